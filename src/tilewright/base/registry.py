@@ -1,0 +1,58 @@
+"""Named things that plug in: one registry per family, filled by one line per member."""
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from tilewright.base.errors import InputError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A family of named members, kept in the order of registration.
+
+    Parameters
+    ----------
+    family
+        What a member is called in messages, for example ``"mapper"``.
+    """
+
+    def __init__(self, family: str) -> None:
+        self.family = family
+        self._members: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that registers its argument under ``name``."""
+
+        def add(member: T) -> T:
+            if name in self._members:
+                raise ValueError(f"{self.family} {name!r} is registered twice")
+            self._members[name] = member
+            return member
+
+        return add
+
+    def get(self, name: str) -> T:
+        """Return the member called ``name``; an unknown name is an `InputError` that suggests a near one."""
+        try:
+            return self._members[name]
+        except KeyError:
+            raise unknown_name(self.family, name, list(self._members)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+def unknown_name(family: str, name: str, known: list[str]) -> InputError:
+    """Return the error for a ``name`` that is none of ``known``, with the nearest ones as the mend."""
+    near = get_close_matches(name.lower(), [k.lower() for k in known], n=3, cutoff=0.5)
+    near = [k for k in known if k.lower() in near]
+    mend = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join(known)}"
+    return InputError(family, f"must be a known {family}", name, mend)

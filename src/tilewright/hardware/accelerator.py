@@ -1,0 +1,197 @@
+"""What it runs on: memories and fan-outs, outermost first, ending in the compute unit."""
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Literal
+
+from tilewright.base import InputError
+
+Buffering = Literal["single", "double", "buffet"]
+
+
+@dataclass(frozen=True)
+class AccessEnergy:
+    """Picojoules to move one word of the memory's own width, for each kind of access.
+
+    ``read_pj``: read by a child or the compute unit; ``fill_pj``: written from the parent; ``update_pj``: written from
+    a child or the compute unit; ``drain_pj``: read when an output tile leaves for the parent.
+    """
+
+    read_pj: float
+    fill_pj: float
+    update_pj: float
+    drain_pj: float
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """Words (of the memory's own width) per cycle and instance; None is unlimited.
+
+    ``read`` serves reads and drains, ``write`` fills and updates, ``shared`` all four together.
+    """
+
+    read: float | None = None
+    write: float | None = None
+    shared: float | None = None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory level.
+
+    Parameters
+    ----------
+    keeps
+        The tensors it can keep, by role (``weights``) or by tensor name (``W``); all others bypass it.
+    capacity_bytes
+        Shared capacity of one instance; None is unlimited. Ignored for tensors with a partition of their own.
+    partitions_bytes
+        ``(role or tensor name, bytes)`` where tensors have scratchpads of their own.
+    word_bits
+        Width of a word, to which energies and bandwidths refer; a tensor of another width scales them.
+    block_words
+        Words that one access moves. Accesses = words / block, rounded up per tensor and instance; energies stay per
+        word, so that an access costs ``block_words`` times the energy of one word.
+    buffering
+        ``double``: tiles must fit twice, transfers overlap compute. ``single``: tiles fit once, transfers block compute.
+        ``buffet``: tiles fit once and are replaced word by word behind the compute, which overlaps them.
+    area_um2, leakage_mw
+        Of one instance.
+    """
+
+    name: str
+    keeps: tuple[str, ...]
+    energy: AccessEnergy
+    capacity_bytes: float | None = None
+    partitions_bytes: tuple[tuple[str, float], ...] = ()
+    word_bits: int = 8
+    block_words: int = 1
+    bandwidth: Bandwidth = Bandwidth()
+    buffering: Buffering = "double"
+    area_um2: float = 0.0
+    leakage_mw: float = 0.0
+
+    def can_keep(self, name: str, role: str) -> bool:
+        """Whether a tensor of this name and role may stay here."""
+        return name in self.keeps or role in self.keeps
+
+
+@dataclass(frozen=True)
+class Fanout:
+    """An X-by-Y array of what lies inside.
+
+    Parameters
+    ----------
+    shape
+        ``(x, y)`` instances along the two axes. For ``flexible`` arrays only their product counts.
+    flexible
+        The array can be reshaped to any X by Y (or 1-D) arrangement of at most ``instances`` instances.
+    blocks
+        Building block ``(x, y)`` of a partly flexible array: any arrangement of whole blocks, None if not so built.
+    multicast
+        One read at the parent serves all instances that want the word.
+    reduce
+        Outputs of the instances are summed on the way to the parent.
+    network_energy_pj_per_word
+        For each word that an instance receives from, or sends to, the parent's side.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    multicast: bool = True
+    reduce: bool = True
+    flexible: bool = False
+    blocks: tuple[int, int] | None = None
+    network_energy_pj_per_word: float = 0.0
+
+    @property
+    def instances(self) -> int:
+        """Instances in the array."""
+        return self.shape[0] * self.shape[1]
+
+
+@dataclass(frozen=True)
+class Compute:
+    """The multiply-accumulate unit behind the innermost level."""
+
+    name: str = "MAC"
+    energy_pj_per_mac: float = 0.0
+    area_um2: float = 0.0
+    leakage_mw: float = 0.0
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A machine: its levels, outermost first, and its compute unit.
+
+    Parameters
+    ----------
+    word_bits
+        ``(role, bits)`` used for tensors that do not state their own width.
+    technology
+        Name of the technology table that the energies and areas came from, or ``"given"``.
+    sources
+        Where the figures come from, one citation per line.
+
+    Raises
+    ------
+    InputError
+        If names repeat, no memory comes first, or a number is out of range.
+    """
+
+    name: str
+    levels: tuple[Memory | Fanout, ...]
+    compute: Compute = Compute()
+    frequency_mhz: float = 1000.0
+    word_bits: tuple[tuple[str, int], ...] = (("inputs", 8), ("weights", 8), ("outputs", 8))
+    technology: str = "given"
+    sources: tuple[str, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        path = f"{self.name}.levels"
+        names = [level.name for level in self.levels]
+        if len(set(names)) != len(names):
+            raise InputError(path, "must have distinct names", names)
+        if not self.levels or not isinstance(self.levels[0], Memory):
+            raise InputError(f"{path}[0]", "must be a memory that keeps all tensors", names[:1])
+        if self.frequency_mhz <= 0:
+            raise InputError(f"{self.name}.frequency_mhz", "must be positive", self.frequency_mhz)
+        for index, level in enumerate(self.levels):
+            if isinstance(level, Fanout) and min(level.shape) < 1:
+                raise InputError(f"{path}[{index}].shape", "must be two positive integers", level.shape)
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """The memories, outermost first."""
+        return tuple(level for level in self.levels if isinstance(level, Memory))
+
+    @property
+    def fanouts(self) -> tuple[Fanout, ...]:
+        """The fan-outs, outermost first."""
+        return tuple(level for level in self.levels if isinstance(level, Fanout))
+
+    @property
+    def compute_instances(self) -> int:
+        """Multiply-accumulate units in the whole machine."""
+        return prod(fanout.instances for fanout in self.fanouts)
+
+    def instances(self, name: str) -> int:
+        """Physical instances of the level called ``name`` (for a fan-out: of the array itself)."""
+        count = 1
+        for level in self.levels:
+            if level.name == name:
+                return count
+            if isinstance(level, Fanout):
+                count *= level.instances
+        raise InputError(f"{self.name}.levels", f"must be one of {', '.join(x.name for x in self.levels)}", name)
+
+    def level(self, name: str) -> Memory | Fanout:
+        """Return the level called ``name``."""
+        self.instances(name)
+        return next(level for level in self.levels if level.name == name)
+
+    @property
+    def area_um2(self) -> float:
+        """Area of all memory instances and compute units."""
+        memories = sum(memory.area_um2 * self.instances(memory.name) for memory in self.memories)
+        return memories + self.compute.area_um2 * self.compute_instances

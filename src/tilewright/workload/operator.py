@@ -1,0 +1,161 @@
+"""What is computed: a perfect loop nest over named dimensions that reads operands and accumulates one output."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import gcd, prod
+from typing import Literal
+
+from tilewright.base import InputError
+
+Role = Literal["inputs", "weights", "outputs"]
+ROLES: tuple[Role, ...] = ("inputs", "weights", "outputs")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a tensor: the coordinate is the sum of ``coefficient * dimension`` over ``terms``.
+
+    One term is a plain axis. Two terms make a sliding axis, as the input row ``stride*P + dilation*R`` of a
+    convolution.
+    """
+
+    terms: tuple[tuple[str, int], ...]
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """Names of the dimensions that move along this axis."""
+        return tuple(name for name, _ in self.terms)
+
+    def words(self, extents: dict[str, int]) -> int:
+        """Count the distinct coordinates touched by a box of ``extents`` (DESIGN rule 1)."""
+        if len(self.terms) == 1:
+            return extents[self.terms[0][0]]
+        (first, stride), (second, dilation) = self.terms
+        divisor = gcd(stride, dilation)
+        stride, dilation = stride // divisor, dilation // divisor
+        p, r = extents[first], extents[second]
+        return p * r - max(0, p - dilation) * max(0, r - stride)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of an operator: its axes, its role, and the width and density of its words.
+
+    ``word_bits`` is None where the accelerator decides (its ``word_bits`` for the role).
+    """
+
+    name: str
+    role: Role
+    axes: tuple[Axis, ...]
+    word_bits: int | None = None
+    density: float = 1.0
+
+    @cached_property
+    def dimensions(self) -> frozenset[str]:
+        """The dimensions that the tensor uses (its *relevant* dimensions)."""
+        return frozenset(name for axis in self.axes for name in axis.dimensions)
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the operator accumulates into this tensor."""
+        return self.role == "outputs"
+
+    def words(self, extents: dict[str, int]) -> int:
+        """Count the distinct words touched by a box of ``extents``."""
+        return prod(axis.words(extents) for axis in self.axes)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A multiply-accumulate loop nest.
+
+    Parameters
+    ----------
+    name
+        What people call it, for example ``conv2_1``.
+    kind
+        Which builder made it: ``conv``, ``matmul``, ``einsum`` ...
+    dimensions
+        ``(name, size)`` pairs, in the order they are shown.
+    tensors
+        Operands first, the one output last.
+
+    Raises
+    ------
+    InputError
+        If a size is not positive, an axis has more than two terms, a dimension is unknown or used twice by one tensor,
+        or there is not exactly one output.
+    """
+
+    name: str
+    kind: str
+    dimensions: tuple[tuple[str, int], ...]
+    tensors: tuple[Tensor, ...]
+    attributes: tuple[tuple[str, int | str], ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Size of each dimension by name."""
+        return dict(self.dimensions)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates in the whole nest."""
+        return prod(size for _, size in self.dimensions)
+
+    @property
+    def output(self) -> Tensor:
+        """The tensor that is accumulated."""
+        return self.tensors[-1]
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The tensors that are only read."""
+        return self.tensors[:-1]
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """All that decides the cost; operators of equal signature are searched once."""
+        return (self.dimensions, self.tensors)
+
+    def tensor(self, name: str) -> Tensor:
+        """Return the tensor called ``name``."""
+        for tensor in self.tensors:
+            if tensor.name == name:
+                return tensor
+        raise InputError(f"{self.name}.tensors", f"must be one of {', '.join(t.name for t in self.tensors)}", name)
+
+
+def _check(op: Operator) -> None:
+    sizes = dict(op.dimensions)
+    if len(sizes) != len(op.dimensions):
+        raise InputError(f"{op.name}.dimensions", "must have distinct names", [n for n, _ in op.dimensions])
+    for name, size in op.dimensions:
+        if size < 1:
+            raise InputError(f"{op.name}.dimensions.{name}", "must be a positive integer", size)
+    if [t.is_output for t in op.tensors] != [False] * (len(op.tensors) - 1) + [True]:
+        raise InputError(f"{op.name}.tensors", "must be operands followed by exactly one output",
+                         [f"{t.name}:{t.role}" for t in op.tensors])
+    if len({t.name for t in op.tensors}) != len(op.tensors):
+        raise InputError(f"{op.name}.tensors", "must have distinct names", [t.name for t in op.tensors])
+    for tensor in op.tensors:
+        _check_tensor(op, tensor, sizes)
+
+
+def _check_tensor(op: Operator, tensor: Tensor, sizes: dict[str, int]) -> None:
+    path = f"{op.name}.{tensor.name}"
+    used = [name for axis in tensor.axes for name in axis.dimensions]
+    unknown = sorted(set(used) - set(sizes))
+    if unknown:
+        raise InputError(f"{path}.axes", f"must use the dimensions {', '.join(sizes)}", unknown)
+    if len(set(used)) != len(used):
+        raise InputError(f"{path}.axes", "must use each dimension at most once (diagonals are not boxes of words)", used)
+    for axis in tensor.axes:
+        if not 1 <= len(axis.terms) <= 2:
+            raise InputError(f"{path}.axes", "must be a dimension or the sum of two", [t[0] for t in axis.terms])
+        for name, coefficient in axis.terms:
+            if coefficient < 1:
+                raise InputError(f"{path}.axes.{name}", "must have a positive coefficient", coefficient)
