@@ -152,7 +152,8 @@ def _check_tensor(op: Operator, tensor: Tensor, sizes: dict[str, int]) -> None:
     if unknown:
         raise InputError(f"{path}.axes", f"must use the dimensions {', '.join(sizes)}", unknown)
     if len(set(used)) != len(used):
-        raise InputError(f"{path}.axes", "must use each dimension at most once (diagonals are not boxes of words)", used)
+        raise InputError(f"{path}.axes", "must use each dimension at most once (diagonals are not boxes of words)",
+                         used)
     for axis in tensor.axes:
         if not 1 <= len(axis.terms) <= 2:
             raise InputError(f"{path}.axes", "must be a dimension or the sum of two", [t[0] for t in axis.terms])

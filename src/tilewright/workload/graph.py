@@ -1,0 +1,265 @@
+"""A network: its nodes in order of execution, and how much of it is modelled.
+
+Four kinds of node: `MacNode` (a multiply-accumulate nest that is mapped), `VectorOperator` (pooling, softmax,
+additions: operations and words, no nest), `DataMovement` (words, no operations) and `Unmodelled` (named, with the
+reason). Nothing is left out in silence: what is not modelled is a node too, and `coverage` says how much it weighs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tilewright.base import InputError
+from tilewright.workload.operator import Operator
+
+
+@dataclass(frozen=True)
+class MacNode:
+    """A multiply-accumulate operator at its place in the network.
+
+    Parameters
+    ----------
+    inputs
+        Names of the nodes whose results it reads.
+    count
+        Times it runs, one after the other, with the same shape (the steps of a recurrent layer).
+    approximated_as
+        What it stands for, where the nest is not literally what the network computes; otherwise empty.
+    """
+
+    operator: Operator
+    inputs: tuple[str, ...] = ()
+    count: int = 1
+    approximated_as: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the operator."""
+        return self.operator.name
+
+    @property
+    def kind(self) -> str:
+        """Kind of the operator."""
+        return self.operator.kind
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all runs."""
+        return self.operator.macs * self.count
+
+    def bytes_moved(self, default_bits: int = 8) -> float:
+        """Bytes of all operands and results, each word once a run; ``default_bits`` where no width is stated."""
+        sizes = self.operator.sizes
+        bits = sum(t.words(sizes) * (t.word_bits or default_bits) for t in self.operator.tensors)
+        return self.count * bits / 8
+
+
+@dataclass(frozen=True)
+class VectorOperator:
+    """Work that is not a multiply-accumulate nest: elementwise, pooling, softmax, normalisation, reduction.
+
+    ``operations`` are scalar operations (an exponential, a comparison and an addition are one each); ``read_words`` and
+    ``written_words`` count each word once. ``word_bits`` is None where the accelerator decides.
+    """
+
+    name: str
+    kind: str
+    operations: int
+    read_words: int
+    written_words: int
+    inputs: tuple[str, ...] = ()
+    count: int = 1
+    word_bits: int | None = None
+    approximated_as: str = ""
+    attributes: tuple[tuple[str, int | str], ...] = field(default=(), compare=False)
+
+    def bytes_moved(self, default_bits: int = 8) -> float:
+        """Bytes read and written in all runs."""
+        return self.count * (self.read_words + self.written_words) * (self.word_bits or default_bits) / 8
+
+
+@dataclass(frozen=True)
+class DataMovement:
+    """Words that change place: transpose, concatenation, slice, gather; a view (reshape) moves none."""
+
+    name: str
+    kind: str
+    read_words: int
+    written_words: int
+    inputs: tuple[str, ...] = ()
+    count: int = 1
+    word_bits: int | None = None
+    approximated_as: str = ""
+    attributes: tuple[tuple[str, int | str], ...] = field(default=(), compare=False)
+
+    def bytes_moved(self, default_bits: int = 8) -> float:
+        """Bytes read and written in all runs."""
+        return self.count * (self.read_words + self.written_words) * (self.word_bits or default_bits) / 8
+
+
+@dataclass(frozen=True)
+class Unmodelled:
+    """A node that nothing here models, and why. ``macs`` and ``words`` are estimates; None where unknown."""
+
+    name: str
+    kind: str
+    reason: str
+    macs: int | None = None
+    words: int | None = None
+    inputs: tuple[str, ...] = ()
+
+    def bytes_moved(self, default_bits: int = 8) -> float:
+        """Bytes of the estimated words; 0 where unknown (`coverage` names such nodes)."""
+        return (self.words or 0) * default_bits / 8
+
+
+Node: TypeAlias = MacNode | VectorOperator | DataMovement | Unmodelled
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A network: named nodes in an order in which each comes after the nodes that it reads.
+
+    Parameters
+    ----------
+    source
+        Where it comes from: a path, or the citation of a zoo entry.
+    notes
+        What was assumed on the way in, one sentence each (bound dimensions, chosen variant).
+
+    Raises
+    ------
+    InputError
+        If names repeat, or a node reads one that does not come before it.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for node in self.nodes:
+            if node.name in seen:
+                raise InputError(f"{self.name}.nodes", "must have distinct names", node.name)
+            unknown = [name for name in node.inputs if name not in seen]
+            if unknown:
+                raise InputError(f"{self.name}.{node.name}.inputs", "must name nodes that come before", unknown)
+            seen.add(node.name)
+
+    @property
+    def mac_nodes(self) -> tuple[MacNode, ...]:
+        """The nodes to be mapped, in order."""
+        return tuple(node for node in self.nodes if isinstance(node, MacNode))
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all nodes to be mapped."""
+        return sum(node.macs for node in self.mac_nodes)
+
+    def node(self, name: str) -> Node:
+        """Return the node called ``name``."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise InputError(f"{self.name}.nodes", "must have a node of this name", name)
+
+
+@dataclass(frozen=True)
+class UniqueOperator:
+    """An operator that is searched once: ``count`` runs of it, in the nodes called ``names``."""
+
+    operator: Operator
+    count: int
+    names: tuple[str, ...]
+
+
+def unique_operators(graph: Graph) -> tuple[UniqueOperator, ...]:
+    """Return the distinct operators in the order of their first use; those of equal signature are one."""
+    groups: dict[tuple[object, ...], list[MacNode]] = {}
+    for node in graph.mac_nodes:
+        groups.setdefault(node.operator.signature, []).append(node)
+    return tuple(UniqueOperator(nodes[0].operator, sum(node.count for node in nodes), tuple(n.name for n in nodes))
+                 for nodes in groups.values())
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a network is modelled.
+
+    ``macs_unmodelled`` and ``bytes_unmodelled`` are estimates over `Unmodelled` nodes; ``unknown`` names the nodes
+    whose multiply-accumulates or bytes nobody can tell: where it is not empty, the fractions are upper limits.
+    ``approximations`` holds ``(what it is approximated as, names)``, ``unmodelled`` ``(kind: reason, names)``.
+    """
+
+    macs_modelled: int
+    macs_unmodelled: int
+    bytes_modelled: float
+    bytes_unmodelled: float
+    unknown: tuple[str, ...]
+    approximations: tuple[tuple[str, tuple[str, ...]], ...]
+    unmodelled: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def macs_fraction(self) -> float:
+        """Modelled multiply-accumulates over all known ones."""
+        return _fraction(self.macs_modelled, self.macs_unmodelled)
+
+    @property
+    def bytes_fraction(self) -> float:
+        """Modelled bytes over all known ones."""
+        return _fraction(self.bytes_modelled, self.bytes_unmodelled)
+
+    @property
+    def sentence(self) -> str:
+        """One line: "x % of MACs, y % of bytes modelled; these nodes approximated as ..."."""
+        most = "at most " if self.unknown else ""
+        parts = [f"{most}{_percent(self.macs_fraction)} of MACs, "
+                 f"{most}{_percent(self.bytes_fraction)} of bytes modelled"]
+        if self.approximations:
+            parts.append("these nodes approximated: " + ", ".join(
+                f"{_some(names)} as {text}" for text, names in self.approximations))
+        if self.unmodelled:
+            parts.append("not modelled: " + ", ".join(f"{_some(names)} ({text})" for text, names in self.unmodelled))
+        if self.unknown:
+            parts.append(f"MACs or bytes unknown of {_some(self.unknown)}")
+        return "; ".join(parts)
+
+
+def coverage(graph: Graph, default_bits: int = 8) -> Coverage:
+    """Say how much of ``graph`` is modelled; tensors without a width of their own count ``default_bits`` a word.
+
+    Bytes are those of each node's operands and results, each word once: what an unfused network has to touch.
+    """
+    lost = [node for node in graph.nodes if isinstance(node, Unmodelled)]
+    kept = [node for node in graph.nodes if not isinstance(node, Unmodelled)]
+    return Coverage(
+        macs_modelled=graph.macs,
+        macs_unmodelled=sum(node.macs or 0 for node in lost),
+        bytes_modelled=sum(node.bytes_moved(default_bits) for node in kept),
+        bytes_unmodelled=sum(node.bytes_moved(default_bits) for node in lost),
+        unknown=tuple(node.name for node in lost if node.macs is None or node.words is None),
+        approximations=_grouped((node.approximated_as, node.name) for node in kept if node.approximated_as),
+        unmodelled=_grouped((f"{node.kind}: {node.reason}", node.name) for node in lost),
+    )
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    groups: dict[str, list[str]] = {}
+    for text, name in pairs:
+        groups.setdefault(text, []).append(name)
+    return tuple((text, tuple(names)) for text, names in groups.items())
+
+
+def _fraction(part: float, rest: float) -> float:
+    return part / (part + rest) if part + rest else 1.0
+
+
+def _percent(fraction: float) -> str:
+    """Write a percentage that reads 100 % only where nothing at all is missing."""
+    return "100 %" if fraction == 1 else f"{min(99.9, 100 * fraction):.1f} %"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
