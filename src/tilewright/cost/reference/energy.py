@@ -1,0 +1,47 @@
+"""Energy (DESIGN rule 9): accesses, compute, network, leakage."""
+
+import numpy as np
+
+from tilewright.cost.reference.latency import Transfers
+from tilewright.cost.reference.nest import Indices
+from tilewright.hardware import Memory
+
+
+def energies(transfers: Transfers, latency_cycles: int) -> dict[str, float]:
+    """Return picojoules by memory, fan-out and compute name, and ``"leakage"`` where there is any."""
+    accelerator = transfers.nest.accelerator
+    found: dict[str, float] = {}
+    for level, part in enumerate(accelerator.levels):
+        if isinstance(part, Memory):
+            found[part.name] = _memory_energy(transfers, level, part)
+        else:
+            found[part.name] = part.network_energy_pj_per_word * _carried(transfers, level)
+    found[accelerator.compute.name] = transfers.nest.operator.macs * accelerator.compute.energy_pj_per_mac
+    leakage_mw = sum(memory.leakage_mw * accelerator.instances(memory.name) for memory in accelerator.memories)
+    leakage_mw += accelerator.compute.leakage_mw * accelerator.compute_instances
+    if leakage_mw:
+        found["leakage"] = leakage_mw * latency_cycles / accelerator.frequency_mhz * 1000
+    return found
+
+
+def _memory_energy(transfers: Transfers, level: int, memory: Memory) -> float:
+    total = 0.0
+    for tensor in transfers.nest.keeps[level]:
+        tally, energy = transfers.tallies[level, tensor], memory.energy
+        kinds = ((tally.reads, energy.read_pj), (tally.fills, energy.fill_pj),
+                 (tally.updates, energy.update_pj), (tally.drains, energy.drain_pj))
+        pj = sum(_block_words(words, memory.block_words) * each for words, each in kinds)
+        total += pj * float(transfers.scale(tensor, memory))
+    return total
+
+
+def _block_words(words: Indices, block: int) -> int:
+    """Words that the accesses move: whole blocks at each instance."""
+    return int(np.sum(-(-words // block) * block))
+
+
+def _carried(transfers: Transfers, level: int) -> int:
+    """Words delivered to, or evicted from, instances of the children of all boundaries that span x."""
+    return sum(int(moved.received.sum() + moved.evicted.sum())
+               for crossed in transfers.crossings.values() for boundary, moved in crossed
+               if boundary.parent < level < boundary.child)

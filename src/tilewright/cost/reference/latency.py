@@ -1,0 +1,151 @@
+"""Cycles (DESIGN rule 8): what the ports need, what single buffers block, how the pipeline fills and empties.
+
+All sums are exact fractions; only whole cycles come out.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from tilewright.base import InputError
+from tilewright.cost.records import MemoryTraffic
+from tilewright.cost.reference.boundary import Boundary, Moved
+from tilewright.cost.reference.ledger import Tally
+from tilewright.cost.reference.nest import Nest
+from tilewright.hardware import Accelerator, Memory
+from tilewright.workload import Tensor
+
+Crossings = dict[str, list[tuple[Boundary, Moved]]]
+
+
+def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
+    """Return the width of a word of ``tensor``: its own, or the accelerator's for its role."""
+    if tensor.word_bits is not None:
+        return tensor.word_bits
+    bits = dict(accelerator.word_bits)
+    if tensor.role not in bits:
+        raise InputError(f"{accelerator.name}.word_bits", "must give a width for the role of every tensor",
+                         ", ".join(bits), f"Add {tensor.role}, the role of {tensor.name}")
+    return bits[tensor.role]
+
+
+def cycles(words: Fraction, *rates: float | None) -> int:
+    """Return whole cycles to move ``words`` at the slowest of ``rates`` in words per cycle; None is unlimited.
+
+    A rate is taken as the decimal number that it prints as.
+    """
+    slowest = 0
+    for rate in rates:
+        if rate is not None:
+            if rate <= 0:
+                raise InputError("arch.bandwidth", "must be positive words per cycle, or none for unlimited", rate)
+            slowest = max(slowest, ceil(words / Fraction(str(rate))))
+    return slowest
+
+
+@dataclass(frozen=True, eq=False)
+class Transfers:
+    """Everything that moved, and the words' widths.
+
+    ``tallies`` are by ``(level, tensor)``, ``crossings`` by tensor, outermost boundary first.
+    """
+
+    nest: Nest
+    crossings: Crossings
+    tallies: dict[tuple[int, str], Tally]
+
+    def bits(self, tensor: str) -> int:
+        """Width of a word of ``tensor``."""
+        return tensor_bits(self.nest.operator.tensor(tensor), self.nest.accelerator)
+
+    def scale(self, tensor: str, memory: Memory) -> Fraction:
+        """Words of ``memory`` in one word of ``tensor``."""
+        return Fraction(self.bits(tensor), memory.word_bits)
+
+    def port(self, memory: Memory, *kinds: str) -> list[Fraction]:
+        """Words of all tensors and the given kinds at each instance of ``memory``, in its own words."""
+        level = self.nest.accelerator.levels.index(memory)
+        bits = np.zeros(self.nest.lanes(level), dtype=np.int64)
+        for tensor in self.nest.keeps[level]:
+            tally, width = self.tallies[level, tensor], self.bits(tensor)
+            for kind in kinds:
+                bits += width * getattr(tally, kind)
+        return [Fraction(moved, memory.word_bits) for moved in bits.tolist()]
+
+    def traffic(self, memory: Memory) -> MemoryTraffic:
+        """Return what the busiest instance of ``memory`` moves; the busiest is found for each port by itself."""
+        rate = memory.bandwidth
+        read, write = max(self.port(memory, "reads", "drains")), max(self.port(memory, "fills", "updates"))
+        both = max(self.port(memory, "reads", "drains", "fills", "updates"))
+        slowest = max(cycles(read, rate.read), cycles(write, rate.write), cycles(both, rate.shared))
+        return MemoryTraffic(float(read), float(write), slowest)
+
+    def blocking(self, memory: Memory) -> int:
+        """Cycles for which transfers from and to the parent block the slowest instance of a single-buffered memory."""
+        rate = memory.bandwidth
+        pairs = set(zip(self.port(memory, "drains"), self.port(memory, "fills"), strict=True))
+        return max(cycles(drain, rate.read, rate.shared) + cycles(fill, rate.write, rate.shared)
+                   for drain, fill in pairs)
+
+
+def steady(transfers: Transfers, steps: int) -> tuple[int, str]:
+    """Return the steady cycles and the name of what sets them, ``"compute"`` if nothing else needs more."""
+    memories = transfers.nest.accelerator.memories
+    busy = steps + sum(transfers.blocking(memory) for memory in memories[1:] if memory.buffering == "single")
+    slowest, bottleneck = busy, "compute"
+    for memory in memories:
+        needed = transfers.traffic(memory).cycles
+        if needed > slowest:
+            slowest, bottleneck = needed, memory.name
+    return slowest, bottleneck
+
+
+def ramp(transfers: Transfers) -> int:
+    """Return the cycles of the cold start and the tail, summed over the memories that overlap their transfers."""
+    overlapping = [memory for memory in transfers.nest.accelerator.memories[1:] if memory.buffering != "single"]
+    return sum(_cold_start(transfers, memory) + _tail(transfers, memory) for memory in overlapping)
+
+
+def _entering(transfers: Transfers, memory: Memory) -> list[tuple[Boundary, Moved]]:
+    """Return the boundaries whose child is ``memory``."""
+    level = transfers.nest.accelerator.levels.index(memory)
+    return [(b, m) for crossed in transfers.crossings.values() for b, m in crossed if b.child == level]
+
+
+def _memory(transfers: Transfers, level: int) -> Memory:
+    memory = transfers.nest.accelerator.levels[level]
+    assert isinstance(memory, Memory)
+    return memory
+
+
+def _cold_start(transfers: Transfers, memory: Memory) -> int:
+    """First operand tiles of the first lane: written here, read at each parent, whichever is slower."""
+    arriving = Fraction(0)
+    leaving: dict[int, Fraction] = defaultdict(Fraction)
+    for boundary, moved in _entering(transfers, memory):
+        if not boundary.tensor.is_output:
+            name, parent = boundary.tensor.name, _memory(transfers, boundary.parent)
+            arriving += moved.first_received * transfers.scale(name, memory)
+            leaving[boundary.parent] += moved.first_read * transfers.scale(name, parent)
+    slowest = cycles(arriving, memory.bandwidth.write, memory.bandwidth.shared)
+    for level, words in leaving.items():
+        rate = _memory(transfers, level).bandwidth
+        slowest = max(slowest, cycles(words, rate.read, rate.shared))
+    return slowest
+
+
+def _tail(transfers: Transfers, memory: Memory) -> int:
+    """Last output tile of the first lane: read here, written at the parent, whichever is slower."""
+    slowest = 0
+    for boundary, moved in _entering(transfers, memory):
+        if boundary.tensor.is_output:
+            name, parent = boundary.tensor.name, _memory(transfers, boundary.parent)
+            out = cycles(moved.last_evicted * transfers.scale(name, memory), memory.bandwidth.read,
+                         memory.bandwidth.shared)
+            into = cycles(moved.last_written * transfers.scale(name, parent), parent.bandwidth.write,
+                          parent.bandwidth.shared)
+            slowest = max(slowest, out, into)
+    return slowest

@@ -1,0 +1,81 @@
+"""The walk: counts of every memory and tensor by the rules of DESIGN section 2, then cycles and energy."""
+
+from math import prod
+
+import numpy as np
+
+from tilewright.base import InputError
+from tilewright.cost.records import Cost, Count
+from tilewright.cost.reference.boundary import Boundary, Moved, cross_all
+from tilewright.cost.reference.energy import energies
+from tilewright.cost.reference.latency import Transfers, ramp, steady
+from tilewright.cost.reference.ledger import Tally
+from tilewright.cost.reference.nest import Nest, write_out
+from tilewright.hardware import Accelerator
+from tilewright.mapping import Mapping
+from tilewright.workload import Operator
+
+TOUCH_BUDGET = 20_000_000
+"""Largest nest that is walked: multiply-accumulates times boundaries of all tensors."""
+
+
+def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost:
+    """Return what ``mapping`` costs, by executing its loop nest literally (DESIGN rules 1 to 9).
+
+    Slow on purpose and for small nests only: it lists every word that every instance holds in every visit. It does not
+    judge legality (rule 10).
+
+    Raises
+    ------
+    InputError
+        If the nest has more touches than `TOUCH_BUDGET`, or the mapping does not describe a complete nest.
+    """
+    nest = write_out(operator, accelerator, mapping)
+    touches = operator.macs * sum(len(nest.keepers(tensor.name)) for tensor in operator.tensors)
+    if touches > TOUCH_BUDGET:
+        raise InputError(operator.name, f"must touch at most {TOUCH_BUDGET} words to be walked literally", touches,
+                         "Use the fast model, or a smaller operator")
+    crossings = {tensor.name: cross_all(nest, tensor) for tensor in operator.tensors}
+    transfers = Transfers(nest, crossings, _tallies(crossings))
+    steps = _steps(nest)
+    steady_cycles, bottleneck = steady(transfers, steps)
+    ramp_cycles = ramp(transfers)
+    latency = steady_cycles + ramp_cycles
+    components = energies(transfers, latency)
+    return Cost(
+        macs=operator.macs, steps=steps, steady_cycles=steady_cycles, ramp_cycles=ramp_cycles,
+        energy_pj=sum(components.values()), energy_by_component_pj=components,
+        counts={(accelerator.levels[level].name, tensor): _count(tally)
+                for (level, tensor), tally in transfers.tallies.items()},
+        traffic={memory.name: transfers.traffic(memory) for memory in accelerator.memories},
+        bottleneck=bottleneck, utilisation=operator.macs / (accelerator.compute_instances * latency),
+    )
+
+
+def _tallies(crossings: dict[str, list[tuple[Boundary, Moved]]]) -> dict[tuple[int, str], Tally]:
+    """Gather both sides of every memory: what it exchanges with its parent, and with its child."""
+    tallies: dict[tuple[int, str], Tally] = {}
+    for tensor, crossed in crossings.items():
+        fills = drains = np.zeros(1, dtype=np.int64)
+        for boundary, moved in crossed:
+            tallies[boundary.parent, tensor] = Tally(moved.read, fills, moved.written, drains)
+            fills, drains = moved.received, moved.evicted
+    return tallies
+
+
+def _count(tally: Tally) -> Count:
+    return Count(reads=int(tally.reads.sum()), fills=int(tally.fills.sum()), updates=int(tally.updates.sum()),
+                 drains=int(tally.drains.sum()))
+
+
+def _steps(nest: Nest) -> int:
+    """Rule 7: multiply-accumulates of the compute unit that does most of them, one a step."""
+    lanes = [loop for loop in nest.loops if loop.spatial]
+    macs = np.ones(1, dtype=np.int64)
+    for name, size in nest.operator.dimensions:
+        lane = np.zeros(size, dtype=np.int64)
+        own = [loop for loop in lanes if loop.dimension == name]
+        for loop in own:
+            lane = lane * loop.count + loop.index
+        macs = np.multiply.outer(macs, np.bincount(lane, minlength=prod(loop.count for loop in own))).ravel()
+    return int(macs.max())
