@@ -1,1 +1,114 @@
-"""To be filled."""
+"""Results and everything needed to repeat them: records, their JSON, and the database of runs.
+
+Only the records load at once; the rest, and the libraries behind it, when first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tilewright.store.record import (
+    SCHEMA_VERSION,
+    AcceleratorRecord,
+    BoundsRecord,
+    CostRecord,
+    CountRecord,
+    LayerRecord,
+    LevelRecord,
+    MappingRecord,
+    NestRow,
+    NetworkRecord,
+    OperatorRecord,
+    RequestRecord,
+    RooflineRecord,
+    RunRecord,
+    SearchRecord,
+    SoftwareRecord,
+    TensorRecord,
+    TileRecord,
+    TotalsRecord,
+    TrafficRecord,
+    VectorRecord,
+)
+
+if TYPE_CHECKING:
+    from tilewright.store.build import (
+        accelerator_record,
+        cost_record,
+        fingerprint,
+        mapping_of,
+        mapping_record,
+        new_run_id,
+        operator_of,
+        operator_record,
+        roofline_record,
+        software_record,
+        timestamp,
+        totals_of,
+    )
+    from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run
+    from tilewright.store.database import RunSummary, Store, default_path, store_url
+    from tilewright.store.nest import nest_rows
+    from tilewright.store.saving import Kept, keep
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "AcceleratorRecord",
+    "BoundsRecord",
+    "CostRecord",
+    "CountRecord",
+    "Kept",
+    "LayerRecord",
+    "LevelRecord",
+    "MappingRecord",
+    "NestRow",
+    "NetworkRecord",
+    "OperatorRecord",
+    "RequestRecord",
+    "RooflineRecord",
+    "RunRecord",
+    "RunSummary",
+    "SearchRecord",
+    "SoftwareRecord",
+    "Store",
+    "TensorRecord",
+    "TileRecord",
+    "TotalsRecord",
+    "TrafficRecord",
+    "VectorRecord",
+    "accelerator_record",
+    "cost_record",
+    "default_path",
+    "fingerprint",
+    "keep",
+    "mapping_of",
+    "mapping_record",
+    "nest_rows",
+    "new_run_id",
+    "operator_of",
+    "operator_record",
+    "read_run",
+    "record_to_json",
+    "roofline_record",
+    "run_from_json",
+    "software_record",
+    "store_url",
+    "timestamp",
+    "totals_of",
+    "write_run",
+]
+
+_LATER = {
+    "build": ("accelerator_record", "cost_record", "fingerprint", "mapping_of", "mapping_record", "new_run_id",
+              "operator_of", "operator_record", "roofline_record", "software_record", "timestamp", "totals_of"),
+    "codec": ("read_run", "record_to_json", "run_from_json", "write_run"),
+    "database": ("RunSummary", "Store", "default_path", "store_url"),
+    "nest": ("nest_rows",),
+    "saving": ("Kept", "keep"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

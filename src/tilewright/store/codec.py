@@ -1,0 +1,123 @@
+"""Records as JSON text and files, both ways."""
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from tilewright.base import InputError
+from tilewright.store.record import SCHEMA_VERSION, LayerRecord, RunRecord
+
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""Version -> function that lifts a record's JSON object from that version to the next."""
+
+
+def record_to_json(record: RunRecord | LayerRecord, indent: int | None = None) -> str:
+    """Return a record as JSON; numbers that are not finite become the strings ``Infinity`` and ``NaN``."""
+    return json.dumps(_plain(asdict(record)), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def run_from_json(text: str | bytes, where: str = "record") -> RunRecord:
+    """Return the run that ``text`` describes; records of older versions are lifted to the present one.
+
+    Raises
+    ------
+    InputError
+        If the text is not JSON, is no run record, or was written by a newer version.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(where, "must be JSON", str(error)) from None
+    if not isinstance(data, dict) or not isinstance(data.get("schema_version"), int):
+        raise InputError(where, "must be a run record of Tilewright, with a schema_version",
+                         type(data).__name__ if not isinstance(data, dict) else sorted(data)[:8])
+    return _validated(_upgraded(data, where), where)
+
+
+def _upgraded(data: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return a run's JSON object in the present schema version."""
+    version = data["schema_version"]
+    if version > SCHEMA_VERSION:
+        raise InputError(f"{where}.schema_version", f"must be at most {SCHEMA_VERSION}, which this version reads",
+                         version, "Upgrade Tilewright to read it")
+    while version < SCHEMA_VERSION:
+        if version not in UPGRADES:
+            raise InputError(f"{where}.schema_version", f"must be from 1 to {SCHEMA_VERSION}", version)
+        data = UPGRADES[version](data)
+        version += 1
+    return {**data, "schema_version": SCHEMA_VERSION}
+
+
+def write_run(record: RunRecord, path: str | os.PathLike[str]) -> Path:
+    """Write a run as indented JSON; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be written.
+    """
+    return write_whole(Path(path), record_to_json(record, indent=1) + "\n")
+
+
+def read_run(path: str | os.PathLike[str]) -> RunRecord:
+    """Return the run in a JSON file; a missing or foreign file is an `InputError`."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(str(path), "must be a readable JSON file", error.strerror or str(error)) from None
+    return run_from_json(text, str(path))
+
+
+def write_whole(path: Path, text: str) -> Path:
+    """Write a text file through a temporary neighbour, so that no half of it is ever seen."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise InputError(str(path), "must be a file that can be written", error.strerror or str(error),
+                         "Choose another place") from None
+    return path
+
+
+@cache
+def _adapter() -> TypeAdapter[RunRecord]:
+    return TypeAdapter(RunRecord)
+
+
+def _validated(data: dict[str, Any], where: str) -> RunRecord:
+    try:
+        return _adapter().validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+        given = first.get("input")
+        raise InputError(f"{where}{path}", first["msg"][0].lower() + first["msg"][1:],
+                         given if isinstance(given, str | int | float) else None) from None
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    item = getattr(value, "item", None)
+    if item is None:
+        raise TypeError(f"{type(value).__name__} has no place in a record")
+    return _plain(item())

@@ -1,0 +1,320 @@
+"""What a run leaves behind: plain, versioned records with everything needed to show it again and to repeat it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+SCHEMA_VERSION = 1
+"""Version of the record's shape; raised with every change that an older reader could not follow."""
+
+Role = Literal["inputs", "weights", "outputs"]
+SpatialAxis = Literal["X", "Y"]
+Scalar = str | int | float | bool | None
+RowKind = Literal["memory", "fanout", "temporal", "spatial", "compute"]
+
+
+@dataclass(frozen=True)
+class SoftwareRecord:
+    """Versions of what computed the run."""
+
+    tilewright: str
+    python: str
+    numpy: str
+    numba: str
+    platform: str = ""
+
+
+@dataclass(frozen=True)
+class NetworkRecord:
+    """The network that was mapped.
+
+    ``coverage`` is the sentence that says which share of the multiply-accumulates and bytes was modelled, and how the
+    rest was approximated. ``sha256`` is the `fingerprint` of its operators and counts.
+    """
+
+    name: str
+    source: str
+    sha256: str
+    coverage: str = ""
+
+
+@dataclass(frozen=True)
+class AcceleratorRecord:
+    """The machine: its whole definition as text, so that the run can be repeated without the file it came from.
+
+    ``definition`` is YAML, ``description`` is for people; ``sha256`` is the `fingerprint` of the accelerator.
+    """
+
+    name: str
+    definition: str
+    description: str
+    sha256: str
+    frequency_mhz: float
+    compute_instances: int
+    area_um2: float
+    technology: str = "given"
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RequestRecord:
+    """What was asked for. Budgets are per layer; None is no limit of that kind."""
+
+    objective: str
+    mapper: str
+    seed: int
+    tiling: str
+    constraints: tuple[str, ...] = ()
+    options: dict[str, Scalar] = field(default_factory=dict)
+    budget_samples: int | None = None
+    budget_seconds: float | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class TensorRecord:
+    """A tensor of a layer; each axis is a sum of ``(dimension, coefficient)`` terms, ``words`` its size in all."""
+
+    name: str
+    role: Role
+    axes: tuple[tuple[tuple[str, int], ...], ...]
+    words: int
+    word_bits: int
+    density: float = 1.0
+    own_word_bits: int | None = None
+
+
+@dataclass(frozen=True)
+class OperatorRecord:
+    """What a layer computes; ``sha256`` is the fingerprint of all that decides its cost."""
+
+    kind: str
+    dimensions: tuple[tuple[str, int], ...]
+    tensors: tuple[TensorRecord, ...]
+    macs: int
+    sha256: str
+    attributes: tuple[tuple[str, int | str], ...] = ()
+
+    @property
+    def short(self) -> str:
+        """Return the sizes above one in a line, for example ``K64 C64 P56 Q56 R3 S3``."""
+        return " ".join(f"{name}{size}" for name, size in self.dimensions if size > 1) or "scalar"
+
+
+@dataclass(frozen=True)
+class TileRecord:
+    """The words of one tensor that one instance of a memory holds; ``capacity_bytes`` only where it has a partition."""
+
+    tensor: str
+    role: Role
+    words: int
+    bytes: float
+    capacity_bytes: float | None = None
+
+
+@dataclass(frozen=True)
+class NestRow:
+    """One line of a mapping drawn as a loop nest.
+
+    ``memory`` and ``fanout`` rows open a level, ``temporal`` and ``spatial`` rows are loops at it, and ``compute`` is
+    the innermost line. ``trips`` is the nominal count of a loop, or the used and available instances of a fan-out.
+    ``buffers`` is 2 where tiles must fit twice.
+    """
+
+    indent: int
+    kind: RowKind
+    text: str
+    level: str
+    trips: int = 1
+    instances: int = 1
+    capacity_bytes: float | None = None
+    buffers: int = 1
+    tiles: tuple[TileRecord, ...] = ()
+
+
+@dataclass(frozen=True)
+class LevelRecord:
+    """The loops of a mapping at one level, as ``(dimension, step, axis)``, and the tensors that it keeps."""
+
+    level: str
+    loops: tuple[tuple[str, int, SpatialAxis | None], ...] = ()
+    keeps: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class MappingRecord:
+    """A mapping as data, as YAML text and as the rows of its drawing."""
+
+    levels: tuple[LevelRecord, ...]
+    yaml: str
+    nest: tuple[NestRow, ...]
+
+
+@dataclass(frozen=True)
+class CountRecord:
+    """Words of one tensor at one memory, summed over instances."""
+
+    memory: str
+    tensor: str
+    reads: int
+    fills: int
+    updates: int
+    drains: int
+
+
+@dataclass(frozen=True)
+class TrafficRecord:
+    """Words through the ports of the busiest instance of a memory, and the cycles they take."""
+
+    memory: str
+    read_words: float
+    write_words: float
+    cycles: int
+
+
+@dataclass(frozen=True)
+class CostRecord:
+    """What the mapping of a layer costs, once (not multiplied by the layer's count)."""
+
+    macs: int
+    steps: int
+    steady_cycles: int
+    ramp_cycles: int
+    latency_cycles: int
+    energy_pj: float
+    edp: float
+    energy_by_component_pj: dict[str, float]
+    counts: tuple[CountRecord, ...]
+    traffic: tuple[TrafficRecord, ...]
+    bottleneck: str
+    utilisation: float
+
+
+@dataclass(frozen=True)
+class BoundsRecord:
+    """What no mapping of the layer can beat; ``score`` is the bound on the objective where one is known."""
+
+    compute_cycles: int
+    data_movement_cycles: int
+    energy_pj: float
+    edp: float
+    score: float | None = None
+
+    @property
+    def latency_cycles(self) -> int:
+        """The larger of the two latency bounds."""
+        return max(self.compute_cycles, self.data_movement_cycles)
+
+
+@dataclass(frozen=True)
+class RooflineRecord:
+    """Where a layer lies under the roof of the machine's outermost memory; a bandwidth of None is unlimited."""
+
+    intensity_macs_per_byte: float
+    achieved_macs_per_cycle: float
+    peak_macs_per_cycle: float
+    bandwidth_bytes_per_cycle: float | None
+    memory: str = ""
+
+    @property
+    def roof_macs_per_cycle(self) -> float:
+        """The most that this intensity allows."""
+        if self.bandwidth_bytes_per_cycle is None:
+            return self.peak_macs_per_cycle
+        return min(self.peak_macs_per_cycle, self.bandwidth_bytes_per_cycle * self.intensity_macs_per_byte)
+
+    @property
+    def side(self) -> Literal["compute", "memory"]:
+        """Which part of the roof is above the layer."""
+        return "compute" if self.roof_macs_per_cycle >= self.peak_macs_per_cycle else "memory"
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """How the mapping was found.
+
+    ``history`` lists ``(samples, seconds, best score)`` whenever the best score improved, ``stopped`` says why the
+    search ended, ``score`` is the best value of the objective.
+    """
+
+    mapper: str
+    seed: int
+    samples: int
+    legal_samples: int
+    seconds: float
+    stopped: str
+    score: float | None = None
+    history: tuple[tuple[int, float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class LayerRecord:
+    """One unique layer, which the network holds ``count`` times under ``names``.
+
+    A layer for which no legal mapping was found has no ``mapping`` and no ``cost``; ``reason`` says why.
+    """
+
+    names: tuple[str, ...]
+    count: int
+    operator: OperatorRecord
+    mapping: MappingRecord | None = None
+    cost: CostRecord | None = None
+    bounds: BoundsRecord | None = None
+    roofline: RooflineRecord | None = None
+    search: SearchRecord | None = None
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """The first of its names."""
+        return self.names[0] if self.names else "(unnamed)"
+
+
+@dataclass(frozen=True)
+class VectorRecord:
+    """A node that is no multiply-accumulate loop, and how it was approximated; the totals leave it out."""
+
+    name: str
+    kind: str
+    operations: int
+    bytes: int
+    approximation: str
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class TotalsRecord:
+    """The whole network: layers times counts, run one after another.
+
+    ``edp`` is the product of total energy and total latency. ``seconds`` and ``samples`` are those of the search.
+    Bounds are None where one layer has none; ``unmapped_layers`` are missing from all other totals.
+    """
+
+    latency_cycles: int
+    energy_pj: float
+    edp: float
+    macs: int
+    utilisation: float
+    area_um2: float
+    seconds: float
+    samples: int
+    bound_latency_cycles: int | None = None
+    bound_energy_pj: float | None = None
+    bound_edp: float | None = None
+    unmapped_layers: int = 0
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run of the main job: what was asked, of what, with what, and what came of it."""
+
+    id: str
+    created: str
+    software: SoftwareRecord
+    network: NetworkRecord
+    accelerator: AcceleratorRecord
+    request: RequestRecord
+    totals: TotalsRecord
+    layers: tuple[LayerRecord, ...]
+    vector_nodes: tuple[VectorRecord, ...] = ()
+    not_modelled: tuple[str, ...] = ()
+    schema_version: int = SCHEMA_VERSION

@@ -1,0 +1,42 @@
+"""Nothing that was computed is lost: a run goes to the store, or else to a file, and never raises."""
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.base import InputError
+from tilewright.store.codec import write_run
+from tilewright.store.database import Store
+from tilewright.store.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where a run went: ``place`` is the store's URL or a file, ``warning`` is empty when all went well."""
+
+    place: str
+    stored: bool
+    warning: str = ""
+
+
+def keep(record: RunRecord, place: str | os.PathLike[str] | None = None,
+         rescue: str | os.PathLike[str] | None = None) -> Kept:
+    """Append a run to the store; if that fails, write it as JSON to ``rescue``, here, or the temporary directory.
+
+    A failure is told in ``warning`` in one line, for the caller to print; results stay with the caller in any case.
+    """
+    store = Store(place)
+    try:
+        with store:
+            store.append(record)
+        return Kept(store.url, stored=True)
+    except InputError as error:
+        problem = f"The run was not stored: {error}"
+    for directory in (Path(rescue) if rescue is not None else Path.cwd(), Path(tempfile.gettempdir())):
+        try:
+            path = write_run(record, directory / f"tilewright-run-{record.id}.json")
+        except InputError:
+            continue
+        return Kept(str(path), stored=False, warning=f"{problem} It was written to {path} instead.")
+    return Kept("", stored=False, warning=f"{problem} No file could be written instead.")
