@@ -1,0 +1,245 @@
+"""Seeded random operators, accelerators and mappings that reach every counting rule, small enough to be walked."""
+
+from math import prod
+
+import numpy as np
+
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
+from tilewright.mapping import LevelLoops, Loop, Mapping
+from tilewright.workload import Axis, Operator, Role, Tensor
+
+LARGEST_LOOP_OF_LANES = 6
+LARGEST_ARRAYS = 96
+RATES = (None, None, None, None, None, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 16.0)
+
+Terms = tuple[tuple[str, int], ...]
+Parts = tuple[dict[str, int], tuple[tuple[Terms, ...], ...]]
+
+
+def random_case(rng: np.random.Generator, most_macs: int = 10_000) -> tuple[Operator, Accelerator, Mapping]:
+    """Return one case; most have far fewer than ``most_macs`` multiply-accumulates."""
+    operator = random_operator(rng, int(np.exp(rng.uniform(np.log(40), np.log(most_macs)))))
+    kinds = _random_kinds(rng)
+    loops = _random_loops(rng, operator, kinds)
+    levels, keeps, fanned = [], [], False
+    for at, kind in enumerate(kinds):
+        if kind == "fanout":
+            levels.append(_random_fanout(rng, f"Fan{at}", loops[at], _nominal_counts(operator, loops, at)))
+            keeps.append(None)
+            fanned = True
+        else:
+            able = operator.tensors if at == 0 else [t for t in operator.tensors if rng.random() < 0.7]
+            levels.append(_random_memory(rng, f"Mem{at}", able, fanned))
+            bypass = at > 0 and rng.random() < 0.2
+            keeps.append(tuple(t.name for t in able if rng.random() < 0.5) if bypass else None)
+    accelerator = Accelerator(
+        "random", tuple(levels),
+        Compute("MAC", float(rng.choice([0.0, 0.2, 1.0])), leakage_mw=float(rng.choice([0.0, 0.001]))),
+        frequency_mhz=float(rng.choice([200.0, 1000.0])),
+        word_bits=tuple((role, int(rng.choice([8, 8, 16, 32]))) for role in ("inputs", "weights", "outputs")),
+    )
+    entries = tuple(LevelLoops(level.name, tuple(found), kept)
+                    for level, found, kept in zip(levels, loops, keeps, strict=True))
+    return operator, accelerator, Mapping(entries)
+
+
+def random_operator(rng: np.random.Generator, most_macs: int) -> Operator:
+    """Return a convolution of some kind, a matrix product, or a nest with unusual sliding axes."""
+    make = rng.choice([_conv1d, _conv2d, _conv2d, _depthwise, _grouped, _matmul, _transposed1d, _transposed2d,
+                       _pointwise, _crossed])
+    sizes, axes = make(rng)
+    names = list(sizes)
+    while prod(sizes.values()) > most_macs:
+        largest = [name for name in names if sizes[name] > 1]
+        name = largest[rng.integers(len(largest))]
+        sizes[name] -= max(1, sizes[name] // 4)
+    order = [names[i] for i in rng.permutation(len(names))]
+    roles: tuple[Role, ...] = ("weights", "inputs", "outputs")
+    tensors = tuple(
+        Tensor(name, role, tuple(Axis(terms) for terms in found),
+               None if rng.random() < 0.7 else int(rng.choice([8, 16, 32])))
+        for name, role, found in zip(("W", "I", "O"), roles, axes, strict=True))
+    return Operator(make.__name__.lstrip("_"), "einsum", tuple((name, sizes[name]) for name in order), tensors)
+
+
+def _size(rng: np.random.Generator, most: int) -> int:
+    return int(rng.integers(1, most + 1))
+
+
+def _slide(rng: np.random.Generator, first: str, second: str) -> Terms:
+    """A sliding axis, its terms in either order, its coefficients 1 to 3 (or both 2, 4 for a common divisor)."""
+    stride, dilation = (int(c) for c in rng.integers(1, 4, size=2))
+    if rng.random() < 0.15:
+        stride, dilation = ((2, 2), (2, 4), (4, 2), (3, 3))[rng.integers(4)]
+    elif rng.random() < 0.4:
+        stride = dilation = 1
+    terms = ((first, stride), (second, dilation))
+    return terms if rng.random() < 0.5 else terms[::-1]
+
+
+def _plain(*names: str) -> tuple[Terms, ...]:
+    return tuple(((name, 1),) for name in names)
+
+
+def _conv1d(rng: np.random.Generator) -> Parts:
+    sizes = {"C": _size(rng, 5), "K": _size(rng, 6), "P": _size(rng, 40), "R": _size(rng, 9)}
+    return sizes, (_plain("K", "C", "R"), (*_plain("C"), _slide(rng, "P", "R")), _plain("K", "P"))
+
+
+def _conv2d(rng: np.random.Generator) -> Parts:
+    sizes = {"N": _size(rng, 3), "K": _size(rng, 8), "C": _size(rng, 8), "P": _size(rng, 12), "Q": _size(rng, 8),
+             "R": _size(rng, 5), "S": _size(rng, 4)}
+    image = (*_plain("N", "C"), _slide(rng, "P", "R"), _slide(rng, "Q", "S"))
+    return sizes, (_plain("K", "C", "R", "S"), image, _plain("N", "K", "P", "Q"))
+
+
+def _depthwise(rng: np.random.Generator) -> Parts:
+    sizes = {"G": _size(rng, 8), "P": _size(rng, 14), "Q": _size(rng, 8), "R": _size(rng, 6), "S": _size(rng, 4)}
+    image = (*_plain("G"), _slide(rng, "P", "R"), _slide(rng, "Q", "S"))
+    return sizes, (_plain("G", "R", "S"), image, _plain("G", "P", "Q"))
+
+
+def _grouped(rng: np.random.Generator) -> Parts:
+    sizes = {"G": _size(rng, 4), "K": _size(rng, 4), "C": _size(rng, 3), "P": _size(rng, 8), "Q": _size(rng, 5),
+             "R": _size(rng, 3), "S": _size(rng, 3)}
+    image = (*_plain("G", "C"), _slide(rng, "P", "R"), _slide(rng, "Q", "S"))
+    return sizes, (_plain("G", "K", "C", "R", "S"), image, _plain("G", "K", "P", "Q"))
+
+
+def _matmul(rng: np.random.Generator) -> Parts:
+    sizes = {"B": _size(rng, 3), "M": _size(rng, 20), "N": _size(rng, 20), "K": _size(rng, 20)}
+    return sizes, (_plain("B", "K", "N"), _plain("B", "M", "K"), _plain("B", "M", "N"))
+
+
+def _transposed1d(rng: np.random.Generator) -> Parts:
+    sizes = {"C": _size(rng, 6), "K": _size(rng, 6), "P": _size(rng, 30), "R": _size(rng, 9)}
+    return sizes, (_plain("C", "K", "R"), _plain("C", "P"), (*_plain("K"), _slide(rng, "P", "R")))
+
+
+def _transposed2d(rng: np.random.Generator) -> Parts:
+    sizes = {"C": _size(rng, 5), "K": _size(rng, 5), "P": _size(rng, 10), "Q": _size(rng, 6), "R": _size(rng, 5),
+             "S": _size(rng, 4)}
+    return sizes, (_plain("C", "K", "R", "S"), _plain("C", "P", "Q"),
+                   (*_plain("K"), _slide(rng, "P", "R"), _slide(rng, "Q", "S")))
+
+
+def _pointwise(rng: np.random.Generator) -> Parts:
+    """A strided 1x1 convolution: most words of the input's box are holes."""
+    sizes = {"K": _size(rng, 12), "C": _size(rng, 12), "P": _size(rng, 12), "Q": _size(rng, 9), "R": 1, "S": 1}
+    image = (*_plain("C"), (("P", int(rng.integers(2, 4))), ("R", 1)), (("Q", int(rng.integers(2, 4))), ("S", 1)))
+    return sizes, (_plain("K", "C", "R", "S"), image, _plain("K", "P", "Q"))
+
+
+def _crossed(rng: np.random.Generator) -> Parts:
+    """Operands and output that all slide, along different pairs of dimensions."""
+    sizes = {"A": _size(rng, 12), "B": _size(rng, 12), "D": _size(rng, 8), "E": _size(rng, 8)}
+    return sizes, ((_slide(rng, "A", "D"), *_plain("E")), (_slide(rng, "B", "D"), _slide(rng, "E", "A")),
+                   (_slide(rng, "A", "B"), *_plain("E")))
+
+
+def _random_kinds(rng: np.random.Generator) -> list[str]:
+    rest = ["memory"] * int(rng.integers(0, 4)) + ["fanout"] * int(rng.choice([0, 1, 1, 2, 2, 3, 4]))
+    return ["memory", *(rest[i] for i in rng.permutation(len(rest)))]
+
+
+def _random_step(rng: np.random.Generator, extent: int, least: int = 1) -> int:
+    """A step in ``least .. extent``: any, one that divides the extent, 1, or the extent itself (no loop)."""
+    draw = rng.random()
+    if draw < 0.25:
+        return least
+    if draw < 0.35:
+        return extent
+    if draw < 0.6:
+        divisors = [step for step in range(least, extent + 1) if extent % step == 0]
+        return int(rng.choice(divisors))
+    return int(rng.integers(least, extent + 1))
+
+
+def _random_loops(rng: np.random.Generator, operator: Operator, kinds: list[str]) -> list[list[Loop]]:
+    """Draw loops level by level, then place what is left of each dimension inside its last loop."""
+    names = list(operator.sizes)
+    extents = dict(operator.sizes)
+    loops: list[list[Loop]] = [[] for _ in kinds]
+    lanes = 1
+    for at, kind in enumerate(kinds):
+        spatial = kind == "fanout"
+        for _ in range(int(rng.integers(0, 4 if spatial else 6))):
+            name = names[rng.integers(len(names))]
+            extent = extents[name]
+            least = -(-extent // LARGEST_LOOP_OF_LANES) if spatial else 1
+            step = _random_step(rng, extent, least)
+            count = -(-extent // step)
+            if spatial and lanes * count > LARGEST_ARRAYS:
+                continue
+            lanes *= count if spatial else 1
+            loops[at].append(_loop(rng, name, step, spatial))
+            extents[name] = step
+    for name in names:
+        if extents[name] > 1:
+            lanes *= _cover(rng, loops, kinds, name, extents[name], lanes)
+    return loops
+
+
+def _loop(rng: np.random.Generator, name: str, step: int, spatial: bool) -> Loop:
+    return Loop(name, step, ("X", "Y")[rng.integers(2)] if spatial else None)
+
+
+def _cover(rng: np.random.Generator, loops: list[list[Loop]], kinds: list[str], name: str, extent: int,
+           lanes: int) -> int:
+    """Add the loop of step 1 over ``name`` somewhere inside its other loops; return by how much lanes grow."""
+    last = max((at for at, found in enumerate(loops) if any(loop.dimension == name for loop in found)), default=0)
+    small = extent <= LARGEST_LOOP_OF_LANES and lanes * extent <= LARGEST_ARRAYS
+    places = [at for at in range(last, len(kinds)) if kinds[at] == "memory" or small]
+    if not places:  # the last loop is at the innermost fan-out: shorten a temporal loop outside it instead
+        return _cover_outside(loops, kinds, name)
+    at = places[rng.integers(len(places))]
+    first = max((i + 1 for i, loop in enumerate(loops[at]) if loop.dimension == name), default=0)
+    spatial = kinds[at] == "fanout"
+    loops[at].insert(int(rng.integers(first, len(loops[at]) + 1)), _loop(rng, name, 1, spatial))
+    return extent if spatial else 1
+
+
+def _cover_outside(loops: list[list[Loop]], kinds: list[str], name: str) -> int:
+    """Take ``name`` off all fan-outs and finish it at the outermost memory (lanes only shrink)."""
+    for at, kind in enumerate(kinds):
+        if kind == "fanout":
+            loops[at] = [loop for loop in loops[at] if loop.dimension != name]
+    loops[0].append(Loop(name, 1))
+    for at in range(1, len(kinds)):
+        loops[at] = [Loop(name, 1, loop.axis) if loop.dimension == name else loop for loop in loops[at]]
+    return 1
+
+
+def _nominal_counts(operator: Operator, loops: list[list[Loop]], level: int) -> list[int]:
+    """Iterations of the loops at ``level``."""
+    extents = dict(operator.sizes)
+    counts: list[int] = []
+    for at, found in enumerate(loops[:level + 1]):
+        for loop in found:
+            if at == level:
+                counts.append(-(-extents[loop.dimension] // loop.step))
+            extents[loop.dimension] = loop.step
+    return counts
+
+
+def _random_fanout(rng: np.random.Generator, name: str, loops: list[Loop], counts: list[int]) -> Fanout:
+    used = [prod(n for loop, n in zip(loops, counts, strict=True) if loop.axis == axis) for axis in ("X", "Y")]
+    second = any(loop.axis == "Y" for loop in loops)
+    shape = (used[0] + int(rng.integers(0, 2)), max(2, used[1] + int(rng.integers(0, 2))) if second else 1)
+    return Fanout(name, shape, multicast=bool(rng.random() < 0.65), reduce=bool(rng.random() < 0.65),
+                  network_energy_pj_per_word=float(rng.choice([0.0, 0.125, 0.5])))
+
+
+def _random_memory(rng: np.random.Generator, name: str, able: list[Tensor] | tuple[Tensor, ...],
+                   fanned: bool) -> Memory:
+    read, write = RATES[rng.integers(len(RATES))], RATES[rng.integers(len(RATES))]
+    shared = None
+    if rng.random() < 0.3:
+        read, write, shared = None, None, RATES[rng.integers(len(RATES))]
+    energies = [float(e) for e in rng.choice([0.25, 0.5, 1.0, 1.25, 6.0, 100.0], size=4)]
+    return Memory(
+        name, tuple(t.name if rng.random() < 0.5 else t.role for t in able), AccessEnergy(*energies),
+        word_bits=int(rng.choice([8, 8, 16, 32])), block_words=1 if fanned else int(rng.choice([1, 1, 4, 8])),
+        bandwidth=Bandwidth(read, write, shared), buffering=("single", "double", "buffet")[rng.integers(3)],
+        leakage_mw=float(rng.choice([0.0, 0.0, 0.01])),
+    )
