@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator, Fanout
+from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.mapping.fit import full_keeps
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import Operator
 
@@ -21,6 +22,13 @@ class Slot:
 
     level: int
     axis: SlotAxis
+
+
+def slot_axes(level: Memory | Fanout) -> tuple[SlotAxis, ...]:
+    """Return the axes of one row of a level's slots: X alone where an array of fixed shape has but one row."""
+    if isinstance(level, Memory):
+        return ("T",)
+    return ("X", "Y") if level.shape[1] > 1 or level.flexible or level.blocks else ("X",)
 
 
 @dataclass(frozen=True)
@@ -50,20 +58,18 @@ class Layout:
            keeps: dict[str, tuple[str, ...]] | None = None) -> "Layout":
         """Return the layout of mappings of ``operator`` on ``accelerator``.
 
-        ``repeats`` says how often a level's slots stand in a row (default once); ``keeps`` what memories keep where that
-        is less than they can.
+        ``repeats`` says how often a level's slots stand in a row (default once); ``keeps`` what memories keep where
+        that is less than they can.
         """
         slots: list[Slot] = []
         kept: list[tuple[str, ...]] = []
         for index, level in enumerate(accelerator.levels):
-            axes: tuple[SlotAxis, ...] = ("T",)
             if isinstance(level, Fanout):
-                axes = ("X", "Y") if level.shape[1] > 1 or level.flexible or level.blocks else ("X",)
                 kept.append(())
             else:
                 able = tuple(t.name for t in operator.tensors if level.can_keep(t.name, t.role))
                 kept.append((keeps or {}).get(level.name, able))
-            slots += [Slot(index, axis) for axis in axes] * (repeats or {}).get(level.name, 1)
+            slots += [Slot(index, axis) for axis in slot_axes(level)] * (repeats or {}).get(level.name, 1)
         names = tuple(level.name for level in accelerator.levels)
         return cls(tuple(operator.sizes), names, tuple(slots), tuple(kept))
 
@@ -96,18 +102,28 @@ class MappingBatch:
 
     @classmethod
     def from_mappings(cls, mappings: list[Mapping], operator: Operator, accelerator: Accelerator) -> "MappingBatch":
-        """Encode mappings, all with the same kept tensors; levels that loop twice over a dimension get more slots."""
-        keeps = _common_keeps(mappings)
-        repeats = {entry.level: 1 for entry in mappings[0].levels}
-        for mapping in mappings:
-            for entry in mapping.levels:
-                repeats[entry.level] = max(repeats[entry.level], _repeats(entry))
+        """Encode mappings, all with the same kept tensors; levels that loop twice over a dimension get more slots.
+
+        Loops that run once take no slot. Spatial loops over different dimensions commute, so their order is not kept.
+
+        Raises
+        ------
+        InputError
+            If there are no mappings, they keep different tensors, or one has no encoding: levels or dimensions that are
+            not the accelerator's and the operator's, steps that grow or do not end at 1, loops without a place.
+        """
+        keeps = _common_keeps(mappings, operator, accelerator)
+        places = [_places(f"mappings[{b}]", mapping, operator, accelerator) for b, mapping in enumerate(mappings)]
+        repeats = {level.name: 1 for level in accelerator.levels}
+        for found in places:
+            for place in found:
+                name = accelerator.levels[place.level].name
+                repeats[name] = max(repeats[name], place.row + 1)
         layout = Layout.of(operator, accelerator, repeats, keeps)
-        count = len(mappings)
-        steps = np.empty((*layout.shape, count), dtype=np.int32)
-        ranks = np.empty((*layout.shape, count), dtype=np.int8)
-        for b, mapping in enumerate(mappings):
-            _encode(mapping, operator, layout, steps[:, :, b], ranks[:, :, b])
+        steps = np.empty((*layout.shape, len(mappings)), dtype=np.int32)
+        ranks = np.empty((*layout.shape, len(mappings)), dtype=np.int8)
+        for b, found in enumerate(places):
+            _encode(found, operator.sizes, layout, steps[:, :, b], ranks[:, :, b])
         return cls(layout, steps, ranks)
 
     def mapping(self, index: int, sizes: dict[str, int]) -> Mapping:
@@ -136,68 +152,103 @@ class MappingBatch:
                             np.ascontiguousarray(self.ranks[:, :, index]))
 
 
-def _common_keeps(mappings: list[Mapping]) -> dict[str, tuple[str, ...]]:
-    keeps = {entry.level: entry.keeps for entry in mappings[0].levels if entry.keeps is not None}
-    for mapping in mappings[1:]:
-        if {entry.level: entry.keeps for entry in mapping.levels if entry.keeps is not None} != keeps:
-            raise InputError("mappings", "must all keep the same tensors at each memory to form one batch",
+@dataclass(frozen=True)
+class _Place:
+    """Where one loop goes: the ``row``-th repeat of a level's slots, and the slot's axis there."""
+
+    level: int
+    row: int
+    axis: SlotAxis
+    loop: Loop
+
+
+def _common_keeps(mappings: list[Mapping], operator: Operator, accelerator: Accelerator) -> dict[str, tuple[str, ...]]:
+    if not mappings:
+        raise InputError("mappings", "must be at least one to form a batch")
+    keeps = full_keeps(mappings[0], operator, accelerator)
+    for index, mapping in enumerate(mappings):
+        if full_keeps(mapping, operator, accelerator) != keeps:
+            raise InputError(f"mappings[{index}]", "must keep the same tensors at each memory as mappings[0]",
                              mend="Score mappings of different bypass one batch each")
     return keeps
 
 
-def _repeats(entry: LevelLoops) -> int:
-    """How often a level's slots must stand in a row for its loops to fit, in order."""
-    used: dict[str, tuple[int, str]] = {}
-    most = 1
-    for loop in entry.loops:
-        axis = loop.axis or "T"
-        if loop.dimension in used:
-            row, last = used[loop.dimension]
-            row += axis <= last
-            used[loop.dimension] = (row, axis)
-        else:
-            used[loop.dimension] = (0, axis)
-        most = max(most, used[loop.dimension][0] + 1)
-    # Temporal loops of other dimensions keep their place relative to a repeated one, so every loop after it moves on.
-    if any(loop.axis is None for loop in entry.loops):
-        most = _temporal_rows(entry)
-    return most
+def _places(path: str, mapping: Mapping, operator: Operator, accelerator: Accelerator) -> list[_Place]:
+    """Return the place of every loop that runs more than once, outer to inner."""
+    names = [level.name for level in accelerator.levels]
+    if [entry.level for entry in mapping.levels] != names:
+        raise InputError(f"{path}.levels", f"must be {', '.join(names)}", [entry.level for entry in mapping.levels])
+    extents = dict(operator.sizes)
+    places: list[_Place] = []
+    for index, (entry, level) in enumerate(zip(mapping.levels, accelerator.levels, strict=True)):
+        loops = _true_loops(f"{path}.{entry.level}", entry, extents)
+        axes = slot_axes(level)
+        wrong = next((loop for loop in loops if (loop.axis or "T") not in axes), None)
+        if wrong:
+            raise InputError(f"{path}.{entry.level}", f"must loop along {' or '.join(axes)}", str(wrong), _ILLEGAL)
+        places += _spatial_rows(index, loops) if isinstance(level, Fanout) else _temporal_rows(index, loops)
+    rest = [name for name, extent in extents.items() if extent > 1]
+    if rest:
+        raise InputError(path, "must cover every dimension down to 1", rest, _ILLEGAL)
+    return places
 
 
-def _temporal_rows(entry: LevelLoops) -> int:
-    rows, seen = 1, set[str]()
+def _true_loops(path: str, entry: LevelLoops, extents: dict[str, int]) -> list[Loop]:
+    """Return the loops of ``entry`` that run more than once; bring ``extents`` down to what they leave."""
+    found = []
     for loop in entry.loops:
+        field = f"{path}.{loop.dimension}"
+        if loop.dimension not in extents:
+            raise InputError(field, f"must be one of {', '.join(extents)}", str(loop), _ILLEGAL)
+        outside = extents[loop.dimension]
+        if not 1 <= loop.step <= outside:
+            raise InputError(field, f"must have a step of 1 to {outside}", loop.step, _ILLEGAL)
+        extents[loop.dimension] = loop.step
+        if loop.step < outside:
+            found.append(loop)
+    return found
+
+
+_ILLEGAL = "tilewright.mapping.violations says how to mend it"
+
+
+def _temporal_rows(level: int, loops: list[Loop]) -> list[_Place]:
+    """Place temporal loops in order: one that repeats a dimension moves on to the next row, with all after it."""
+    places, row, seen = [], 0, set[str]()
+    for loop in loops:
         if loop.dimension in seen:
-            rows, seen = rows + 1, set()
+            row, seen = row + 1, set()
         seen.add(loop.dimension)
-    return rows
+        places.append(_Place(level, row, "T", loop))
+    return places
 
 
-def _encode(mapping: Mapping, operator: Operator, layout: Layout, steps: NDArray[np.int32],
+def _spatial_rows(level: int, loops: list[Loop]) -> list[_Place]:
+    """Place spatial loops: those over one dimension keep their order, X standing before Y in each row."""
+    places: list[_Place] = []
+    last: dict[str, tuple[int, SlotAxis]] = {}
+    for loop in loops:
+        axis: SlotAxis = loop.axis or "X"
+        row, before = last.get(loop.dimension, (-1, "Y"))
+        row += axis <= before
+        last[loop.dimension] = (row, axis)
+        places.append(_Place(level, row, axis, loop))
+    return places
+
+
+def _encode(places: list[_Place], sizes: dict[str, int], layout: Layout, steps: NDArray[np.int32],
             ranks: NDArray[np.int8]) -> None:
     """Write one mapping into ``(s, d)`` views."""
-    extents = dict(operator.sizes)
-    rows: list[dict[str, int]] = [{} for _ in layout.slots]
-    order: list[list[str]] = [[] for _ in layout.slots]
-    for index, entry in enumerate(mapping.levels):
-        at = [s for s, slot in enumerate(layout.slots) if slot.level == index]
-        reached: dict[str, int] = {}
-        current = 0
-        for loop in entry.loops:
-            axis = loop.axis or "T"
-            if axis == "T":
-                current += loop.dimension in rows[at[current]]
-                place = current
-            else:
-                start = reached.get(loop.dimension, -1) + 1
-                place = next(i for i in range(start, len(at)) if layout.slots[at[i]].axis == axis)
-            reached[loop.dimension] = place
-            rows[at[place]][loop.dimension] = loop.step
-            order[at[place]].append(loop.dimension)
-    for s, row in enumerate(rows):
-        rest = [name for name in layout.dimensions if name not in row]
-        for position, name in enumerate(order[s] + rest):
-            ranks[s, layout.dimensions.index(name)] = position
-        for d, name in enumerate(layout.dimensions):
-            extents[name] = row.get(name, extents[name])
-            steps[s, d] = extents[name]
+    index = {name: d for d, name in enumerate(layout.dimensions)}
+    found: dict[int, dict[str, int]] = {}
+    for place in places:
+        slots = [s for s, slot in enumerate(layout.slots) if slot == Slot(place.level, place.axis)]
+        found.setdefault(slots[place.row], {})[place.loop.dimension] = place.loop.step
+    extents = dict(sizes)
+    for s in range(len(layout.slots)):
+        row = found.get(s, {})
+        extents |= row
+        steps[s] = [extents[name] for name in layout.dimensions]
+        order = [*row, *(name for name in layout.dimensions if name not in row)]
+        for position, name in enumerate(order):
+            ranks[s, index[name]] = position

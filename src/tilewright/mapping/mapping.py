@@ -17,6 +17,9 @@ class Loop:
     step: int
     axis: SpatialAxis | None = None
 
+    def __str__(self) -> str:
+        return f"{self.dimension}{'@' + self.axis if self.axis else ''}: {self.step}"
+
 
 @dataclass(frozen=True)
 class LevelLoops:
@@ -43,3 +46,12 @@ class Mapping:
     def at(self, level: str) -> LevelLoops:
         """Return the entry for ``level``."""
         return next(entry for entry in self.levels if entry.level == level)
+
+    def __str__(self) -> str:
+        """Return one line per level: what is kept and the steps; `tilewright.mapping.render` draws the whole nest."""
+        width = max((len(entry.level) for entry in self.levels), default=0)
+        lines = []
+        for entry in self.levels:
+            kept = "" if entry.keeps is None else f" keeps {' '.join(entry.keeps) or 'nothing'}"
+            lines.append(f"{entry.level:<{width}}  [{', '.join(map(str, entry.loops))}]{kept}")
+        return "\n".join(lines)

@@ -1,0 +1,128 @@
+"""What a mapping asks of the machine: extents, tile bytes, room in memories, places in arrays."""
+
+from dataclasses import dataclass
+
+from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.mapping.mapping import LevelLoops, Mapping
+from tilewright.workload import Operator, Tensor
+
+Extents = dict[str, int]
+
+
+def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
+    """Return the bits of one word of ``tensor``: its own, or else the accelerator's for its role."""
+    return tensor.word_bits if tensor.word_bits is not None else dict(accelerator.word_bits)[tensor.role]
+
+
+def tile_bytes(tensor: Tensor, extents: Extents, accelerator: Accelerator) -> float:
+    """Return the bytes of the tile of ``tensor`` that a box of ``extents`` touches."""
+    return tensor.words(extents) * tensor_bits(tensor, accelerator) / 8
+
+
+def step_inside(step: int, extent: int) -> int:
+    """Return the extent that a loop of ``step`` leaves of ``extent``: the step, clipped to what there is."""
+    return min(max(step, 1), extent)
+
+
+def extents_at(mapping: Mapping, sizes: Extents) -> list[Extents]:
+    """Return the extents outside each level's loops, and last those that remain inside all (all 1 where covered)."""
+    current = dict(sizes)
+    found = [dict(current)]
+    for entry in mapping.levels:
+        for loop in entry.loops:
+            if loop.dimension in current:
+                current[loop.dimension] = step_inside(loop.step, current[loop.dimension])
+        found.append(dict(current))
+    return found
+
+
+def kept_tensors(entry: LevelLoops, memory: Memory, operator: Operator) -> tuple[Tensor, ...]:
+    """Return the tensors that ``memory`` keeps: those that ``entry`` names, or all that it can keep."""
+    if entry.keeps is None:
+        return tuple(t for t in operator.tensors if memory.can_keep(t.name, t.role))
+    return tuple(t for t in operator.tensors if t.name in entry.keeps)
+
+
+def full_keeps(mapping: Mapping, operator: Operator, accelerator: Accelerator) -> dict[str, tuple[str, ...]]:
+    """Return the tensors kept at each memory, by name, in the operator's order."""
+    memories = {memory.name: memory for memory in accelerator.memories}
+    return {entry.level: tuple(t.name for t in kept_tensors(entry, memories[entry.level], operator))
+            for entry in mapping.levels if entry.level in memories}
+
+
+@dataclass(frozen=True)
+class Room:
+    """One capacity of a memory, and what the tiles of some tensors take of it.
+
+    ``partition`` is the role or tensor that it is reserved for, None where it is shared. ``bytes_by_tensor`` are single
+    tiles; ``copies`` is 2 where they must fit twice. ``capacity_bytes`` None is unlimited.
+    """
+
+    partition: str | None
+    bytes_by_tensor: tuple[tuple[str, float], ...]
+    copies: int
+    capacity_bytes: float | None
+
+    @property
+    def needed_bytes(self) -> float:
+        """Bytes that the tiles take, copies included."""
+        return self.copies * sum(size for _, size in self.bytes_by_tensor)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the tiles fit."""
+        return self.capacity_bytes is None or self.needed_bytes <= self.capacity_bytes
+
+
+def partition_of(memory: Memory, tensor: Tensor) -> str | None:
+    """Return the partition that ``tensor`` stays in: by its name, else by its role; None is the shared room."""
+    names = [name for name, _ in memory.partitions_bytes]
+    return next((key for key in (tensor.name, tensor.role) if key in names), None)
+
+
+def rooms(memory: Memory, kept: tuple[Tensor, ...], extents: Extents, accelerator: Accelerator) -> tuple[Room, ...]:
+    """Return each capacity of ``memory`` that holds some of ``kept``, with their tiles of ``extents`` (rules 1, 10)."""
+    capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
+    taken: dict[str | None, list[tuple[str, float]]] = {}
+    for tensor in kept:
+        size = tile_bytes(tensor, extents, accelerator)
+        taken.setdefault(partition_of(memory, tensor), []).append((tensor.name, size))
+    copies = 2 if memory.buffering == "double" else 1
+    return tuple(Room(key, tuple(sizes), copies, capacities[key]) for key, sizes in taken.items())
+
+
+def tile_fits(memory: Memory, kept: tuple[Tensor, ...], extents: Extents, accelerator: Accelerator) -> bool:
+    """Whether the tiles of ``kept`` that a box of ``extents`` touches fit into ``memory``."""
+    return all(room.fits for room in rooms(memory, kept, extents, accelerator))
+
+
+def lanes(entry: LevelLoops, outside: Extents) -> tuple[int, int]:
+    """Return how many instances the spatial loops of a fan-out's ``entry`` spread over along X and Y."""
+    extents, counts = dict(outside), {"X": 1, "Y": 1}
+    for loop in entry.loops:
+        if loop.dimension in extents:
+            extent = extents[loop.dimension]
+            step = step_inside(loop.step, extent)
+            if loop.axis in counts:
+                counts[loop.axis] *= -(-extent // step)
+            extents[loop.dimension] = step
+    return counts["X"], counts["Y"]
+
+
+def array_use(fanout: Fanout, x: int, y: int) -> tuple[tuple[str, int, int], ...]:
+    """Return ``(side, needed, available)`` for each limit that ``x`` by ``y`` lanes must respect on ``fanout``.
+
+    A flexible array limits the instances alone; one built of blocks the whole blocks that the lanes take; a fixed one
+    each of its sides.
+    """
+    if fanout.flexible:
+        return (("instances", x * y, fanout.instances),)
+    if fanout.blocks:
+        width, height = fanout.blocks
+        return (("blocks", -(-x // width) * -(-y // height), fanout.instances // (width * height)),)
+    return ("X", x, fanout.shape[0]), ("Y", y, fanout.shape[1])
+
+
+def array_fits(fanout: Fanout, x: int, y: int) -> bool:
+    """Whether ``x`` by ``y`` lanes fit on ``fanout`` (DESIGN rule 10)."""
+    return all(needed <= available for _, needed, available in array_use(fanout, x, y))
