@@ -1,5 +1,6 @@
-"""What is computed: operators, graphs, the zoo."""
+"""What is computed: operators, graphs, layer tables, the zoo."""
 
+from tilewright.workload import zoo
 from tilewright.workload.build import (
     ConvolutionShape,
     convolution,
@@ -22,8 +23,12 @@ from tilewright.workload.graph import (
     unique_operators,
 )
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
+from tilewright.workload.table import LAYERS, read_table, table_graph
+from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
 
 __all__ = [
+    "LAYERS",
+    "OPERATIONS_PER_ELEMENT",
     "ROLES",
     "Axis",
     "ConvolutionShape",
@@ -44,6 +49,9 @@ __all__ = [
     "einsum",
     "linear",
     "matmul",
+    "read_table",
+    "table_graph",
     "transposed_convolution",
     "unique_operators",
+    "zoo",
 ]

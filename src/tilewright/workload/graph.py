@@ -158,6 +158,18 @@ class Graph:
         """Multiply-accumulates of all nodes to be mapped."""
         return sum(node.macs for node in self.mac_nodes)
 
+    @property
+    def weight_words(self) -> int:
+        """Words of all weights and embedding tables, each once; biases and normalisation parameters are not kept."""
+        total = 0
+        for node in self.nodes:
+            if isinstance(node, MacNode) and "weights" not in dict(node.operator.attributes):
+                sizes = node.operator.sizes
+                total += sum(t.words(sizes) for t in node.operator.operands if t.role == "weights")
+            elif isinstance(node, DataMovement):
+                total += int(dict(node.attributes).get("parameters", 0))
+        return total
+
     def node(self, name: str) -> Node:
         """Return the node called ``name``."""
         for node in self.nodes:

@@ -1,0 +1,251 @@
+"""Layers that work on images: convolutions, poolings and the blocks of well-known networks.
+
+Each record is one kind of layer of a layer table (`table.py`): its fields are what the table may say, `draw` puts it on
+a sketch behind the value ``x`` and returns the value that it hands on. Batch normalisation is folded into the
+convolution before it; biases are left out: they carry no multiply-accumulates.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from tilewright.base import InputError
+from tilewright.workload.sketch import Sketch, Value, Window
+
+Extent = int | list[int]
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A convolution, followed by its activation where there is one; ``tied`` weights are those of another layer."""
+
+    name: str
+    out: int
+    kernel: Extent
+    stride: Extent = 1
+    padding: Extent = 0
+    dilation: Extent = 1
+    groups: int = 1
+    activation: str = ""
+    tied: bool = False
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        window = Window(self.kernel, self.stride, self.padding, self.dilation, self.groups)
+        y = s.conv(x, self.name, self.out, window, tied=self.tied)
+        return s.vector(self.activation, y, f"{self.name}.{self.activation}") if self.activation else y
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A pooling over a window; over the whole image where there is no ``kernel``."""
+
+    name: str
+    kind: Literal["max", "average"] = "max"
+    kernel: Extent = 0
+    stride: Extent = 1
+    padding: Extent = 0
+    ceil: bool = False
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        window = Window(self.kernel, self.stride, self.padding) if self.kernel else None
+        return s.pool(x, self.name, self.kind, window, ceil=self.ceil)
+
+
+@dataclass(frozen=True)
+class Upsample:
+    """The nearest rows and columns repeated up to ``size``."""
+
+    name: str
+    size: list[int]
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        return s.move("upsample", [x], self.name, (x.shape[0], *self.size))
+
+
+@dataclass(frozen=True)
+class RoiAlign:
+    """Regions cut out of a pyramid, each cell the average of ``samples`` x ``samples`` bilinear points.
+
+    Hands on ``(regions, channels * size * size)``. Source: He et al., Mask R-CNN, ICCV 2017, section 3.
+    """
+
+    name: str
+    others: list[str]
+    regions: int
+    size: int
+    samples: int
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        points = self.regions * x.shape[0] * (self.size * self.samples) ** 2
+        sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
+        shape = (self.regions, x.shape[0] * self.size * self.size)
+        return s.move("roi_align", sources, self.name, shape, read_words=4 * points)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Residual blocks, the first with ``stride``.
+
+    ``basic`` is two 3x3 convolutions; ``bottleneck`` is 1x1, 3x3 (which strides), 1x1. A projection stands beside the
+    first block where shapes differ. Source: He et al., Deep Residual Learning, CVPR 2016, table 1.
+    """
+
+    name: str
+    kind: Literal["basic", "bottleneck"]
+    width: int
+    out: int
+    repeat: int
+    stride: int = 1
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        for index in range(self.repeat):
+            x = self._block(s, x, f"{self.name}.{index}", self.stride if index == 0 else 1)
+        return x
+
+    def _block(self, s: Sketch, x: Value, block: str, stride: int) -> Value:
+        shortcut = x
+        if self.kind == "basic":
+            plan = [(self.width, 3, stride), (self.out, 3, 1)]
+        else:
+            plan = [(self.width, 1, 1), (self.width, 3, stride), (self.out, 1, 1)]
+        for number, (channels, kernel, step) in enumerate(plan, start=1):
+            x = s.conv(x, f"{block}.conv{number}", channels, Window(kernel, step, kernel // 2))
+            if number < len(plan):
+                x = s.vector("relu", x, f"{block}.relu{number}")
+        if shortcut.shape != x.shape:
+            shortcut = s.conv(shortcut, f"{block}.downsample", self.out, Window(1, stride))
+        return s.vector("relu", s.vector("add", x, f"{block}.add", shortcut), f"{block}.relu")
+
+
+@dataclass(frozen=True)
+class InvertedResidual:
+    """Inverted residual blocks: 1x1 expansion, depthwise convolution, linear 1x1 projection.
+
+    Source: Sandler et al., MobileNetV2, CVPR 2018, table 1.
+    """
+
+    name: str
+    out: int
+    expand: int
+    repeat: int
+    stride: int = 1
+    kernel: int = 3
+    activation: str = "relu6"
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        for index in range(self.repeat):
+            block, shortcut, wide = f"{self.name}.{index}", x, x.shape[0] * self.expand
+            if self.expand != 1:
+                x = s.conv(x, f"{block}.expand", wide, Window(1))
+                x = s.vector(self.activation, x, f"{block}.{self.activation}1")
+            window = Window(self.kernel, self.stride if index == 0 else 1, self.kernel // 2, groups=wide)
+            x = s.vector(self.activation, s.conv(x, f"{block}.depthwise", wide, window), f"{block}.{self.activation}2")
+            x = s.conv(x, f"{block}.project", self.out, Window(1))
+            if shortcut.shape == x.shape:
+                x = s.vector("add", x, f"{block}.add", shortcut)
+        return x
+
+
+@dataclass(frozen=True)
+class ShuffleV1:
+    """ShuffleNet units: grouped 1x1, shuffle, depthwise 3x3, grouped 1x1; the first one halves the image.
+
+    The bottleneck has ``out // 4`` channels. The first unit's output is concatenated with a pooled shortcut; its first
+    convolution has ``first_groups`` groups where given. Source: Zhang et al., ShuffleNet, CVPR 2018, figure 2, table 1.
+    """
+
+    name: str
+    out: int
+    groups: int
+    repeat: int
+    first_groups: int = 0
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        for index in range(self.repeat):
+            x = self._unit(s, x, f"{self.name}.{index}", first=index == 0)
+        return x
+
+    def _unit(self, s: Sketch, x: Value, block: str, *, first: bool) -> Value:
+        shortcut, narrow = x, self.out // 4
+        groups = (self.first_groups or self.groups) if first else self.groups
+        x = s.vector("relu", s.conv(x, f"{block}.compress", narrow, Window(1, groups=groups)), f"{block}.relu1")
+        x = s.move("channel_shuffle", [x], f"{block}.shuffle", x.shape)
+        x = s.conv(x, f"{block}.depthwise", narrow, Window(3, 2 if first else 1, 1, groups=narrow))
+        final = self.out - shortcut.shape[0] if first else self.out
+        x = s.conv(x, f"{block}.expand", final, Window(1, groups=self.groups))
+        if first:
+            shortcut = s.pool(shortcut, f"{block}.pool", "average", Window(3, 2, 1))
+            x = s.move("concat", [shortcut, x], f"{block}.concat", (self.out, *x.shape[1:]))
+        else:
+            x = s.vector("add", x, f"{block}.add", shortcut)
+        return s.vector("relu", x, f"{block}.relu")
+
+
+@dataclass(frozen=True)
+class ShuffleV2:
+    """ShuffleNet V2 units, of which the first halves the image.
+
+    Source: Ma et al., ShuffleNet V2, ECCV 2018, figure 3 (c) and (d).
+    """
+
+    name: str
+    out: int
+    repeat: int
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        for index in range(self.repeat):
+            x = self._unit(s, x, f"{self.name}.{index}", first=index == 0)
+        return x
+
+    def _unit(self, s: Sketch, x: Value, block: str, *, first: bool) -> Value:
+        half = self.out // 2
+        if first:
+            left = s.conv(x, f"{block}.left.depthwise", x.shape[0], Window(3, 2, 1, groups=x.shape[0]))
+            left = s.vector("relu", s.conv(left, f"{block}.left.project", half, Window(1)), f"{block}.left.relu")
+            right = x
+        else:
+            left = right = s.move("split", [x], f"{block}.split", (half, *x.shape[1:]), read_words=x.words // 2)
+        right = s.vector("relu", s.conv(right, f"{block}.expand", half, Window(1)), f"{block}.relu1")
+        right = s.conv(right, f"{block}.depthwise", half, Window(3, 2 if first else 1, 1, groups=half))
+        right = s.vector("relu", s.conv(right, f"{block}.project", half, Window(1)), f"{block}.relu2")
+        return s.move("channel_shuffle", [left, right], f"{block}.shuffle", (self.out, *right.shape[1:]))
+
+
+@dataclass(frozen=True)
+class ConvolutionList:
+    """Independent convolutions, a line each: W H C N K S R pad_w pad_h stride_w stride_h (DeepBench's order).
+
+    A comma-separated list in place of a number stands for one convolution each.
+    """
+
+    name: str
+    rows: list[str]
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw them; they read nothing from one another."""
+        for fields in expand(f"{self.name}.rows", self.rows, 11):
+            width, height, channels, batch, out, kernel_w, kernel_h, pad_w, pad_h, stride_w, stride_h = map(int, fields)
+            name = f"{self.name}_{width}x{height}x{channels}_n{batch}_k{out}_{kernel_w}x{kernel_h}_s{stride_w}"
+            window = Window([kernel_h, kernel_w], [stride_h, stride_w], [pad_h, pad_w])
+            x = s.with_batch(batch).conv(Value("", (channels, height, width)), name, out, window)
+        return x
+
+
+def expand(path: str, rows: list[str], count: int) -> list[tuple[str, ...]]:
+    """Split lines of ``count`` fields; comma-separated fields give every combination."""
+    lines = []
+    for row in rows:
+        fields = [field.split(",") for field in row.split()]
+        numbers = [entry for field in fields[:11] for entry in field if len(field[0]) and not entry.isalpha()]
+        if len(fields) != count or not all(number.isdecimal() for number in numbers):
+            raise InputError(path, f"must have {count} fields, numbers or comma-separated numbers", row)
+        lines += list(product(*fields))
+    return lines

@@ -1,0 +1,361 @@
+"""Layers that work on sequences and vectors: embeddings, transformers, recurrent layers, attention.
+
+Records like those of `layers_image.py`. Sequences are (positions, features), vectors (features,).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.base import InputError
+from tilewright.workload.graph import Unmodelled
+from tilewright.workload.layers_image import expand
+from tilewright.workload.sketch import Sketch, Value, Window
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A fully connected layer, followed by its activation where there is one.
+
+    ``tied`` weights are those of an embedding; ``steps`` runs its positions in so many runs, one after the other.
+    """
+
+    name: str
+    out: int
+    activation: str = ""
+    tied: bool = False
+    steps: int = 1
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        y = s.linear(x, self.name, self.out, tied=self.tied, steps=self.steps)
+        if not self.activation:
+            return y
+        return s.vector(self.activation, y, f"{self.name}.{self.activation}", steps=self.steps)
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Fully connected layers of these widths; the activation of the last one is ``last``."""
+
+    name: str
+    widths: list[int]
+    activation: str = "relu"
+    last: str = ""
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        for index, width in enumerate(self.widths, start=1):
+            kind = self.activation if index < len(self.widths) else self.last
+            x = Linear(f"{self.name}.{index}", width, kind).draw(s, x)
+        return x
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """A matrix product on its own, M x K times K x N, ``batch`` of them."""
+
+    name: str
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``, whose shape it does not look at."""
+        return s.matmul(self.name, [x], (self.batch, self.m, self.n, self.k))
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Elementwise work of one kind on ``x``, and on ``other`` where it has two operands."""
+
+    name: str
+    kind: str
+    other: str = ""
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        others = [s.value(f"{self.name}.other", self.other)] if self.other else []
+        return s.vector(self.kind, x, self.name, *others)
+
+
+@dataclass(frozen=True)
+class Concat:
+    """Vectors, or sequences along their features, side by side."""
+
+    name: str
+    others: list[str]
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
+        return s.move("concat", sources, self.name, (*x.shape[:-1], sum(v.shape[-1] for v in sources)))
+
+
+@dataclass(frozen=True)
+class Select:
+    """The first ``positions`` of a sequence."""
+
+    name: str
+    positions: int
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        shape = (self.positions, x.shape[1])
+        return s.move("slice", [x], self.name, shape, read_words=shape[0] * shape[1])
+
+
+@dataclass(frozen=True)
+class Rearrange:
+    """The same words in another order, under another shape."""
+
+    name: str
+    shape: list[int]
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        y = s.move("transpose", [x], self.name, tuple(self.shape))
+        if y.words != x.words:
+            raise InputError(f"{self.name}.shape", f"must hold {x.words} words", self.shape)
+        return y
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Each position looked up in every table (of so many entries), the rows found added.
+
+    ``shared`` tables belong to another layer.
+    """
+
+    name: str
+    positions: int
+    width: int
+    tables: list[int]
+    shared: bool = False
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it; it reads indices, which are too few to count."""
+        rows = [s.table(f"{self.name}.{index}", 0 if self.shared else entries, (self.positions, self.width))
+                for index, entries in enumerate(self.tables)]
+        return s.vector("add", rows[0], f"{self.name}.add", *rows[1:]) if len(rows) > 1 else rows[0]
+
+
+@dataclass(frozen=True)
+class EmbeddingBag:
+    """One row of each of ``count`` tables of ``entries`` rows: ``(count, width)``, or a vector where count is 1."""
+
+    name: str
+    count: int
+    entries: int
+    width: int
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it; it reads indices, which are too few to count."""
+        rows = s.table(self.name, self.count * self.entries, (self.count, self.width))
+        return rows if self.count > 1 else Value(rows.name, (self.width,))
+
+
+@dataclass(frozen=True)
+class ImageToSequence:
+    """An image (channels, rows, columns) seen as a sequence (columns, channels * rows)."""
+
+    name: str
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        channels, rows, columns = x.shape
+        return s.move("transpose", [x], self.name, (columns, channels * rows))
+
+
+@dataclass(frozen=True)
+class Lookahead:
+    """A lookahead convolution: each feature mixes its own next ``context`` positions.
+
+    Source: Amodei et al., Deep Speech 2, ICML 2016, equation 2 (row convolution).
+    """
+
+    name: str
+    context: int
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        positions, features = x.shape
+        window = Window([self.context + 1], [1], [(0, self.context)], [1], groups=features)
+        y = s.conv(Value(x.name, (features, positions)), self.name, features, window)
+        return Value(y.name, (positions, features))
+
+
+@dataclass(frozen=True)
+class Omitted:
+    """A node that is not modelled: why, and what it would weigh as far as known."""
+
+    name: str
+    kind: str
+    reason: str
+    macs: int | None = None
+    words: int | None = None
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``, whose shape it hands on."""
+        return s.unmodelled(x, Unmodelled(self.name, self.kind, self.reason, self.macs, self.words), x.shape)
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """Transformer blocks: attention and feed-forward, each with a residual and a normalisation.
+
+    Parameters
+    ----------
+    memory
+        Positions kept from the segment before, to which the keys and values extend.
+    relative
+        Scores of relative positions are a second product with projected position encodings (Dai et al.,
+        Transformer-XL, ACL 2019, section 3.3).
+    cross
+        Name of the value that a second attention in every block attends to (decoders).
+    """
+
+    name: str
+    repeat: int
+    heads: int
+    feedforward: int
+    head_size: int = 0
+    activation: str = "gelu"
+    norm: str = "layer_norm"
+    memory: int = 0
+    relative: bool = False
+    cross: str = ""
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        other = s.value(f"{self.name}.cross", self.cross) if self.cross else None
+        for index in range(self.repeat):
+            block = f"{self.name}.{index}"
+            keys = x
+            if self.memory:
+                keys = s.move("concat", [x], f"{block}.memory", (self.memory + x.shape[0], x.shape[1]))
+            x = self._normed(s, x, self._attention(s, x, keys, f"{block}.attention"), f"{block}.attention")
+            if other is not None:
+                x = self._normed(s, x, self._attention(s, x, other, f"{block}.cross"), f"{block}.cross")
+            y = s.vector(self.activation, s.linear(x, f"{block}.ff1", self.feedforward), f"{block}.{self.activation}")
+            x = self._normed(s, x, s.linear(y, f"{block}.ff2", x.shape[1]), f"{block}.ff")
+        return x
+
+    def _normed(self, s: Sketch, x: Value, y: Value, name: str) -> Value:
+        return s.vector(self.norm, s.vector("add", y, f"{name}.add", x), f"{name}.norm")
+
+    def _attention(self, s: Sketch, x: Value, keys: Value, name: str) -> Value:
+        """Scaled dot-product attention of ``x`` over ``keys`` with its projections; masks save no work here."""
+        size = self.head_size or x.shape[1] // self.heads
+        inner, rows, columns = self.heads * size, x.shape[0], keys.shape[0]
+        query = s.linear(x, f"{name}.query", inner)
+        key = s.linear(keys, f"{name}.key", inner)
+        value = s.linear(keys, f"{name}.value", inner)
+        scores = s.matmul(f"{name}.scores", [query, key], (self.heads, rows, columns, size))
+        if self.relative:
+            places = s.with_batch(1).linear(Value("", (columns, x.shape[1])), f"{name}.position", inner)
+            places = s.matmul(f"{name}.position_scores", [query, places], (self.heads, rows, columns, size))
+            scores = s.vector("add", scores, f"{name}.position_add", places)
+        weights = s.vector("softmax", s.vector("scale", scores, f"{name}.scale"), f"{name}.softmax")
+        mixed = s.matmul(f"{name}.context", [weights, value], (self.heads, rows, size, columns))
+        return s.linear(Value(mixed.name, (rows, inner)), f"{name}.output", x.shape[1])
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """Recurrent layers over the positions of a sequence.
+
+    The product with the input runs over all positions at once, that with the state once a position; both once a
+    position where the layer is ``stepwise`` (a decoder, whose next input is not known yet). Two directions are
+    concatenated or summed.
+    """
+
+    name: str
+    cell: Literal["lstm", "gru", "rnn"]
+    hidden: int
+    directions: Literal[1, 2] = 1
+    join: Literal["concat", "sum"] = "concat"
+    stepwise: bool = False
+    repeat: int = 1
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        for index in range(self.repeat):
+            x = self._layer(s, x, f"{self.name}.{index}" if self.repeat > 1 else self.name)
+        return x
+
+    def _layer(self, s: Sketch, x: Value, layer: str) -> Value:
+        steps, wide = x.shape[0], {"lstm": 4, "gru": 3, "rnn": 1}[self.cell] * self.hidden
+        ends = []
+        for direction in ("forward", "backward")[:self.directions]:
+            part = f"{layer}.{direction}" if self.directions > 1 else layer
+            given = s.linear(x, f"{part}.input", wide, steps=steps if self.stepwise else 1)
+            state = s.linear(Value(given.name, (steps, self.hidden)), f"{part}.state", wide, steps=steps)
+            ends.append(s.vector(f"{self.cell}_cell", Value(state.name, (steps, self.hidden)), f"{part}.cell",
+                                 steps=steps))
+        if len(ends) == 1:
+            return ends[0]
+        if self.join == "sum":
+            return s.vector("add", ends[0], f"{layer}.add", ends[1])
+        return s.move("concat", ends, f"{layer}.concat", (steps, 2 * self.hidden))
+
+
+@dataclass(frozen=True)
+class AdditiveAttention:
+    """Attention to ``keys`` step by step with additive scores; hands on (steps, features of the keys).
+
+    Source: Bahdanau et al., ICLR 2015, section 3.1, as used by GNMT (Wu et al., arXiv:1609.08144, equation 4).
+    """
+
+    name: str
+    keys: str
+    width: int
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``, the queries."""
+        memory = s.value(f"{self.name}.keys", self.keys)
+        steps, columns = x.shape[0], memory.shape[0]
+        projected = s.linear(memory, f"{self.name}.keys", self.width)
+        query = s.linear(x, f"{self.name}.query", self.width, steps=steps)
+        flat = (steps * columns, self.width)
+        mixed = s.vector("tanh", Value(query.name, flat), f"{self.name}.tanh", steps=steps)
+        scores = s.linear(Value(mixed.name, flat), f"{self.name}.scores", 1, steps=steps)
+        weights = s.vector("softmax", Value(scores.name, (steps, columns)), f"{self.name}.softmax", steps=steps)
+        return s.matmul(f"{self.name}.context", [weights, projected], (1, 1, memory.shape[1], columns), steps=steps)
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """Products of every pair of vectors (``x`` and the rows of ``others``), one half of them joined to ``x``.
+
+    Source: Naumov et al., DLRM, arXiv:1906.00091, section 2.1.
+    """
+
+    name: str
+    others: list[str]
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x``."""
+        sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
+        width = x.shape[-1]
+        count = sum(v.words for v in sources) // width
+        joined = s.move("concat", sources, f"{self.name}.concat", (count, width))
+        product = s.matmul(f"{self.name}.product", [joined], (1, count, count, width))
+        return s.move("concat", [x, product], f"{self.name}.pairs", (x.words + count * (count - 1) // 2,))
+
+
+@dataclass(frozen=True)
+class MatmulList:
+    """Independent matrix products, a line each: M N K and the transposes (``nn``, ``tn``, ``nt``), which cost nothing.
+
+    A comma-separated list in place of a field stands for one product each.
+    """
+
+    name: str
+    rows: list[str]
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw them; they read nothing from one another."""
+        for m, n, k, transposes in expand(f"{self.name}.rows", self.rows, 4):
+            x = s.linear(Value("", (int(m), int(k))), f"{self.name}_m{m}_n{n}_k{k}_{transposes}", int(n))
+        return x

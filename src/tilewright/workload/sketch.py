@@ -1,0 +1,188 @@
+"""A network drawn layer by layer: keeps track of shapes and of who reads whom, and ends as a `Graph`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tilewright.base import InputError
+from tilewright.workload.build import Padding, Sizes, convolution, linear, matmul
+from tilewright.workload.graph import DataMovement, Graph, MacNode, Node, Unmodelled, VectorOperator
+from tilewright.workload.operator import Operator
+from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a node hands on: its name ("" for the network's input) and its shape without the batch.
+
+    Images are ``(channels, rows, columns)``, sequences ``(positions, features)``, vectors ``(features,)``.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def words(self) -> int:
+        """Words of one sample."""
+        return prod(self.shape)
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """The value as the ``inputs`` of a node."""
+        return (self.name,) if self.name else ()
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a convolution or a pooling slides."""
+
+    kernel: Sizes
+    stride: Sizes = 1
+    padding: Padding = 0
+    dilation: Sizes = 1
+    groups: int = 1
+
+
+class Sketch:
+    """A network in the making. Every method adds a node and returns its `Value`."""
+
+    def __init__(self, name: str, batch: int = 1) -> None:
+        self.name = name
+        self.batch = batch
+        self.values: dict[str, Value] = {}
+        self._nodes: list[Node] = []
+
+    def with_batch(self, batch: int) -> "Sketch":
+        """Return the same sketch for drawing nodes of another batch."""
+        other = Sketch(self.name, batch)
+        other.values, other._nodes = self.values, self._nodes
+        return other
+
+    def graph(self, source: str, notes: Sequence[str] = ()) -> Graph:
+        """Return what has been drawn."""
+        return Graph(self.name, tuple(self._nodes), source, tuple(notes))
+
+    def conv(self, x: Value, name: str, out_channels: int, window: Window, *, tied: bool = False) -> Value:
+        """Add a convolution over all axes behind the first; ``tied`` weights belong to another layer."""
+        name = self._free(name)
+        operator = convolution(
+            name, batch=self.batch, in_channels=x.shape[0], out_channels=out_channels, in_size=x.shape[1:],
+            kernel=window.kernel, stride=window.stride, padding=window.padding, dilation=window.dilation,
+            groups=window.groups)
+        if tied:
+            operator = replace(operator, attributes=(*operator.attributes, ("weights", "tied")))
+        sizes = operator.sizes
+        spatial = tuple(sizes[d] for d in ("D", "P", "Q") if d in sizes)
+        return self._mac(operator, x.readers, (out_channels, *spatial))
+
+    def linear(self, x: Value, name: str, out_features: int, *, tied: bool = False, steps: int = 1) -> Value:
+        """Add a fully connected layer; an image is flattened, each position of a sequence is a row.
+
+        ``tied`` weights belong to another layer. ``steps`` > 1 runs the rows one after the other, ``steps`` times.
+        """
+        positions, features = (x.shape if len(x.shape) == 2 else (1, x.words))
+        if steps > 1 and positions % steps:
+            raise InputError(f"{name}.steps", f"must divide the {positions} positions", steps)
+        operator = linear(self._free(name), rows=self.batch * positions // steps, in_features=features,
+                          out_features=out_features)
+        shape = (positions, out_features) if len(x.shape) == 2 else (out_features,)
+        attributes = (("weights", "tied"),) if tied else ()
+        return self._mac(replace(operator, attributes=attributes), x.readers, shape, steps)
+
+    def matmul(self, name: str, readers: Sequence[Value], sizes: tuple[int, int, int, int], *, steps: int = 1) -> Value:
+        """Add a product of two activations, ``sizes`` = (products per sample, M, N, K), result ``(products*M, N)``."""
+        products, m, n, k = sizes
+        operator = replace(matmul(self._free(name), m=m, n=n, k=k, batch=self.batch * products),
+                           attributes=(("weights", "activations"),))
+        return self._mac(operator, tuple(v.name for v in readers if v.name), (products * m * steps, n), steps)
+
+    def vector(self, kind: str, x: Value, name: str, *others: Value, steps: int = 1) -> Value:
+        """Add elementwise work on ``x`` (and ``others`` of the same shape), as `OPERATIONS_PER_ELEMENT` counts it.
+
+        ``steps`` > 1 splits the same work into that many runs, one after the other.
+        """
+        name = self._free(name)
+        if kind not in OPERATIONS_PER_ELEMENT:
+            raise InputError(f"{name}.kind", f"must be one of {', '.join(OPERATIONS_PER_ELEMENT)}", kind)
+        wrong = [other.shape for other in others if other.shape != x.shape]
+        if wrong:
+            raise InputError(f"{name}.inputs", f"must all have the shape {x.shape}", wrong[0])
+        words = self.batch * x.words // steps
+        repeats = max(1, len(others))
+        inputs = tuple(dict.fromkeys(v.name for v in (x, *others) if v.name))
+        return self._add(VectorOperator(name, kind, OPERATIONS_PER_ELEMENT[kind] * words * repeats,
+                                        words * (1 + len(others)), words, inputs, steps), x.shape)
+
+    def pool(self, x: Value, name: str, kind: str, window: Window | None, *, ceil: bool = False) -> Value:
+        """Add a pooling (``max`` or ``average``) over a window, or over all positions if ``window`` is None.
+
+        ``ceil`` rounds the number of positions up: a last window may hang over the edge.
+        """
+        name = self._free(name)
+        shape: tuple[int, ...]
+        if window is None:
+            shape, reach = (x.shape[0],), prod(x.shape[1:])
+        else:
+            spare = _spare(x, window) if ceil else (0,) * (len(x.shape) - 1)
+            probe = convolution(name, in_channels=1, out_channels=1, kernel=window.kernel, stride=window.stride,
+                                in_size=tuple(a + b for a, b in zip(x.shape[1:], spare, strict=True)),
+                                padding=window.padding).sizes
+            shape = (x.shape[0], *(probe[d] for d in ("D", "P", "Q") if d in probe))
+            reach = prod(probe[d] for d in ("T", "R", "S") if d in probe)
+        words = self.batch * prod(shape)
+        node = VectorOperator(name, f"{kind}_pool", words * reach, self.batch * x.words, words, x.readers)
+        return self._add(node, shape)
+
+    def move(self, kind: str, sources: Sequence[Value], name: str, shape: tuple[int, ...],
+             read_words: int | None = None) -> Value:
+        """Add data movement: ``shape`` is written, the sources (or ``read_words`` of a sample) are read."""
+        written = self.batch * prod(shape)
+        read = self.batch * (sum(v.words for v in sources) if read_words is None else read_words)
+        inputs = tuple(dict.fromkeys(v.name for v in sources if v.name))
+        return self._add(DataMovement(self._free(name), kind, read, written, inputs), shape)
+
+    def table(self, name: str, entries: int, shape: tuple[int, int]) -> Value:
+        """Add a lookup of ``shape[0]`` rows in a table of ``entries`` rows of ``shape[1]`` words (an embedding)."""
+        words = self.batch * prod(shape)
+        node = DataMovement(self._free(name), "embedding", words, words,
+                            attributes=(("parameters", entries * shape[1]),))
+        return self._add(node, shape)
+
+    def unmodelled(self, x: Value, node: Unmodelled, shape: tuple[int, ...]) -> Value:
+        """Add a node that is only named (its inputs are ``x``)."""
+        return self._add(replace(node, name=self._free(node.name), inputs=x.readers), shape)
+
+    def value(self, path: str, name: str) -> Value:
+        """Return what the node called ``name`` hands on."""
+        if name not in self.values:
+            raise InputError(path, "must name a layer above", name, f"Known: {', '.join(list(self.values)[-8:])}")
+        return self.values[name]
+
+    def _mac(self, operator: Operator, inputs: tuple[str, ...], shape: tuple[int, ...], count: int = 1) -> Value:
+        return self._add(MacNode(operator, tuple(dict.fromkeys(inputs)), count), shape)
+
+    def _add(self, node: Node, shape: tuple[int, ...]) -> Value:
+        self._nodes.append(node)
+        value = Value(node.name, shape)
+        self.values[node.name] = value
+        return value
+
+    def _free(self, name: str) -> str:
+        """Return ``name``, numbered if it is taken."""
+        if name not in self.values:
+            return name
+        number = 2
+        while f"{name}_{number}" in self.values:
+            number += 1
+        return f"{name}_{number}"
+
+
+def _spare(x: Value, window: Window) -> tuple[int, ...]:
+    """Rows to add at the far edge so that flooring gives the ceiling of the number of positions."""
+    spare = []
+    for axis, size in enumerate(x.shape[1:]):
+        kernel, stride = (v if isinstance(v, int) else v[axis] for v in (window.kernel, window.stride))
+        padding = window.padding if isinstance(window.padding, int) else window.padding[axis]
+        both = 2 * padding if isinstance(padding, int) else sum(padding)
+        spare.append(-(size + both - kernel) % stride)
+    return tuple(spare)

@@ -1,0 +1,205 @@
+"""Layer tables: a network as a short YAML or JSON document, the form in which the zoo is kept.
+
+.. code-block:: yaml
+
+    name: tiny
+    options: {batch: 1, size: 32}        # what a user may set; $size below stands for it
+    input: [3, $size, $size]             # channels, rows, columns (or positions, features), without the batch
+    layers:
+    - conv: {name: conv1, out: 16, kernel: 3, padding: 1, activation: relu}
+    - pool: {name: pool1}
+    - linear: {name: fc, out: 10}
+
+Each layer reads the one before it, or the one that it names as ``input``. `LAYERS` lists the kinds.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from tilewright.base import InputError, unknown_name
+from tilewright.workload import layers_image, layers_sequence
+from tilewright.workload.graph import Graph
+from tilewright.workload.sketch import Sketch, Value
+
+
+class Layer(Protocol):
+    """A kind of layer: a record that can draw itself."""
+
+    def draw(self, s: Sketch, x: Value) -> Value:
+        """Draw it behind ``x`` and return what it hands on."""
+
+
+LAYERS: dict[str, type[Layer]] = {
+    "conv": layers_image.Conv,
+    "pool": layers_image.Pool,
+    "upsample": layers_image.Upsample,
+    "roi_align": layers_image.RoiAlign,
+    "residual": layers_image.Residual,
+    "inverted_residual": layers_image.InvertedResidual,
+    "shuffle_v1": layers_image.ShuffleV1,
+    "shuffle_v2": layers_image.ShuffleV2,
+    "convolution_list": layers_image.ConvolutionList,
+    "linear": layers_sequence.Linear,
+    "mlp": layers_sequence.Mlp,
+    "matmul": layers_sequence.Matmul,
+    "matmul_list": layers_sequence.MatmulList,
+    "vector": layers_sequence.Vector,
+    "concat": layers_sequence.Concat,
+    "select": layers_sequence.Select,
+    "rearrange": layers_sequence.Rearrange,
+    "embedding": layers_sequence.Embedding,
+    "embedding_bag": layers_sequence.EmbeddingBag,
+    "sequence": layers_sequence.ImageToSequence,
+    "lookahead": layers_sequence.Lookahead,
+    "transformer": layers_sequence.Transformer,
+    "recurrent": layers_sequence.Recurrent,
+    "additive_attention": layers_sequence.AdditiveAttention,
+    "interaction": layers_sequence.Interaction,
+    "omitted": layers_sequence.Omitted,
+}
+_KEYS = {"name", "title", "source", "published", "derived", "options", "input", "notes", "layers"}
+
+
+def read_table(path: str | Path, /, **options: int) -> Graph:
+    """Read a layer table from a YAML or JSON file and return its network.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or as `table_graph`.
+    """
+    return table_graph(read_document(Path(path)), options, source=str(path))
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Read one YAML or JSON file that holds a mapping."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(str(path), "must be a readable text file", type(error).__name__) from None
+    document = _json(path, text) if path.suffix == ".json" else _yaml(path, text)
+    if not isinstance(document, dict):
+        raise InputError(str(path), "must hold a mapping with `layers`", type(document).__name__)
+    return document
+
+
+def table_graph(document: Mapping[str, Any], options: Mapping[str, int] | None = None, source: str = "") -> Graph:
+    """Return the network of a layer table; ``options`` override the table's own, ``source`` stands in for its source.
+
+    Raises
+    ------
+    InputError
+        If a key, kind of layer, field or option is unknown, a value has the wrong type, or shapes disagree.
+    """
+    name = str(document.get("name", "network"))
+    for key in document:
+        if key not in _KEYS:
+            raise unknown_name(f"key of {name}", str(key), sorted(_KEYS))
+    chosen = _options(name, document.get("options") or {}, options or {})
+    layers = document.get("layers")
+    if not isinstance(layers, list) or not layers:
+        raise InputError(f"{name}.layers", "must be a list with at least one layer", layers)
+    sketch = Sketch(name, chosen["batch"])
+    shape = _resolve(f"{name}.input", document.get("input") or [1], chosen)
+    if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise InputError(f"{name}.input", "must be a list of positive integers", shape)
+    value = Value("", tuple(shape))
+    for index, entry in enumerate(layers):
+        value = _draw(sketch, value, f"{name}.layers[{index}]", entry, chosen)
+    citation = document.get("source", source)
+    notes = list(document.get("notes") or ())
+    if len(chosen) > 1 or chosen["batch"] > 1:
+        notes.append("Options: " + ", ".join(f"{key}={number}" for key, number in chosen.items()))
+    return sketch.graph(str(citation), notes)
+
+
+def _draw(sketch: Sketch, value: Value, path: str, entry: object, options: dict[str, int]) -> Value:
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise InputError(path, "must be one layer, `kind: {fields}`", entry)
+    kind, given = next(iter(entry.items()))
+    if kind not in LAYERS:
+        raise unknown_name(f"{path}: kind of layer", str(kind), list(LAYERS))
+    if not isinstance(given, dict):
+        raise InputError(f"{path}.{kind}", "must hold the layer's fields", given)
+    settings = {key: _resolve(f"{path}.{kind}.{key}", item, options) for key, item in given.items()}
+    settings.setdefault("name", kind)
+    origin = settings.pop("input", None)
+    if origin is not None:
+        value = sketch.value(f"{path}.{kind}.input", str(origin))
+    layer = _layer(f"{path}.{kind}", LAYERS[kind], settings)
+    try:
+        result = layer.draw(sketch, value)
+    except InputError as error:
+        raise InputError(f"{path}: {error.field}", error.rule, error.given, error.mend) from None
+    except (IndexError, ValueError):
+        raise InputError(f"{path}.{kind}", "must fit the shape that it reads", value.shape) from None
+    sketch.values[settings["name"]] = result
+    return result
+
+
+def _layer(path: str, kind: type[Layer], settings: dict[str, Any]) -> Layer:
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (at the edge only, and late: it is slow to load)
+
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for key in settings:
+        if key not in known:
+            raise unknown_name(f"{path}: field", key, known)
+    try:
+        return TypeAdapter(kind).validate_python(settings, strict=False)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("list[", "int", "function")))
+        given = None if first["type"] == "missing" else first["input"]
+        raise InputError(f"{path}.{place}", _rule(first), given) from None
+
+
+def _rule(error: Any) -> str:
+    if error["type"] == "missing":
+        return "must be given"
+    return str(error["msg"]).replace("Input should be", "must be")
+
+
+def _resolve(path: str, value: Any, options: dict[str, int]) -> Any:
+    """Put the options in place of ``$name``, at any depth."""
+    if isinstance(value, list):
+        return [_resolve(path, item, options) for item in value]
+    if isinstance(value, str) and value.startswith("$"):
+        if value[1:] not in options:
+            raise InputError(path, "must name an option of this table", value, f"Known: {', '.join(options)}")
+        return options[value[1:]]
+    return value
+
+
+def _options(name: str, known: Mapping[str, Any], given: Mapping[str, int]) -> dict[str, int]:
+    chosen: dict[str, Any] = {"batch": 1, **known}
+    for key, value in given.items():
+        if key not in chosen:
+            raise unknown_name(f"option of {name}", key, list(chosen))
+        chosen[key] = value
+    for key, value in chosen.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{name}.options.{key}", "must be a positive integer", value)
+    return chosen
+
+
+def _json(path: Path, text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}", "must be valid JSON", error.msg) from None
+
+
+def _yaml(path: Path, text: str) -> object:
+    from ruamel.yaml import YAML  # noqa: PLC0415  (late: it is slow to load)
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
+
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise InputError(f"{path}:{line}", "must be valid YAML", error.problem) from None
+    except YAMLError as error:
+        raise InputError(str(path), "must be valid YAML", str(error).splitlines()[0]) from None

@@ -1,0 +1,101 @@
+"""Known networks, kept as data: one layer table a network, with its sources and published figures (``data/``)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.base import InputError, unknown_name
+from tilewright.workload.graph import Graph
+
+_DATA = Path(__file__).parent / "data"
+_ALIASES = {"t5": "t5-base", "bert": "bert-base", "shufflenetv1": "shufflenet", "mnasnetb1": "mnasnet",
+            "gpt2small": "gpt2", "fasterrcnnresnet50fpn": "faster-rcnn", "neumf": "ncf", "flaubertbase": "flaubert"}
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure that somebody else published about a network.
+
+    ``quantity`` is ``macs``, ``parameters`` or ``nodes``; ``options`` are those at which it holds; ``tolerance`` is
+    relative, and says how exactly the source states it (rounding, and what it counts besides).
+    """
+
+    quantity: str
+    value: int
+    tolerance: float
+    source: str
+    options: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the zoo says about a network without building it.
+
+    ``derived`` states the configuration from which the total follows where nobody published a total.
+    """
+
+    name: str
+    title: str
+    source: str
+    options: tuple[tuple[str, int], ...]
+    published: tuple[Published, ...]
+    derived: str = ""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all networks, sorted."""
+    return tuple(sorted(path.stem for path in _DATA.glob("*.yaml")))
+
+
+def describe(name: str) -> Entry:
+    """Return title, sources, options and published figures of one network."""
+    document = _document(_canonical(name))
+    published = tuple(Published(p["quantity"], int(p["value"]), float(p["tolerance"]), p["source"],
+                                tuple((p.get("options") or {}).items())) for p in document.get("published", ()))
+    return Entry(document["name"], document["title"], document["source"],
+                 tuple({"batch": 1, **(document.get("options") or {})}.items()), published, document.get("derived", ""))
+
+
+def load(name: str, /, **options: int) -> Graph:
+    """Build a network of the zoo: ``load("bert-base", sequence=128)``, or ``load("bert-base:sequence=128")``.
+
+    Case, hyphens, underscores and spaces in the name do not matter. What ``options`` there are: `describe`.
+
+    Raises
+    ------
+    InputError
+        If the network or an option is unknown, or an option is no positive integer.
+    """
+    from tilewright.workload.table import table_graph  # noqa: PLC0415  (so that listing names stays light)
+
+    bare, _, suffix = name.partition(":")
+    return table_graph(_document(_canonical(bare)), {**_suffix_options(name, suffix), **options})
+
+
+def _canonical(name: str) -> str:
+    known = {_bare(n): n for n in names()} | _ALIASES
+    if _bare(name) not in known:
+        raise unknown_name("network", name, list(names()))
+    return known[_bare(name)]
+
+
+def _bare(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def _document(name: str) -> Mapping[str, Any]:
+    from tilewright.workload.table import read_document  # noqa: PLC0415
+
+    return read_document(_DATA / f"{name}.yaml")
+
+
+def _suffix_options(name: str, suffix: str) -> dict[str, int]:
+    options = {}
+    for part in filter(None, suffix.split(",")):
+        key, _, value = part.partition("=")
+        if not value.isdecimal():
+            raise InputError(f"network {name}", "must give options as `name:option=number,...`", part,
+                             "For example 'bert-base:sequence=128,batch=4'")
+        options[key.strip()] = int(value)
+    return options
