@@ -53,7 +53,8 @@ class Memory:
         Words that one access moves. Accesses = words / block, rounded up per tensor and instance; energies stay per
         word, so that an access costs ``block_words`` times the energy of one word.
     buffering
-        ``double``: tiles must fit twice, transfers overlap compute. ``single``: tiles fit once, transfers block compute.
+        ``double``: tiles must fit twice, transfers overlap compute.
+        ``single``: tiles fit once, transfers block compute.
         ``buffet``: tiles fit once and are replaced word by word behind the compute, which overlaps them.
     area_um2, leakage_mw
         Of one instance.
@@ -132,6 +133,8 @@ class Accelerator:
         Name of the technology table that the energies and areas came from, or ``"given"``.
     sources
         Where the figures come from, one citation per line.
+    assumptions
+        What no figure was known for and how it is counted instead, one sentence per line.
 
     Raises
     ------
@@ -146,6 +149,7 @@ class Accelerator:
     word_bits: tuple[tuple[str, int], ...] = (("inputs", 8), ("weights", 8), ("outputs", 8))
     technology: str = "given"
     sources: tuple[str, ...] = field(default=(), compare=False)
+    assumptions: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         path = f"{self.name}.levels"

@@ -1,0 +1,260 @@
+"""Accelerator files: YAML 1.2 in and out, with line numbers in every error."""
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from io import StringIO
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError
+
+from tilewright.base import InputError
+from tilewright.hardware.accelerator import Accelerator, Memory
+from tilewright.hardware.resolve import LevelFields, Location, Resolver
+from tilewright.hardware.schema import ROLE_NAMES, AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
+from tilewright.hardware.tables import build_technology, technology, technology_names
+from tilewright.hardware.technology import Technology
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load_accelerator(source: str | Path) -> Accelerator:
+    """Read an accelerator from a YAML file, or from YAML text (a text of more than one line).
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not YAML, or says something wrong. The field names file, line and path, for
+        example ``eyeriss.yaml:12 arch.levels[1].capacity_bytes``.
+    """
+    if isinstance(source, str) and "\n" in source:
+        return _Document("<text>", source).accelerator()
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(str(path), "must be an existing accelerator file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(str(path), "must be a readable text file", str(error)) from None
+    return _Document(path.name, text).accelerator()
+
+
+class _Document:
+    """One accelerator file: its tree with line numbers, and errors that point into it."""
+
+    def __init__(self, label: str, text: str) -> None:
+        self.label = label
+        self.tree = self._parse(text)
+
+    def _parse(self, text: str) -> CommentedMap:
+        try:
+            tree = YAML(typ="rt", pure=True).load(text)
+        except MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            problem = str(error.problem or error.context).split("\n")[0]
+            raise InputError(f"{self.label}:{line} arch", f"must be YAML: {problem}") from None
+        except Exception as error:  # ruamel raises bare errors of its own for control characters and the like
+            raise InputError(f"{self.label} arch", "must be YAML", str(error).split("\n")[0]) from None
+        if not isinstance(tree, CommentedMap):
+            raise InputError(f"{self.label}:1 arch", "must be a mapping of fields",
+                             "nothing" if tree is None else type(tree).__name__,
+                             "Start with name:, word_bits:, levels:, compute:")
+        return tree
+
+    def fail(self, where: Location, rule: str, given: object = None, mend: str = "") -> InputError:
+        """Return the error for the place ``where``."""
+        path = "arch" + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where)
+        return InputError(f"{self.label}:{self._line(where)} {path}", rule, given, mend)
+
+    def _line(self, where: Location) -> int:
+        """Line of the deepest part of the path that is in the file."""
+        node: Any = self.tree
+        line = int(node.lc.line)
+        for key in where:
+            if isinstance(node, CommentedMap) and key in node:
+                line = int(node.lc.key(key)[0])
+            elif isinstance(node, CommentedSeq) and isinstance(key, int) and key < len(node):
+                line = int(node.lc.item(key)[0])
+            else:
+                break
+            node = node[key]
+        return line + 1
+
+    def accelerator(self) -> Accelerator:
+        fields = self._validate(AcceleratorFields, _plain(self.tree), ())
+        levels = [self._level(level, index) for index, level in enumerate(fields.levels)]
+        self._check_levels(levels)
+        table, name = self._technology(fields.technology)
+        return Resolver(fields, table, name, self.fail).accelerator(levels)
+
+    def _validate(self, model: type[Model], data: Any, where: Location) -> Model:
+        try:
+            return model.model_validate(data)
+        except ValidationError as errors:
+            found = [(error["type"] != "extra_forbidden", self._line((*where, *error["loc"])), i, error)
+                     for i, error in enumerate(errors.errors(include_url=False))]
+            error = min(found)[3]
+            loc: Location = error["loc"]
+            rule, given, mend = _explain(model, dict(error))
+            raise self.fail((*where, *loc), rule, given, mend) from None
+
+    def _level(self, data: dict[str, Any], index: int) -> LevelFields:
+        where: Location = ("levels", index)
+        if ("memory" in data) == ("fanout" in data):
+            raise self.fail(where, "must be a memory or a fanout", sorted(data),
+                            "Begin it with memory: NAME or fanout: NAME")
+        if "fanout" in data:
+            return self._validate(FanoutFields, data, where)
+        fields = self._validate(MemoryFields, data, where)
+        for position, name in enumerate(fields.keeps):
+            near = get_close_matches(name.lower(), ROLE_NAMES, n=1, cutoff=0.75)
+            if near and name not in ROLE_NAMES:
+                rule = f"must be a role ({', '.join(ROLE_NAMES)}) or a tensor name"
+                raise self.fail((*where, "keeps", position), rule, name, f"Did you mean {near[0]}?")
+        return fields
+
+    def _check_levels(self, levels: list[LevelFields]) -> None:
+        names: set[str] = set()
+        for index, level in enumerate(levels):
+            key = "memory" if isinstance(level, MemoryFields) else "fanout"
+            name = level.memory if isinstance(level, MemoryFields) else level.fanout
+            if name in names:
+                raise self.fail(("levels", index, key), "must have a name of its own", name)
+            names.add(name)
+        first = levels[0]
+        keeps = set(first.keeps) if isinstance(first, MemoryFields) else set()
+        if not isinstance(first, MemoryFields) or (keeps <= set(ROLE_NAMES) and len(keeps) < len(ROLE_NAMES)):
+            raise self.fail(("levels", 0), "must be a memory that keeps all tensors", sorted(keeps) or names.pop(),
+                            "Begin with the DRAM, keeps: [inputs, weights, outputs]")
+
+    def _technology(self, given: Any) -> tuple[Technology | None, str]:
+        where: Location = ("technology",)
+        if isinstance(given, str):
+            return (None if given == "given" else self._table(where, lambda: technology(given))), given
+        if not isinstance(given, dict):
+            raise self.fail(where, "must be the name of a technology or a mapping of its rows", given,
+                            f"Known: given, {', '.join(technology_names())}")
+        fields = self._validate(TechnologyFields, given, where)
+        if fields.base is None:
+            return None, fields.name
+        rows = fields.model_dump(exclude_none=True)
+        return self._table(where, lambda: build_technology(rows)), fields.name
+
+    def _table(self, where: Location, build: Callable[[], Technology]) -> Technology:
+        try:
+            return build()
+        except InputError as error:
+            path = f"{error.field} " if error.field.startswith("technology.") else ""
+            raise self.fail(where, path + error.rule, error.given, error.mend) from None
+
+
+def _plain(node: Any) -> Any:
+    """Return the tree without ruamel's types."""
+    if isinstance(node, CommentedMap):
+        return {key: _plain(value) for key, value in node.items()}
+    if isinstance(node, CommentedSeq):
+        return [_plain(value) for value in node]
+    if isinstance(node, float):
+        return float(node)
+    if isinstance(node, int) and not isinstance(node, bool):
+        return int(node)
+    return node
+
+
+def _explain(model: type[BaseModel], error: dict[str, Any]) -> tuple[str, object, str]:
+    """Return rule, given and mend in our words for one error of pydantic."""
+    kind, given = error["type"], error["input"]
+    if kind == "extra_forbidden":
+        return _unknown_field(model, error["loc"])
+    if kind == "missing":
+        return "is required", None, ""
+    context = error.get("ctx") or {}
+    rule = context.get("rule") or re.sub(r"^(Input|List|String|Dictionary|Value) should ", "must ", error["msg"])
+    shown = "null" if given is None else None if isinstance(given, dict | list) else given
+    return rule, shown, context.get("mend", "")
+
+
+def _unknown_field(model: type[BaseModel], loc: Location) -> tuple[str, object, str]:
+    *parents, name = loc
+    for parent in parents:
+        nested = _model_within(model.model_fields[parent].annotation) if parent in model.model_fields else None
+        model = nested or model
+    known = list(model.model_fields)
+    near = get_close_matches(str(name), known, n=1, cutoff=0.5)
+    return "is not a known field", None, f"Did you mean {near[0]}?" if near else f"Known fields: {', '.join(known)}"
+
+
+def _model_within(annotation: Any) -> type[BaseModel] | None:
+    """Return the first pydantic model in a type annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_within(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in found if model), None)
+
+
+def dump_accelerator(accelerator: Accelerator) -> str:
+    """Return YAML that `load_accelerator` reads back to an equal accelerator; every figure is written out."""
+    levels = CommentedSeq(
+        _memory_fields(level) if isinstance(level, Memory) else _filled(
+            fanout=level.name,
+            shape=_flow(list(level.shape)),
+            flexible=level.flexible,
+            blocks=_flow(list(level.blocks)) if level.blocks else None,
+            multicast=level.multicast,
+            reduce=level.reduce,
+            network_energy_pj_per_word=level.network_energy_pj_per_word,
+        )
+        for level in accelerator.levels
+    )
+    compute = accelerator.compute
+    known = accelerator.technology == "given" or accelerator.technology in technology_names()
+    tree = _filled(
+        name=accelerator.name,
+        technology=accelerator.technology if known else _flow({"name": accelerator.technology}),
+        frequency_mhz=accelerator.frequency_mhz,
+        word_bits=_flow(dict(accelerator.word_bits)),
+        sources=list(accelerator.sources) or None,
+        assumptions=list(accelerator.assumptions) or None,
+        levels=levels,
+        compute=_filled(name=compute.name, energy_pj_per_mac=compute.energy_pj_per_mac, area_um2=compute.area_um2,
+                        leakage_mw=compute.leakage_mw),
+    )
+    out, yaml = StringIO(), YAML(typ="rt", pure=True)
+    yaml.width = 120
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(tree, out)
+    return out.getvalue()
+
+
+def _memory_fields(memory: Memory) -> CommentedMap:
+    ports, energy = memory.bandwidth, memory.energy
+    bandwidth = _filled(read=ports.read, write=ports.write, shared=ports.shared)
+    return _filled(
+        memory=memory.name,
+        keeps=_flow(list(memory.keeps)),
+        capacity_bytes=memory.capacity_bytes,
+        partitions_bytes=_flow(dict(memory.partitions_bytes)) if memory.partitions_bytes else None,
+        word_bits=memory.word_bits,
+        block_words=memory.block_words,
+        bandwidth_words_per_cycle=_flow(bandwidth) if bandwidth else None,
+        energy_pj_per_word=_flow({"read": energy.read_pj, "fill": energy.fill_pj, "update": energy.update_pj,
+                                  "drain": energy.drain_pj}),
+        buffering=memory.buffering,
+        area_um2=memory.area_um2,
+        leakage_mw=memory.leakage_mw,
+    )
+
+
+def _filled(**fields: Any) -> CommentedMap:
+    return CommentedMap((key, value) for key, value in fields.items() if value is not None)
+
+
+def _flow(value: Mapping[str, Any] | list[Any]) -> CommentedMap | CommentedSeq:
+    """Return the collection so that it is written on one line."""
+    node = CommentedSeq(value) if isinstance(value, list) else CommentedMap(value)
+    node.fa.set_flow_style()
+    return node

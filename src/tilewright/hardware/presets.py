@@ -1,0 +1,37 @@
+"""The zoo: accelerators that ship with Tilewright, one cited YAML file each."""
+
+from pathlib import Path
+
+from tilewright.base import unknown_name
+from tilewright.hardware.accelerator import Accelerator
+
+ZOO = Path(__file__).parent / "zoo"
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names of the shipped accelerators."""
+    return tuple(sorted(path.stem for path in ZOO.glob("*.yaml")))
+
+
+def preset(name: str) -> Accelerator:
+    """Return the shipped accelerator called ``name``; an unknown name is an `InputError`.
+
+    >>> preset("eyeriss").compute_instances
+    168
+    """
+    if name not in preset_names():
+        raise unknown_name("accelerator", name, list(preset_names()))
+    from tilewright.hardware.files import load_accelerator  # noqa: PLC0415 - YAML and pydantic only when a file is read
+
+    return load_accelerator(ZOO / f"{name}.yaml")
+
+
+def find_accelerator(name_or_path: str) -> Accelerator:
+    """Return the preset of this name or the accelerator in this file; neither is an `InputError` with near names."""
+    if name_or_path not in preset_names() and (
+        Path(name_or_path).is_file() or name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path
+    ):
+        from tilewright.hardware.files import load_accelerator  # noqa: PLC0415
+
+        return load_accelerator(Path(name_or_path))
+    return preset(name_or_path)

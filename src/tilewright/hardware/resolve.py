@@ -1,0 +1,204 @@
+"""From the fields of an accelerator file to the machine: what is not given comes from the technology."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import TypeVar
+
+from tilewright.base import InputError
+from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
+from tilewright.hardware.schema import AcceleratorFields, ComputeFields, FanoutFields, MemoryFields
+from tilewright.hardware.technology import Technology
+
+Location = tuple[str | int, ...]
+Fail = Callable[[Location, str, object, str], InputError]
+LevelFields = MemoryFields | FanoutFields
+Figure = TypeVar("Figure")
+
+
+@dataclass
+class Resolver:
+    """Turns validated fields into an `Accelerator`.
+
+    Parameters
+    ----------
+    technology
+        Table for the figures that the file leaves out; None where it must give all of them.
+    fail
+        Makes the `InputError` for a place in the file.
+    """
+
+    fields: AcceleratorFields
+    technology: Technology | None
+    technology_name: str
+    fail: Fail
+    assumptions: list[str] = field(default_factory=list)
+    unknown_leakage: list[str] = field(default_factory=list)
+
+    def accelerator(self, levels: list[LevelFields]) -> Accelerator:
+        """Return the machine of these levels, outermost first; an `InputError` says where a figure is missing."""
+        fields, bits = self.fields, self.fields.word_bits
+        self.assumptions = list(fields.assumptions)
+        compute = self._compute(fields.compute)
+        built: list[Memory | Fanout] = []
+        inner_um2 = compute.area_um2
+        for index in reversed(range(len(levels))):
+            level = levels[index]
+            if isinstance(level, MemoryFields):
+                memory = self._memory(level, ("levels", index))
+                inner_um2 += memory.area_um2
+                built.insert(0, memory)
+            else:
+                fanout = self._fanout(level, inner_um2)
+                inner_um2 *= fanout.instances
+                built.insert(0, fanout)
+        self._note_leakage()
+        return Accelerator(
+            name=fields.name,
+            levels=tuple(built),
+            compute=compute,
+            frequency_mhz=float(fields.frequency_mhz),
+            word_bits=(("inputs", bits.inputs), ("weights", bits.weights), ("outputs", bits.outputs)),
+            technology=self.technology_name,
+            sources=tuple(fields.sources),
+            assumptions=tuple(dict.fromkeys(self.assumptions)),
+        )
+
+    def _note_leakage(self) -> None:
+        names = ", ".join(reversed(self.unknown_leakage))
+        if names and self.fields.leakage == "omitted":
+            self.assumptions.append(f"Leakage of {names}: left out by the file (leakage: omitted).")
+        elif names:
+            self.assumptions.append(f"Leakage of {names}: not known, counted as 0.")
+
+    def _look_up(self, where: Location, read: Callable[..., Figure], *given: object) -> Figure:
+        """Read the technology; say which place of the file asked when it does not know."""
+        try:
+            return read(*given)
+        except InputError as error:
+            path = f"{error.field} " if error.field.startswith("technology") else ""
+            raise self.fail(where, path + error.rule, error.given, error.mend) from None
+
+    def _memory(self, fields: MemoryFields, where: Location) -> Memory:
+        bits = fields.word_bits or self.fields.word_bits.inputs
+        ports = fields.bandwidth_words_per_cycle
+        return Memory(
+            name=fields.memory,
+            keeps=tuple(fields.keeps),
+            energy=self._energy(fields, bits, where),
+            capacity_bytes=fields.capacity_bytes,
+            partitions_bytes=tuple(fields.partitions_bytes.items()),
+            word_bits=bits,
+            block_words=fields.block_words,
+            bandwidth=Bandwidth(ports.read, ports.write, ports.shared),
+            buffering=fields.buffering,
+            area_um2=self._memory_area(fields, where),
+            leakage_mw=self._memory_leakage(fields, where),
+        )
+
+    def _energy(self, fields: MemoryFields, bits: int, where: Location) -> AccessEnergy:
+        given = fields.energy_pj_per_word
+        missing = [name for name, value in given if value is None]
+        read = write = 0.0
+        if missing:
+            if self.technology is None or fields.kind is None:
+                raise self.fail(
+                    (*where, "energy_pj_per_word"), f"must give {', '.join(missing)}", None,
+                    "Add the figures, or kind: dram, sram or registers with a technology that knows them",
+                )
+            read, write = self._table_energy(fields, bits, where, self.technology)
+        return AccessEnergy(
+            read_pj=read if given.read is None else given.read,
+            fill_pj=write if given.fill is None else given.fill,
+            update_pj=write if given.update is None else given.update,
+            drain_pj=read if given.drain is None else given.drain,
+        )
+
+    def _table_energy(
+        self, fields: MemoryFields, bits: int, where: Location, table: Technology
+    ) -> tuple[float, float]:
+        """Return picojoules of a read and a write of one word; partitions cost what the largest of them costs."""
+        if fields.kind == "dram":
+            energy = self._look_up((*where, "dram_type"), table.dram_pj, fields.dram_type, bits)
+            return energy, energy
+        kind = fields.kind or "sram"
+        capacity = max([*fields.partitions_bytes.values(), fields.capacity_bytes or 0.0])
+        spot = (*where, "partitions_bytes" if fields.partitions_bytes else "capacity_bytes")
+        read = self._look_up(spot, table.read_pj, kind, capacity, bits)
+        return read, self._look_up(spot, table.write_pj, kind, capacity, bits)
+
+    def _parts(self, fields: MemoryFields) -> list[float]:
+        """Return the capacities in bytes of the separate arrays that make up a memory."""
+        parts = list(fields.partitions_bytes.values())
+        if fields.capacity_bytes and set(fields.keeps) - set(fields.partitions_bytes):
+            parts.append(fields.capacity_bytes)
+        return parts
+
+    def _memory_area(self, fields: MemoryFields, where: Location) -> float:
+        table, kind = self.technology, fields.kind
+        if fields.area_um2 is not None:
+            return float(fields.area_um2)
+        if kind == "dram":
+            return 0.0
+        if table is None or kind is None:
+            self.assumptions.append(f"Area of {fields.memory}: not known, counted as 0.")
+            return 0.0
+        spot = (*where, "capacity_bytes")
+        return sum(self._look_up(spot, table.area_um2, kind, part) for part in self._parts(fields))
+
+    def _memory_leakage(self, fields: MemoryFields, where: Location) -> float:
+        if fields.leakage_mw is not None:
+            return float(fields.leakage_mw)
+        table, kind = self.technology, fields.kind
+        modelled = self.fields.leakage == "modelled"
+        if not modelled or table is None or kind is None or kind == "dram" or table.storage[kind].leakage_mw is None:
+            self.unknown_leakage.append(fields.memory)
+            return 0.0
+        spot = (*where, "capacity_bytes")
+        return sum(self._look_up(spot, table.leakage_mw, kind, part) or 0.0 for part in self._parts(fields))
+
+    def _fanout(self, fields: FanoutFields, inner_um2: float) -> Fanout:
+        return Fanout(
+            name=fields.fanout,
+            shape=fields.xy,
+            multicast=fields.multicast,
+            reduce=fields.reduce,
+            flexible=fields.flexible,
+            blocks=(fields.blocks[0], fields.blocks[1]) if fields.blocks else None,
+            network_energy_pj_per_word=self._network(fields, inner_um2),
+        )
+
+    def _network(self, fields: FanoutFields, inner_um2: float) -> float:
+        """Return picojoules per delivered word: the given figure, or wire of the given length, or of one pitch."""
+        if fields.network_energy_pj_per_word is not None:
+            return float(fields.network_energy_pj_per_word)
+        length_mm = fields.network_mm
+        if self.technology is None or (length_mm is None and inner_um2 <= 0):
+            self.assumptions.append(f"Network of {fields.fanout}: energy not known, counted as 0.")
+            return 0.0
+        if length_mm is None:
+            length_mm = sqrt(inner_um2) / 1000
+            self.assumptions.append(
+                f"Network of {fields.fanout}: each word crosses one pitch of the array ({length_mm:.3g} mm of wire)."
+            )
+        bits = max(self.fields.word_bits.inputs, self.fields.word_bits.weights)
+        return self.technology.wire_pj(bits, length_mm)
+
+    def _compute(self, fields: ComputeFields) -> Compute:
+        table, kind, bits = self.technology, fields.type, fields.width_bits
+        known = table is not None and kind is not None and bits is not None
+        energy, area = fields.energy_pj_per_mac, fields.area_um2
+        if energy is None and not known:
+            raise self.fail(("compute",), "must give energy_pj_per_mac", None,
+                            "Add it, or type: int or fp and width_bits with a technology that knows them")
+        if table is not None and kind is not None and bits is not None:
+            where: Location = ("compute", "width_bits")
+            if energy is None:
+                energy = self._look_up(where, table.mac_pj, kind, bits)
+            if area is None:
+                area = self._look_up(where, table.mac_um2, kind, bits)
+        if area is None:
+            self.assumptions.append(f"Area of {fields.name}: not known, counted as 0.")
+        if fields.leakage_mw is None:
+            self.unknown_leakage.append(fields.name)
+        return Compute(fields.name, float(energy or 0.0), float(area or 0.0), float(fields.leakage_mw or 0.0))

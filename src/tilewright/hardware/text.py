@@ -1,0 +1,83 @@
+"""An accelerator as text: a tree of its levels with capacities, bandwidths and energies."""
+
+from tilewright.hardware.accelerator import Accelerator, Fanout, Memory
+
+
+def describe(accelerator: Accelerator) -> str:
+    """Return a readable tree of the levels, outermost first; energies in pJ per word, bandwidths in words per cycle.
+
+    Example
+    -------
+    >>> from tilewright.hardware import preset
+    >>> print(describe(preset("eyeriss")).splitlines()[0])
+    eyeriss: 168 multiply-accumulate units at 200 MHz, technology eyeriss-65nm
+    """
+    lines = [
+        f"{accelerator.name}: {accelerator.compute_instances:,} multiply-accumulate units at "
+        f"{accelerator.frequency_mhz:g} MHz, technology {accelerator.technology}",
+        "words: " + ", ".join(f"{role} {bits} bit" for role, bits in accelerator.word_bits)
+        + f"; memories and units {accelerator.area_um2 / 1e6:.3g} mm2",
+    ]
+    depth = 0
+    for level in accelerator.levels:
+        indent = "  " * depth + ("└─ " if depth else "")
+        gap = " " * (len(indent) + 2)
+        if isinstance(level, Memory):
+            lines.append(indent + _title(level, accelerator.instances(level.name)))
+            lines += [gap + line for line in _memory_lines(level)]
+        else:
+            lines.append(indent + _fanout_line(level))
+        depth += 1
+    compute = accelerator.compute
+    lines.append("  " * depth + f"└─ {compute.name}  x{accelerator.compute_instances:,}  "
+                 f"{compute.energy_pj_per_mac:.3g} pJ per multiply-accumulate, {compute.area_um2:,.0f} um2")
+    lines += [f"assumed: {text}" for text in accelerator.assumptions]
+    return "\n".join(lines)
+
+
+def format_bytes(count: float | None) -> str:
+    """Return bytes in binary units where they fit exactly, else in bytes; None is ``unlimited``."""
+    if count is None:
+        return "unlimited"
+    for unit, size in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if count >= size and (count / size * 4).is_integer():
+            return f"{count / size:g} {unit}"
+    return f"{count:,.0f} B" if float(count).is_integer() else f"{count:,.2f} B"
+
+
+def _title(memory: Memory, instances: int) -> str:
+    times = f"  x{instances:,}" if instances > 1 else ""
+    parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in memory.partitions_bytes)
+    shared = [name for name in memory.keeps if name not in dict(memory.partitions_bytes)]
+    rest = f"{', '.join(shared)} in {format_bytes(memory.capacity_bytes)}" if shared else ""
+    held = "; ".join(text for text in (parts, rest) if text)
+    buffering = "buffet" if memory.buffering == "buffet" else f"{memory.buffering}-buffered"
+    limited = memory.capacity_bytes is not None or memory.partitions_bytes
+    return f"{memory.name}{times}  {held}" + (f", {buffering}" if limited else "")
+
+
+def _memory_lines(memory: Memory) -> list[str]:
+    energy, ports = memory.energy, memory.bandwidth
+    named = (("read", ports.read), ("write", ports.write), ("shared", ports.shared))
+    rates = ", ".join(f"{name} {rate:g}" for name, rate in named if rate is not None) or "unlimited"
+    words = f"{memory.word_bits}-bit words" + (f" in blocks of {memory.block_words}" if memory.block_words > 1 else "")
+    lines = [
+        f"{words}; words per cycle: {rates}",
+        f"pJ per word: read {energy.read_pj:.3g}, fill {energy.fill_pj:.3g}, update {energy.update_pj:.3g}, "
+        f"drain {energy.drain_pj:.3g}",
+    ]
+    if memory.area_um2:
+        lines.append(f"{memory.area_um2:,.0f} um2 each")
+    if memory.leakage_mw:
+        lines.append(f"leaks {memory.leakage_mw:.3g} mW each")
+    return lines
+
+
+def _fanout_line(fanout: Fanout) -> str:
+    x, y = fanout.shape
+    shape = f"{x} x {y}" if y > 1 else f"{x}"
+    form = ", any shape" if fanout.flexible else ""
+    form += f", in blocks of {fanout.blocks[0]} x {fanout.blocks[1]}" if fanout.blocks else ""
+    does = [name for name, can in (("multicasts", fanout.multicast), ("reduces", fanout.reduce)) if can]
+    return f"{fanout.name}  [{shape}{form}]  {' and '.join(does) or 'no multicast, no reduction'}, " \
+           f"{fanout.network_energy_pj_per_word:.3g} pJ per delivered word"
