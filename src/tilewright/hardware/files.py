@@ -20,6 +20,7 @@ from tilewright.hardware.tables import build_technology, technology, technology_
 from tilewright.hardware.technology import Technology
 
 Model = TypeVar("Model", bound=BaseModel)
+_RANK = {"extra_forbidden": 0, "missing": 2}  # a misspelt field is told before the field that it leaves missing
 
 
 def load_accelerator(source: str | Path) -> Accelerator:
@@ -95,7 +96,7 @@ class _Document:
         try:
             return model.model_validate(data)
         except ValidationError as errors:
-            found = [(error["type"] != "extra_forbidden", self._line((*where, *error["loc"])), i, error)
+            found = [(_RANK.get(error["type"], 1), self._line((*where, *error["loc"])), i, error)
                      for i, error in enumerate(errors.errors(include_url=False))]
             error = min(found)[3]
             loc: Location = error["loc"]
@@ -171,7 +172,7 @@ def _explain(model: type[BaseModel], error: dict[str, Any]) -> tuple[str, object
     if kind == "extra_forbidden":
         return _unknown_field(model, error["loc"])
     if kind == "missing":
-        return "is required", None, ""
+        return "is required", None, f"Add {error['loc'][-1]}"
     context = error.get("ctx") or {}
     rule = context.get("rule") or re.sub(r"^(Input|List|String|Dictionary|Value) should ", "must ", error["msg"])
     shown = "null" if given is None else None if isinstance(given, dict | list) else given

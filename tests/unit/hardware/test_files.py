@@ -1,0 +1,233 @@
+"""Accelerator files: what they may say, and what is said of the wrong ones."""
+
+import pytest
+
+from tilewright.base import InputError
+from tilewright.hardware import (
+    Accelerator,
+    AccessEnergy,
+    Bandwidth,
+    Compute,
+    Fanout,
+    Memory,
+    dump_accelerator,
+    load_accelerator,
+    technology,
+)
+
+GOOD = """\
+name: tiny
+technology: 45nm
+frequency_mhz: 1e3
+word_bits: {inputs: 8, weights: 8, outputs: 16}
+levels:
+  - memory: DRAM
+    keeps: [inputs, weights, outputs]
+    kind: dram
+    dram_type: LPDDR4
+    bandwidth_words_per_cycle: {shared: 16}
+  - memory: GLB
+    keeps: [inputs, outputs]
+    kind: sram
+    capacity_bytes: 64 KiB
+    bandwidth_words_per_cycle: {read: 8, write: 8}
+    energy_pj_per_word: {update: 5}
+  - fanout: PEs
+    shape: [4, 2]
+    blocks: [2, 2]
+  - memory: RF
+    keeps: [weights]
+    kind: registers
+    capacity_bytes: 32
+    buffering: single
+compute: {type: int, width_bits: 8}
+"""
+
+
+def test_a_good_file():
+    machine = load_accelerator(GOOD)
+    table = technology("45nm")
+    glb, pes, rf = machine.levels[1:]
+    assert machine.frequency_mhz == 1000
+    assert glb.capacity_bytes == 65536
+    assert glb.energy.update_pj == 5
+    assert glb.energy.read_pj == glb.energy.drain_pj == table.read_pj("sram", 65536, 8)
+    assert glb.energy.fill_pj == table.write_pj("sram", 65536, 8)
+    assert glb.area_um2 == table.area_um2("sram", 65536)
+    assert glb.leakage_mw == table.leakage_mw("sram", 65536)
+    assert (pes.blocks, pes.instances, pes.multicast) == ((2, 2), 8, True)
+    assert rf.energy.read_pj == table.read_pj("registers", 32, 8)
+    assert machine.levels[0].energy == AccessEnergy(64, 64, 64, 64)
+    assert machine.compute.energy_pj_per_mac == 0.3
+    pitch_mm = (rf.area_um2 + machine.compute.area_um2) ** 0.5 / 1000
+    assert pes.network_energy_pj_per_word == pytest.approx(0.12 * 8 * pitch_mm)
+    assert any("PEs" in line for line in machine.assumptions)
+    assert "Leakage of DRAM, MAC: not known, counted as 0." in machine.assumptions
+    assert machine.area_um2 == pytest.approx(glb.area_um2 + 8 * (rf.area_um2 + 419))
+
+
+def test_leakage_can_be_left_out():
+    machine = load_accelerator(GOOD + "leakage: omitted\n")
+    assert all(memory.leakage_mw == 0 for memory in machine.memories)
+    assert "Leakage of DRAM, GLB, RF, MAC: left out by the file (leakage: omitted)." in machine.assumptions
+
+
+def test_partitions_cost_what_the_largest_costs_and_add_up_in_area():
+    text = GOOD.replace("    capacity_bytes: 64 KiB\n", "    partitions_bytes: {inputs: 1 KiB, outputs: 4 kB}\n")
+    glb = load_accelerator(text).levels[1]
+    table = technology("45nm")
+    assert dict(glb.partitions_bytes) == {"inputs": 1024, "outputs": 4000}
+    assert glb.energy.read_pj == table.read_pj("sram", 4000, 8)
+    assert glb.area_um2 == table.area_um2("sram", 1024) + table.area_um2("sram", 4000)
+
+
+def test_technology_can_be_overridden_in_the_file():
+    own = ("technology:\n  name: mine\n  base: 45nm\n  scale_to: {node_nm: 16, voltage_v: 0.8}\n"
+           "  mac:\n    - {type: int, width_bits: 8, energy_pj: 0.05, area_um2: 70, source: our synthesis}\n")
+    machine = load_accelerator(GOOD.replace("technology: 45nm\n", own))
+    assert machine.technology == "mine"
+    assert machine.compute == Compute("MAC", 0.05, 70)
+    assert machine.levels[1].energy.read_pj == technology("16nm").read_pj("sram", 65536, 8)
+    again = load_accelerator(dump_accelerator(machine))
+    assert again == machine
+
+
+def test_a_machine_built_in_python_survives_the_round_trip():
+    energy = AccessEnergy(1.5, 1e-07, 0.25, 1 / 3)
+    machine = Accelerator(
+        name="no",
+        levels=(
+            Memory("1e3", ("inputs", "weights", "outputs"), energy, block_words=4),
+            Fanout("yes", (3, 5), multicast=False, reduce=False, flexible=True, network_energy_pj_per_word=0.1),
+            Memory("x: y", ("W", "outputs"), energy, capacity_bytes=512, partitions_bytes=(("W", 100.5),),
+                   word_bits=12, bandwidth=Bandwidth(read=0.5, write=2), buffering="buffet", area_um2=10,
+                   leakage_mw=0.01),
+            Fanout("lanes", (4, 4), blocks=(2, 4)),
+        ),
+        compute=Compute("true", 0.4, 5, 0.001),
+        frequency_mhz=123.4,
+        technology="own #1",
+        sources=("a: b # c",),
+    )
+    assert load_accelerator(dump_accelerator(machine)) == machine
+
+
+def test_yaml_is_1_2():
+    machine = load_accelerator(GOOD.replace("name: tiny", "name: no"))
+    assert machine.name == "no"
+
+
+RF = "    capacity_bytes: 32\n"
+MALFORMED = [
+    # (what to replace, by what, line and field, rest of the message)
+    ("    capacity_bytes: 64 KiB", "    capacity_byte: 64 KiB", "14 arch.levels[1].capacity_byte",
+     "is not a known field; Did you mean capacity_bytes?"),
+    ("capacity_bytes: 64 KiB", "capacity_bytes: 64 KB", "14 arch.levels[1].capacity_bytes",
+     "must have one of the units B, kB, MB, GB, KiB, MiB, GiB; Got '64 KB'; "
+     "Write 64 KiB (1024 bytes) or 64 kB (1000 bytes)."),
+    ("capacity_bytes: 64 KiB", "capacity_bytes: -5", "14 arch.levels[1].capacity_bytes",
+     "must be greater than 0; Got -5.0."),
+    ("capacity_bytes: 64 KiB", "capacity_bytes: big", "14 arch.levels[1].capacity_bytes",
+     "must be a positive number of bytes or a text such as '108 KiB'; Got 'big'."),
+    ("capacity_bytes: 64 KiB", "capacity_bytes: .inf", "14 arch.levels[1].capacity_bytes",
+     "must be a finite number"),
+    (RF, "    capacity_bytes: 16\n    word_bits: 8.5\n", "24 arch.levels[3].word_bits",
+     "must be a valid integer; Got 8.5."),
+    ("{read: 8, write: 8}", "{reed: 8, write: 8}", "15 arch.levels[1].bandwidth_words_per_cycle.reed",
+     "is not a known field; Did you mean read?"),
+    ("{read: 8, write: 8}", "{read: 0, write: 8}", "15 arch.levels[1].bandwidth_words_per_cycle.read",
+     "must be greater than 0; Got 0."),
+    ("{update: 5}", "{update: -1}", "16 arch.levels[1].energy_pj_per_word.update",
+     "must be greater than or equal to 0; Got -1."),
+    ("{update: 5}", "{update: yes}", "16 arch.levels[1].energy_pj_per_word.update",
+     "must be a valid number; Got 'yes'."),
+    ("    kind: sram\n", "", "15 arch.levels[1].energy_pj_per_word",
+     "must give read, fill, drain; Add the figures, or kind: dram, sram or registers with a technology"),
+    ("    kind: sram\n", "    kind: flash\n", "13 arch.levels[1].kind",
+     "must be 'dram', 'sram' or 'registers'; Got 'flash'."),
+    ("keeps: [inputs, outputs]", "keeps: [input, outputs]", "12 arch.levels[1].keeps[0]",
+     "must be a role (inputs, weights, outputs) or a tensor name; Got 'input'; Did you mean inputs?"),
+    ("keeps: [inputs, outputs]", "keeps: []", "12 arch.levels[1].keeps", "must have at least 1 item"),
+    ("    shape: [4, 2]\n", "    shape: [4, 2, 2]\n", "18 arch.levels[2].shape", "must have at most 2 items"),
+    ("    shape: [4, 2]\n", "    shape: [4, 0]\n", "18 arch.levels[2].shape[1]",
+     "must be greater than or equal to 1; Got 0."),
+    ("    shape: [4, 2]\n", "", "17 arch.levels[2]", "needs exactly one of shape and instances; Write shape: [x, y]"),
+    ("    blocks: [2, 2]\n", "    blocks: [3, 2]\n", "17 arch.levels[2]",
+     "must be built of whole blocks of 3 by 2, not 4 by 2; Change shape or blocks"),
+    ("  - fanout: PEs\n", "  - fan_out: PEs\n", "17 arch.levels[2]", "must be a memory or a fanout; Got ['blocks', "
+     "'fan_out', 'shape']; Begin it with memory: NAME or fanout: NAME."),
+    ("buffering: single", "buffering: triple", "24 arch.levels[3].buffering",
+     "must be 'single', 'double' or 'buffet'; Got 'triple'."),
+    ("  - memory: RF", "  - memory: GLB", "20 arch.levels[3].memory", "must have a name of its own; Got 'GLB'."),
+    ("keeps: [inputs, weights, outputs]", "keeps: [inputs, weights]", "6 arch.levels[0]",
+     "must be a memory that keeps all tensors; Got ['inputs', 'weights']; Begin with the DRAM"),
+    ("    kind: dram\n", "    kind: dram\n    partitions_bytes: {W: 4}\n", "6 arch.levels[0]",
+     "partitions_bytes must name tensors that the memory keeps (inputs, weights, outputs); Add W to keeps"),
+    ("dram_type: LPDDR4", "dram_type: LPDRR4", "9 arch.levels[0].dram_type",
+     "must be a known DRAM type; Got 'LPDRR4'; Did you mean LPDDR2, LPDDR4?"),
+    ("    dram_type: LPDDR4\n", "", "6 arch.levels[0]",
+     "kind: dram needs a dram_type; Add dram_type, for example LPDDR4."),
+    (RF, "    capacity_bytes: 1 MiB\n", "23 arch.levels[3].capacity_bytes",
+     "technology.45nm.registers.read knows 1 to 4096 bytes only; Got 1048576.0; Give the figure in the file"),
+    (RF, "", "20 arch.levels[3]", "kind: registers needs a capacity; Add capacity_bytes or partitions_bytes."),
+    ("technology: 45nm", "technology: 54nm", "2 arch.technology",
+     "must be a known technology; Got '54nm'; Did you mean"),
+    ("technology: 45nm", "technology: 45", "2 arch.technology",
+     "must be the name of a technology or a mapping of its rows; Got 45; Known: given, 16nm"),
+    ("technology: 45nm", "technology: {name: mine, base: 45mn}", "2 arch.technology",
+     "must be a known technology; Got '45mn'"),
+    ("technology: 45nm", "technology: {name: mine, base: 45nm, dram: [{type: X, energy_pj_per_bit: 3}]}",
+     "2 arch.technology.dram[0].source", "is required; Add source."),
+    ("technology: 45nm", "technology: {name: mine, mac: []}", "2 arch.technology",
+     "needs a base for mac; Add base, for example 45nm."),
+    ("technology: 45nm", "technology: given", "25 arch.compute", "must give energy_pj_per_mac; Add it"),
+    ("compute: {type: int, width_bits: 8}", "compute: {type: int, width_bits: 12.0}", "25 arch.compute.width_bits",
+     "must be a valid integer; Got 12.0."),
+    ("compute: {type: int, width_bits: 8}", "compute: {type: int, width_bits: 4}", "25 arch.compute.width_bits",
+     "technology.45nm.mac.int.energy_pj knows 8 to 32 bits only; Got 4"),
+    ("compute: {type: int, width_bits: 8}", "compute: {name: MAC}", "25 arch.compute",
+     "must give energy_pj_per_mac; Add it"),
+    ("frequency_mhz: 1e3", "frequency_ghz: 1", "3 arch.frequency_ghz",
+     "is not a known field; Did you mean frequency_mhz?"),
+    ("frequency_mhz: 1e3\n", "", "1 arch.frequency_mhz", "is required; Add frequency_mhz."),
+    ("frequency_mhz: 1e3", "frequency_mhz: .nan", "3 arch.frequency_mhz", "must be"),
+    ("outputs: 16}", "output: 16}", "4 arch.word_bits.output", "is not a known field; Did you mean outputs?"),
+    ("name: tiny", "name: tiny\nname: again", "2 arch", "must be YAML: found duplicate key"),
+    ("name: tiny", "name: [tiny", "2 arch", "must be YAML"),
+    ("name: tiny", "name: 7", "1 arch.name", "must be a valid string; Got 7."),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "field", "says"), MALFORMED)
+def test_malformed_files_say_where_and_how(tmp_path, old, new, field, says):
+    assert old in GOOD
+    path = tmp_path / "tiny.yaml"
+    path.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        load_accelerator(path)
+    expected = f"tiny.yaml:{field}: "
+    assert str(caught.value).startswith(expected + says), str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("\n", "<text>:1 arch: must be a mapping of fields; Got 'nothing'; Start with name:"),
+    ("- a\n- b\n", "<text>:1 arch: must be a mapping of fields; Got 'CommentedSeq'"),
+    ("name: x\n\x07\n", "<text> arch: must be YAML"),
+    ("name: x\nlevels: 3\n", "<text>:2 arch.levels: must be a valid list; Got 3."),
+    ("name: x\nlevels:\n  - 5\n", "<text>:3 arch.levels[0]: must be a valid dictionary; Got 5."),
+])
+def test_texts_that_are_no_accelerators(text, says):
+    with pytest.raises(InputError) as caught:
+        load_accelerator(text)
+    assert str(caught.value).startswith(says), str(caught.value)
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(InputError, match="must be an existing accelerator file"):
+        load_accelerator(tmp_path / "absent.yaml")
+    with pytest.raises(InputError, match="must be a readable text file"):
+        load_accelerator(tmp_path)
+    binary = tmp_path / "image.yaml"
+    binary.write_bytes(b"\xff\xfe\x00\x01\x9c")
+    with pytest.raises(InputError, match="must be a readable text file"):
+        load_accelerator(binary)
