@@ -1,6 +1,40 @@
 """How it runs: mappings, legality, map spaces, dataflows."""
 
 from tilewright.mapping.batch import Layout, MappingBatch, Slot
+from tilewright.mapping.files import dump_mapping, load_mapping
+from tilewright.mapping.fit import array_fits, extents_at, full_keeps, tensor_bits, tile_bytes, tile_fits
+from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
+from tilewright.mapping.space import Enumeration, MapSpace, random_state
+from tilewright.mapping.space_size import SpaceSize
+from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
 
-__all__ = ["Layout", "LevelLoops", "Loop", "Mapping", "MappingBatch", "Slot"]
+__all__ = [
+    "Enumeration",
+    "Layout",
+    "LevelLoops",
+    "Loop",
+    "MapSpace",
+    "Mapping",
+    "MappingBatch",
+    "NestRow",
+    "Occupancy",
+    "Slot",
+    "SpaceSize",
+    "Tile",
+    "Violation",
+    "array_fits",
+    "dump_mapping",
+    "extents_at",
+    "full_keeps",
+    "is_legal",
+    "load_mapping",
+    "nest_rows",
+    "random_state",
+    "render",
+    "repair",
+    "tensor_bits",
+    "tile_bytes",
+    "tile_fits",
+    "violations",
+]
