@@ -30,7 +30,8 @@ from tilewright.mapping.space_arrays import (
 # Largest tables that an exact count may build; beyond, an upper bound is given.
 MOST_LANES = 4000
 MOST_STATES = 4_000_000
-MOST_CHAINS = 100_000
+MOST_PAIRS = 200_000
+MOST_CHAINS = 1_000_000
 MOST_WORK = 200_000_000
 
 # How often a dimension splits in a given way: (lanes at each side, mask of temporal slots where it loops) -> ways.
@@ -131,13 +132,16 @@ def _ordered_splits(sp: SpaceArrays, d: int, ways_in: Ways) -> Splits:
 def _chains(sp: SpaceArrays, d: int, sides: list[int]) -> Splits:
     """Count the step chains of a dimension whose steps need not divide, slot by slot from outside."""
     states: Counter[tuple[int, tuple[int, ...], int]] = Counter({(int(sp.sizes[d]), (1,) * len(sides), 0): 1})
-    last = len(sp.slots) - 1
+    last, looked_at = len(sp.slots) - 1, 0
     for s in range(last + 1):
         after: Counter[tuple[int, tuple[int, ...], int]] = Counter()
         for (extent, lanes, mask), ways in states.items():
             steps = [extent] if s < last or extent == 1 else []
             if sp.free[s, d]:
                 steps += [1] if s == last and extent > 1 else range(1, extent) if s < last else []
+            looked_at += len(steps)
+            if looked_at > MOST_CHAINS:
+                raise _TooLarge
             for step in steps:
                 count = -(-extent // step)
                 if sp.slots[s, KIND] != SPATIAL:
@@ -145,8 +149,6 @@ def _chains(sp: SpaceArrays, d: int, sides: list[int]) -> Splits:
                 elif _alone(sp, s, count):
                     at = sides.index(s)
                     after[step, (*lanes[:at], count, *lanes[at + 1:]), mask] += ways
-            if len(after) > MOST_CHAINS:
-                raise _TooLarge
         states = after
     found: Splits = Counter()
     for (_, lanes, mask), ways in states.items():
@@ -208,6 +210,8 @@ def _reachable(sp: SpaceArrays, sides: list[int], splits: list[Splits]) -> dict[
     known = {(1,) * len(sides)}
     for split in splits:
         steps = {lanes for lanes, _ in split}
+        if len(known) * len(steps) > MOST_PAIRS:
+            raise _TooLarge
         grown = {tuple(a * b for a, b in zip(have, more, strict=True)) for have in known for more in steps}
         known = {lanes for lanes in grown if _fits(sp, dict(zip(sides, lanes, strict=True)))} | known
         if len(known) > MOST_LANES:

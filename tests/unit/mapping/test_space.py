@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.hardware import AccessEnergy, Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
 from tilewright.mapping import Enumeration, MappingBatch, MapSpace, is_legal, violations
 from tilewright.workload import Axis, Operator, Tensor
 
