@@ -1,6 +1,7 @@
 """How it runs: mappings, legality, map spaces, dataflows."""
 
 from tilewright.mapping.batch import Layout, MappingBatch, Slot
+from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
 from tilewright.mapping.files import dump_mapping, load_mapping
 from tilewright.mapping.fit import array_fits, extents_at, full_keeps, tensor_bits, tile_bytes, tile_fits
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
@@ -10,6 +11,8 @@ from tilewright.mapping.space_size import SpaceSize
 from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
 
 __all__ = [
+    "DATAFLOWS",
+    "Dataflow",
     "Enumeration",
     "Layout",
     "LevelLoops",
@@ -24,6 +27,7 @@ __all__ = [
     "Tile",
     "Violation",
     "array_fits",
+    "dataflow",
     "dump_mapping",
     "extents_at",
     "full_keeps",

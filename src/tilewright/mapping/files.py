@@ -196,9 +196,10 @@ class _Reader:
             count = self.integer(fields["count"], f"{path}.count")
             step = -(-extent // count)
             if -(-extent // step) != count:
-                more = -(-extent // (step - 1)) if step > 1 else extent
-                raise self.error(fields["count"], f"{path}.count", f"must be one that some step gives: an extent of "
-                                 f"{extent} runs {-(-extent // step)} or {more} times", count)
+                fewer, more = -(-extent // step), -(-extent // max(step - 1, 1))
+                runs = f"{fewer} or {more} times" if step > 1 else f"{extent} times at most"
+                raise self.error(fields["count"], f"{path}.count",
+                                 f"must be one that some step gives: an extent of {extent} runs {runs}", count)
         extents[loop.dimension] = min(extent, step)
         return Loop(loop.dimension, step, loop.axis)
 

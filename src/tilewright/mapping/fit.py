@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.mapping import LevelLoops, Mapping
 from tilewright.workload import Operator, Tensor
@@ -10,8 +11,20 @@ Extents = dict[str, int]
 
 
 def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
-    """Return the bits of one word of ``tensor``: its own, or else the accelerator's for its role."""
-    return tensor.word_bits if tensor.word_bits is not None else dict(accelerator.word_bits)[tensor.role]
+    """Return the bits of one word of ``tensor``: its own, or else the accelerator's for its role.
+
+    Raises
+    ------
+    InputError
+        If neither says.
+    """
+    if tensor.word_bits is not None:
+        return tensor.word_bits
+    bits = dict(accelerator.word_bits)
+    if tensor.role not in bits:
+        raise InputError(f"{accelerator.name}.word_bits", "must give a width for the role of every tensor",
+                         ", ".join(bits), f"Add {tensor.role}, the role of {tensor.name}")
+    return bits[tensor.role]
 
 
 def tile_bytes(tensor: Tensor, extents: Extents, accelerator: Accelerator) -> float:

@@ -104,7 +104,8 @@ GEMM = matmul("gemm", m=50, n=60, k=70)
 def two_level(*spatial: Loop) -> Mapping:
     """Tiles of 25 x 20 rows and columns at the array, then what is left inside."""
     return Mapping((LevelLoops("DRAM", (Loop("M", 25), Loop("N", 20), Loop("K", 10))),
-                    LevelLoops("L2", (Loop("K", 1),)), LevelLoops("PEs", spatial), LevelLoops("L1", (Loop("M", 1), Loop("N", 1)))))
+                    LevelLoops("L2", (Loop("K", 1),)), LevelLoops("PEs", spatial),
+                    LevelLoops("L1", (Loop("M", 1), Loop("N", 1)))))
 
 
 @pytest.mark.parametrize(("machine", "spatial", "text"), [
