@@ -45,7 +45,8 @@ class Dataflow:
         Classes of dimensions spread along the first side of the arrays and along the second (sides are counted through
         all arrays that have more than one place, outermost first), each taking what lanes the one before leaves.
     stationary
-        The tensor that stays put: loops that it does not use run innermost at every memory.
+        The tensor that stays put: loops that it does not use run innermost at every memory, except that reductions do
+        where a memory inside the outermost would else send partial sums out to it.
     growth
         Classes in the order in which tiles grow.
     """
@@ -165,7 +166,7 @@ class _Generator:
         entries = []
         for index, level in enumerate(self.accelerator.levels):
             if isinstance(level, Memory):
-                loops = tuple(self._temporal(extents[index], extents[index + 1]))
+                loops = tuple(self._temporal(index, extents[index], extents[index + 1]))
                 able = tuple(t.name for t in self.operator.tensors if level.can_keep(t.name, t.role))
                 kept = tuple(t.name for t in self.keeps[level.name])
                 entries.append(LevelLoops(level.name, loops, None if kept == able else kept))
@@ -287,13 +288,22 @@ class _Generator:
                 return False
         return True
 
-    def _temporal(self, outside: Extents, inside: Extents) -> Iterator[Loop]:
+    def _temporal(self, index: int, outside: Extents, inside: Extents) -> Iterator[Loop]:
         """Yield the loops of a memory: those that the stationary tensor uses outermost, slow growers first."""
         inputs, weights = _operands(self.operator)
-        stays = {"inputs": inputs, "weights": weights}.get(self.flow.stationary) or self.operator.output
-        for d in sorted(reversed(self.growth), key=lambda d: d not in stays.dimensions):
+        output = self.operator.output
+        stays = {"inputs": inputs, "weights": weights}.get(self.flow.stationary) or output
+        spills = self._spills(index)
+        for d in sorted(reversed(self.growth), key=lambda d: (spills and d not in output.dimensions,
+                                                              d not in stays.dimensions)):
             if inside[d] < outside[d]:
                 yield Loop(d, inside[d])
+
+    def _spills(self, index: int) -> bool:
+        """Whether a level's loops, not the outermost's, move partial sums between the outermost and an inner memory."""
+        keeping = [i for i, level in enumerate(self.accelerator.levels)
+                   if isinstance(level, Memory) and self.operator.output in self.keeps[level.name]]
+        return index > 0 and max(i for i in keeping if i <= index) == 0 and keeping[-1] > index
 
     def _spatial(self, index: int, sides: list[_Side], extents: list[Extents]) -> Iterator[Loop]:
         outside, inside = dict(extents[index]), extents[index + 1]

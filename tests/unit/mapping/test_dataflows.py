@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator
+from tilewright.hardware import Accelerator, preset, preset_names
 from tilewright.mapping import MappingBatch, dataflow, extents_at, violations
 from tilewright.mapping.dataflows import DATAFLOWS, classes_of
 
@@ -19,6 +19,14 @@ def test_legal_and_encodable_for_every_layer(machines, layers, name, machine):
         mapping = dataflow(name, layer, machines[machine])
         assert violations(mapping, layer, machines[machine]) == (), layer.name
         assert len(MappingBatch.from_mappings([mapping], layer, machines[machine])) == 1
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_legal_on_every_preset(layers, name):
+    accelerator = preset(name)
+    for flow in DATAFLOWS:
+        for layer in layers.values():
+            assert violations(dataflow(flow, layer, accelerator), layer, accelerator) == (), f"{flow} of {layer.name}"
 
 
 def spread(mapping, level):
@@ -56,13 +64,24 @@ def test_the_stationary_tensor_stays_while_others_pass(machines, layers, name, t
     """At every memory, no loop that moves the stationary tensor runs inside one that does not."""
     for machine in MACHINES:
         for layer in layers.values():
-            used = layer.tensor(tensor).dimensions if tensor in {t.name for t in layer.tensors} else None
-            if used is None:
+            if tensor not in {t.name for t in layer.tensors}:
                 continue
+            used = layer.tensor(tensor).dimensions
             mapping = dataflow(name, layer, machines[machine])
             for memory in machines[machine].memories:
                 moves = [loop.dimension in used for loop in mapping.at(memory.name).loops]
                 assert moves == sorted(moves, reverse=True)
+
+
+def test_partial_sums_do_not_leave_for_the_outermost_memory(machines, layers):
+    """A buffer that keeps no outputs, with registers that do: its reductions run innermost, whatever is stationary."""
+    dram, l2, array, l1 = machines["flexible"].levels
+    spilling = Accelerator("spilling", (dram, replace(l2, keeps=("inputs", "weights")), array, l1))
+    for name in DATAFLOWS:
+        for layer in layers.values():
+            loops = dataflow(name, layer, spilling).at("L2").loops
+            reduces = [loop.dimension not in layer.output.dimensions for loop in loops]
+            assert reduces == sorted(reduces)
 
 
 def test_arrays_fill_up_where_sizes_do_not_divide(machines, layers):
