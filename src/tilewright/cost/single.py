@@ -7,7 +7,7 @@ from tilewright.cost.nest import Boundary, Nest
 from tilewright.cost.records import Cost, Count, MemoryTraffic
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Mapping
-from tilewright.workload import Axis, Operator, Tensor
+from tilewright.workload import Operator, Tensor
 
 Counts = dict[tuple[int, str], Count]
 

@@ -1,0 +1,228 @@
+"""The dense cost model: many mappings in one compiled call, or one mapping with every count."""
+
+from collections.abc import Mapping as Dict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import local
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.cost.model import ENERGY, EXCESS, LATENCY, RAMP, STEADY, STEPS, Model, parameters_of
+from tilewright.cost.program import Machine
+from tilewright.cost.records import Cost
+from tilewright.cost.single import single_cost
+from tilewright.hardware import Accelerator
+from tilewright.mapping import Layout, Mapping, MappingBatch
+from tilewright.workload import Operator
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HardwareBatch:
+    """Hardware that differs from mapping to mapping.
+
+    Parameters
+    ----------
+    values
+        Arrays (b,) by (level, what), with the names of `parameters_of`: ``("PEs", "x")``, ``("GLB", "capacity_bytes")``,
+        ``("DRAM", "bandwidth_words_per_cycle.read")`` ... What is not named stays as the accelerator has it.
+    """
+
+    values: Dict[tuple[str, str], Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CostBatch:
+    """Costs of ``b`` mappings, each array of shape (b,).
+
+    ``excess`` says how far a mapping is over capacities and array sizes (the shares by which it exceeds them, summed);
+    it is legal where that is 0. Cycles and energy are those that an illegal mapping would have on a larger machine.
+    """
+
+    latency_cycles: Floats
+    energy_pj: Floats
+    excess: Floats
+    steps: Floats
+    steady_cycles: Floats
+    ramp_cycles: Floats
+    area_um2: float
+
+    @property
+    def legal(self) -> NDArray[np.bool_]:
+        """Which mappings fit the machine."""
+        return self.excess == 0
+
+    def __len__(self) -> int:
+        return len(self.latency_cycles)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A program with the arrays that the kernel takes."""
+
+    machine: Machine
+    numbers: NDArray[Any]
+    names: tuple[tuple[str, str, str], ...]
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        machine = self.machine
+        return machine.code, machine.lists, machine.constants, self.numbers, machine.outputs
+
+
+class DenseModel:
+    """Exact counts, cycles and energy of dense mappings (DESIGN section 2).
+
+    Parameters
+    ----------
+    operator, accelerator
+        What runs on what.
+    layout
+        Layout of the batches to be scored; by default one slot per memory and per side of a fan-out.
+
+    Raises
+    ------
+    InputError
+        If a memory moves blocks of words behind a fan-out (rounding per instance is not modelled there), or the
+        outermost memory does not keep every tensor.
+    """
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout | None = None) -> None:
+        self.operator = operator
+        self.accelerator = accelerator
+        self.layout = layout or Layout.of(operator, accelerator)
+        self.parameters = parameters_of(accelerator)
+        self._scratch = local()
+        _check(operator, accelerator, self.layout)
+
+    @cached_property
+    def program(self) -> _Prepared:
+        """The program that scores; its outputs are latency, energy, excess, steps, steady and ramp cycles."""
+        return self._prepare(detail=False)
+
+    @cached_property
+    def _detailed(self) -> _Prepared:
+        return self._prepare(detail=True)
+
+    def _prepare(self, *, detail: bool) -> _Prepared:
+        machine, names = Model(self.operator, self.accelerator, self.layout).machine(detail=detail)
+        return _Prepared(machine, machine.constants.astype(_narrow_type(self.operator)), names)
+
+    def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
+        """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
+        out = np.empty((len(self.program.machine.outputs), len(batch)))
+        self._check_layout(batch)
+        self._run(self.program, batch, self._values(hardware, len(batch)), out, threads)
+        return self.costs(out)
+
+    def costs(self, out: Floats) -> CostBatch:
+        """Name the rows that `score_into` wrote."""
+        return CostBatch(out[LATENCY], out[ENERGY], out[EXCESS], out[STEPS], out[STEADY], out[RAMP],
+                         self.accelerator.area_um2)
+
+    def score_into(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], out: Floats) -> None:
+        """Score raw arrays (s, d, b) into ``out`` (6, b), on the calling thread and without the interpreter lock."""
+        kernel_run(self.program, steps, ranks, (0, steps.shape[2]), self._defaults, self.scratch(self.program), out)
+
+    def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
+        """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
+        self._check_layout(batch)
+        program = self._detailed
+        out = np.empty((len(program.machine.outputs), len(batch)))
+        self._run(program, batch, self._defaults, out, 1)
+        found: dict[tuple[str, str], dict[str, Floats]] = {}
+        first = len(out) - len(program.names)
+        for (memory, tensor, kind), row in zip(program.names, out[first:], strict=True):
+            found.setdefault((memory, tensor), {})[kind] = row
+        return found
+
+    def cost(self, mapping: Mapping) -> Cost:
+        """Return everything about one mapping, without waiting for the compiler."""
+        return single_cost(self.operator, self.accelerator, mapping)
+
+    @cached_property
+    def _defaults(self) -> Floats:
+        return np.array(list(self.parameters.values()), dtype=np.float64)[:, None].copy()
+
+    def _values(self, hardware: HardwareBatch | None, count: int) -> Floats:
+        if hardware is None or not hardware.values:
+            return self._defaults
+        values = np.repeat(self._defaults, count, axis=1)
+        keys = list(self.parameters)
+        for key, given in hardware.values.items():
+            if key not in self.parameters:
+                raise InputError(f"hardware.{'.'.join(key)}", "must be a number that the accelerator limits", str(key),
+                                 f"Known: {', '.join('.'.join(k) for k in keys)}")
+            values[keys.index(key)] = given
+        return values
+
+    def _check_layout(self, batch: MappingBatch) -> None:
+        if batch.layout != self.layout:
+            raise InputError("batch.layout", "must be the layout of the model", mend="Build the model with this layout")
+
+    def _run(self, program: _Prepared, batch: MappingBatch, values: Floats, out: Floats, threads: int) -> None:
+        count = len(batch)
+        if threads <= 1 or count < 2048:
+            kernel_run(program, batch.steps, batch.ranks, (0, count), values, self.scratch(program), out)
+            return
+        share = -(-count // threads // LANES_PER_BLOCK) * LANES_PER_BLOCK
+
+        def part(first: int) -> None:
+            span = first, min(first + share, count)
+            kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(part, range(0, count, share)))
+
+    def scratch(self, program: _Prepared) -> tuple[NDArray[Any], ...]:
+        """Rows that the calling thread works in: (narrow, wide, flags, tail steps, tail ranks)."""
+        kept = self._scratch.__dict__
+        if id(program) not in kept:
+            machine = program.machine
+            narrow = np.zeros((machine.narrow_rows, LANES_PER_BLOCK), dtype=program.numbers.dtype)
+            for row, value in machine.fixed_narrow:
+                narrow[int(row)] = value
+            wide = np.zeros((machine.wide_rows, LANES_PER_BLOCK))
+            shape = (*self.layout.shape, LANES_PER_BLOCK)
+            kept[id(program)] = (narrow, wide, np.zeros(machine.flags, dtype=np.int32),
+                                 np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8))
+        found: tuple[NDArray[Any], ...] = kept[id(program)]
+        return found
+
+
+LANES_PER_BLOCK = 128
+
+
+def kernel_run(program: _Prepared, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
+               values: Floats, scratch: tuple[NDArray[Any], ...], out: Floats) -> None:
+    """Run the compiled kernel, which is loaded at the first call."""
+    from tilewright.cost.kernel import run  # noqa: PLC0415 - Numba takes long to import, and single mappings need none
+
+    run(steps, ranks, *span, program.arrays, values, scratch, out)
+
+
+def _narrow_type(operator: Operator) -> type[np.floating[Any]]:
+    """Single precision wherever it carries every extent and every word of an axis exactly."""
+    sizes = operator.sizes
+    axes = [sizes[a] * sizes[b] for t in operator.tensors for axis in t.axes if len(axis.terms) == 2
+            for a, b in [axis.dimensions]]
+    return np.float32 if max(sizes.values()) < 2**21 and max(axes, default=0) < 2**24 else np.float64
+
+
+def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None:
+    outermost = set(layout.keeps[0])
+    missing = [tensor.name for tensor in operator.tensors if tensor.name not in outermost]
+    if missing:
+        raise InputError(f"{accelerator.name}.levels[0].keeps", "must keep every tensor", f"without {', '.join(missing)}")
+    for memory in accelerator.memories:
+        if memory.block_words > 1 and accelerator.instances(memory.name) > 1:
+            raise InputError(f"{accelerator.name}.{memory.name}.block_words", "must be 1 behind a fan-out",
+                             memory.block_words, "Give the energy per word instead")
+
+
+__all__ = ["CostBatch", "Count", "DenseModel", "HardwareBatch"]

@@ -1,0 +1,618 @@
+"""The compiled engine: runs a program over blocks of mappings, each instruction one loop that LLVM vectorises.
+
+What an instruction computes is written here; which instructions make the model, in `cost.lowering`. Everything that the
+kernel calls stands in this file: a cached kernel does not notice changes in another one.
+
+Rows are one-dimensional arrays of `LANES` numbers. ``one``, ``half`` and ``zero`` come in the type of the narrow bank, so
+that single precision is never widened.
+"""
+
+import numpy as np
+from numba import njit
+
+from tilewright.cost.program import Op
+
+LANES = 128
+"""Mappings per block: few enough that the rows of a block stay in the inner caches."""
+
+_LANES = np.uint64(LANES)
+_HINGE_ADD = np.uint64(Op.HINGE_ADD)
+_HINGE = np.uint64(Op.HINGE)
+_STEP = np.uint64(Op.STEP)
+_POSITION = np.uint64(Op.POSITION)
+_MAX = np.uint64(Op.MAX)
+_MUL = np.uint64(Op.MUL)
+_CEIL = np.uint64(Op.CEIL)
+_SPLIT_IF = np.uint64(Op.SPLIT_IF)
+_CEIL_IF = np.uint64(Op.CEIL_IF)
+_REST_IF = np.uint64(Op.REST_IF)
+_CUT = np.uint64(Op.CUT)
+_PICK = np.uint64(Op.PICK)
+_CUT_IF = np.uint64(Op.CUT_IF)
+_LAST_CUT = np.uint64(Op.LAST_CUT)
+_LAST_PICK = np.uint64(Op.LAST_PICK)
+_LAST_CUT_IF = np.uint64(Op.LAST_CUT_IF)
+_COPY = np.uint64(Op.COPY)
+_MULADD = np.uint64(Op.MULADD)
+_AT = np.uint64(Op.AT)
+_PAIR_WHOLE = np.uint64(Op.PAIR_WHOLE)
+_PAIR_REST = np.uint64(Op.PAIR_REST)
+_PAIR_CUT = np.uint64(Op.PAIR_CUT)
+_PAIR_PICK = np.uint64(Op.PAIR_PICK)
+_MASK = np.uint64(Op.MASK)
+_LAG = np.uint64(Op.LAG)
+_LAG_CLASS = np.uint64(Op.LAG_CLASS)
+_LAG_LAST = np.uint64(Op.LAG_LAST)
+_MIN = np.uint64(Op.MIN)
+_SLIDE = np.uint64(Op.SLIDE)
+_REAL = np.uint64(Op.REAL)
+_CHOOSE = np.uint64(Op.CHOOSE)
+_DERIVE = np.uint64(Op.DERIVE)
+_SUB = np.uint64(Op.SUB)
+_LAST_TILE = np.uint64(Op.LAST_TILE)
+_PRODUCT = np.uint64(Op.PRODUCT)
+_FMA = np.uint64(Op.FMA)
+_LINEAR = np.uint64(Op.LINEAR)
+_KEEP_IF = np.uint64(Op.KEEP_IF)
+_CEILDIV = np.uint64(Op.CEILDIV)
+_WMAX = np.uint64(Op.WMAX)
+_WADD = np.uint64(Op.WADD)
+_WMUL = np.uint64(Op.WMUL)
+_OVER = np.uint64(Op.OVER)
+_BLOCKS = np.uint64(Op.BLOCKS)
+_CARRIED = np.uint64(Op.CARRIED)
+_WMIN = np.uint64(Op.WMIN)
+
+_inline = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True)
+
+
+@_inline
+def _step(w, S, Q, R, I, before, steps, slot, dim, first, half, one):  # noqa: E741
+    row = steps[slot, dim]
+    for i in range(_LANES):
+        w[S, i] = row[first + i]
+    for i in range(_LANES):
+        s = w[S, i] if w[S, i] < w[before, i] else w[before, i]
+        inverse = one / s
+        whole = np.floor((w[before, i] + half) * inverse)
+        w[S, i] = s
+        w[Q, i] = whole
+        w[R, i] = w[before, i] - whole * s
+        w[I, i] = inverse
+
+
+@_inline
+def _derive(w, Q, R, I, S, before, half, one):  # noqa: E741
+    for i in range(_LANES):
+        inverse = one / w[S, i]
+        whole = np.floor((w[before, i] + half) * inverse)
+        w[Q, i] = whole
+        w[R, i] = w[before, i] - whole * w[S, i]
+        w[I, i] = inverse
+
+
+@_inline
+def _any(w, row, zero):
+    found = np.int32(0)
+    for i in range(_LANES):
+        found |= np.int32(w[row, i] > zero)
+    return found
+
+
+@_inline
+def _position(w, P, S, before, ranks, slot, dim, first, base, zero, one):
+    row = ranks[slot, dim]
+    for i in range(_LANES):
+        w[P, i] = row[first + i]
+    for i in range(_LANES):
+        w[P, i] = base + w[P, i] if w[S, i] < w[before, i] else zero - one
+
+
+@_inline
+def _max(w, N, a, b):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] if w[a, i] > w[b, i] else w[b, i]
+
+
+@_inline
+def _min(w, N, a, b):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] if w[a, i] < w[b, i] else w[b, i]
+
+
+@_inline
+def _mul(w, N, a, b):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] * w[b, i]
+
+
+@_inline
+def _sub(w, N, a, b):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] - w[b, i]
+
+
+@_inline
+def _ceil(w, N, Q, R, zero, one):
+    for i in range(_LANES):
+        w[N, i] = w[Q, i] + (one if w[R, i] > zero else zero)
+
+
+@_inline
+def _split_if(w, N, m, Q, P, cut, one):
+    for i in range(_LANES):
+        w[N, i] = w[m, i] * (w[Q, i] if w[P, i] < w[cut, i] else one)
+
+
+@_inline
+def _ceil_if(w, N, m, Q, R, P, cut, zero, one):
+    for i in range(_LANES):
+        times = w[Q, i] + (one if w[R, i] > zero else zero)
+        w[N, i] = w[m, i] * (times if w[P, i] < w[cut, i] else one)
+
+
+@_inline
+def _rest_if(w, N, R, P, cut, zero):
+    for i in range(_LANES):
+        w[N, i] = w[R, i] if w[P, i] < w[cut, i] else zero
+
+
+@_inline
+def _cut(w, N, acc, r, m, S, I, half):  # noqa: E741
+    for i in range(_LANES):
+        whole = np.floor((w[r, i] + half) * w[I, i])
+        w[acc, i] += w[m, i] * whole
+        w[N, i] = w[r, i] - whole * w[S, i]
+
+
+@_inline
+def _pick(w, N, acc, r, m, S, zero):
+    for i in range(_LANES):
+        rest = w[r, i]
+        whole = rest >= w[S, i]
+        w[acc, i] += w[m, i] if whole else zero
+        w[N, i] = zero if whole else rest
+
+
+@_inline
+def _cut_if(w, N, acc, r, m, S, I, P, cut, half, zero, one):  # noqa: E741
+    for i in range(_LANES):
+        rest = w[r, i]
+        whole = np.floor((rest + half) * w[I, i])
+        advances = w[P, i] < w[cut, i]
+        once = one if whole >= one else zero
+        kept = zero if whole >= one else rest
+        w[acc, i] += w[m, i] * (whole if advances else once)
+        w[N, i] = rest - whole * w[S, i] if advances else kept
+
+
+@_inline
+def _last_cut(w, acc, r, m, S, I, half, zero, one):  # noqa: E741
+    for i in range(_LANES):
+        whole = np.floor((w[r, i] + half) * w[I, i])
+        rest = w[r, i] - whole * w[S, i]
+        w[acc, i] += w[m, i] * (whole + (one if rest > zero else zero))
+
+
+@_inline
+def _last_pick(w, acc, r, m, zero):
+    for i in range(_LANES):
+        w[acc, i] += w[m, i] if w[r, i] > zero else zero
+
+
+@_inline
+def _last_cut_if(w, acc, r, m, S, I, P, cut, half, zero, one):  # noqa: E741
+    for i in range(_LANES):
+        whole = np.floor((w[r, i] + half) * w[I, i])
+        rest = w[r, i] - whole * w[S, i]
+        once = one if w[r, i] > zero else zero
+        times = whole + (one if rest > zero else zero)
+        w[acc, i] += w[m, i] * (times if w[P, i] < w[cut, i] else once)
+
+
+@_inline
+def _copy(w, N, a):
+    for i in range(_LANES):
+        w[N, i] = w[a, i]
+
+
+@_inline
+def _muladd(w, acc, a, b):
+    for i in range(_LANES):
+        w[acc, i] += w[a, i] * w[b, i]
+
+
+@_inline
+def _hinge(w, N, m, r, K, zero):
+    for i in range(_LANES):
+        over = w[r, i] - w[K, i]
+        w[N, i] = w[m, i] * (over if over > zero else zero)
+
+
+@_inline
+def _hinge_add(w, acc, m, r, K, zero):
+    for i in range(_LANES):
+        over = w[r, i] - w[K, i]
+        w[acc, i] += w[m, i] * (over if over > zero else zero)
+
+
+@_inline
+def _at(w, N, P, cut, zero, one):
+    for i in range(_LANES):
+        here = one if w[P, i] == w[cut, i] else zero
+        w[N, i] = here if w[P, i] >= zero else zero
+
+
+@_inline
+def _pair_whole(w, N, m, Q, x, zero, one):
+    for i in range(_LANES):
+        w[N, i] = w[m, i] * (w[Q, i] - one) if w[x, i] > zero else zero
+
+
+@_inline
+def _pair_rest(w, N, acc, r, m, S, I, x, half, zero, one):  # noqa: E741
+    for i in range(_LANES):
+        whole = np.floor((w[r, i] + half) * w[I, i])
+        rest = w[r, i] - whole * w[S, i]
+        later = whole - one
+        here = w[x, i]
+        w[acc, i] += here * w[m, i] * (later if later > zero else zero)
+        follows = rest if whole >= one else zero
+        w[N, i] = follows if here > zero else zero
+
+
+@_inline
+def _pair_cut(w, A, B, acc, a, b, m, S, I, half):  # noqa: E741
+    for i in range(_LANES):
+        whole = np.floor((w[b, i] + half) * w[I, i])
+        used = whole * w[S, i]
+        left = w[a, i] - used
+        rest = w[b, i] - used
+        w[acc, i] += w[m, i] * whole
+        w[A, i] = left if left < w[S, i] else w[S, i]
+        w[B, i] = rest
+
+
+@_inline
+def _mask(w, N, a, x, zero):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] if w[x, i] > zero else zero
+
+
+@_inline
+def _choose(w, N, x, a, b, zero):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] if w[x, i] > zero else w[b, i]
+
+
+@_inline
+def _lag(w, N, step, a, b, lane, stride, zero, one, far):
+    for i in range(_LANES):
+        width = w[a, i] if w[a, i] < w[lane, i] else w[lane, i]
+        offset = stride * (w[step, i] - width + one)
+        w[N, i] = offset if w[b, i] > zero else far
+
+
+@_inline
+def _lag_class(w, N, step, a, b, stride, residue, dilation, half, zero, one, far):
+    inverse = one / dilation
+    for i in range(_LANES):
+        value = w[a, i] - one - residue - w[step, i]
+        back = value - dilation * np.floor((value + half) * inverse)
+        last = w[a, i] - one - back
+        lag = np.floor((w[step, i] + residue - last + half) * inverse)
+        offset = stride * lag if last >= zero else far
+        w[N, i] = offset if residue < w[b, i] else far
+
+
+@_inline
+def _lag_last(w, N, K, b, stride, residue, dilation, half, one):
+    inverse = one / dilation
+    for i in range(_LANES):
+        w[N, i] = w[K, i] + stride * np.floor((w[b, i] - residue - one + half) * inverse)
+
+
+@_inline
+def _slide(w, N, p, r, stride, dilation, zero):
+    for i in range(_LANES):
+        over = w[p, i] - dilation
+        under = w[r, i] - stride
+        w[N, i] = w[p, i] * w[r, i] - (over if over > zero else zero) * (under if under > zero else zero)
+
+
+@_inline
+def _real(w, N, before, S, zero, one):
+    for i in range(_LANES):
+        w[N, i] = one if w[S, i] < w[before, i] else zero
+
+
+@_inline
+def _last_tile(w, N, r, S, I, half):  # noqa: E741
+    for i in range(_LANES):
+        w[N, i] = w[r, i] - w[S, i] * np.floor((w[r, i] - half) * w[I, i])
+
+
+@_inline
+def _product(w, v, W, constant, lists, offset, count):
+    for i in range(_LANES):
+        v[W, i] = constant
+    for k in range(count):
+        row = lists[offset + k]
+        for i in range(_LANES):
+            v[W, i] *= w[row, i]
+
+
+@_inline
+def _fma(v, W, a, b):
+    for i in range(_LANES):
+        v[W, i] += v[a, i] * v[b, i]
+
+
+@_inline
+def _ceildiv(v, W, a, b):
+    for i in range(_LANES):
+        v[W, i] = np.ceil(v[a, i] / v[b, i])
+
+
+@_inline
+def _over(v, W, a, b):
+    for i in range(_LANES):
+        over = v[a, i] / v[b, i] - 1.0
+        v[W, i] += over if over > 0.0 else 0.0
+
+
+@_inline
+def _add(w, N, a, b):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] + w[b, i]
+
+
+@_inline
+def _blocks(v, W, a, b):
+    for i in range(_LANES):
+        v[W, i] = np.ceil(v[a, i] / v[b, i]) * v[b, i]
+
+
+@_inline
+def _linear(v, W, a, b, c):
+    for i in range(_LANES):
+        v[W, i] = v[a, i] - v[b, i] + v[c, i]
+
+
+@_inline
+def _keep_if(w, v, W, x, a, b, zero):
+    for i in range(_LANES):
+        v[W, i] = v[a, i] if w[x, i] > zero else v[b, i]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _lane_of(position, extent, narrow, lists, offset, lanes, i):
+    """Start and width of the finest lane of [0, extent) that holds ``position``."""
+    start = 0
+    for k in range(lanes):
+        step = int(narrow[lists[offset + k], i])
+        index = (position - start) // step
+        start += index * step
+        extent = min(step, extent - index * step)
+    return start, extent
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _further_lanes(extent, lag, narrow, lists, offset, lanes, i):
+    """Words past ``lag`` of all lanes that ``extent`` is split into, the table kept as (extent, count) pairs."""
+    extents = np.empty(16, dtype=np.int64)
+    counts = np.empty(16, dtype=np.int64)
+    extents[0], counts[0], size = extent, 1, 1
+    for k in range(lanes):
+        step = int(narrow[lists[offset + k], i])
+        known = size
+        whole = 0
+        for e in range(known):
+            whole += counts[e] * (extents[e] // step)
+            extents[e] %= step
+        extents[size], counts[size] = step, whole
+        size += 1
+    total = 0
+    for e in range(size):
+        total += counts[e] * max(0, extents[e] - lag)
+    return total
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _carried_lane(narrow, lists, offset, length, moving, stride, dilation, i):
+    """Words carried over in one lane: `cost.closed_form.carried`, for dilated axes with merged lanes that move."""
+    step = int(narrow[lists[offset], i])
+    previous = int(narrow[lists[offset + 2], i])
+    present = int(narrow[lists[offset + 3], i])
+    window = int(narrow[lists[offset + 4], i])
+    lanes = offset + 6
+    others = lanes + moving
+    still = length - 6 - moving
+    first = window
+    for k in range(still):
+        first = min(first, int(narrow[lists[others + k], i]))
+    total = 0
+    for residue in range(min(dilation, present)):
+        visits = -((residue - present) // dilation)
+        start, width = _lane_of(residue, previous, narrow, lists, lanes, moving, i)
+        end = start + width - 1
+        last = end - (end - residue - step) % dilation
+        if last < start:
+            continue
+        lag = (step + residue - last) // dilation
+        corner = 0
+        if moving > 0 and step % dilation != 0:
+            for index in range(1, min(visits, -(-first // stride))):
+                position = residue + index * dilation
+                start, width = _lane_of(position, previous, narrow, lists, lanes, moving, i)
+                if (position - start + step) % dilation >= width:
+                    corner = index
+                    break
+        near = max(0, first - stride * lag)
+        if corner > 0:
+            total += near - max(0, first - stride * (lag + corner))
+            continue
+        further = stride * (lag + visits - 1)
+        total += near - max(0, first - further)
+        total += _further_lanes(window, further, narrow, lists, others, still, i)
+    return total
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _carried(acc, narrow, lists, offset, length, moving, stride, dilation):
+    for i in range(LANES):
+        if narrow[lists[offset + 1], i] > 0 and narrow[lists[offset + 3], i] > 0:
+            found = _carried_lane(narrow, lists, offset, length, moving, stride, dilation, i)
+            narrow[acc, i] += narrow[lists[offset + 5], i] * found
+
+
+@_inline
+def _block(steps, ranks, first, code, lists, constants, numbers, n, wide, flags):
+    """Run all instructions on one block; ``n`` is the narrow bank. One chain of tests, which LLVM makes a jump table."""
+    zero, half, one, far = numbers[0], numbers[1], numbers[2], numbers[3]
+    for at in range(code.shape[0]):
+        if flags[code[at, 1]] == 0 or flags[code[at, 2]] == 0:
+            continue
+        op = code[at, 0]
+        if op == _HINGE_ADD:
+            _hinge_add(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _HINGE:
+            _hinge(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _STEP:
+            _step(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], steps, code[at, 8], code[at,
+                  9], first, half, one)
+            flags[code[at, 10]] = _any(n, code[at, 5], zero)
+        elif op == _POSITION:
+            _position(n, code[at, 3], code[at, 4], code[at, 5], ranks, code[at, 6], code[at, 7], first,
+                      numbers[code[at, 8]], zero, one)
+        elif op == _MAX:
+            _max(n, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _MUL:
+            _mul(n, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _CEIL:
+            _ceil(n, code[at, 3], code[at, 4], code[at, 5], zero, one)
+        elif op == _SPLIT_IF:
+            _split_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], one)
+        elif op == _CEIL_IF:
+            _ceil_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], zero, one)
+        elif op == _REST_IF:
+            _rest_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _CUT:
+            _cut(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], half)
+        elif op == _PICK:
+            _pick(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], zero)
+        elif op == _CUT_IF:
+            _cut_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], code[at, 9],
+                    code[at, 10], half, zero, one)
+        elif op == _LAST_CUT:
+            _last_cut(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], half, zero, one)
+        elif op == _LAST_PICK:
+            _last_pick(n, code[at, 3], code[at, 4], code[at, 5], zero)
+        elif op == _LAST_CUT_IF:
+            _last_cut_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], code[at,
+                         9], half, zero, one)
+        elif op == _COPY:
+            _copy(n, code[at, 3], code[at, 4])
+        elif op == _MULADD:
+            _muladd(n, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _AT:
+            _at(n, code[at, 3], code[at, 4], code[at, 5], zero, one)
+            flags[code[at, 6]] = _any(n, code[at, 3], zero)
+        elif op == _PAIR_WHOLE:
+            _pair_whole(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero, one)
+        elif op == _PAIR_REST:
+            _pair_rest(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], code[at,
+                       9], half, zero, one)
+        elif op == _PAIR_CUT:
+            _pair_cut(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], code[at, 9],
+                      code[at, 10], half)
+        elif op == _PAIR_PICK:
+            _min(n, code[at, 3], code[at, 5], code[at, 7])
+            _min(n, code[at, 4], code[at, 6], code[at, 7])
+        elif op == _MASK:
+            _mask(n, code[at, 3], code[at, 4], code[at, 5], zero)
+        elif op == _LAG:
+            _lag(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], numbers[code[at, 8]], zero,
+                 one, far)
+        elif op == _LAG_CLASS:
+            _lag_class(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], numbers[code[at, 7]],
+                       numbers[code[at, 8]], numbers[code[at, 9]], half, zero, one, far)
+        elif op == _LAG_LAST:
+            _lag_last(n, code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], numbers[code[at, 7]],
+                      numbers[code[at, 8]], half, one)
+        elif op == _MIN:
+            _min(n, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _SLIDE:
+            _slide(n, code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], numbers[code[at, 7]], zero)
+        elif op == _REAL:
+            _real(n, code[at, 3], code[at, 4], code[at, 5], zero, one)
+        elif op == _CHOOSE:
+            _choose(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _DERIVE:
+            _derive(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], half, one)
+            flags[code[at, 8]] = _any(n, code[at, 4], zero)
+        elif op == _SUB:
+            _sub(n, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _LAST_TILE:
+            _last_tile(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], half)
+        elif op == _PRODUCT:
+            _product(n, wide, code[at, 3], constants[code[at, 4]], lists, code[at, 5], code[at, 6])
+        elif op == _FMA:
+            _fma(wide, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _LINEAR:
+            _linear(wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6])
+        elif op == _KEEP_IF:
+            _keep_if(n, wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _CEILDIV:
+            _ceildiv(wide, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _WMAX:
+            _max(wide, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _WADD:
+            _add(wide, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _WMUL:
+            _mul(wide, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _OVER:
+            _over(wide, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _BLOCKS:
+            _blocks(wide, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _CARRIED:
+            _carried(code[at, 3], n, lists, code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8])
+        elif op == _WMIN:
+            _min(wide, code[at, 3], code[at, 4], code[at, 5])
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def run(steps, ranks, begin, end, program, parameters, scratch, out):
+    """Score mappings ``begin`` to ``end`` of a batch.
+
+    ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``program`` = (code, lists, constants, numbers, outputs) of a
+    `Machine`, ``numbers`` being 0, 1/2, 1, far and the constants in the narrow type; ``parameters`` (p, b) or (p, 1);
+    ``scratch`` = (narrow, wide, flags, tail steps, tail ranks), narrow constants filled in; ``out`` (k, b) gets the
+    wide rows ``outputs``.
+    """
+    code, lists, constants, numbers, outputs = program
+    narrow, wide, flags, tail_steps, tail_ranks = scratch
+    varies = parameters.shape[1] > 1
+    for p in range(parameters.shape[0]):
+        for i in range(LANES):
+            wide[p, i] = parameters[p, 0]
+    flags[0] = 1
+    for first in range(begin, end, LANES):
+        count = min(LANES, end - first)
+        if varies:
+            for p in range(parameters.shape[0]):
+                for i in range(LANES):
+                    wide[p, i] = parameters[p, first + min(i, count - 1)]
+        if count == LANES:
+            _block(steps, ranks, np.uint64(first), code, lists, constants, numbers, narrow, wide, flags)
+        else:
+            for s in range(steps.shape[0]):
+                for d in range(steps.shape[1]):
+                    for i in range(LANES):
+                        tail_steps[s, d, i] = steps[s, d, first + min(i, count - 1)]
+                        tail_ranks[s, d, i] = ranks[s, d, first + min(i, count - 1)]
+            _block(tail_steps, tail_ranks, np.uint64(0), code, lists, constants, numbers, narrow, wide, flags)
+        for k in range(outputs.shape[0]):
+            row = wide[outputs[k]]
+            for i in range(count):
+                out[k, first + i] = row[i]

@@ -1,0 +1,354 @@
+"""Write the dense model of one operator on one machine as a program for the compiled engine.
+
+Follows `cost.closed_form` and `cost.single` step by step; what is a loop over pieces there is a table of rows here.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import gcd
+
+from tilewright.cost.pieces import Action, Kind, Link, Tables
+from tilewright.cost.program import FAR, Op, Program, remembered
+from tilewright.cost.sliding import Side, Sliding
+from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.mapping import Layout
+from tilewright.workload import Axis, Operator, Tensor
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The transfer of one tensor from a parent memory to a child: level indices and the child's first slot."""
+
+    tensor: Tensor
+    parent: int
+    child: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """Which words are counted, as `closed_form.View`; ``visit`` picks the first or last visit instead of all."""
+
+    merged: bool
+    first_outside: int = 0
+    visit: str = "all"
+
+
+class Words:
+    """Words moved at each edge, as rows of a program."""
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, program: Program) -> None:
+        self.operator = operator
+        self.accelerator = accelerator
+        self.layout = layout
+        self.program = program
+        self.tables = Tables(program)
+        self.sliding = Sliding(program, self.tables)
+        self.sizes = {name: size for name, size in operator.dimensions if size > 1}
+        self.compute = len(layout.levels)
+
+    @cached_property
+    def links(self) -> dict[tuple[int, str], Link]:
+        """The loop of each slot over each dimension of more than one index."""
+        found: dict[tuple[int, str], Link] = {}
+        before = {name: self.program.number(size) for name, size in self.sizes.items()}
+        for slot, where in enumerate(self.layout.slots):
+            for name in self.sizes:
+                index = self.layout.dimensions.index(name)
+                flag = self.program.flag()
+                rows = self.program.emit(Op.STEP, before[name], slot, index, flag)
+                place = None
+                if where.axis == "T":
+                    base = self.program.literal(slot * len(self.layout.dimensions))
+                    place = self.program.one(Op.POSITION, rows[0], before[name], slot, index, base)
+                found[slot, name] = Link(*rows, flag, place)
+                before[name] = rows[0]
+        return found
+
+    def first_slot(self, level: int) -> int:
+        """Index of the first slot of ``level`` or of one inside it."""
+        return sum(slot.level < level for slot in self.layout.slots)
+
+    def keepers(self, tensor: Tensor) -> list[int]:
+        """Levels that keep ``tensor``, outermost first."""
+        return [level for level, kept in enumerate(self.layout.keeps) if tensor.name in kept]
+
+    def edges(self, tensor: Tensor) -> list[Edge]:
+        """The transfers of ``tensor``, outermost first."""
+        chain = [*self.keepers(tensor), self.compute]
+        return [Edge(tensor, parent, child, self.first_slot(child)) for parent, child in pairwise(chain)]
+
+    def extent(self, slots: int, name: str) -> int:
+        """Row with the nominal extent of a dimension inside the first ``slots`` slots."""
+        if name not in self.sizes:
+            return self.program.number(1.0)
+        return self.links[slots - 1, name].S if slots else self.program.number(self.sizes[name])
+
+    def innermost(self, edge: Edge) -> int | None:
+        """Row with the place of the innermost advancing loop at an edge to a memory; None if there can be none."""
+        found: int | None = None
+        for slot in range(edge.slots):
+            for name in self.sizes:
+                place = self.links[slot, name].place
+                if place is not None and name in edge.tensor.dimensions:
+                    found = place if found is None else self.program.one(Op.MAX, found, place)
+        return found
+
+    def merges(self, edge: Edge, slot: int) -> bool:
+        """Whether the lanes of a slot share words on the way between parent and child."""
+        level = self.layout.slots[slot].level
+        fanout = self.accelerator.levels[level]
+        if level < edge.parent or not isinstance(fanout, Fanout):
+            return False
+        return fanout.reduce if edge.tensor.is_output else fanout.multicast
+
+    def actions(self, edge: Edge, look: Look, name: str) -> tuple[Action, ...]:
+        """What the loops over ``name`` outside the child do; lanes that merge collapse where the tensor lacks ``name``."""
+        chain = [self.links[slot, name] for slot in range(edge.slots)]
+        kinds: list[Kind] = []
+        for slot, link in enumerate(chain):
+            merged = look.merged and self.merges(edge, slot) and name not in edge.tensor.dimensions
+            first = merged or self.layout.slots[slot].level < look.first_outside
+            kinds.append("cut" if link.place is not None or not first else "pick")
+        return self._in_time(edge, look, name, list(zip(chain, kinds, strict=True)))
+
+    def _in_time(self, edge: Edge, look: Look, name: str, loops: list[tuple[Link, Kind]]) -> tuple[Action, ...]:
+        """Say of the temporal loops (``cut`` so far) which advance and which visits are looked at."""
+        advances = name in edge.tensor.dimensions or edge.child == self.compute
+        innermost = self.innermost(edge)
+        extent = self.program.number(self.sizes[name])
+        found = []
+        for link, kind in loops:
+            if link.place is None:
+                found.append(Action(link, kind))
+                extent = self.program.one(Op.MIN, extent, link.S) if look.visit == "last" else extent
+            elif look.visit == "first" or (innermost is None and not advances):
+                found.append(Action(link, "pick"))
+            elif look.visit == "all":
+                found.append(Action(link, "cut") if advances or innermost is None else Action(link, "if", innermost))
+            else:
+                skip = self.program.one(Op.SUB, extent, self.program.one(Op.LAST_TILE, extent, link.S, link.I))
+                if not advances and innermost is not None:
+                    skip = self.program.one(Op.REST_IF, skip, link.place, innermost)
+                extent = self.program.one(Op.MIN, self.program.one(Op.SUB, extent, skip), link.S)
+                found.append(Action(link, "last", skip))
+        return tuple(found)
+
+    @remembered
+    def words(self, edge: Edge, look: Look) -> int:
+        """Wide row: words moved at ``edge``, seen as ``look`` says."""
+        if edge.child == self.compute and look.first_outside == 0:
+            if not look.merged or not any(self.merges(edge, slot) for slot in range(edge.slots) if self._lane(slot)):
+                return self.program.product([], self.operator.macs)
+        rows: list[int] = []
+        constant = 1.0
+        for axis in edge.tensor.axes:
+            names = [name for name in axis.dimensions if name in self.sizes]
+            if len(names) == 2:
+                rows.append(self._sliding_words(axis, edge, look))
+                continue
+            for name in names:
+                row = self.tables.extent(self.sizes[name], self.actions(edge, look, name))
+                constant *= self.sizes[name] if row is None else 1.0
+                rows += [] if row is None else [row]
+        rows += self.visits(edge, look)
+        return self.program.product(rows, constant)
+
+    def visits(self, edge: Edge, look: Look) -> list[int]:
+        """Rows with the pieces of each dimension that the tensor does not use."""
+        lacking = {name: size for name, size in self.sizes.items() if name not in edge.tensor.dimensions}
+        counted = [self.tables.count(size, self.actions(edge, look, name)) for name, size in lacking.items()]
+        return [row for row in counted if row is not None]
+
+    def _lane(self, slot: int) -> bool:
+        return self.layout.slots[slot].axis != "T"
+
+    def _sliding_words(self, axis: Axis, edge: Edge, look: Look) -> int:
+        (_, stride), (_, dilation) = axis.terms
+        divisor = gcd(stride, dilation)
+        first, second = (self._side(edge, look, name, times // divisor) for name, times in axis.terms)
+        return self.sliding.words((first, second))
+
+    def _side(self, edge: Edge, look: Look, name: str, coefficient: int) -> Side:
+        loops, lanes = self._merged_run(edge, look, name)
+        actions = self._in_time(edge, look, name, loops)
+        steps = []
+        innermost = self.innermost(edge)
+        carries = not edge.tensor.is_output and edge.child < self.compute and look.visit == "all"
+        if carries and innermost is not None:
+            for at, action in enumerate(actions):
+                if action.link.place is not None:
+                    steps.append((at, *self._at(action.link.place, innermost)))
+        apart = Look(False, look.first_outside, look.visit)
+        lane_actions = self.actions(edge, apart, name) if lanes else ()
+        return Side(self.sizes[name], coefficient, actions, tuple(steps), lanes, lane_actions)
+
+    @remembered
+    def _at(self, place: int, innermost: int) -> tuple[int, int]:
+        flag = self.program.flag()
+        return self.program.one(Op.AT, place, innermost, flag), flag
+
+    def _merged_run(self, edge: Edge, look: Look, name: str) -> tuple[list[tuple[Link, Kind]], tuple[int, ...]]:
+        """Loops over a dimension of a sliding axis, and the steps of the merged lanes next to the child (rule 4).
+
+        A merging lane with a real loop over the same dimension inside it counts as a lane of its own; which lanes those
+        are differs from mapping to mapping, so the loops outside and inside it are linked anew.
+        """
+        emit = self.program
+        merging = [
+            look.merged and self._lane(slot) and self.layout.slots[slot].level >= look.first_outside
+            and self.merges(edge, slot) for slot in range(edge.slots)
+        ]
+        loops: list[tuple[Link, Kind]] = []
+        lanes: list[int] = []
+        before = emit.number(self.sizes[name])
+        relinked = False
+        for slot in range(edge.slots):
+            link = self.links[slot, name]
+            breakers = [i for i in range(slot + 1, edge.slots) if not merging[i]] if merging[slot] else []
+            if merging[slot] and not breakers:
+                loops.append((link, "drop"))
+                lanes.append(link.S)
+                continue
+            relinked = relinked or bool(breakers)
+            if relinked:
+                real = self._real(name, breakers or [slot])
+                link = self._relink(link, real, before)
+                if breakers:
+                    lanes.append(emit.one(Op.CHOOSE, real, emit.number(FAR), self.links[slot, name].S))
+            first = self._lane(slot) and self.layout.slots[slot].level < look.first_outside
+            loops.append((link, "pick" if first else "cut"))
+            before = link.S
+        return loops, tuple(lanes)
+
+    def _real(self, name: str, slots: list[int]) -> int:
+        """Row that is 1 where any loop over ``name`` in ``slots`` runs more than once."""
+        found: int | None = None
+        for slot in slots:
+            row = self.program.one(Op.REAL, self.extent(slot, name), self.extent(slot + 1, name))
+            found = row if found is None else self.program.one(Op.MAX, found, row)
+        assert found is not None
+        return found
+
+    @remembered
+    def _relink(self, link: Link, real: int, before: int) -> Link:
+        step = self.program.one(Op.CHOOSE, real, link.S, before)
+        flag = self.program.flag()
+        whole, rest, inverse = self.program.emit(Op.DERIVE, step, before, flag)
+        return Link(step, whole, rest, inverse, flag, link.place)
+
+    @remembered
+    def tile(self, tensor: Tensor, slots: int) -> int:
+        """Wide row: words of the nominal tile inside the first ``slots`` slots."""
+        rows = []
+        for axis in tensor.axes:
+            if len(axis.terms) == 1:
+                rows.append(self.extent(slots, axis.terms[0][0]))
+                continue
+            rows.append(self._box(axis, [self.extent(slots, name) for name in axis.dimensions]))
+        return self.program.product(rows)
+
+    def _box(self, axis: Axis, extents: list[int]) -> int:
+        (_, stride), (_, dilation) = axis.terms
+        divisor = gcd(stride, dilation)
+        constants = self.program.literal(stride // divisor), self.program.literal(dilation // divisor)
+        return self.program.one(Op.SLIDE, *extents, *constants)
+
+    def last_tile(self, edge: Edge) -> int:
+        """Wide row: words of the last tile of the child's first instance."""
+        extents = {name: self.program.number(size) for name, size in self.operator.dimensions}
+        for slot in range(edge.slots):
+            for name in self.sizes:
+                link = self.links[slot, name]
+                if link.place is None:
+                    extents[name] = self.program.one(Op.MIN, extents[name], link.S)
+                else:
+                    extents[name] = self.program.one(Op.LAST_TILE, extents[name], link.S, link.I)
+        rows = []
+        for axis in edge.tensor.axes:
+            own = [extents[name] for name in axis.dimensions]
+            rows.append(own[0] if len(own) == 1 else self._box(axis, own))
+        return self.program.product(rows)
+
+    def apart(self, edge: Edge) -> int | None:
+        """Row that is 1 where partial sums are combined at the parent (rule 5); None if they never are."""
+        plain = {axis.terms[0][0] for axis in edge.tensor.axes if len(axis.terms) == 1}
+        found: int | None = None
+        for slot in range(edge.slots):
+            if not self._lane(slot) or self.layout.slots[slot].level < edge.parent:
+                continue
+            for name in self.sizes:
+                row = None if name in plain else self._set_apart(edge, slot, name)
+                if row is not None:
+                    found = row if found is None else self.program.one(Op.MAX, found, row)
+        return found
+
+    def _set_apart(self, edge: Edge, slot: int, name: str) -> int | None:
+        real = self._real(name, [slot])
+        if not self.merges(edge, slot):
+            return real
+        breakers = [
+            i for i in range(slot + 1, edge.slots)
+            if not self._lane(i) or not self.merges(edge, i)
+        ]
+        if name not in edge.tensor.dimensions or not breakers:
+            return None
+        return self.program.one(Op.MUL, real, self._real(name, breakers))
+
+    def followed(self, edge: Edge, keeper: Edge | None) -> int:
+        """Wide row: words that a keeper's first instance evicts, of those that the first child at ``edge`` touches.
+
+        ``keeper`` is the edge to the keeper, None for the outermost memory.
+        """
+        rows = [] if keeper is None else self.visits(keeper, Look(False, keeper.child))
+        constant = 1.0
+        for axis in edge.tensor.axes:
+            if len(axis.terms) == 1:
+                name = axis.terms[0][0]
+                row = None
+                if name in self.sizes:
+                    row = self.tables.extent(self.sizes[name], self.actions(edge, Look(False, edge.child), name))
+                rows += [] if row is None else [row]
+                constant *= self.operator.sizes[name] if row is None else 1
+            elif keeper is None or not all(name in self.sizes for name in axis.dimensions):
+                constant *= axis.words(self.operator.sizes)
+            else:
+                rows.append(self._sliding_words(axis, keeper, Look(False, keeper.child)))
+        return self.program.product(rows, constant)
+
+    def spread(self, edge: Edge, names: set[str]) -> int | None:
+        """Row that is 1 where lanes outside the child spread one of ``names``; None if none can."""
+        found: int | None = None
+        for slot in range(edge.slots):
+            for name in names & self.sizes.keys():
+                if self._lane(slot):
+                    row = self._real(name, [slot])
+                    found = row if found is None else self.program.one(Op.MAX, found, row)
+        return found
+
+    def steps(self) -> int:
+        """Wide row: steps of compute."""
+        rows = []
+        for name, size in self.sizes.items():
+            links = [self.links[slot, name] for slot in range(len(self.layout.slots))]
+            actions = tuple(Action(link, "pick" if link.place is None else "cut") for link in links)
+            counted = self.tables.count(size, actions)
+            rows += [] if counted is None else [counted]
+        return self.program.product(rows)
+
+    def sides(self, level: int, axis: str) -> int:
+        """Wide row: instances that the loops along one side of a fan-out need."""
+        rows = []
+        for slot, where in enumerate(self.layout.slots):
+            if where.level == level and where.axis == axis:
+                links = [self.links[slot, name] for name in self.sizes]
+                rows += [self.program.one(Op.CEIL, link.Q, link.R) for link in links]
+        return self.program.product(rows)
+
+
+def memory_of(accelerator: Accelerator, level: int) -> Memory:
+    """Return the memory at ``level``."""
+    memory = accelerator.levels[level]
+    assert isinstance(memory, Memory)
+    return memory

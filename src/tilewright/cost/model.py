@@ -1,0 +1,323 @@
+"""The whole dense model as a program: counts, cycles, energy, legality (`cost.single` for many mappings)."""
+
+from tilewright.cost.lowering import Edge, Look, Words, memory_of
+from tilewright.cost.program import Machine, Op, Program, remembered
+from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.mapping import Layout
+from tilewright.workload import Operator, Tensor
+
+LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP = range(6)
+"""Rows of the output of every program."""
+
+KINDS = ("reads", "fills", "updates", "drains")
+
+
+def parameters_of(accelerator: Accelerator) -> dict[tuple[str, str], float]:
+    """Numbers of the hardware that may vary from mapping to mapping, by (level, what).
+
+    What a memory leaves unlimited is not among them.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for level in accelerator.levels:
+        if isinstance(level, Fanout):
+            found[level.name, "x"], found[level.name, "y"] = level.shape
+            found[level.name, "instances"] = level.instances
+            found[level.name, "network_energy_pj_per_word"] = level.network_energy_pj_per_word
+            continue
+        found.update(_memory_parameters(level))
+    found[accelerator.compute.name, "energy_pj_per_mac"] = accelerator.compute.energy_pj_per_mac
+    memories = sum(m.leakage_mw * accelerator.instances(m.name) for m in accelerator.memories)
+    leakage_mw = memories + accelerator.compute.leakage_mw * accelerator.compute_instances
+    found["leakage", "pj_per_cycle"] = leakage_mw / accelerator.frequency_mhz * 1000
+    return found
+
+
+def _memory_parameters(memory: Memory) -> dict[tuple[str, str], float]:
+    found: dict[tuple[str, str], float] = {}
+    if memory.capacity_bytes is not None:
+        found[memory.name, "capacity_bytes"] = memory.capacity_bytes
+    for owner, capacity in memory.partitions_bytes:
+        found[memory.name, f"capacity_bytes[{owner}]"] = capacity
+    for port in ("read", "write", "shared"):
+        limit = getattr(memory.bandwidth, port)
+        if limit is not None:
+            found[memory.name, f"bandwidth_words_per_cycle.{port}"] = limit
+    for kind in ("read", "fill", "update", "drain"):
+        found[memory.name, f"{kind}_energy_pj_per_word"] = getattr(memory.energy, f"{kind}_pj")
+    return found
+
+
+class Model:
+    """Writes the program of one operator on one machine for one layout."""
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout) -> None:
+        self.operator = operator
+        self.accelerator = accelerator
+        self.layout = layout
+        self.parameters = {key: row for row, key in enumerate(parameters_of(accelerator))}
+        self.program = Program(len(self.parameters))
+        self.words = Words(operator, accelerator, layout, self.program)
+        self.edges = {tensor.name: self.words.edges(tensor) for tensor in operator.tensors}
+        self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
+
+    def machine(self, *, detail: bool = False) -> tuple[Machine, tuple[tuple[str, str, str], ...]]:
+        """Return the program and, for ``detail``, the names (memory, tensor, kind) of the counts after the first rows."""
+        steps = self.words.steps()
+        excess = self._excess()
+        steady, ramp = self._steady(steps), self._ramp()
+        latency = self.program.one(Op.WADD, steady, ramp)
+        outputs = [latency, self._energy(latency), excess, steps, steady, ramp]
+        names = []
+        if detail:
+            for tensor in self.operator.tensors:
+                for level in self.words.keepers(tensor):
+                    for kind in KINDS:
+                        names.append((self.layout.levels[level], tensor.name, kind))
+                        outputs.append(self._moved(tensor, level, kind, busiest=False))
+        return self.program.finish(outputs), tuple(names)
+
+    def constant(self, value: float) -> int:
+        """Wide row that holds ``value``."""
+        return self.program.product([], value)
+
+    def _parameter(self, level: int, what: str) -> int | None:
+        return self.parameters.get((self.accelerator.levels[level].name, what))
+
+    def _scale(self, level: int, tensor: Tensor) -> float:
+        bits = tensor.word_bits or dict(self.accelerator.word_bits)[tensor.role]
+        return bits / memory_of(self.accelerator, level).word_bits
+
+    def _edge(self, tensor: Tensor, *, parent: int = -1, child: int = -1) -> Edge | None:
+        found = [edge for edge in self.edges[tensor.name] if parent in (-1, edge.parent) and child in (-1, edge.child)]
+        return found[0] if found else None
+
+    @remembered
+    def _moved(self, tensor: Tensor, level: int, kind: str, busiest: bool) -> int:
+        """Wide row: words of one kind of access at a memory (or, for fills and drains, at the compute unit)."""
+        inward = self._edge(tensor, child=level)
+        outward = self._edge(tensor, parent=level)
+        if kind == "drains":
+            return self.constant(0) if inward is None or not tensor.is_output else self._inward(inward, busiest)
+        if kind == "fills":
+            if inward is None:
+                return self.constant(0)
+            return self._filled(inward, busiest) if tensor.is_output else self._inward(inward, busiest)
+        assert outward is not None
+        moved = self.words.words(outward, Look(True, level + 1 if busiest else 0))
+        if kind == "updates":
+            return moved if tensor.is_output else self.constant(0)
+        return self._read_back(outward, busiest) if tensor.is_output else moved
+
+    def _inward(self, edge: Edge, busiest: bool) -> int:
+        return self.words.words(edge, Look(False, edge.child if busiest else 0))
+
+    def _evicted(self, tensor: Tensor, level: int, busiest: bool) -> int:
+        edge = self._edge(tensor, child=level)
+        return self.constant(tensor.words(self.operator.sizes)) if edge is None else self._inward(edge, busiest)
+
+    def _read_back(self, edge: Edge, busiest: bool) -> int:
+        """Updates less the words that start from zero in the parent."""
+        updates = self._moved(edge.tensor, edge.parent, "updates", busiest)
+        evicted = self._evicted(edge.tensor, edge.parent, busiest)
+        return self.program.one(Op.LINEAR, updates, evicted, self._moved(edge.tensor, edge.parent, "fills", busiest))
+
+    def _filled(self, edge: Edge, busiest: bool) -> int:
+        read_back = self._read_back(edge, busiest)
+        delivered = self._delivered_to_first(edge, read_back) if busiest else read_back
+        apart = self.words.apart(edge)
+        if apart is None:
+            return delivered
+        return self.program.one(Op.KEEP_IF, apart, self.constant(0), delivered)
+
+    def _delivered_to_first(self, edge: Edge, read_back: int) -> int:
+        """Partial sums read back into the child's first instance (`single.delivered_to_first`)."""
+        evicted = self._followed(edge.child, edge)
+        sliding = [axis for axis in edge.tensor.axes if len(axis.terms) > 1]
+        starts = self._followed(self.edges[edge.tensor.name][0].parent, edge)
+        for inner in self.edges[edge.tensor.name]:
+            if inner.child > edge.parent:
+                break
+            apart = self.words.apart(inner)
+            if apart is not None:
+                starts = self.program.one(Op.KEEP_IF, apart, self._followed(inner.child, edge), starts)
+        delivered = self.program.one(Op.LINEAR, evicted, starts, self.constant(0))
+        overlap = self.words.spread(edge, {name for axis in sliding for name in axis.dimensions})
+        if overlap is None:
+            return delivered
+        least = self.program.one(Op.WMIN, evicted, read_back)
+        return self.program.one(Op.KEEP_IF, overlap, least, delivered)
+
+    def _followed(self, keeper: int, edge: Edge) -> int:
+        """Words that the first instance of ``keeper`` evicts, of those that the child's first instance touches."""
+        at_keeper = self._edge(edge.tensor, child=keeper)
+        return self.words.followed(edge, at_keeper)
+
+    def _excess(self) -> int:
+        """Wide row: how far over capacities and arrays, each as the share by which it is exceeded, summed."""
+        total = self.program.one(Op.WADD, self.constant(0), self.constant(0), fresh=True)
+        for level, hardware in enumerate(self.accelerator.levels):
+            if isinstance(hardware, Memory):
+                self._over_capacity(total, level, hardware)
+            else:
+                self._over_array(total, level, hardware)
+        return total
+
+    def _over_capacity(self, total: int, level: int, memory: Memory) -> None:
+        copies = 2.0 if memory.buffering == "double" else 1.0
+        owners = dict(memory.partitions_bytes)
+        used: dict[str, int] = {}
+        for tensor in self.operator.tensors:
+            if tensor.name not in self.layout.keeps[level]:
+                continue
+            owner = tensor.name if tensor.name in owners else tensor.role if tensor.role in owners else ""
+            what = f"capacity_bytes[{owner}]" if owner else "capacity_bytes"
+            if self._parameter(level, what) is None:
+                continue
+            words = self.words.tile(tensor, self.words.first_slot(level))
+            taken = self.program.one(Op.WMUL, words, self.constant(copies * self._bytes(tensor)))
+            used[what] = self.program.one(Op.WADD, used[what], taken) if what in used else taken
+        for what, taken in used.items():
+            capacity = self._parameter(level, what)
+            assert capacity is not None
+            self.program.emit(Op.OVER, total, taken, capacity)
+
+    def _bytes(self, tensor: Tensor) -> float:
+        return (tensor.word_bits or dict(self.accelerator.word_bits)[tensor.role]) / 8
+
+    def _over_array(self, total: int, level: int, fanout: Fanout) -> None:
+        need = {axis: self.words.sides(level, axis) for axis in "XY"}
+        have = {what: self._parameter(level, what) for what in ("x", "y", "instances")}
+        assert have["x"] is not None and have["y"] is not None and have["instances"] is not None
+        if fanout.flexible:
+            self.program.emit(Op.OVER, total, self.program.one(Op.WMUL, need["X"], need["Y"]), have["instances"])
+        elif fanout.blocks:
+            block_x, block_y = (self.constant(size) for size in fanout.blocks)
+            used = [self.program.one(Op.BLOCKS, need[a], b) for a, b in (("X", block_x), ("Y", block_y))]
+            self.program.emit(Op.OVER, total, self.program.one(Op.WMUL, *used), have["instances"])
+        else:
+            self.program.emit(Op.OVER, total, need["X"], have["x"])
+            if any(slot.level == level and slot.axis == "Y" for slot in self.layout.slots):
+                self.program.emit(Op.OVER, total, need["Y"], have["y"])
+
+    def _weighted(self, terms: list[tuple[int, float]]) -> int:
+        """Wide row: sum of rows times constants."""
+        total = self.program.one(Op.WMUL, terms[0][0], self.constant(terms[0][1]), fresh=True)
+        for row, weight in terms[1:]:
+            self.program.emit(Op.FMA, total, row, self.constant(weight))
+        return total
+
+    def _kept(self, level: int) -> list[Tensor]:
+        return [t for t in self.operator.tensors if t.name in self.layout.keeps[level]]
+
+    def _port(self, level: int, kinds: tuple[str, ...], port: str) -> int | None:
+        """Wide row: cycles that a port of the busiest instance needs; None where it is unlimited."""
+        limit = self._parameter(level, f"bandwidth_words_per_cycle.{port}")
+        kept = self._kept(level)
+        if limit is None or not kept:
+            return None
+        terms = [
+            (self._moved(tensor, level, kind, busiest=True), self._scale(level, tensor))
+            for kind in kinds for tensor in kept if tensor.is_output or kind in ("reads", "fills")
+        ]
+        return self.program.one(Op.CEILDIV, self._weighted(terms), limit) if terms else None
+
+    def _largest(self, rows: list[int | None]) -> int | None:
+        found = None
+        for row in rows:
+            if row is not None:
+                found = row if found is None else self.program.one(Op.WMAX, found, row)
+        return found
+
+    def _total(self, rows: list[int | None]) -> int:
+        total = self.constant(0)
+        for row in rows:
+            total = total if row is None else self.program.one(Op.WADD, total, row)
+        return total
+
+    def _single(self, level: int) -> bool:
+        return level > 0 and memory_of(self.accelerator, level).buffering == "single"
+
+    def _steady(self, steps: int) -> int:
+        blocked: list[int | None] = [steps]
+        ports: list[int | None] = []
+        for level in self.memories:
+            reading, writing = ("reads", "drains"), ("updates", "fills")
+            ports += [self._port(level, reading, "read"), self._port(level, writing, "write"),
+                      self._port(level, reading + writing, "shared")]
+            if self._single(level):
+                blocked.append(self._largest([self._port(level, ("drains",), p) for p in ("read", "shared")]))
+                blocked.append(self._largest([self._port(level, ("fills",), p) for p in ("write", "shared")]))
+        found = self._largest([self._total(blocked), *ports])
+        assert found is not None
+        return found
+
+    def _ramp(self) -> int:
+        levels = [level for level in self.memories if level and not self._single(level)]
+        return self._total([row for level in levels for row in (self._cold_start(level), self._tail(level))])
+
+    def _transfer(self, level: int, port: str, terms: list[tuple[int, float]]) -> int | None:
+        limits = [self._parameter(level, f"bandwidth_words_per_cycle.{name}") for name in (port, "shared")]
+        if not terms or limits == [None, None]:
+            return None
+        words = self._weighted(terms)
+        return self._largest([None if limit is None else self.program.one(Op.CEILDIV, words, limit) for limit in limits])
+
+    def _limited(self, level: int, port: str) -> bool:
+        return any(self._parameter(level, f"bandwidth_words_per_cycle.{name}") is not None for name in (port, "shared"))
+
+    def _cold_start(self, level: int) -> int | None:
+        found = [self._edge(tensor, child=level) for tensor in self.operator.operands]
+        edges = [edge for edge in found if edge is not None]
+        own = [(self.words.tile(e.tensor, e.slots), self._scale(level, e.tensor)) for e in edges]
+        rows = [self._transfer(level, "write", own) if self._limited(level, "write") else None]
+        for parent in {edge.parent: None for edge in edges}:
+            if self._limited(parent, "read"):
+                asked = [(self.words.words(e, Look(True, parent + 1, "first")), self._scale(parent, e.tensor))
+                         for e in edges if e.parent == parent]
+                rows.append(self._transfer(parent, "read", asked))
+        return self._largest(rows)
+
+    def _tail(self, level: int) -> int | None:
+        output = self.operator.output
+        edge = self._edge(output, child=level)
+        if edge is None:
+            return None
+        rows = []
+        if self._limited(level, "read"):
+            rows.append(self._transfer(level, "read", [(self.words.last_tile(edge), self._scale(level, output))]))
+        if self._limited(edge.parent, "write"):
+            merged = self.words.words(edge, Look(True, edge.parent + 1, "last"))
+            rows.append(self._transfer(edge.parent, "write", [(merged, self._scale(edge.parent, output))]))
+        return self._largest(rows)
+
+    def _energy(self, latency: int) -> int:
+        compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]
+        total = self.program.one(Op.WMUL, self.constant(self.operator.macs), compute, fresh=True)
+        for level in self.memories:
+            for tensor in self._kept(level):
+                self._access_energy(total, level, tensor)
+        for level, fanout in enumerate(self.accelerator.levels):
+            if isinstance(fanout, Fanout) and fanout.network_energy_pj_per_word:
+                price = self._parameter(level, "network_energy_pj_per_word")
+                for edge in (e for edges in self.edges.values() for e in edges if e.parent < level < e.child):
+                    for kind in ("fills", "drains"):
+                        row = self._moved(edge.tensor, edge.child, kind, busiest=False)
+                        self.program.emit(Op.FMA, total, row, price or 0)
+        leakage = self.parameters["leakage", "pj_per_cycle"]
+        if parameters_of(self.accelerator)["leakage", "pj_per_cycle"]:
+            self.program.emit(Op.FMA, total, latency, leakage)
+        return total
+
+    def _access_energy(self, total: int, level: int, tensor: Tensor) -> None:
+        memory = memory_of(self.accelerator, level)
+        for kind, energy in (("reads", "read"), ("fills", "fill"), ("updates", "update"), ("drains", "drain")):
+            price = self._parameter(level, f"{energy}_energy_pj_per_word")
+            if price is None or (not tensor.is_output and kind in ("updates", "drains")):
+                continue
+            words = self._moved(tensor, level, kind, busiest=False)
+            if memory.block_words > 1:
+                words = self.program.one(Op.BLOCKS, words, self.constant(memory.block_words))
+            scale = self._scale(level, tensor)
+            if scale != 1:
+                words = self.program.one(Op.WMUL, words, self.constant(scale))
+            self.program.emit(Op.FMA, total, words, price)

@@ -1,0 +1,315 @@
+"""Programs for the compiled engine: the model of one operator on one machine as instructions over rows of lanes.
+
+A row holds one number for each mapping of a block. *Narrow* rows hold extents, numbers of pieces and words of one axis:
+integers that single precision carries exactly. *Wide* rows hold words, cycles and energies in double precision.
+`cost.lowering` writes a program, `cost.kernel` runs it on block after block.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FIELDS = 13
+"""Numbers per instruction: the operation, its two guards, ten operands."""
+
+
+FAR = 1.0e9
+"""Stands for a step or an offset beyond every extent."""
+
+
+def remembered(method: Callable[P, T]) -> Callable[P, T]:
+    """Make a method compute its answer once for each set of arguments; the object itself keeps the answers."""
+
+    @wraps(method)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+        answers: dict[object, T] = vars(args[0]).setdefault("_remembered", {})
+        key = (method.__name__, args[1:], tuple(sorted(kwargs.items())))
+        if key not in answers:
+            answers[key] = method(*args, **kwargs)
+        return answers[key]
+
+    return ask
+
+
+class Op(IntEnum):
+    """What an instruction does; `SIGNATURES` says what its operands are, `cost.kernel` what it computes."""
+
+    STEP = 0
+    POSITION = 1
+    MAX = 2
+    MUL = 3
+    CEIL = 4
+    SPLIT_IF = 5
+    CEIL_IF = 6
+    REST_IF = 7
+    CUT = 8
+    PICK = 9
+    CUT_IF = 10
+    LAST_CUT = 11
+    LAST_PICK = 12
+    LAST_CUT_IF = 13
+    COPY = 14
+    MULADD = 15
+    HINGE = 16
+    HINGE_ADD = 17
+    AT = 18
+    PAIR_WHOLE = 19
+    PAIR_REST = 20
+    PAIR_CUT = 21
+    PAIR_PICK = 22
+    MASK = 23
+    LAG = 24
+    LAG_CLASS = 25
+    LAG_LAST = 26
+    MIN = 27
+    SLIDE = 28
+    REAL = 29
+    CHOOSE = 30
+    DERIVE = 31
+    SUB = 32
+    LAST_TILE = 33
+    PRODUCT = 34
+    FMA = 35
+    LINEAR = 36
+    KEEP_IF = 37
+    CEILDIV = 38
+    WMAX = 39
+    WADD = 40
+    WMUL = 41
+    OVER = 42
+    BLOCKS = 43
+    CARRIED = 44
+    WMIN = 45
+
+
+# Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
+# "." a number, "*" the offset of a list of narrow rows that are read (its length follows as a number).
+SIGNATURES = {
+    Op.STEP: "NNNNn...",
+    Op.POSITION: "Nnn...",
+    Op.MAX: "Nnn",
+    Op.MUL: "Nnn",
+    Op.CEIL: "Nnn",
+    Op.SPLIT_IF: "Nnnnn",
+    Op.CEIL_IF: "Nnnnnn",
+    Op.REST_IF: "Nnnn",
+    Op.CUT: "NAnnnn",
+    Op.PICK: "NAnnn",
+    Op.CUT_IF: "NAnnnnnn",
+    Op.LAST_CUT: "Annnn",
+    Op.LAST_PICK: "Ann",
+    Op.LAST_CUT_IF: "Annnnnn",
+    Op.COPY: "Nn",
+    Op.MULADD: "Ann",
+    Op.HINGE: "Nnnn",
+    Op.HINGE_ADD: "Annn",
+    Op.AT: "Nnn.",
+    Op.PAIR_WHOLE: "Nnnn",
+    Op.PAIR_REST: "NAnnnnn",
+    Op.PAIR_CUT: "NNAnnnnn",
+    Op.PAIR_PICK: "NNnnn",
+    Op.MASK: "Nnn",
+    Op.LAG: "Nnnnn.",
+    Op.LAG_CLASS: "Nnnn...",
+    Op.LAG_LAST: "Nnn...",
+    Op.MIN: "Nnn",
+    Op.SLIDE: "Nnn..",
+    Op.REAL: "Nnn",
+    Op.CHOOSE: "Nnnn",
+    Op.DERIVE: "NNNnn.",
+    Op.SUB: "Nnn",
+    Op.LAST_TILE: "Nnnn",
+    Op.PRODUCT: "W.*.",
+    Op.FMA: "Vww",
+    Op.LINEAR: "Wwww",
+    Op.KEEP_IF: "Wnww",
+    Op.CEILDIV: "Www",
+    Op.WMAX: "Www",
+    Op.WADD: "Www",
+    Op.WMUL: "Www",
+    Op.OVER: "Vww",
+    Op.BLOCKS: "Www",
+    Op.CARRIED: "A*....",
+    Op.WMIN: "Www",
+}
+
+
+class Machine(NamedTuple):
+    """A finished program as the arrays that the kernel takes.
+
+    ``code`` (i, 13) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` f8 literals; ``fixed_narrow`` (k, 2): row and value of narrow
+    constants; ``outputs`` wide rows in order. Wide rows 0 to ``parameters`` - 1 hold the parameters.
+    """
+
+    code: NDArray[np.uint64]
+    lists: NDArray[np.uint64]
+    constants: NDArray[np.float64]
+    fixed_narrow: NDArray[np.float64]
+    outputs: NDArray[np.uint64]
+    narrow_rows: int
+    wide_rows: int
+    flags: int
+    parameters: int
+
+
+@dataclass
+class Program:
+    """Instructions under construction, in single-assignment form; `finish` gives rows to values and freezes them."""
+
+    parameters: int
+    code: list[tuple[Op, tuple[int, int], tuple[int, ...]]] = field(default_factory=list)
+    lists: list[int] = field(default_factory=list)
+    constants: list[float] = field(default_factory=lambda: [0.0, 0.5, 1.0, FAR])
+    known: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict)
+    fixed: dict[float, int] = field(default_factory=dict)
+    narrow: int = 0
+    wide: int = 0
+    flags: int = 1
+    guards: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        self.wide = self.parameters
+
+    def number(self, value: float) -> int:
+        """Narrow row that holds ``value`` in every lane."""
+        if value not in self.fixed:
+            self.fixed[value] = self.narrow
+            self.narrow += 1
+        return self.fixed[value]
+
+    def literal(self, value: float) -> int:
+        """Index of a constant operand."""
+        if value not in self.constants:
+            self.constants.append(value)
+        return self.constants.index(value)
+
+    def rows(self, rows: list[int]) -> int:
+        """Offset of a list of narrow rows."""
+        self.lists += rows
+        return len(self.lists) - len(rows)
+
+    def flag(self) -> int:
+        """Return a new block flag; instructions guarded by it are skipped where no lane raised it."""
+        self.flags += 1
+        return self.flags - 1
+
+    @contextmanager
+    def guarded(self, first: int = 0, second: int = 0) -> Iterator[None]:
+        """Guard the instructions emitted inside: they run only in blocks where both flags (0: always) are raised."""
+        before, self.guards = self.guards, (first, second)
+        yield
+        self.guards = before
+
+    def emit(self, op: Op, *operands: int, fresh: bool = False) -> tuple[int, ...]:
+        """Append an instruction; ``operands`` leave out the rows written, which are new and returned.
+
+        An instruction that was already emitted is not repeated, unless its row is to be accumulated into (``fresh``).
+        """
+        signature = SIGNATURES[op]
+        key = (op, self.guards, operands)
+        pure = not fresh and "A" not in signature and "V" not in signature
+        if pure and key in self.known:
+            return self.known[key]
+        given = iter(operands)
+        full = tuple(self._new(kind) if kind in "NW" else next(given) for kind in signature)
+        written = tuple(row for kind, row in zip(signature, full, strict=True) if kind in "NW")
+        self.code.append((op, self.guards, full))
+        if pure:
+            self.known[key] = written
+        return written
+
+    def _new(self, kind: str) -> int:
+        if kind == "N":
+            self.narrow += 1
+            return self.narrow - 1
+        self.wide += 1
+        return self.wide - 1
+
+    def one(self, op: Op, *operands: int, fresh: bool = False) -> int:
+        """Emit an instruction that writes one row."""
+        return self.emit(op, *operands, fresh=fresh)[0]
+
+    def product(self, rows: list[int], constant: float = 1.0) -> int:
+        """Wide row: ``constant`` times the product of narrow rows."""
+        rows = sorted(rows)
+        key = ("product", tuple(rows), constant)
+        if key not in self.known:
+            self.known[key] = self.emit(Op.PRODUCT, self.literal(constant), self.rows(rows), len(rows))
+        return self.known[key][0]
+
+    def finish(self, outputs: list[int]) -> Machine:
+        """Assign rows, reusing those whose value is no longer needed, and freeze the program."""
+        narrow = _Rows({row: place for place, row in enumerate(self.fixed.values())})
+        wide = _Rows({row: row for row in range(self.parameters)})
+        uses = [self._touched(instruction) for instruction in self.code]
+        for index, (used_narrow, used_wide) in enumerate(uses):
+            narrow.last.update(dict.fromkeys(used_narrow, index))
+            wide.last.update(dict.fromkeys(used_wide, index))
+        wide.last.update(dict.fromkeys(outputs, len(self.code)))
+        lists = list(self.lists)
+        code = np.zeros((len(self.code), FIELDS), dtype=np.uint64)
+        for index, (op, guards, operands) in enumerate(self.code):
+            placed = [int(op), *guards]
+            for kind, operand in zip(SIGNATURES[op], operands, strict=True):
+                place = narrow.place if kind in "NnA" else wide.place if kind in "WwV" else int
+                placed.append(place(operand))
+            for at in self._listed(op, operands):
+                lists[at] = narrow.place(self.lists[at])
+            code[index, : len(placed)] = placed
+            narrow.free(uses[index][0], index)
+            wide.free(uses[index][1], index)
+        return Machine(
+            code=code,
+            lists=np.array([*lists, 0], dtype=np.uint64),
+            constants=np.array([*self.constants, 0.0]),
+            fixed_narrow=np.array([(place, value) for place, value in enumerate(self.fixed)]).reshape(-1, 2),
+            outputs=np.array([wide.place(row) for row in outputs], dtype=np.uint64),
+            narrow_rows=narrow.size + 1,
+            wide_rows=wide.size + 1,
+            flags=self.flags,
+            parameters=self.parameters,
+        )
+
+    def _listed(self, op: Op, operands: tuple[int, ...]) -> range:
+        star = SIGNATURES[op].find("*")
+        return range(0) if star < 0 else range(operands[star], operands[star] + operands[star + 1])
+
+    def _touched(self, instruction: tuple[Op, tuple[int, int], tuple[int, ...]]) -> tuple[list[int], list[int]]:
+        op, _, operands = instruction
+        kinds = list(zip(SIGNATURES[op], operands, strict=True))
+        narrow = [row for kind, row in kinds if kind in "NnA"] + [self.lists[at] for at in self._listed(op, operands)]
+        return narrow, [row for kind, row in kinds if kind in "WwV"]
+
+
+class _Rows:
+    """Places for the values of one bank."""
+
+    def __init__(self, pinned: dict[int, int]) -> None:
+        self.pinned = pinned
+        self.places = dict(pinned)
+        self.unused: list[int] = []
+        self.last: dict[int, int] = {}
+        self.size = len(pinned)
+
+    def place(self, value: int) -> int:
+        if value not in self.places:
+            if self.unused:
+                self.places[value] = self.unused.pop()
+            else:
+                self.places[value] = self.size
+                self.size += 1
+        return self.places[value]
+
+    def free(self, values: list[int], index: int) -> None:
+        for value in set(values):
+            if self.last[value] == index and value not in self.pinned:
+                self.unused.append(self.places.pop(value))
