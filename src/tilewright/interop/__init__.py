@@ -1,1 +1,5 @@
-"""To be filled."""
+"""Foreign formats: ONNX networks."""
+
+from tilewright.interop.onnx import load_onnx
+
+__all__ = ["load_onnx"]

@@ -239,13 +239,13 @@ class ConvolutionList:
         return x
 
 
-def expand(path: str, rows: list[str], count: int) -> list[tuple[str, ...]]:
-    """Split lines of ``count`` fields; comma-separated fields give every combination."""
-    lines = []
+def expand(path: str, rows: list[str], numbers: int, words: int = 0) -> list[tuple[str, ...]]:
+    """Split lines of so many numbers and then words; comma-separated fields give every combination."""
+    lines: list[tuple[str, ...]] = []
     for row in rows:
         fields = [field.split(",") for field in row.split()]
-        numbers = [entry for field in fields[:11] for entry in field if len(field[0]) and not entry.isalpha()]
-        if len(fields) != count or not all(number.isdecimal() for number in numbers):
-            raise InputError(path, f"must have {count} fields, numbers or comma-separated numbers", row)
-        lines += list(product(*fields))
+        wrong = [entry for field in fields[:numbers] for entry in field if not entry.isdecimal()]
+        if len(fields) != numbers + words or wrong:
+            raise InputError(path, f"must have {numbers} numbers" + (f" and {words} word" if words else ""), row)
+        lines += product(*fields)
     return lines

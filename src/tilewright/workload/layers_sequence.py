@@ -356,6 +356,6 @@ class MatmulList:
 
     def draw(self, s: Sketch, x: Value) -> Value:
         """Draw them; they read nothing from one another."""
-        for m, n, k, transposes in expand(f"{self.name}.rows", self.rows, 4):
+        for m, n, k, transposes in expand(f"{self.name}.rows", self.rows, 3, 1):
             x = s.linear(Value("", (int(m), int(k))), f"{self.name}_m{m}_n{n}_k{k}_{transposes}", int(n))
         return x

@@ -97,7 +97,7 @@ def table_graph(document: Mapping[str, Any], options: Mapping[str, int] | None =
     name = str(document.get("name", "network"))
     for key in document:
         if key not in _KEYS:
-            raise unknown_name(f"key of {name}", str(key), sorted(_KEYS))
+            raise _unknown(name, "key", str(key), sorted(_KEYS))
     chosen = _options(name, document.get("options") or {}, options or {})
     layers = document.get("layers")
     if not isinstance(layers, list) or not layers:
@@ -121,7 +121,7 @@ def _draw(sketch: Sketch, value: Value, path: str, entry: object, options: dict[
         raise InputError(path, "must be one layer, `kind: {fields}`", entry)
     kind, given = next(iter(entry.items()))
     if kind not in LAYERS:
-        raise unknown_name(f"{path}: kind of layer", str(kind), list(LAYERS))
+        raise _unknown(path, "kind of layer", str(kind), list(LAYERS))
     if not isinstance(given, dict):
         raise InputError(f"{path}.{kind}", "must hold the layer's fields", given)
     settings = {key: _resolve(f"{path}.{kind}.{key}", item, options) for key, item in given.items()}
@@ -146,7 +146,7 @@ def _layer(path: str, kind: type[Layer], settings: dict[str, Any]) -> Layer:
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for key in settings:
         if key not in known:
-            raise unknown_name(f"{path}: field", key, known)
+            raise _unknown(path, "field", str(key), known)
     try:
         return TypeAdapter(kind).validate_python(settings, strict=False)
     except ValidationError as error:
@@ -154,6 +154,11 @@ def _layer(path: str, kind: type[Layer], settings: dict[str, Any]) -> Layer:
         place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("list[", "int", "function")))
         given = None if first["type"] == "missing" else first["input"]
         raise InputError(f"{path}.{place}", _rule(first), given) from None
+
+
+def _unknown(path: str, family: str, name: str, known: list[str]) -> InputError:
+    error = unknown_name(family, name, known)
+    return InputError(path, error.rule, error.given, error.mend)
 
 
 def _rule(error: Any) -> str:
@@ -177,7 +182,7 @@ def _options(name: str, known: Mapping[str, Any], given: Mapping[str, int]) -> d
     chosen: dict[str, Any] = {"batch": 1, **known}
     for key, value in given.items():
         if key not in chosen:
-            raise unknown_name(f"option of {name}", key, list(chosen))
+            raise _unknown(f"{name}.options", "option", key, list(chosen))
         chosen[key] = value
     for key, value in chosen.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

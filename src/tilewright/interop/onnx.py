@@ -1,0 +1,323 @@
+"""ONNX import: a file becomes a `Graph` in which nothing is left out in silence.
+
+Dynamic dimensions are bound, shapes inferred, constants folded (what is computed from constants alone costs nothing at
+run time). Multiply-accumulate nodes become operators, the rest vector work or data movement with their operations and
+words; what cannot be modelled is a node too, with the reason. Weights are not read: external data may be missing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base import InputError
+from tilewright.interop.onnx_macs import translate_macs
+from tilewright.interop.onnx_scene import NodeView, Scene, Shape, UnknownShape, Unsupported
+from tilewright.interop.onnx_vectors import translate_vector
+from tilewright.workload import Graph, Node, Unmodelled
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+_DOMAINS = ("", "ai.onnx", "com.microsoft")
+_CONTROL = {"If": "branches are chosen at run time", "Loop": "its trips are counted at run time",
+            "Scan": "its body runs once a slice", "SequenceMap": "its body runs once an element"}
+_RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
+_SMALL = 256  # constants of up to so many elements keep their values: shapes are computed from them
+
+
+def load_onnx(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Graph:
+    """Read an ONNX file.
+
+    Parameters
+    ----------
+    bind
+        Sizes of dynamic dimensions, by their name in the file (``batch``), or by input and axis where they have none
+        (``images[0]``).
+
+    Raises
+    ------
+    InputError
+        If the file is missing, no ONNX model, or contradicts itself; if a dynamic dimension is not bound, or ``bind``
+        names one that the file does not have.
+
+    Examples
+    --------
+    >>> graph = load_onnx("resnet50.onnx", bind={"batch": 1})  # doctest: +SKIP
+    """
+    file = Path(path)
+    model = _inline(_read(file))
+    _bind(str(file), model, dict(bind or {}))
+    _check(str(file), model.graph)
+    weights = _hollow(model)
+    before = len(model.graph.node)
+    model = _inferred(model)
+    scene = _scene(str(file), model, weights)
+    folded = before - len(model.graph.node) + _translate(scene, model.graph)
+    notes = [f"Bound {name} = {size}" for name, size in (bind or {}).items()]
+    if folded:
+        notes.append(f"{folded} constant node{'s' if folded > 1 else ''} folded")
+    return Graph(model.graph.name or file.stem, tuple(scene.nodes), str(file), tuple(notes))
+
+
+def _read(file: Path) -> "ModelProto":
+    import onnx  # noqa: PLC0415  (late: it is slow to load)
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    if not file.is_file():
+        raise InputError(str(file), "must be an ONNX file", "no such file" if not file.exists() else "not a file")
+    if file.stat().st_size == 0:
+        raise InputError(str(file), "must be an ONNX file", "an empty file")
+    try:
+        model = onnx.load(str(file), format="protobuf", load_external_data=False)
+    except (DecodeError, ValueError, OSError) as error:
+        raise InputError(str(file), "must be an ONNX file", f"{type(error).__name__}: {error}",
+                         "The file is broken, cut short or of another format") from None
+    if not model.graph.node or not model.opset_import:
+        missing = "nodes" if model.opset_import else "an opset"
+        raise InputError(str(file), "must be an ONNX file with a graph", f"a model without {missing}",
+                         "The file is broken, cut short or of another format")
+    return model
+
+
+def _inline(model: "ModelProto") -> "ModelProto":
+    """Put the bodies of the model's own functions in place of their calls."""
+    if not model.functions:
+        return model
+    from onnx import inliner  # noqa: PLC0415
+
+    try:
+        return inliner.inline_local_functions(model)
+    except (RuntimeError, ValueError):
+        return model  # the calls are listed as not modelled
+
+
+def _bind(path: str, model: "ModelProto", bind: dict[str, int]) -> None:
+    """Put sizes in place of dynamic dimensions, in inputs and wherever their names occur."""
+    for name, size in bind.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InputError(f"bind {name}", "must be a positive integer", size, f"For example --bind {name}=1")
+    dynamic = _dynamic(path, model.graph)
+    unbound = [key for key in dict.fromkeys(key for key, _ in dynamic) if key not in bind]
+    if unbound:
+        raise InputError(f"{path}: dynamic dimensions", "must be bound", ", ".join(unbound),
+                         "Add " + " ".join(f"--bind {key}=1" for key in unbound))
+    keys = {key for key, _ in dynamic}
+    unknown = sorted(set(bind) - keys)
+    if unknown:
+        raise InputError(f"bind {unknown[0]}", f"must name a dynamic dimension of {path}", unknown[0],
+                         f"It has: {', '.join(sorted(keys)) or 'none'}")
+    for key, dim in dynamic:
+        dim.dim_value = bind[key]
+    for value in (*model.graph.value_info, *model.graph.output):
+        _substitute(value, bind)
+
+
+def _dynamic(path: str, graph: "GraphProto") -> list[tuple[str, Any]]:
+    """Name and protobuf of every dimension of the inputs that has no size (weights are no inputs)."""
+    given = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    dynamic = []
+    for value in graph.input:
+        if value.name in given or not value.type.HasField("tensor_type"):
+            continue
+        if not value.type.tensor_type.HasField("shape"):
+            raise InputError(f"{path}: input {value.name}", "must state its shape", "a tensor of unknown rank")
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value") or dim.dim_value < 1:
+                dynamic.append((dim.dim_param or f"{value.name}[{axis}]", dim))
+    return dynamic
+
+
+def _substitute(value: "ValueInfoProto", bind: dict[str, int]) -> None:
+    if not value.type.HasField("tensor_type"):
+        return
+    for dim in value.type.tensor_type.shape.dim:
+        if dim.dim_param in bind:
+            dim.dim_value = bind[dim.dim_param]
+        elif dim.dim_param:
+            dim.ClearField("value")  # left to the inference
+
+
+def _check(path: str, graph: "GraphProto") -> None:
+    """Every tensor is made once, before it is read."""
+    known = {value.name for value in (*graph.input, *graph.initializer)} | {""}
+    known |= {tensor.values.name for tensor in graph.sparse_initializer}
+    made: set[str] = set()
+    outputs = {name for node in graph.node for name in node.output}
+    for index, node in enumerate(graph.node):
+        label = node.name or f"{index} ({node.op_type})"
+        for name in node.input:
+            if name not in known:
+                rule = "must come after the node that makes its input" if name in outputs else "must read what exists"
+                raise InputError(f"{path}: node {label}", rule, name, "The file is broken; export it again")
+        for name in node.output:
+            if name and name in made:
+                raise InputError(f"{path}: node {label}", "must not make a tensor that exists already", name)
+            made.add(name)
+            known.add(name)
+
+
+def _hollow(model: "ModelProto") -> set[str]:
+    """Turn large constants into inputs of the same shape, so that no weight is carried along; return their names."""
+    from onnx import helper  # noqa: PLC0415
+
+    graph = model.graph
+    inputs = {value.name for value in graph.input}
+    weights = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    kept = []
+    for tensor in graph.initializer:
+        if prod(tensor.dims) <= _SMALL and tensor.data_location != tensor.EXTERNAL:
+            kept.append(tensor)
+        elif tensor.name not in inputs:
+            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    small = [type(tensor).FromString(tensor.SerializeToString()) for tensor in kept]
+    del graph.initializer[:]
+    graph.initializer.extend(small)
+    for sparse in graph.sparse_initializer:
+        if sparse.values.name not in inputs:
+            graph.input.append(helper.make_tensor_value_info(sparse.values.name, sparse.values.data_type,
+                                                             list(sparse.dims)))
+    del graph.sparse_initializer[:]
+    return weights
+
+
+def _inferred(model: "ModelProto") -> "ModelProto":
+    """Infer shapes; where some stay unknown, fold constants with onnxslim and infer again, and keep the better."""
+    first = _infer(model)
+    unknown = _unknown(first)
+    if not unknown:
+        return first
+    slimmed = _slim(model)
+    second = _infer(slimmed) if slimmed is not None else first
+    return second if _unknown(second) < unknown else first
+
+
+def _infer(model: "ModelProto") -> "ModelProto":
+    from onnx import shape_inference  # noqa: PLC0415
+
+    for propagate in (True, False):
+        try:
+            return shape_inference.infer_shapes(model, data_prop=propagate)
+        except (shape_inference.InferenceError, RuntimeError, ValueError, TypeError):
+            continue
+    return model
+
+
+def _slim(model: "ModelProto") -> "ModelProto | None":
+    """Fold what onnxslim can; None if it fails or loses an output."""
+    import warnings  # noqa: PLC0415
+    from contextlib import redirect_stderr, redirect_stdout  # noqa: PLC0415
+    from io import StringIO  # noqa: PLC0415
+
+    copy = type(model).FromString(model.SerializeToString())
+    try:
+        import onnxslim  # noqa: PLC0415
+
+        with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            warnings.simplefilter("ignore")
+            slimmed = onnxslim.slim(copy, skip_optimizations=["graph_fusion", "subexpression_elimination",
+                                                              "weight_tying"])
+    except Exception:  # a helper that fails must not fail the import: the unfolded graph is used
+        return None
+    if slimmed is None or {v.name for v in slimmed.graph.output} != {v.name for v in model.graph.output}:
+        return None
+    return slimmed  # type: ignore[no-any-return]
+
+
+def _unknown(model: "ModelProto") -> int:
+    """Count the nodes whose first output has no full shape."""
+    shapes = _shapes(model.graph)
+    return sum(bool(node.output) and node.output[0] not in shapes for node in model.graph.node)
+
+
+def _shapes(graph: "GraphProto") -> dict[str, Shape]:
+    shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        tensor = value.type.tensor_type
+        if value.type.HasField("tensor_type") and tensor.HasField("shape"):
+            dims = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim]
+            if min(dims, default=0) >= 0:
+                shapes[value.name] = tuple(dims)
+    return shapes
+
+
+def _scene(path: str, model: "ModelProto", weights: set[str]) -> Scene:
+    from onnx import TensorProto  # noqa: PLC0415
+
+    graph = model.graph
+    types = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    described = (*graph.input, *graph.value_info, *graph.output)
+    types |= {value.name: value.type.tensor_type.elem_type for value in described}
+    names = {name: TensorProto.DataType.Name(number).lower() for name, number in types.items()}
+    constants = weights | {tensor.name for tensor in graph.initializer}
+    return Scene(path, _shapes(graph), names, constants)
+
+
+def _translate(scene: Scene, graph: "GraphProto") -> int:
+    """Translate every node in order; return how many were folded as constants."""
+    constants = 0
+    for index, proto in enumerate(graph.node):
+        if _is_constant(scene, proto):
+            scene.constants.update(name for name in proto.output if name)
+            constants += 1
+            continue
+        wanted = proto.name or (proto.output[0] if proto.output else "") or f"{proto.op_type}_{index}"
+        view = NodeView(scene, proto, scene.free_name(wanted))
+        nodes = _nodes(view, proto)
+        read = {name for node in nodes for name in node.inputs}
+        makers = tuple(node.name for node in nodes if node.name not in read)
+        for name in view.outputs:
+            scene.producers[name] = makers
+        scene.nodes.extend(nodes)
+    return constants
+
+
+def _is_constant(scene: Scene, proto: "NodeProto") -> bool:
+    """Whether the node computes from constants alone (or from a shape, which is constant once all are bound)."""
+    if proto.op_type in _RANDOM or proto.op_type in _CONTROL:
+        return False
+    if proto.op_type in ("Shape", "Size") and proto.input and proto.input[0] in scene.shapes:
+        return True
+    return all(name in scene.constants for name in proto.input if name)
+
+
+def _nodes(view: NodeView, proto: "NodeProto") -> Sequence[Node]:
+    if proto.op_type in _CONTROL:
+        return [_unmodelled(view, f"control flow, {_CONTROL[proto.op_type]}")]
+    if proto.domain not in _DOMAINS:
+        return [_unmodelled(view, f"operator of the domain {proto.domain}")]
+    try:
+        translated = translate_macs(view, proto.domain)
+        if translated is not None:
+            return translated
+        single = translate_vector(view)
+    except UnknownShape as error:
+        return [_unmodelled(view, f"the shape of {error} is unknown")]
+    except Unsupported as error:
+        return [_unmodelled(view, str(error))]
+    except InputError as error:
+        if error.field.startswith(view.scene.path):
+            raise
+        raise InputError(f"{view.scene.path}: node {error.field}", error.rule, error.given, error.mend) from None
+    except (IndexError, ValueError, TypeError) as error:
+        raise view.error("must have inputs and attributes of the form that ONNX prescribes", str(error)) from None
+    return [single if single is not None else _unmodelled(view, "operator not known here")]
+
+
+def _unmodelled(view: NodeView, reason: str) -> Unmodelled:
+    """List a node, with an estimate of its words where the shapes are known."""
+    shapes = view.scene.shapes
+    tensors = [name for name in (*view.inputs, *view.outputs) if name]
+    words = sum(prod(shapes[name]) for name in tensors) if all(name in shapes for name in tensors) else None
+    return Unmodelled(view.name, view.kind, reason, macs=_estimate(view), words=words, inputs=view.readers)
+
+
+def _estimate(view: NodeView) -> int | None:
+    """Multiply-accumulates of kinds that are not modelled but can be counted; None where nobody can tell."""
+    shapes = view.scene.shapes
+    needed: Iterable[Any] = [*view.inputs[:2], *view.outputs[:1]]
+    if view.kind not in ("Conv", "DeformConv") or any(name not in shapes for name in needed):
+        return None
+    weights, out = shapes[view.inputs[1]], shapes[view.outputs[0]]
+    return prod(out) * prod(weights[1:])
+

@@ -1,0 +1,183 @@
+"""The zoo: every total against what somebody else published, or against a formula from the paper's configuration."""
+
+from itertools import pairwise
+from math import prod
+
+import pytest
+
+from tilewright.base import InputError
+from tilewright.workload import (
+    DataMovement,
+    Graph,
+    MacNode,
+    Unmodelled,
+    VectorOperator,
+    coverage,
+    unique_operators,
+    zoo,
+)
+
+REQUIRED = ("alexnet", "vgg16", "resnet18", "resnet50", "mobilenet-v2", "mnasnet", "shufflenet", "bert-base",
+            "bert-large", "gpt2", "transformer-xl", "xlm", "flaubert", "t5-base", "dlrm", "ncf", "gnmt",
+            "faster-rcnn", "deepspeech2", "alphagozero", "deepbench-conv-training", "deepbench-conv-server",
+            "deepbench-conv-device", "deepbench-gemm-training", "deepbench-gemm-server", "deepbench-gemm-device")
+PUBLISHED = [(name, figure) for name in zoo.names() for figure in zoo.describe(name).published]
+
+
+def test_the_zoo_has_what_was_asked_for() -> None:
+    assert set(REQUIRED) <= set(zoo.names())
+
+
+@pytest.mark.parametrize(("name", "figure"), PUBLISHED, ids=[f"{n}-{f.quantity}-{f.value}" for n, f in PUBLISHED])
+def test_totals_against_published_figures(name: str, figure: zoo.Published) -> None:
+    graph = zoo.load(name, **dict(figure.options))
+    ours = {"macs": graph.macs, "parameters": graph.weight_words, "nodes": len(graph.mac_nodes)}[figure.quantity]
+    assert ours == pytest.approx(figure.value, rel=figure.tolerance, abs=0), figure.source
+    assert figure.tolerance <= 0.015
+
+
+def encoder(layers: int, width: int, inner: int, rows: int) -> int:
+    """Transformer blocks: four projections, two products of activations, two feed-forward layers."""
+    return layers * (4 * rows * width * width + 2 * rows * rows * width + 2 * rows * width * inner)
+
+
+def t5(layers: int, width: int, inner: int, rows: int) -> int:
+    decoder = layers * (8 * rows * width * width + 4 * rows * rows * width + 2 * rows * width * inner)
+    return encoder(layers, width, inner, rows) + decoder + rows * width * 32128
+
+
+def transformer_xl(rows: int, memory: int) -> int:
+    d, keys = 1024, rows + memory
+    block = (2 * rows + 3 * keys) * d * d + 3 * rows * keys * d + 2 * rows * d * 4096  # q, o; k, v, r; 3 products; ff
+    tails = sum(d * width + width * words for width, words in ((256, 20000), (64, 160000), (16, 67735)))
+    return 18 * block + rows * (d * 20003 + tails)
+
+
+def gnmt(source: int, target: int) -> int:
+    h = 1024
+    encode = 2 * (h + h) + (2 * h + h) + 2 * (h + h)
+    decode = (h + h) + 3 * (2 * h + h)
+    attend = target * (h * h + 2 * source * h) + source * h * h  # query, scores and context; keys
+    return 4 * h * (source * encode + target * decode) + attend + target * h * 32320
+
+
+def deepspeech2(frames: int) -> int:
+    steps = frames // 2
+    convolutions = steps * (81 * 32 * 41 * 11 + 41 * 32 * 32 * 21 * 11)
+    recurrent = steps * 3 * 2560 * ((32 * 41 + 2560) + 2 * (2560 + 2560))
+    return convolutions + recurrent + steps * (2560 * 81 + 2560 * 29)
+
+
+def layers(*widths: int) -> int:
+    return sum(a * b for a, b in pairwise(widths))
+
+
+# Nobody published a total of multiply-accumulates for these: the total follows from the configuration in the source.
+DERIVED = {
+    "xlm": encoder(12, 2048, 8192, 512),
+    "flaubert": encoder(12, 768, 3072, 512),
+    "t5-small": t5(6, 512, 2048, 512),
+    "t5-base": t5(12, 768, 3072, 512),
+    "transformer-xl": transformer_xl(384, 384),
+    "dlrm": layers(13, 512, 256, 128) + 27 * 27 * 128 + layers(479, 1024, 1024, 512, 256, 1),
+    "ncf": layers(256, 256, 128, 64) + 128,
+    "gnmt": gnmt(50, 50),
+    "deepspeech2": deepspeech2(700),
+    "alphagozero": 361 * (9 * 256 * (17 + 40 * 256) + 3 * 256) + 722 * 362 + 361 * 256 + 256,
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_totals_against_the_configuration(name: str) -> None:
+    assert zoo.describe(name).derived
+    assert zoo.load(name).macs == DERIVED[name]
+
+
+def test_every_network_is_held_to_something() -> None:
+    held = {name for name, figure in PUBLISHED if figure.quantity in ("macs", "nodes")} | set(DERIVED)
+    assert held == set(zoo.names())
+
+
+def test_deepbench_kernels_against_published_speeds() -> None:
+    """DeepBench's README gives times and TeraFLOPS, both rounded: their product is twice the multiply-accumulates."""
+    graph = zoo.load("deepbench-gemm-training")
+    published = {"gemm_m1760_n128_k1760_nn": (0.10, 7.93), "gemm_m7680_n64_k2560_nn": (0.45, 5.59),
+                 "gemm_m2560_n64_k2560_nn": (0.16, 5.31), "gemm_m5124_n9124_k2560_tn": (29.51, 8.21),
+                 "gemm_m3072_n128_k1024_tn": (0.13, 6.01)}
+    for name, (milliseconds, teraflops) in published.items():
+        node = graph.node(name)
+        assert isinstance(node, MacNode)
+        assert 2 * node.macs == pytest.approx(milliseconds * teraflops * 1e9, rel=0.06)
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_network_is_sound(name: str) -> None:
+    graph, entry = zoo.load(name), zoo.describe(name)
+    assert entry.name == graph.name == name
+    assert len(entry.source) > 20
+    assert entry.title
+    assert all(len(figure.source) > 10 for figure in entry.published)
+    assert sum(u.operator.macs * u.count for u in unique_operators(graph)) == graph.macs
+    report = coverage(graph)
+    assert report.macs_fraction == 1
+    assert report.bytes_fraction > 0.99
+    assert not report.unknown
+    check_words(graph)
+
+
+def check_words(graph: Graph) -> None:
+    """A vector node or movement reads no more of a node than that node hands on (duplicates and halves aside)."""
+    for node in graph.nodes:
+        if isinstance(node, VectorOperator):
+            assert node.operations > 0
+            assert node.written_words > 0
+        elif isinstance(node, MacNode):
+            assert prod(node.operator.sizes.values()) == node.operator.macs
+        else:
+            assert isinstance(node, DataMovement | Unmodelled)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("resnet50", 24), ("resnet18", 12), ("vgg16", 12), ("bert-base", 6)])
+def test_unique_layers(name: str, expected: int) -> None:
+    """ResNet-50: 20 convolutions of distinct shape in the blocks, 3 strided projections beside, stem and classifier."""
+    assert len(unique_operators(zoo.load(name))) == expected
+
+
+@pytest.mark.parametrize("name", ["resnet50", "bert-base", "dlrm", "gnmt", "transformer-xl", "faster-rcnn"])
+def test_batch_multiplies_the_work_not_the_weights(name: str) -> None:
+    one, four = zoo.load(name), zoo.load(name, batch=4)
+    assert four.weight_words == one.weight_words
+    shared = sum(n.macs for n in one.mac_nodes if n.name.endswith(".position"))  # position encodings know no batch
+    assert four.macs == 4 * one.macs - 3 * shared
+
+
+def test_names_are_forgiving_and_take_options() -> None:
+    assert zoo.load("ResNet_50").name == "resnet50"
+    assert zoo.load("T5").name == "t5-base"
+    assert zoo.load("bert-base:sequence=128,batch=2").macs == zoo.load("bert-base", sequence=128, batch=2).macs
+    assert zoo.load("gnmt", source=10, target=20).macs == gnmt(10, 20)
+
+
+@pytest.mark.parametrize(("name", "options", "message"), [
+    ("resnet5", {}, "network: must be a known network; Got 'resnet5'; Did you mean mnasnet, resnet18, resnet50?"),
+    ("", {}, "network: must be a known network; Got ''; Known: alexnet"),
+    ("bert-base", {"sequenze": 3}, "bert-base.options: must be a known option; Got 'sequenze'; Did you mean sequence?"),
+    ("bert-base", {"sequence": 0}, "bert-base.options.sequence: must be a positive integer; Got 0."),
+    ("bert-base", {"batch": True}, "bert-base.options.batch: must be a positive integer; Got True."),
+    ("bert-base:sequence", {}, "must give options as `name:option=number,...`; Got 'sequence'; For example"),
+    ("bert-base:sequence=-1", {}, "must give options as `name:option=number,...`; Got 'sequence=-1'"),
+])
+def test_unknown_names_and_options(name: str, options: dict, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        zoo.load(name, **options)
+    assert message in str(error.value)
+
+
+def test_attention_is_wired_as_it_runs() -> None:
+    graph = zoo.load("bert-base", sequence=16)
+    assert graph.node("layer.0.attention.scores").inputs == ("layer.0.attention.query", "layer.0.attention.key")
+    context = graph.node("layer.0.attention.context")
+    assert isinstance(context, MacNode)
+    assert context.inputs == ("layer.0.attention.softmax", "layer.0.attention.value")
+    assert dict(context.operator.attributes)["weights"] == "activations"
+    assert graph.node("layer.1.attention.query").inputs == ("layer.0.ff.norm",)
