@@ -281,15 +281,12 @@ def _output_least(words: int, asked: int | None, memory: Memory, bits: int, oute
 def _asked(tensor: Tensor, operator: Operator, accelerator: Accelerator, name: str) -> int:
     """Return how often compute asks ``name``, the innermost keeper of a tensor, for its words, over all instances.
 
-    Lanes that share an access are behind fan-outs that multicast (reduce) and agree in all plain axes of the tensor:
-    they differ in dimensions that it does not use, or along sliding axes, where min(P, R) pairs at most meet in a word.
+    The lanes that share an access are at most the instances of the fan-outs inside that multicast (outputs: reduce).
     """
     inner = accelerator.levels[[level.name for level in accelerator.levels].index(name) + 1:]
     sharing = prod(level.instances for level in inner if isinstance(level, Fanout)
                    and (level.reduce if tensor.is_output else level.multicast))
-    unused = prod(size for dimension, size in operator.dimensions if dimension not in tensor.dimensions)
-    meeting = prod(min(operator.sizes[d] for d in axis.dimensions) for axis in tensor.axes if len(axis.terms) > 1)
-    return -(-operator.macs // min(sharing, unused * meeting))
+    return -(-operator.macs // sharing)
 
 
 def _port_cycles(memory: Memory, least: dict[tuple[str, str], _Least], operator: Operator,

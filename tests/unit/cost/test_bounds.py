@@ -98,9 +98,10 @@ def test_energy_bound_by_hand():
 
 
 @pytest.mark.parametrize(("fanout", "reads", "updates"), [
-    (lanes(8), 2 * 512 // 8, 512 // 4),                                    # K = 4 lanes can share an update
-    (lanes(8, multicast=False), 2 * 512, 512 // 4),
-    (lanes(8, reduce=False), 2 * 512 // 8, 512),
+    (lanes(2), 2 * 512 // 2, 512 // 2),
+    (lanes(2, multicast=False), 2 * 512, 512 // 2),
+    (lanes(2, reduce=False), 2 * 512 // 2, 512),
+    (lanes(64), 64 + 32, 128),      # no word is moved less than once
 ])
 def test_lanes_share_accesses_only_where_the_network_can(fanout, reads, updates):
     operator = matmul("gemm", m=16, n=8, k=4)

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping, is_legal, repair, violations
+from tilewright.mapping import LevelLoops, Loop, Mapping, extents_at, is_legal, repair, violations
+from tilewright.mapping.cures import Case, Draft
+from tilewright.mapping.fit import lanes
 from tilewright.workload import convolution, matmul
 
 CONV = convolution("conv", in_channels=64, out_channels=64, in_size=56, kernel=3, padding=1)
@@ -128,8 +130,8 @@ def test_arrays_that_change_shape(machines, machine, spatial, text):
 def test_blocks_are_taken_whole():
     machine = Accelerator("b", (Memory("DRAM", ("inputs", "weights", "outputs"), None),  # type: ignore[arg-type]
                                 Fanout("PEs", (8, 8), blocks=(4, 4))))
-    for lanes, legal in ((16, True), (17, False)):
-        operator = matmul("row", m=lanes, n=1, k=1)
+    for rows, legal in ((16, True), (17, False)):
+        operator = matmul("row", m=rows, n=1, k=1)
         one = Mapping((LevelLoops("DRAM"), LevelLoops("PEs", (Loop("M", 1, "X"),))))
         assert is_legal(one, operator, machine) is legal
     nine = matmul("nine", m=9, n=9, k=1)
@@ -200,3 +202,14 @@ def test_fanout_names_are_in_the_violation(machines):
     found = next(v for v in violations(broken, CONV, machines["spads"]) if v.kind == "array")
     assert (found.level, found.subject) == ("PEs", "Y")
     assert isinstance(machines["spads"].level(found.level), Fanout)
+
+
+def test_narrowing_tiles_behind_an_array_keeps_its_lanes(machines):
+    """A tile of 4 rows at the registers becomes one of 2: 4 lanes then cover 8, the buffer's loop takes 8."""
+    draft = Draft(Case(mapping(), CONV, machines["spads"]))
+    assert draft.narrow(3, "K", 2)
+    cure = draft.cure()
+    assert cure.text == "lower the step of K at PEs from 4 to 2 and add a loop over K with step 8 at GLB"
+    assert is_legal(cure.mapping, CONV, machines["spads"])
+    assert lanes(cure.mapping.at("PEs"), extents_at(cure.mapping, CONV.sizes)[2]) == (7, 4 * 3)
+    assert not Draft(Case(mapping(), CONV, machines["spads"])).narrow(0, "K", 2)
