@@ -51,7 +51,7 @@ def load_onnx(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Gra
     _check(str(file), model.graph)
     weights = _hollow(model)
     before = len(model.graph.node)
-    model = _inferred(model)
+    model = _inferred(str(file), model)
     scene = _scene(str(file), model, weights)
     folded = before - len(model.graph.node) + _translate(scene, model.graph)
     notes = [f"Bound {name} = {size}" for name, size in (bind or {}).items()]
@@ -181,26 +181,40 @@ def _hollow(model: "ModelProto") -> set[str]:
     return weights
 
 
-def _inferred(model: "ModelProto") -> "ModelProto":
+def _inferred(path: str, model: "ModelProto") -> "ModelProto":
     """Infer shapes; where some stay unknown, fold constants with onnxslim and infer again, and keep the better."""
-    first = _infer(model)
+    _declare_domains(model)
+    first, trouble = _infer(model)
+    if first is None:
+        raise InputError(path, "must pass ONNX's shape inference", trouble, "The file is broken; export it again")
     unknown = _unknown(first)
-    if not unknown:
-        return first
-    slimmed = _slim(model)
-    second = _infer(slimmed) if slimmed is not None else first
-    return second if _unknown(second) < unknown else first
+    slimmed = _slim(model) if unknown else None
+    second = _infer(slimmed)[0] if slimmed is not None else None
+    return second if second is not None and _unknown(second) < unknown else first
 
 
-def _infer(model: "ModelProto") -> "ModelProto":
+def _infer(model: "ModelProto") -> "tuple[ModelProto | None, str]":
+    """Infer shapes, through computed shapes too where that succeeds; None and the reason if nothing does."""
     from onnx import shape_inference  # noqa: PLC0415
 
+    trouble = ""
     for propagate in (True, False):
         try:
-            return shape_inference.infer_shapes(model, data_prop=propagate)
-        except (shape_inference.InferenceError, RuntimeError, ValueError, TypeError):
-            continue
-    return model
+            return shape_inference.infer_shapes(model, data_prop=propagate), ""
+        except (shape_inference.InferenceError, RuntimeError, ValueError, TypeError) as error:
+            trouble = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return None, trouble
+
+
+def _declare_domains(model: "ModelProto") -> None:
+    """Import the domains that nodes use without saying so: one such node would stop the inference of all others."""
+    from onnx import helper  # noqa: PLC0415
+
+    known = {opset.domain for opset in model.opset_import}
+    used = {node.domain for node in model.graph.node}
+    if "ai.onnx" in known | used:
+        known |= {"", "ai.onnx"}
+    model.opset_import.extend(helper.make_opsetid(domain, 1) for domain in sorted(used - known))
 
 
 def _slim(model: "ModelProto") -> "ModelProto | None":

@@ -102,7 +102,7 @@ def _gemm(node: NodeView, fused: str = "", right: int = 1) -> list[Node]:
     k_b, n = b[::-1] if node.integer("transB") else b
     if k != k_b:
         raise node.error("must have inner sizes that agree", (k, k_b), "See transA and transB")
-    return [_product(node, node.name, (1, m, n, k), right, fused)]
+    return [_oriented(node, (1, m, n, k), (0, right), fused)]
 
 
 def _gemm_quantised(node: NodeView) -> list[Node]:
@@ -117,7 +117,7 @@ def _matmul(node: NodeView, left: int = 0, right: int = 1) -> list[Node]:
         b = (*b[:-2], b[-1], b[-2])
     if not a or not b:
         raise node.error("must not multiply scalars", (a, b))
-    return [_product(node, node.name, _fold(node, a, b), right)]
+    return [_oriented(node, _fold(node, a, b), (left, right))]
 
 
 def _fold(node: NodeView, a: Shape, b: Shape) -> tuple[int, int, int, int]:
@@ -259,6 +259,15 @@ def _scores(node: NodeView, heads: tuple[int, int, int], lengths: tuple[int, int
             VectorOperator(softmax, "softmax", OPERATIONS_PER_ELEMENT["softmax"] * words, words, words, (scores,),
                            approximated_as=_ATTENTION_NOTE),
             MacNode(mix, (softmax, *(name for name in first if name != softmax)), 1, _ATTENTION_NOTE)]
+
+
+def _oriented(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[int, int], note: str = "") -> MacNode:
+    """Make the product of two inputs; where only the left one is constant, of their transposes, so that it is W."""
+    left, right = sides
+    if node.is_constant(left) and not node.is_constant(right):
+        batch, m, n, k = sizes
+        return _product(node, node.name, (batch, n, m, k), left, note)
+    return _product(node, node.name, sizes, right, note)
 
 
 def _product(node: NodeView, name: str, sizes: tuple[int, int, int, int], weights: int, note: str = "") -> MacNode:

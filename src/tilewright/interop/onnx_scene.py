@@ -112,7 +112,7 @@ class NodeView:
     @property
     def readers(self) -> tuple[str, ...]:
         """Names of the translated nodes whose results this one reads."""
-        makers = (self.scene.producers.get(name, ()) for name in self.inputs)
+        makers = (self.scene.producers.get(name, ()) for name in (*self.inputs, *_captured(self.proto)))
         return tuple(dict.fromkeys(maker for group in makers for maker in group))
 
     @property
@@ -127,3 +127,10 @@ class NodeView:
 
     def _value(self, name: str, default: Any) -> Any:
         return self._read(self._attributes[name]) if name in self._attributes else default
+
+
+def _captured(proto: Any) -> list[str]:
+    """Names that the bodies of a control-flow node read, among them those of the graph around it."""
+    bodies = [a.g for a in proto.attribute if a.HasField("g")] + [g for a in proto.attribute for g in a.graphs]
+    inner = [node for body in bodies for node in body.node]
+    return [name for node in inner for name in (*node.input, *_captured(node))]

@@ -59,7 +59,8 @@ class VectorOperator:
     """Work that is not a multiply-accumulate nest: elementwise, pooling, softmax, normalisation, reduction.
 
     ``operations`` are scalar operations (an exponential, a comparison and an addition are one each); ``read_words`` and
-    ``written_words`` count each word once. ``word_bits`` is None where the accelerator decides.
+    ``written_words`` count each word once; all three are of one run. ``word_bits`` is None where the accelerator
+    decides.
     """
 
     name: str

@@ -291,8 +291,7 @@ class Recurrent:
             part = f"{layer}.{direction}" if self.directions > 1 else layer
             given = s.linear(x, f"{part}.input", wide, steps=steps if self.stepwise else 1)
             state = s.linear(Value(given.name, (steps, self.hidden)), f"{part}.state", wide, steps=steps)
-            ends.append(s.vector(f"{self.cell}_cell", Value(state.name, (steps, self.hidden)), f"{part}.cell",
-                                 steps=steps))
+            ends.append(s.cell(f"{self.cell}_cell", [given, state], f"{part}.cell", self.hidden))
         if len(ends) == 1:
             return ends[0]
         if self.join == "sum":

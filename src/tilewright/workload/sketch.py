@@ -113,6 +113,15 @@ class Sketch:
         return self._add(VectorOperator(name, kind, OPERATIONS_PER_ELEMENT[kind] * words * repeats,
                                         words * (1 + len(others)), words, inputs, steps), x.shape)
 
+    def cell(self, kind: str, gates: Sequence[Value], name: str, hidden: int) -> Value:
+        """Add the vector work of a recurrent cell, one run for each position of its ``gates``."""
+        steps = gates[0].shape[0]
+        read = self.batch * sum(gate.words for gate in gates) // steps
+        words = self.batch * hidden
+        node = VectorOperator(self._free(name), kind, OPERATIONS_PER_ELEMENT[kind] * words, read + words, 2 * words,
+                              tuple(gate.name for gate in gates), steps)
+        return self._add(node, (steps, hidden))
+
     def pool(self, x: Value, name: str, kind: str, window: Window | None, *, ceil: bool = False) -> Value:
         """Add a pooling (``max`` or ``average``) over a window, or over all positions if ``window`` is None.
 

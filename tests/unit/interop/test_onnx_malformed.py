@@ -72,6 +72,7 @@ MALFORMED: dict[str, tuple[Callable[[], bytes], dict, str]] = {
     "pads": (lambda: conv(IMAGE, (4, 3, 3, 3), pads=[1, 1]), {}, "must have 4 pads; Got [1, 1]."),
     "strides": (lambda: conv(IMAGE, (4, 3, 3, 3), strides=[0, 1]), {}, "my_conv.stride: must be one positive integer"),
     "no_weights": (lambda: model([node("Conv", "x")], {"x": IMAGE}), {}, "must have input; Got 1."),
+    "no_input": (lambda: model([node("Relu")], {"x": [2]}), {}, "must pass ONNX's shape inference; Got '"),
     "transposed": (lambda: model([node("ConvTranspose", "x", "w")], {"x": IMAGE}, {"w": (5, 3, 3, 3)}), {},
                    "must have as many input channels as the first axis of the weights (5); Got 3."),
     "matmul": (lambda: model([node("MatMul", "x", "w")], {"x": [2, 3]}, {"w": (4, 5)}), {},

@@ -151,6 +151,19 @@ def test_batch_multiplies_the_work_not_the_weights(name: str) -> None:
     assert four.macs == 4 * one.macs - 3 * shared
 
 
+def test_images_of_another_size() -> None:
+    """Twice the rows and columns: four times the convolutions, the same classifier."""
+    classifier = 2048 * 1000
+    assert zoo.load("resnet50", size=448).macs - classifier == 4 * (zoo.load("resnet50").macs - classifier)
+
+
+def test_recurrent_cells_read_their_gates() -> None:
+    node = zoo.load("gnmt").node("decoder2.cell")
+    assert isinstance(node, VectorOperator)
+    assert node.inputs == ("decoder2.input", "decoder2.state")
+    assert (node.read_words, node.written_words, node.count) == (2 * 4 * 1024 + 1024, 2 * 1024, 50)
+
+
 def test_names_are_forgiving_and_take_options() -> None:
     assert zoo.load("ResNet_50").name == "resnet50"
     assert zoo.load("T5").name == "t5-base"
