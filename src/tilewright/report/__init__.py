@@ -1,1 +1,49 @@
-"""To be filled."""
+"""What a person sees: tables on the terminal and one HTML page; reads records and never recomputes.
+
+Nothing but names loads at once; the modules, and the libraries behind them, when first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilewright.report.page import render_page, write_page
+    from tilewright.report.quantities import byte_size, engineering, percent, significant
+    from tilewright.report.terminal import (
+        cost_table,
+        energy_table,
+        layer_table,
+        listing,
+        print_layer,
+        print_listing,
+        print_run,
+    )
+
+__all__ = [
+    "byte_size",
+    "cost_table",
+    "energy_table",
+    "engineering",
+    "layer_table",
+    "listing",
+    "percent",
+    "print_layer",
+    "print_listing",
+    "print_run",
+    "render_page",
+    "significant",
+    "write_page",
+]
+
+_LATER = {
+    "page": ("render_page", "write_page"),
+    "quantities": ("byte_size", "engineering", "percent", "significant"),
+    "terminal": ("cost_table", "energy_table", "layer_table", "listing", "print_layer", "print_listing", "print_run"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,6 +20,7 @@ from tilewright.store.record import (
     OperatorRecord,
     RequestRecord,
     RooflineRecord,
+    RoomRecord,
     RunRecord,
     SearchRecord,
     SoftwareRecord,
@@ -32,22 +33,26 @@ from tilewright.store.record import (
 
 if TYPE_CHECKING:
     from tilewright.store.build import (
+        accelerator_of,
         accelerator_record,
+        bounds_record,
         cost_record,
         fingerprint,
         mapping_of,
-        mapping_record,
+        network_record,
         new_run_id,
+        not_modelled,
         operator_of,
         operator_record,
         roofline_record,
         software_record,
         timestamp,
         totals_of,
+        vector_records,
     )
     from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run
     from tilewright.store.database import RunSummary, Store, default_path, store_url
-    from tilewright.store.nest import nest_rows
+    from tilewright.store.nest import mapping_record
     from tilewright.store.saving import Kept, keep
 
 __all__ = [
@@ -65,6 +70,7 @@ __all__ = [
     "OperatorRecord",
     "RequestRecord",
     "RooflineRecord",
+    "RoomRecord",
     "RunRecord",
     "RunSummary",
     "SearchRecord",
@@ -75,15 +81,18 @@ __all__ = [
     "TotalsRecord",
     "TrafficRecord",
     "VectorRecord",
+    "accelerator_of",
     "accelerator_record",
+    "bounds_record",
     "cost_record",
     "default_path",
     "fingerprint",
     "keep",
     "mapping_of",
     "mapping_record",
-    "nest_rows",
+    "network_record",
     "new_run_id",
+    "not_modelled",
     "operator_of",
     "operator_record",
     "read_run",
@@ -94,15 +103,17 @@ __all__ = [
     "store_url",
     "timestamp",
     "totals_of",
+    "vector_records",
     "write_run",
 ]
 
 _LATER = {
-    "build": ("accelerator_record", "cost_record", "fingerprint", "mapping_of", "mapping_record", "new_run_id",
-              "operator_of", "operator_record", "roofline_record", "software_record", "timestamp", "totals_of"),
+    "build": ("accelerator_of", "accelerator_record", "bounds_record", "cost_record", "fingerprint", "mapping_of",
+              "network_record", "new_run_id", "not_modelled", "operator_of", "operator_record", "roofline_record",
+              "software_record", "timestamp", "totals_of", "vector_records"),
     "codec": ("read_run", "record_to_json", "run_from_json", "write_run"),
     "database": ("RunSummary", "Store", "default_path", "store_url"),
-    "nest": ("nest_rows",),
+    "nest": ("mapping_record",),
     "saving": ("Kept", "keep"),
 }
 

@@ -8,30 +8,39 @@ from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import TYPE_CHECKING
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator
-from tilewright.mapping import LevelLoops, Loop, Mapping
-from tilewright.store.nest import nest_rows, word_bits
+from tilewright.cost import Cost
+from tilewright.cost.bounds import Bounds, outermost_bytes, roofline
+from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
+from tilewright.mapping import Mapping, tensor_bits
+from tilewright.store.nest import mapping_from
 from tilewright.store.record import (
     AcceleratorRecord,
+    BoundsRecord,
     CostRecord,
     CountRecord,
     LayerRecord,
-    LevelRecord,
-    MappingRecord,
+    NetworkRecord,
     OperatorRecord,
     RooflineRecord,
     SoftwareRecord,
     TensorRecord,
     TotalsRecord,
     TrafficRecord,
+    VectorRecord,
 )
-from tilewright.workload import Axis, Operator, Tensor
-
-if TYPE_CHECKING:
-    from tilewright.cost.records import Cost
+from tilewright.workload import (
+    Axis,
+    DataMovement,
+    Graph,
+    Operator,
+    Tensor,
+    Unmodelled,
+    VectorOperator,
+    coverage,
+    unique_operators,
+)
 
 
 def fingerprint(*things: object) -> str:
@@ -72,21 +81,57 @@ def software_record() -> SoftwareRecord:
                           f"{platform.system()} {platform.machine()}")
 
 
-def accelerator_record(accelerator: Accelerator, definition: str, description: str = "") -> AcceleratorRecord:
-    """Return the record of a machine; ``definition`` is its YAML, ``description`` a text for people."""
+def accelerator_record(accelerator: Accelerator) -> AcceleratorRecord:
+    """Return the record of a machine with its whole definition."""
     return AcceleratorRecord(
-        accelerator.name, definition, description, fingerprint(accelerator), float(accelerator.frequency_mhz),
-        accelerator.compute_instances, float(accelerator.area_um2), accelerator.technology, accelerator.sources)
+        accelerator.name, dump_accelerator(accelerator), describe(accelerator), fingerprint(accelerator),
+        float(accelerator.frequency_mhz), accelerator.compute_instances, float(accelerator.area_um2),
+        accelerator.technology, accelerator.sources)
+
+
+def accelerator_of(record: AcceleratorRecord) -> Accelerator:
+    """Return the machine that a record describes."""
+    return load_accelerator(f"{record.definition}\n")
+
+
+def network_record(graph: Graph, default_bits: int = 8) -> NetworkRecord:
+    """Return the record of a network; words of tensors without a width count ``default_bits``."""
+    layers = [[_content(unique.operator), unique.count] for unique in unique_operators(graph)]
+    return NetworkRecord(graph.name, graph.source, fingerprint(layers), coverage(graph, default_bits).sentence,
+                         graph.notes)
+
+
+def vector_records(graph: Graph, default_bits: int = 8) -> tuple[VectorRecord, ...]:
+    """Return the vector and data-movement nodes, those of one kind and approximation together."""
+    groups: dict[tuple[str, str], list[VectorOperator | DataMovement]] = {}
+    for node in graph.nodes:
+        if isinstance(node, VectorOperator | DataMovement):
+            groups.setdefault((node.kind, node.approximated_as), []).append(node)
+    return tuple(
+        VectorRecord(kind, tuple(node.name for node in nodes), sum(node.count for node in nodes),
+                     sum(node.count * getattr(node, "operations", 0) for node in nodes),
+                     sum(node.bytes_moved(default_bits) for node in nodes), approximation)
+        for (kind, approximation), nodes in groups.items())
+
+
+def not_modelled(graph: Graph) -> tuple[str, ...]:
+    """Return a line for each node that nothing models."""
+    return tuple(f"{node.kind} {node.name}: {node.reason}" for node in graph.nodes if isinstance(node, Unmodelled))
 
 
 def operator_record(operator: Operator, accelerator: Accelerator) -> OperatorRecord:
     """Return the record of an operator, with the word widths that the machine gives its tensors."""
     tensors = tuple(
         TensorRecord(tensor.name, tensor.role, tuple(axis.terms for axis in tensor.axes),
-                     tensor.words(operator.sizes), word_bits(tensor, accelerator), tensor.density, tensor.word_bits)
+                     tensor.words(operator.sizes), tensor_bits(tensor, accelerator), tensor.density, tensor.word_bits)
         for tensor in operator.tensors)
-    digest = fingerprint(operator.dimensions, [asdict(tensor) for tensor in operator.tensors])
-    return OperatorRecord(operator.kind, operator.dimensions, tensors, operator.macs, digest, operator.attributes)
+    return OperatorRecord(operator.kind, operator.dimensions, tensors, operator.macs, fingerprint(_content(operator)),
+                          operator.attributes)
+
+
+def _content(operator: Operator) -> list[object]:
+    """Return all that decides an operator's cost, without its name."""
+    return [operator.dimensions, [asdict(tensor) for tensor in operator.tensors]]
 
 
 def operator_of(layer: LayerRecord) -> Operator:
@@ -97,15 +142,6 @@ def operator_of(layer: LayerRecord) -> Operator:
                tensor.own_word_bits, tensor.density)
         for tensor in record.tensors)
     return Operator(layer.name, record.kind, record.dimensions, tensors, record.attributes)
-
-
-def mapping_record(operator: Operator, accelerator: Accelerator, mapping: Mapping, yaml: str) -> MappingRecord:
-    """Return the record of a mapping; ``yaml`` is its text form."""
-    levels = tuple(
-        LevelRecord(level.level, tuple((loop.dimension, int(loop.step), loop.axis) for loop in level.loops),
-                    level.keeps)
-        for level in mapping.levels)
-    return MappingRecord(levels, yaml, nest_rows(operator, accelerator, mapping))
 
 
 def mapping_of(layer: LayerRecord) -> Mapping:
@@ -119,14 +155,12 @@ def mapping_of(layer: LayerRecord) -> Mapping:
     if layer.mapping is None:
         raise InputError(f"{layer.name}.mapping", "must be there to be used again", None,
                          layer.reason or "This layer has no legal mapping")
-    return Mapping(tuple(
-        LevelLoops(level.level, tuple(Loop(name, step, axis) for name, step, axis in level.loops),
-                   level.keeps)
-        for level in layer.mapping.levels))
+    return mapping_from(layer.mapping)
 
 
-def cost_record(cost: "Cost") -> CostRecord:
-    """Return the record of a cost, in plain Python numbers."""
+def cost_record(cost: Cost) -> CostRecord:
+    """Return the record of a cost, in plain Python numbers, its counts by memory from the outermost inward."""
+    place = {memory: index for index, memory in enumerate(cost.traffic)}
     return CostRecord(
         macs=int(cost.macs), steps=int(cost.steps), steady_cycles=int(cost.steady_cycles),
         ramp_cycles=int(cost.ramp_cycles), latency_cycles=int(cost.latency_cycles), energy_pj=float(cost.energy_pj),
@@ -134,36 +168,31 @@ def cost_record(cost: "Cost") -> CostRecord:
         energy_by_component_pj={name: float(energy) for name, energy in cost.energy_by_component_pj.items()},
         counts=tuple(
             CountRecord(memory, tensor, int(count.reads), int(count.fills), int(count.updates), int(count.drains))
-            for (memory, tensor), count in cost.counts.items()),
+            for (memory, tensor), count in sorted(cost.counts.items(), key=lambda item: place.get(item[0][0], 99))),
         traffic=tuple(
             TrafficRecord(memory, float(traffic.read_words), float(traffic.write_words), int(traffic.cycles))
             for memory, traffic in cost.traffic.items()),
         bottleneck=cost.bottleneck, utilisation=float(cost.utilisation))
 
 
-def roofline_record(operator: Operator, accelerator: Accelerator, cost: "Cost") -> RooflineRecord:
-    """Return a layer's place under the roof of the outermost memory (Williams et al., CACM 52(4), 2009).
+def bounds_record(bounds: Bounds, score: float | None = None) -> BoundsRecord:
+    """Return the record of a layer's bounds; ``score`` is the bound on the objective where one is known."""
+    return BoundsRecord(
+        compute_cycles=int(bounds.compute_cycles), data_movement_cycles=int(bounds.data_movement_cycles),
+        latency_cycles=int(bounds.latency_cycles), energy_pj=float(bounds.energy_pj), edp=float(bounds.edp),
+        blocked_cycles=int(bounds.blocked_cycles), latency_binding=bounds.latency_binding,
+        energy_binding=bounds.energy_binding, score=None if score is None else float(score))
 
-    The intensity is multiply-accumulates per byte that this mapping moves through the outermost memory's ports; the
-    slope of the roof is the bandwidth of both ports together.
-    """
-    memory = accelerator.memories[0]
-    moved = 0.0
-    for tensor in operator.tensors:
-        count = cost.counts.get((memory.name, tensor.name))
-        if count is not None:
-            words = count.reads + count.fills + count.updates + count.drains
-            moved += words * word_bits(tensor, accelerator) / 8
-    bandwidth = memory.bandwidth
-    words_per_cycle = bandwidth.shared
-    if words_per_cycle is None and bandwidth.read is not None and bandwidth.write is not None:
-        words_per_cycle = bandwidth.read + bandwidth.write
+
+def roofline_record(operator: Operator, accelerator: Accelerator, cost: Cost) -> RooflineRecord:
+    """Return a layer's place under the roof of the outermost memory (Williams et al., CACM 52(4), 2009)."""
+    roof = roofline(operator, accelerator)
     return RooflineRecord(
-        intensity_macs_per_byte=cost.macs / max(moved, 1.0),
+        intensity_macs_per_byte=cost.macs / max(outermost_bytes(cost, operator, accelerator), 1.0),
         achieved_macs_per_cycle=cost.macs / max(cost.latency_cycles, 1),
-        peak_macs_per_cycle=float(accelerator.compute_instances),
-        bandwidth_bytes_per_cycle=None if words_per_cycle is None else float(words_per_cycle * memory.word_bits / 8),
-        memory=memory.name)
+        peak_macs_per_cycle=float(roof.peak_macs_per_cycle),
+        bandwidth_bytes_per_cycle=roof.bandwidth_bytes_per_cycle, memory=accelerator.memories[0].name,
+        compulsory_macs_per_byte=float(roof.intensity_macs_per_byte))
 
 
 def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, seconds: float) -> TotalsRecord:

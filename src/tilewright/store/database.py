@@ -71,7 +71,7 @@ _LAYERS = sa.Table(
     sa.Column("samples", sa.BigInteger),
     sa.Column("legal_samples", sa.BigInteger),
     sa.Column("seconds", sa.Float),
-    sa.Column("seed", sa.BigInteger),
+    sa.Column("seed", sa.Text),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("record", sa.Text, nullable=False),
 )
@@ -360,7 +360,8 @@ def _layer_row(run_id: str, position: int, layer: LayerRecord) -> dict[str, Any]
         **{name: getattr(cost, name, None)
            for name in ("latency_cycles", "energy_pj", "edp", "utilisation", "bottleneck")},
         "bound_latency_cycles": bounds and bounds.latency_cycles, "bound_energy_pj": bounds and bounds.energy_pj,
-        **{name: getattr(search, name, None) for name in ("score", "samples", "legal_samples", "seconds", "seed")},
+        **{name: getattr(search, name, None) for name in ("score", "samples", "legal_samples", "seconds")},
+        "seed": None if search is None else str(search.seed),
     }
 
 

@@ -9,7 +9,7 @@ SCHEMA_VERSION = 1
 Role = Literal["inputs", "weights", "outputs"]
 SpatialAxis = Literal["X", "Y"]
 Scalar = str | int | float | bool | None
-RowKind = Literal["memory", "fanout", "temporal", "spatial", "compute"]
+RowKind = Literal["memory", "fanout", "for", "par-for", "compute"]
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,15 @@ class NetworkRecord:
     """The network that was mapped.
 
     ``coverage`` is the sentence that says which share of the multiply-accumulates and bytes was modelled, and how the
-    rest was approximated. ``sha256`` is the `fingerprint` of its operators and counts.
+    rest was approximated. ``sha256`` is the `fingerprint` of its operators and counts; ``notes`` say what was assumed
+    on the way in.
     """
 
     name: str
     source: str
     sha256: str
     coverage: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,33 +104,46 @@ class OperatorRecord:
 
 @dataclass(frozen=True)
 class TileRecord:
-    """The words of one tensor that one instance of a memory holds; ``capacity_bytes`` only where it has a partition."""
+    """The words of one tensor that one instance of a memory holds; ``partition`` is the room it stays in."""
 
     tensor: str
     role: Role
     words: int
     bytes: float
-    capacity_bytes: float | None = None
+    partition: str | None = None
+
+
+@dataclass(frozen=True)
+class RoomRecord:
+    """One capacity of a memory and what is taken of it, all copies together.
+
+    ``partition`` is None for the shared room, ``capacity_bytes`` None where it is unlimited; ``copies`` is 2 where
+    tiles stand there twice.
+    """
+
+    partition: str | None
+    used_bytes: float
+    capacity_bytes: float | None
+    copies: int = 1
 
 
 @dataclass(frozen=True)
 class NestRow:
     """One line of a mapping drawn as a loop nest.
 
-    ``memory`` and ``fanout`` rows open a level, ``temporal`` and ``spatial`` rows are loops at it, and ``compute`` is
-    the innermost line. ``trips`` is the nominal count of a loop, or the used and available instances of a fan-out.
-    ``buffers`` is 2 where tiles must fit twice.
+    ``memory`` and ``fanout`` rows open a level, ``for`` and ``par-for`` rows are loops at it, and ``compute`` is the
+    innermost line. ``count`` is how often a loop runs, nominally; ``instances`` are those of the level in the machine.
     """
 
     indent: int
     kind: RowKind
     text: str
+    note: str
     level: str
-    trips: int = 1
+    count: int = 1
     instances: int = 1
-    capacity_bytes: float | None = None
-    buffers: int = 1
     tiles: tuple[TileRecord, ...] = ()
+    rooms: tuple[RoomRecord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,10 +157,11 @@ class LevelRecord:
 
 @dataclass(frozen=True)
 class MappingRecord:
-    """A mapping as data, as YAML text and as the rows of its drawing."""
+    """A mapping as data, as a YAML file, as an annotated loop nest in text, and as the rows of its drawing."""
 
     levels: tuple[LevelRecord, ...]
     yaml: str
+    text: str
     nest: tuple[NestRow, ...]
 
 
@@ -191,29 +207,36 @@ class CostRecord:
 
 @dataclass(frozen=True)
 class BoundsRecord:
-    """What no mapping of the layer can beat; ``score`` is the bound on the objective where one is known."""
+    """What no mapping of the layer can beat.
+
+    ``blocked_cycles`` are transfers that compute waits for; the bound on latency is the larger of compute with them
+    and data movement. ``score`` is the bound on the objective where one is known.
+    """
 
     compute_cycles: int
     data_movement_cycles: int
+    latency_cycles: int
     energy_pj: float
     edp: float
+    blocked_cycles: int = 0
+    latency_binding: str = ""
+    energy_binding: str = ""
     score: float | None = None
-
-    @property
-    def latency_cycles(self) -> int:
-        """The larger of the two latency bounds."""
-        return max(self.compute_cycles, self.data_movement_cycles)
 
 
 @dataclass(frozen=True)
 class RooflineRecord:
-    """Where a layer lies under the roof of the machine's outermost memory; a bandwidth of None is unlimited."""
+    """Where a layer lies under the roof of the machine's outermost memory; a bandwidth of None is unlimited.
+
+    The intensity is that of the mapping; ``compulsory_macs_per_byte`` that of one which moves each word once.
+    """
 
     intensity_macs_per_byte: float
     achieved_macs_per_cycle: float
     peak_macs_per_cycle: float
     bandwidth_bytes_per_cycle: float | None
     memory: str = ""
+    compulsory_macs_per_byte: float | None = None
 
     @property
     def roof_macs_per_cycle(self) -> float:
@@ -233,17 +256,20 @@ class SearchRecord:
     """How the mapping was found.
 
     ``history`` lists ``(samples, seconds, best score)`` whenever the best score improved, ``stopped`` says why the
-    search ended, ``score`` is the best value of the objective.
+    search ended, ``score`` is the best value of the objective. Where not ``feasible``, the mapping breaks a constraint;
+    where ``complete``, all of the space was scored, so that the mapping is its optimum.
     """
 
     mapper: str
-    seed: int
+    seed: int | tuple[int, ...]
     samples: int
     legal_samples: int
     seconds: float
     stopped: str
     score: float | None = None
     history: tuple[tuple[int, float, float], ...] = ()
+    feasible: bool = True
+    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -271,14 +297,17 @@ class LayerRecord:
 
 @dataclass(frozen=True)
 class VectorRecord:
-    """A node that is no multiply-accumulate loop, and how it was approximated; the totals leave it out."""
+    """Nodes of one kind that are no multiply-accumulate loops, and how they were approximated.
 
-    name: str
+    ``operations`` and ``bytes`` are those of all ``count`` runs; the totals leave them out.
+    """
+
     kind: str
+    names: tuple[str, ...]
+    count: int
     operations: int
-    bytes: int
+    bytes: float
     approximation: str
-    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -305,7 +334,10 @@ class TotalsRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run of the main job: what was asked, of what, with what, and what came of it."""
+    """One run of the main job: what was asked, of what, with what, and what came of it.
+
+    ``unfinished`` names layers whose search was interrupted.
+    """
 
     id: str
     created: str
@@ -317,4 +349,5 @@ class RunRecord:
     layers: tuple[LayerRecord, ...]
     vector_nodes: tuple[VectorRecord, ...] = ()
     not_modelled: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
     schema_version: int = SCHEMA_VERSION

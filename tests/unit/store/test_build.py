@@ -6,28 +6,35 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost.records import Cost, Count, MemoryTraffic
+from tilewright.cost import Cost, Count, MemoryTraffic
+from tilewright.cost.bounds import layer_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping
+from tilewright.mapping import LevelLoops, Loop, Mapping, load_mapping, render
 from tilewright.store import (
     BoundsRecord,
     LayerRecord,
     RooflineRecord,
+    RoomRecord,
     SearchRecord,
+    VectorRecord,
+    accelerator_of,
     accelerator_record,
+    bounds_record,
     cost_record,
     fingerprint,
     mapping_of,
     mapping_record,
-    nest_rows,
+    network_record,
     new_run_id,
+    not_modelled,
     operator_of,
     operator_record,
     roofline_record,
     software_record,
     totals_of,
+    vector_records,
 )
-from tilewright.workload import Axis, Operator, Tensor
+from tilewright.workload import Axis, DataMovement, Graph, MacNode, Operator, Tensor, Unmodelled, VectorOperator
 
 ENERGY = AccessEnergy(1, 1, 1, 1)
 OPERATOR = Operator(
@@ -40,7 +47,7 @@ MACHINE = Accelerator(
     (Memory("DRAM", ("inputs", "weights", "outputs"), ENERGY, word_bits=16, bandwidth=Bandwidth(read=2.0, write=1.0)),
      Memory("Buffer", ("inputs", "O"), ENERGY, capacity_bytes=64),
      Fanout("array", (4, 2)),
-     Memory("Register", ("weights", "outputs"), ENERGY, partitions_bytes=(("weights", 3), ("O", 9)),
+     Memory("Register", ("weights", "outputs"), ENERGY, partitions_bytes=(("weights", 3), ("outputs", 9)),
             buffering="single")),
     Compute(area_um2=2.0), word_bits=(("inputs", 8), ("weights", 8), ("outputs", 16)))
 MAPPING = Mapping((
@@ -56,8 +63,9 @@ COST = Cost(240, 36, 40, 2, 512.0, {"DRAM": 400.0, "MAC": 112.0},
 
 def layer(**changes) -> LayerRecord:
     base = LayerRecord(("slide", "again"), 2, operator_record(OPERATOR, MACHINE),
-                       mapping_record(OPERATOR, MACHINE, MAPPING, "levels: []"), cost_record(COST),
-                       BoundsRecord(30, 38, 500.0, 19000.0), None, SearchRecord("random", 1, 100, 50, 0.1, "budget"))
+                       mapping_record(OPERATOR, MACHINE, MAPPING), cost_record(COST),
+                       BoundsRecord(30, 38, 38, 500.0, 19000.0), None,
+                       SearchRecord("random", 1, 100, 50, 0.1, "samples"))
     return replace(base, **changes)
 
 
@@ -71,32 +79,27 @@ def test_no_mapping_comes_back_as_an_error_with_the_reason():
         mapping_of(layer(mapping=None, reason="Register is too small"))
 
 
-def test_rows_of_the_nest_name_loops_and_ragged_ends():
-    rows = nest_rows(OPERATOR, MACHINE, MAPPING)
-    assert [(row.indent, row.kind, row.text, row.trips) for row in rows] == [
-        (0, "memory", "DRAM", 1),
-        (1, "temporal", "for P in 0..9 by 4 (last 2)", 3),
-        (2, "memory", "Buffer", 1),
-        (3, "temporal", "for P in 0..3 by 2", 2),
-        (4, "fanout", "array: 4 x 2 of 4 x 2", 8),
-        (5, "spatial", "spread K in 0..7 by 2 along X", 4),
-        (6, "spatial", "spread P in 0..1 along Y", 2),
-        (7, "memory", "Register", 1),
-        (8, "temporal", "for K in 0..1", 2),
-        (9, "temporal", "for R in 0..2", 3),
-        (10, "compute", "O += I x W", 1)]
-    assert rows[-1].instances == 8 and rows[4].instances == 8
+def test_a_mapping_is_kept_as_data_yaml_text_and_rows():
+    record = layer().mapping
+    assert load_mapping(record.yaml, OPERATOR, MACHINE) == MAPPING
+    assert record.text == render(MAPPING, OPERATOR, MACHINE)
+    assert [(row.kind, row.level, row.count, row.instances) for row in record.nest] == [
+        ("memory", "DRAM", 1, 1), ("for", "DRAM", 3, 1), ("memory", "Buffer", 1, 1), ("for", "Buffer", 2, 1),
+        ("fanout", "array", 1, 1), ("par-for", "array", 4, 1), ("par-for", "array", 2, 1),
+        ("memory", "Register", 1, 8), ("for", "Register", 2, 8), ("for", "Register", 3, 8), ("compute", "MAC", 1, 8)]
 
 
-def test_rows_of_the_nest_hold_the_tiles_of_each_memory():
-    dram, buffer, register = (row for row in nest_rows(OPERATOR, MACHINE, MAPPING) if row.kind == "memory")
+def test_rows_hold_the_tiles_and_rooms_of_each_memory():
+    dram, buffer, register = (row for row in layer().mapping.nest if row.kind == "memory")
     # inputs 2*P + R: 10 x 3 touches 21 of them, 4 x 3 touches 9, at four bits each
     assert [(tile.tensor, tile.words, tile.bytes) for tile in dram.tiles] == [
         ("I", 21, 10.5), ("W", 24, 24.0), ("O", 80, 160.0)]
-    assert [(tile.tensor, tile.words, tile.bytes) for tile in buffer.tiles] == [("I", 9, 4.5), ("O", 32, 64.0)]
-    assert (buffer.capacity_bytes, buffer.buffers, dram.capacity_bytes) == (64.0, 2, None)
-    assert [(tile.tensor, tile.words, tile.capacity_bytes) for tile in register.tiles] == [("W", 6, 3.0)]
-    assert (register.buffers, register.instances) == (1, 8)
+    assert [(tile.tensor, tile.role, tile.words, tile.bytes) for tile in buffer.tiles] == [
+        ("I", "inputs", 9, 4.5), ("O", "outputs", 32, 64.0)]
+    assert buffer.rooms == (RoomRecord(None, 137.0, 64.0, 2),)
+    assert dram.rooms[0].capacity_bytes is None
+    assert [(tile.tensor, tile.words, tile.partition) for tile in register.tiles] == [("W", 6, "weights")]
+    assert register.rooms == (RoomRecord("weights", 6.0, 3.0, 1),)
 
 
 def test_cost_becomes_plain_numbers():
@@ -110,6 +113,7 @@ def test_cost_becomes_plain_numbers():
 def test_roofline_counts_bytes_of_the_outermost_memory():
     found = roofline_record(OPERATOR, MACHINE, COST)
     assert found.intensity_macs_per_byte == 240 / (40 * 0.5 + 20 + 85 * 2)
+    assert found.compulsory_macs_per_byte == pytest.approx(240 / (21 * 0.5 + 24 + 80 * 2))
     assert found.achieved_macs_per_cycle == 240 / 42
     assert (found.peak_macs_per_cycle, found.bandwidth_bytes_per_cycle) == (8.0, 6.0)
     assert (found.side, found.memory) == ("memory", "DRAM")
@@ -117,8 +121,44 @@ def test_roofline_counts_bytes_of_the_outermost_memory():
     assert RooflineRecord(0.001, 1, 8, None).side == "compute"
 
 
+def test_bounds_are_taken_over():
+    bounds = layer_bounds(OPERATOR, MACHINE)
+    record = bounds_record(bounds, score=7)
+    assert (record.latency_cycles, record.energy_pj, record.edp) == (
+        bounds.latency_cycles, bounds.energy_pj, bounds.edp)
+    assert record.data_movement_cycles == bounds.data_movement_cycles
+    assert record.latency_binding == bounds.latency_binding
+    assert (record.score, type(record.score), bounds_record(bounds).score) == (7.0, float, None)
+
+
+def test_networks_are_told_with_what_is_beside_the_layers():
+    graph = Graph("net", (
+        MacNode(OPERATOR, count=2),
+        VectorOperator("relu1", "Relu", 80, 80, 80, count=2, approximated_as="one operation a word"),
+        VectorOperator("relu2", "Relu", 10, 10, 10, word_bits=16, approximated_as="one operation a word"),
+        DataMovement("turn", "Transpose", 5, 5), Unmodelled("top", "ArgMax", "no model")), "a file", ("N bound to 1",))
+    record = network_record(graph, 8)
+    assert (record.name, record.source, record.notes) == ("net", "a file", ("N bound to 1",))
+    assert "of MACs" in record.coverage
+    assert vector_records(graph, 8) == (
+        VectorRecord("Relu", ("relu1", "relu2"), 3, 170, 360.0, "one operation a word"),
+        VectorRecord("Transpose", ("turn",), 1, 0, 10.0, ""))
+    assert not_modelled(graph) == ("ArgMax top: no model",)
+    renamed = replace(graph, name="other", nodes=graph.nodes[:1])
+    assert network_record(renamed).sha256 == record.sha256
+    once = replace(graph, nodes=(replace(graph.nodes[0], count=1),))
+    assert network_record(once).sha256 != record.sha256
+
+
+def test_a_machine_is_kept_whole():
+    record = accelerator_record(MACHINE)
+    assert accelerator_of(record) == MACHINE
+    assert (record.compute_instances, record.area_um2, record.frequency_mhz) == (8, 16.0, 1000.0)
+    assert "Buffer" in record.description
+
+
 def test_totals_multiply_by_counts_and_tell_what_is_missing():
-    machine = accelerator_record(MACHINE, "yaml")
+    machine = accelerator_record(MACHINE)
     once = layer(count=1, cost=replace(layer().cost, energy_pj=100.0))
     totals = totals_of([layer(), once], machine, 1.5)
     assert (totals.latency_cycles, totals.energy_pj, totals.macs) == (126, 1124.0, 720)

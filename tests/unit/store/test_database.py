@@ -39,7 +39,7 @@ from tilewright.store import (
 LAYER = LayerRecord(
     ("fc",), 1, OperatorRecord("matmul", (("M", 4), ("N", 2)), (), 8, "f" * 64), None,
     CostRecord(8, 8, 8, 1, 9, 12.5, 112.5, {"DRAM": 12.5}, (), (), "compute", 0.9),
-    BoundsRecord(8, 2, 10.0, 80.0), None,
+    BoundsRecord(8, 2, 8, 10.0, 80.0), None,
     SearchRecord("random", 3, 10, 4, 0.01, "budget", 112.5, ((1, 0.001, 200.0), (7, 0.005, 112.5))))
 LOST = LayerRecord(("gru",), 2, LAYER.operator, reason="no tile fits")
 
@@ -234,7 +234,7 @@ def test_json_keeps_numbers_that_are_not_finite(tmp_path):
     assert "Infinity" in json.loads(record_to_json(record))["layers"][0]["search"]["history"][0]
     assert run_from_json(record_to_json(record)) == record
     with pytest.raises(TypeError, match="no place in a record"):
-        record_to_json(replace(run(), vector_nodes=(object(),)))
+        record_to_json(replace(run(), not_modelled=(object(),)))
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -1,0 +1,126 @@
+"""One self-contained HTML page for a run: everything is inside, nothing is fetched."""
+
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from plotly.offline import get_plotlyjs
+
+from tilewright.base import InputError
+from tilewright.report import figures
+from tilewright.report.quantities import (
+    TIMES,
+    byte_size,
+    engineering,
+    joules,
+    multiple,
+    over,
+    percent,
+    seconds_of,
+    shortened,
+    significant,
+)
+from tilewright.store import LayerRecord, NestRow, RoomRecord, RunRecord, TileRecord
+
+
+@dataclass
+class Box:
+    """A level of a mapping with its loops and the level inside it, for drawing."""
+
+    row: NestRow
+    loops: list[NestRow] = field(default_factory=list)
+    inner: "Box | None" = None
+    bars: "list[Bar]" = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A room of a memory as a bar: ``parts`` are (tile, bytes with all copies, share of the bar's length)."""
+
+    room: RoomRecord
+    parts: tuple[tuple[TileRecord, float, float], ...]
+
+
+def render_page(record: RunRecord) -> str:
+    """Return the page of a run as HTML text."""
+    return _environment().get_template("page.html.j2").render(
+        run=record, figures=_figures(record), colours=figures.component_colours(record), plotly_js=get_plotlyjs(),
+        rows=[(index, layer, _box(layer)) for index, layer in enumerate(record.layers)])
+
+
+def write_page(record: RunRecord, path: str | os.PathLike[str]) -> Path:
+    """Write the page of a run to ``path`` and return it.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be written.
+    """
+    target = Path(path)
+    text = render_page(record)
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(path), "must be a file that can be written", error.strerror or str(error),
+                         "Choose another place for the report") from None
+    return target
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tilewright.report", "assets"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(
+        engineering=engineering, significant=significant, percent=percent, byte_size=byte_size, joules=joules,
+        shortened=shortened, whole=lambda value: f"{value:,}")
+    environment.globals.update(multiple=multiple, over=over, seconds_of=seconds_of, source=_source,
+                               TIMES=TIMES)
+    return environment
+
+
+def _source(name: str) -> str:
+    """Return the text of a style sheet or script that the page takes in."""
+    return (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
+
+
+def _figures(record: RunRecord) -> dict[str, Any]:
+    found = {
+        "latency": figures.latency_figure(record),
+        "energy": figures.energy_figure(record),
+        "roofline": figures.roofline_figure(record),
+        "convergence": figures.convergence_figure(record),
+    }
+    for index, layer in enumerate(record.layers):
+        found[f"layer-{index}"] = figures.layer_convergence_figure(layer)
+    return {name: figure for name, figure in found.items() if figure["data"]}
+
+
+def _box(layer: LayerRecord) -> Box | None:
+    """Return the mapping of a layer as boxes within boxes."""
+    outer: Box | None = None
+    here: Box | None = None
+    for row in layer.mapping.nest if layer.mapping is not None else ():
+        if row.kind in {"memory", "fanout", "compute"}:
+            box = Box(row, bars=_bars(row))
+            if here is None:
+                outer = box
+            else:
+                here.inner = box
+            here = box
+        elif here is not None:
+            here.loops.append(row)
+    return outer
+
+
+def _bars(row: NestRow) -> list[Bar]:
+    """Return a bar for each room, as long as its capacity, or as all that it holds where that is more or unlimited."""
+    bars = []
+    for room in row.rooms:
+        length = max(room.used_bytes, room.capacity_bytes or 0.0) or 1.0
+        held = [(tile, tile.bytes * room.copies) for tile in row.tiles if tile.partition == room.partition]
+        bars.append(Bar(room, tuple((tile, size, size / length) for tile, size in held)))
+    return bars

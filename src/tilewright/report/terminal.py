@@ -1,0 +1,299 @@
+"""Runs, layers and listings on the terminal; reads records and never recomputes."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.segment import Segment, Segments
+from rich.table import Table
+from rich.text import Text
+
+from tilewright.report.quantities import (
+    MISSING,
+    TIMES,
+    byte_size,
+    engineering,
+    joules,
+    multiple,
+    over,
+    percent,
+    seconds_of,
+    shortened,
+    significant,
+)
+from tilewright.store import CostRecord, LayerRecord, RunRecord, TotalsRecord
+
+_ASCII = str.maketrans({"µ": "u", TIMES: "x", "·": "|", "…": "~", "├": "|", "│": "|"})
+_NARROWEST_NAME = 8
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the layer table: ``rank`` 0 is always shown, the highest is dropped first."""
+
+    head: str
+    rank: int
+    cell: Callable[[LayerRecord, RunRecord], Text]
+    total: Callable[[TotalsRecord], str] = lambda totals: ""
+    left: bool = False
+
+
+def print_run(record: RunRecord, console: Console | None = None, width: int | None = None) -> None:
+    """Print a run: what was asked, a row per unique layer, the totals, and what was left out.
+
+    Columns are dropped, the least important first, until the table fits ``width`` (the console's own where None; a
+    console that is no terminal gets them all).
+    """
+    console = console or Console()
+    room = width or (console.width if console.is_terminal else None)
+    _emit(console, Text.assemble((record.network.name, "bold"), " on ", (record.accelerator.name, "bold")))
+    _emit(console, Text(_request_line(record), style="dim"))
+    table = layer_table(record, room)
+    _emit(console, table, room)
+    for line in _total_lines(record):
+        _emit(console, line)
+    for line in _remark_lines(record):
+        _emit(console, line)
+    _emit(console, Text(f"Run {record.id} · {record.totals.samples:,} samples in "
+                        f"{engineering(record.totals.seconds, 's')}", style="dim"))
+
+
+def layer_table(record: RunRecord, width: int | None = None) -> Table:
+    """Return the table of unique layers with its totals row, in at most ``width`` columns (all where None)."""
+    columns = list(_COLUMNS)
+    cells = {column.head: [column.cell(layer, record) for layer in record.layers] for column in columns}
+    widths = {
+        column.head: max([*(len(line) for line in column.head.split("\n")), len(column.total(record.totals)),
+                          *(cell.cell_len for cell in cells[column.head])])
+        for column in columns}
+
+    def needed() -> int:
+        return sum(widths[column.head] + 2 for column in columns) - 2
+
+    name = columns[0].head
+    floor = min(widths[name], 24)
+    while width is not None and needed() - widths[name] + floor > width and any(column.rank for column in columns):
+        columns.remove(max(columns, key=lambda column: column.rank))
+    if width is not None and needed() > width:
+        widths[name] = max(_NARROWEST_NAME, widths[name] - (needed() - width))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(Text(column.head), justify="left" if column.left else "right", no_wrap=True,
+                         width=widths[column.head])
+    for index, layer in enumerate(record.layers):
+        row = [cells[column.head][index] for column in columns]
+        row[0] = _name(layer, widths[name])
+        table.add_row(*row, end_section=index == len(record.layers) - 1)
+    table.add_row(*(Text(column.total(record.totals), style="bold") for column in columns))
+    return table
+
+
+def cost_table(layer: LayerRecord) -> Table:
+    """Return the exact counts of a layer, memory by tensor, in words summed over instances."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=Text("Words moved", style="bold"),
+                  title_justify="left")
+    table.add_column("Memory")
+    table.add_column("Tensor")
+    for kind in ("Reads", "Fills", "Updates", "Drains"):
+        table.add_column(kind, justify="right", no_wrap=True)
+    shown = None
+    for count in layer.cost.counts if layer.cost is not None else ():
+        memory = "" if count.memory == shown else count.memory
+        shown = count.memory
+        table.add_row(Text(memory), Text(count.tensor),
+                      *(f"{words:,}" for words in (count.reads, count.fills, count.updates, count.drains)))
+    return table
+
+
+def energy_table(layer: LayerRecord) -> Table:
+    """Return the energy of a layer by component, largest first."""
+    rows = sorted((layer.cost.energy_by_component_pj if layer.cost else {}).items(), key=lambda item: -item[1])
+    total = layer.cost.energy_pj if layer.cost else 0.0
+    return listing(("Component", "Energy (J)", "Share"),
+                   [(name, engineering(joules(energy)), percent(over(energy, total))) for name, energy in rows],
+                   right=(1, 2))
+
+
+def print_layer(layer: LayerRecord, console: Console | None = None, frequency_mhz: float | None = None) -> None:
+    """Print one evaluated layer: the nest, the totals beside their bounds, energy and counts."""
+    console = console or Console()
+    if layer.mapping is None:
+        _emit(console, Text.assemble((layer.name, "bold"), f"  {layer.operator.kind} {layer.operator.short}"))
+    else:
+        _emit(console, Text(f"{layer.mapping.text}\n"))
+    if layer.cost is None:
+        _emit(console, Text(f"No mapping: {layer.reason}", style="bold red"))
+        return
+    for line in _cost_lines(layer, layer.cost, frequency_mhz):
+        _emit(console, line)
+    for table in (energy_table(layer), cost_table(layer)):
+        _emit(console, Text(""))
+        _emit(console, table)
+
+
+def _cost_lines(layer: LayerRecord, cost: CostRecord, frequency_mhz: float | None) -> Iterable[Text]:
+    time = "" if frequency_mhz is None else f" = {engineering(seconds_of(cost.latency_cycles, frequency_mhz), 's')}"
+    lines = [
+        ("Latency", f"{cost.latency_cycles:,} cycles{time} ({cost.steady_cycles:,} steady + {cost.ramp_cycles:,} "
+                    f"ramp, {cost.steps:,} steps of compute)", "latency_cycles"),
+        ("Energy", engineering(joules(cost.energy_pj), "J"), "energy_pj"),
+        ("EDP", engineering(joules(cost.edp), "J·cycles"), "edp"),
+    ]
+    for head, value, figure in lines:
+        gap = multiple(*_with_bound(layer, figure))
+        yield Text(f"{head:<12}{value}" + ("" if gap == MISSING else f", {gap} its bound"))
+    yield Text(f"{'Utilisation':<12}{percent(cost.utilisation)}, {cost.macs:,} MACs; bottleneck {cost.bottleneck}")
+
+
+def _with_bound(layer: LayerRecord, figure: str) -> tuple[float | None, float | None]:
+    """Return a figure of a layer and the bound on it, None where there is none."""
+    return (None if layer.cost is None else getattr(layer.cost, figure),
+            None if layer.bounds is None else getattr(layer.bounds, figure))
+
+
+def listing(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> Table:
+    """Return a plain table for lists of things; columns at the positions ``right`` are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for index, head in enumerate(heads):
+        table.add_column(Text(head), justify="right" if index in right else "left", no_wrap=index in right,
+                         overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(MISSING if cell is None else str(cell)) for cell in row))
+    return table
+
+
+def print_listing(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = (),
+                  console: Console | None = None) -> None:
+    """Print a `listing`; a console that is no terminal gets it unbroken."""
+    console = console or Console()
+    _emit(console, listing(heads, rows, right))
+
+
+def _emit(console: Console, content: RenderableType, width: int | None = None) -> None:
+    """Print; where the console is no terminal, lines stay whole, and where it knows ASCII only, signs are replaced."""
+    if console.is_terminal:
+        room = width or console.width
+    elif isinstance(content, Table):
+        room = width or console.measure(content, options=console.options.update(width=10_000)).maximum
+    else:
+        room = 100_000
+    lines = console.render_lines(content, console.options.update(width=room), pad=False)
+    segments: list[Segment] = []
+    for line in lines:
+        kept = list(line)
+        while kept and not kept[-1].text.strip():
+            kept.pop()
+        if kept:
+            kept[-1] = kept[-1]._replace(text=kept[-1].text.rstrip())
+        segments += [*kept, Segment.line()]
+    if console.options.ascii_only:
+        segments = [
+            segment._replace(text=segment.text.translate(_ASCII).encode("ascii", "replace").decode())
+            for segment in segments]
+    console.print(Segments(segments), soft_wrap=True, end="")
+
+
+def _request_line(record: RunRecord) -> str:
+    request = record.request
+    budget = [f"{request.budget_samples:,} samples" if request.budget_samples is not None else "",
+              f"{request.budget_seconds:g} s" if request.budget_seconds is not None else ""]
+    parts = [f"objective {request.objective}", f"mapper {request.mapper}",
+             f"{' or '.join(part for part in budget if part) or 'no budget'} a layer", f"{request.tiling} tiling",
+             f"seed {request.seed}", *request.constraints]
+    return " · ".join(parts)
+
+
+def _total_lines(record: RunRecord) -> Iterable[Text]:
+    totals, machine = record.totals, record.accelerator
+    time = engineering(seconds_of(totals.latency_cycles, machine.frequency_mhz), "s")
+    facts = [
+        ("Latency", f"{engineering(totals.latency_cycles)} cycles = {time} at {machine.frequency_mhz:g} MHz",
+         multiple(totals.latency_cycles, totals.bound_latency_cycles)),
+        ("Energy", engineering(joules(totals.energy_pj), "J"), multiple(totals.energy_pj, totals.bound_energy_pj)),
+        ("EDP", engineering(joules(totals.edp), "J·cycles"), multiple(totals.edp, totals.bound_edp)),
+        ("Work", f"{engineering(totals.macs)} MACs at {percent(totals.utilisation)} utilisation", MISSING),
+    ]
+    if totals.area_um2:
+        facts.append(("Area", f"{significant(totals.area_um2 / 1e6)} mm²", MISSING))
+    yield Text("")
+    for head, value, gap in facts:
+        yield Text.assemble((f"{head:<9}", "bold"), value, "" if gap == MISSING else f", {gap} its bound")
+
+
+def _remark_lines(record: RunRecord) -> Iterable[Text]:
+    yield Text("")
+    if record.totals.unmapped_layers:
+        missing = record.totals.unmapped_layers
+        yield Text(f"{missing} {'layer has' if missing == 1 else 'layers have'} no legal mapping; the totals leave "
+                   f"{'it' if missing == 1 else 'them'} out.", style="bold red")
+        for layer in record.layers:
+            if layer.cost is None:
+                yield Text(f"  {layer.name}: {layer.reason}", style="red")
+    broken = [layer.name for layer in record.layers if layer.search is not None and not layer.search.feasible]
+    if broken:
+        yield Text(f"No mapping met the constraints for {', '.join(broken)}; the ones that break them least are shown.",
+                   style="bold red")
+    if record.unfinished:
+        yield Text(f"Interrupted before the end: {', '.join(record.unfinished)}.", style="bold red")
+    if record.network.coverage:
+        yield Text(record.network.coverage)
+    for node in record.vector_nodes:
+        yield Text(f"  {node.kind} {TIMES}{node.count}: {engineering(node.operations)} operations, "
+                   f"{byte_size(node.bytes)}" + (f"; {node.approximation}" if node.approximation else ""), style="dim")
+    for remark in record.not_modelled:
+        yield Text(f"  not modelled: {remark}", style="yellow")
+    for note in record.network.notes:
+        yield Text(f"  assumed: {note}", style="dim")
+
+
+def _name(layer: LayerRecord, width: int) -> Text:
+    times = f" {TIMES}{layer.count}" if layer.count > 1 else ""
+    return Text(shortened(layer.name, max(1, width - len(times)))).append(times, style="dim")
+
+
+def _of_cost(name: str, show: Callable[[float], str]) -> Callable[[LayerRecord, RunRecord], Text]:
+    def cell(layer: LayerRecord, _: RunRecord) -> Text:
+        return Text(show(getattr(layer.cost, name)) if layer.cost is not None else MISSING)
+
+    return cell
+
+
+def _share(layer: LayerRecord, record: RunRecord) -> Text:
+    if layer.cost is None:
+        return Text(MISSING)
+    return Text(percent(over(layer.count * layer.cost.latency_cycles, record.totals.latency_cycles)))
+
+
+def _gap(layer: LayerRecord, _: RunRecord) -> Text:
+    latency, bound = _with_bound(layer, "latency_cycles")
+    return Text(multiple(latency, bound), style="yellow" if (over(latency, bound) or 0) >= 2 else "")
+
+
+def _intensity(layer: LayerRecord, _: RunRecord) -> Text:
+    return Text(significant(layer.roofline.intensity_macs_per_byte) if layer.roofline else MISSING)
+
+
+def _bottleneck(layer: LayerRecord, _: RunRecord) -> Text:
+    if layer.cost is None:
+        return Text("no mapping", style="bold red")
+    return Text(layer.cost.bottleneck, style="green" if layer.cost.bottleneck == "compute" else "yellow")
+
+
+_COLUMNS = (
+    _Column("Layer", 0, lambda layer, _: _name(layer, 10_000), lambda _: "Total", left=True),
+    _Column("Shape", 8, lambda layer, _: Text(layer.operator.short, style="dim"), left=True),
+    _Column("Latency\n(cycles)", 0, _of_cost("latency_cycles", engineering),
+            lambda totals: engineering(totals.latency_cycles)),
+    _Column("Share of\nlatency", 4, _share),
+    _Column("Energy\n(J)", 0, _of_cost("energy_pj", lambda value: engineering(joules(value))),
+            lambda totals: engineering(joules(totals.energy_pj))),
+    _Column("EDP\n(J·cycles)", 5, _of_cost("edp", lambda value: engineering(joules(value))),
+            lambda totals: engineering(joules(totals.edp))),
+    _Column("Utili-\nsation", 2, _of_cost("utilisation", percent), lambda totals: percent(totals.utilisation)),
+    _Column("Latency\n/ bound", 1, _gap,
+            lambda totals: multiple(totals.latency_cycles, totals.bound_latency_cycles)),
+    _Column("Intensity\n(MACs/B)", 6, _intensity),
+    _Column("Roofline\nside", 7, lambda layer, _: Text(layer.roofline.side if layer.roofline else MISSING), left=True),
+    _Column("Bottleneck", 3, _bottleneck, left=True),
+)
