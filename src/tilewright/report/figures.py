@@ -90,7 +90,8 @@ def roofline_figure(record: RunRecord) -> Figure:
                      "y": [min(peak, bandwidth * at) if bandwidth else peak for at in corner],
                      "line": {"color": "@strong", "width": 2, "dash": _DASHES[index % len(_DASHES)]}})
     shares = [layer.count * cost.latency_cycles / max(record.totals.latency_cycles, 1) for layer, cost, _ in points]
-    labelled = _labels(x, y, shares)
+    bottom, top = min(y) / 3, max(peak for peak, *_ in roofs) * 2
+    labelled = _labels(x, y, (high / low, top / bottom), shares)
     colours = component_colours(record)
     for limit in dict.fromkeys(cost.bottleneck for _, cost, _ in points):
         chosen = [index for index, (_, cost, _) in enumerate(points) if cost.bottleneck == limit]
@@ -106,10 +107,9 @@ def roofline_figure(record: RunRecord) -> Figure:
                             f"MACs/cycle", f"{percent(shares[index])} of all cycles"] for index in chosen],
             "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]}"
                              "<extra></extra>"})
-    top = max(peak for peak, *_ in roofs)
     return {"data": data, "layout": {
         "xaxis": {"type": "log", "title": {"text": "Operational intensity (MACs/byte)"}, **_decades(low, high)},
-        "yaxis": {"type": "log", "title": {"text": "MACs/cycle"}, **_decades(min(y) / 3, top * 2)},
+        "yaxis": {"type": "log", "title": {"text": "MACs/cycle"}, **_decades(bottom, top)},
         "legend": _legend(), "hovermode": "closest"}}
 
 
@@ -212,13 +212,19 @@ def _decades(low: float, high: float) -> Figure:
                          for value in values]}
 
 
-def _labels(x: Sequence[float], y: Sequence[float], shares: Sequence[float]) -> set[int]:
-    """Return up to four of the largest points that lie far enough from one another to carry a label."""
+def _labels(x: Sequence[float], y: Sequence[float], spans: tuple[float, float], shares: Sequence[float]) -> set[int]:
+    """Return up to four of the largest points whose labels, below to their right, cover neither points nor labels.
+
+    ``spans`` are the ratios of the axes' ends.
+    """
+    across = [math.log10(value) / math.log10(spans[0]) for value in x]
+    up = [math.log10(value) / math.log10(spans[1]) for value in y]
     chosen: list[int] = []
     for index in sorted(range(len(x)), key=lambda index: -shares[index]):
-        near = any(abs(math.log10(x[index] / x[other])) < 0.7 and abs(math.log10(y[index] / y[other])) < 0.2
-                   for other in chosen)
-        if not near and len(chosen) < 4:
+        covers = any(0 < across[other] - across[index] < 0.27 and 0 < up[index] - up[other] < 0.13
+                     for other in range(len(x)))
+        crowds = any(abs(across[other] - across[index]) < 0.3 and abs(up[other] - up[index]) < 0.08 for other in chosen)
+        if not covers and not crowds and len(chosen) < 4:
             chosen.append(index)
     return set(chosen)
 

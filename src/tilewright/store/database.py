@@ -332,7 +332,9 @@ def _resolve(connection: Connection, run_id: str, url: str) -> str:
     if found:
         raise InputError("run", "must be an unambiguous beginning of one identity", run_id,
                          f"It fits {', '.join(found)}")
-    raise InputError("run", f"must be stored in {_shown(url)}", run_id, "See the runs with `tilewright list runs`")
+    known = ", ".join(connection.execute(newest.limit(3)).scalars())
+    raise InputError("run", f"must be stored in {_shown(url)}", run_id,
+                     f"The newest are {known}" if known else "It holds no runs yet")
 
 
 def _run_row(record: RunRecord) -> dict[str, Any]:

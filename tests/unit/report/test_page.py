@@ -1,6 +1,7 @@
 """The HTML page as text, and its plots as data."""
 
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -187,6 +188,19 @@ def test_every_point_lies_under_its_roof(run):
     points = [(x, y) for trace in figure["data"][1:] for x, y in zip(trace["x"], trace["y"], strict=True)]
     assert len(points) == len(run.layers)
     assert all(y <= min(168, 8 * x) * 1.0001 for x, y in points)
+
+
+def test_labels_cover_no_other_point_and_no_other_label(run, hostile):
+    for record in (run, hostile):
+        figure = figures.roofline_figure(record)
+        (left, right), (bottom, top) = (figure["layout"][axis]["range"] for axis in ("xaxis", "yaxis"))
+        points = [((math.log10(x) - left) / (right - left), (math.log10(y) - bottom) / (top - bottom), text)
+                  for trace in figure["data"] if "text" in trace
+                  for x, y, text in zip(trace["x"], trace["y"], trace["text"], strict=True)]
+        labels = [point for point in points if point[2]]
+        assert 1 <= len(labels) <= 4
+        for x, y, _ in labels:
+            assert not any(0 < other - x < 0.25 and 0.01 < y - below < 0.12 for other, below, _ in points)
 
 
 def test_a_machine_of_unlimited_bandwidth_has_a_flat_roof(run):

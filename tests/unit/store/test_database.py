@@ -83,10 +83,16 @@ def test_an_identity_may_be_shortened_but_not_ambiguous(store):
     assert store.get("20260101-000000-aaa").id == run().id
     with pytest.raises(InputError, match=r"unambiguous.*aaaaaa"):
         store.get("2026")
-    with pytest.raises(InputError, match="must be stored"):
+    with pytest.raises(InputError, match=r"must be stored.*newest are 20260101-000000-aabbbb, "):
         store.get("1999")
     with pytest.raises(InputError, match="must be stored"):
         store.get("%")
+
+
+def test_an_empty_store_says_so(store):
+    assert store.runs() == ()
+    with pytest.raises(InputError, match="It holds no runs yet"):
+        store.get("last")
 
 
 def test_a_run_is_appended_once(store):
