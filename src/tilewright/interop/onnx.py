@@ -5,7 +5,7 @@ run time). Multiply-accumulate nodes become operators, the rest vector work or d
 words; what cannot be modelled is a node too, with the reason. Weights are not read: external data may be missing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +77,24 @@ def _read(file: Path) -> "ModelProto":
         missing = "nodes" if model.opset_import else "an opset"
         raise InputError(str(file), "must be an ONNX file with a graph", f"a model without {missing}",
                          "The file is broken, cut short or of another format")
+    if not all(isinstance(text, str) for text in _texts(model)):
+        raise InputError(str(file), "must have names in UTF-8", "a name of other bytes", "The file is broken")
     return model
+
+
+def _texts(model: "ModelProto") -> Iterator[object]:
+    """Every name in the file: protobuf hands out bytes where one is no UTF-8."""
+    graph = model.graph
+    yield graph.name
+    yield from (opset.domain for opset in model.opset_import)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        yield value.name
+        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+    yield from (tensor.name for tensor in graph.initializer)
+    yield from (tensor.values.name for tensor in graph.sparse_initializer)
 
 
 def _inline(model: "ModelProto") -> "ModelProto":
@@ -262,7 +279,8 @@ def _scene(path: str, model: "ModelProto", weights: set[str]) -> Scene:
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     described = (*graph.input, *graph.value_info, *graph.output)
     types |= {value.name: value.type.tensor_type.elem_type for value in described}
-    names = {name: TensorProto.DataType.Name(number).lower() for name, number in types.items()}
+    called = {number: name.lower() for name, number in TensorProto.DataType.items()}
+    names = {name: called.get(number, f"type {number}") for name, number in types.items()}
     constants = weights | {tensor.name for tensor in graph.initializer}
     return Scene(path, _shapes(graph), names, constants)
 

@@ -47,6 +47,8 @@ MALFORMED: dict[str, tuple[Callable[[], bytes], dict, str]] = {
     "cut_early": (lambda: RESNET.read_bytes()[:12], {}, "The file is broken, cut short or of another format."),
     "no_nodes": (lambda: model([], {}), {}, "must be an ONNX file with a graph; Got 'a model without nodes'"),
     "no_opset": (without_opset, {}, "must be an ONNX file with a graph; Got 'a model without an opset'"),
+    "not_utf8": (lambda: model([node("Relu", "x")], {"x": [2]}).replace(b"my_relu", b"my_\xff\xfelu"), {},
+                 "must have names in UTF-8"),
     "unbound": (lambda: conv(["batch", 3, "height", "width"], (4, 3, 3, 3)), {"batch": 1},
                 "dynamic dimensions: must be bound; Got 'height, width'; Add --bind height=1 --bind width=1."),
     "unbound_nameless": (lambda: conv([None, 3, 8, 8], (4, 3, 3, 3)), {}, "Got 'x[0]'; Add --bind x[0]=1."),
