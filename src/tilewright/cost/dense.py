@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.cost.model import ENERGY, EXCESS, LATENCY, RAMP, STEADY, STEPS, Model, parameters_of
+from tilewright.cost.model import ENERGY, EXCESS, LATENCY, RAMP, STEADY, STEPS, Model, narrow_enough, parameters_of
 from tilewright.cost.program import Machine
 from tilewright.cost.records import Cost
 from tilewright.cost.single import single_cost
@@ -111,7 +111,7 @@ class DenseModel:
 
     def _prepare(self, *, detail: bool) -> _Prepared:
         machine, names = Model(self.operator, self.accelerator, self.layout).machine(detail=detail)
-        return _Prepared(machine, machine.constants.astype(_narrow_type(self.operator)), names)
+        return _Prepared(machine, machine.constants.astype(np.float32 if narrow_enough(self.operator) else np.float64), names)
 
     def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
         """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
@@ -204,14 +204,6 @@ def kernel_run(program: _Prepared, steps: NDArray[np.int32], ranks: NDArray[np.i
     from tilewright.cost.kernel import run  # noqa: PLC0415 - Numba takes long to import, and single mappings need none
 
     run(steps, ranks, *span, program.arrays, values, scratch, out)
-
-
-def _narrow_type(operator: Operator) -> type[np.floating[Any]]:
-    """Single precision wherever it carries every extent and every word of an axis exactly."""
-    sizes = operator.sizes
-    axes = [sizes[a] * sizes[b] for t in operator.tensors for axis in t.axes if len(axis.terms) == 2
-            for a, b in [axis.dimensions]]
-    return np.float32 if max(sizes.values()) < 2**21 and max(axes, default=0) < 2**24 else np.float64
 
 
 def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None:

@@ -39,7 +39,7 @@ _PAIR_WHOLE = np.uint64(Op.PAIR_WHOLE)
 _PAIR_REST = np.uint64(Op.PAIR_REST)
 _PAIR_CUT = np.uint64(Op.PAIR_CUT)
 _PAIR_PICK = np.uint64(Op.PAIR_PICK)
-_MASK = np.uint64(Op.MASK)
+_TIMES = np.uint64(Op.TIMES)
 _LAG = np.uint64(Op.LAG)
 _LAG_CLASS = np.uint64(Op.LAG_CLASS)
 _LAG_LAST = np.uint64(Op.LAG_LAST)
@@ -62,6 +62,8 @@ _OVER = np.uint64(Op.OVER)
 _BLOCKS = np.uint64(Op.BLOCKS)
 _CARRIED = np.uint64(Op.CARRIED)
 _WMIN = np.uint64(Op.WMIN)
+_MERGE = np.uint64(Op.MERGE)
+_ADD = np.uint64(Op.ADD)
 
 _inline = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True)
 
@@ -274,15 +276,15 @@ def _pair_cut(w, A, B, acc, a, b, m, S, I, half):  # noqa: E741
 
 
 @_inline
-def _mask(w, N, a, x, zero):
+def _choose(w, N, x, a, b):
     for i in range(_LANES):
-        w[N, i] = w[a, i] if w[x, i] > zero else zero
+        w[N, i] = w[b, i] + w[x, i] * (w[a, i] - w[b, i])
 
 
 @_inline
-def _choose(w, N, x, a, b, zero):
+def _merge(w, acc, a, x):
     for i in range(_LANES):
-        w[N, i] = w[a, i] if w[x, i] > zero else w[b, i]
+        w[acc, i] += w[x, i] * (w[a, i] - w[acc, i])
 
 
 @_inline
@@ -333,13 +335,15 @@ def _last_tile(w, N, r, S, I, half):  # noqa: E741
 
 
 @_inline
-def _product(w, v, W, constant, lists, offset, count):
+def _product(w, v, W, constant, a, b, c):
     for i in range(_LANES):
-        v[W, i] = constant
-    for k in range(count):
-        row = lists[offset + k]
-        for i in range(_LANES):
-            v[W, i] *= w[row, i]
+        v[W, i] = constant * w[a, i] * w[b, i] * w[c, i]
+
+
+@_inline
+def _times(w, v, W, x, a, b, c):
+    for i in range(_LANES):
+        v[W, i] = v[x, i] * w[a, i] * w[b, i] * w[c, i]
 
 
 @_inline
@@ -380,9 +384,9 @@ def _linear(v, W, a, b, c):
 
 
 @_inline
-def _keep_if(w, v, W, x, a, b, zero):
+def _keep_if(w, v, W, x, a, b):
     for i in range(_LANES):
-        v[W, i] = v[a, i] if w[x, i] > zero else v[b, i]
+        v[W, i] = v[b, i] + w[x, i] * (v[a, i] - v[b, i])
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -517,7 +521,6 @@ def _block(steps, ranks, first, code, lists, constants, numbers, n, wide, flags)
             _muladd(n, code[at, 3], code[at, 4], code[at, 5])
         elif op == _AT:
             _at(n, code[at, 3], code[at, 4], code[at, 5], zero, one)
-            flags[code[at, 6]] = _any(n, code[at, 3], zero)
         elif op == _PAIR_WHOLE:
             _pair_whole(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero, one)
         elif op == _PAIR_REST:
@@ -529,8 +532,6 @@ def _block(steps, ranks, first, code, lists, constants, numbers, n, wide, flags)
         elif op == _PAIR_PICK:
             _min(n, code[at, 3], code[at, 5], code[at, 7])
             _min(n, code[at, 4], code[at, 6], code[at, 7])
-        elif op == _MASK:
-            _mask(n, code[at, 3], code[at, 4], code[at, 5], zero)
         elif op == _LAG:
             _lag(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], numbers[code[at, 8]], zero,
                  one, far)
@@ -547,7 +548,7 @@ def _block(steps, ranks, first, code, lists, constants, numbers, n, wide, flags)
         elif op == _REAL:
             _real(n, code[at, 3], code[at, 4], code[at, 5], zero, one)
         elif op == _CHOOSE:
-            _choose(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+            _choose(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6])
         elif op == _DERIVE:
             _derive(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], half, one)
             flags[code[at, 8]] = _any(n, code[at, 4], zero)
@@ -556,13 +557,15 @@ def _block(steps, ranks, first, code, lists, constants, numbers, n, wide, flags)
         elif op == _LAST_TILE:
             _last_tile(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], half)
         elif op == _PRODUCT:
-            _product(n, wide, code[at, 3], constants[code[at, 4]], lists, code[at, 5], code[at, 6])
+            _product(n, wide, code[at, 3], constants[code[at, 4]], code[at, 5], code[at, 6], code[at, 7])
+        elif op == _TIMES:
+            _times(n, wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7])
         elif op == _FMA:
             _fma(wide, code[at, 3], code[at, 4], code[at, 5])
         elif op == _LINEAR:
             _linear(wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6])
         elif op == _KEEP_IF:
-            _keep_if(n, wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+            _keep_if(n, wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6])
         elif op == _CEILDIV:
             _ceildiv(wide, code[at, 3], code[at, 4], code[at, 5])
         elif op == _WMAX:
@@ -579,6 +582,10 @@ def _block(steps, ranks, first, code, lists, constants, numbers, n, wide, flags)
             _carried(code[at, 3], n, lists, code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8])
         elif op == _WMIN:
             _min(wide, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _MERGE:
+            _merge(n, code[at, 3], code[at, 4], code[at, 5])
+        elif op == _ADD:
+            _add(n, code[at, 3], code[at, 4], code[at, 5])
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

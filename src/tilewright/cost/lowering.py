@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import gcd
 
 from tilewright.cost.pieces import Action, Kind, Link, Tables
-from tilewright.cost.program import FAR, Op, Program, remembered
+from tilewright.cost.program import Op, Program, remembered
 from tilewright.cost.sliding import Side, Sliding
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Layout
@@ -56,8 +56,7 @@ class Words:
         for slot, where in enumerate(self.layout.slots):
             for name in self.sizes:
                 index = self.layout.dimensions.index(name)
-                flag = self.program.flag()
-                rows = self.program.emit(Op.STEP, before[name], slot, index, flag)
+                rows, flag = self._step(slot, index, before[name])
                 place = None
                 if where.axis == "T":
                     base = self.program.literal(slot * len(self.layout.dimensions))
@@ -65,6 +64,14 @@ class Words:
                 found[slot, name] = Link(*rows, flag, place)
                 before[name] = rows[0]
         return found
+
+    def _step(self, slot: int, index: int, before: int) -> tuple[tuple[int, ...], int]:
+        """Rows of a loop and the flag of its rest; the innermost loops all have steps of 1."""
+        if slot == len(self.layout.slots) - 1:
+            one = self.program.number(1.0)
+            return (one, before, self.program.number(0.0), one), 0
+        flag = self.program.flag()
+        return self.program.emit(Op.STEP, before, slot, index, flag), flag
 
     def first_slot(self, level: int) -> int:
         """Index of the first slot of ``level`` or of one inside it."""
@@ -135,40 +142,56 @@ class Words:
                 found.append(Action(link, "last", skip))
         return tuple(found)
 
-    @remembered
     def words(self, edge: Edge, look: Look) -> int:
         """Wide row: words moved at ``edge``, seen as ``look`` says."""
-        if edge.child == self.compute and look.first_outside == 0:
-            if not look.merged or not any(self.merges(edge, slot) for slot in range(edge.slots) if self._lane(slot)):
+        lanes = [slot for slot in range(edge.slots) if self._lane(slot)]
+        outside = any(self.layout.slots[slot].level < look.first_outside for slot in lanes)
+        merged = look.merged and any(
+            self.merges(edge, slot) and self.layout.slots[slot].level >= look.first_outside for slot in lanes)
+        return self._words(edge, Look(merged, look.first_outside if outside else 0, look.visit))
+
+    @remembered
+    def _words(self, edge: Edge, look: Look) -> int:
+        if edge.child == self.compute:
+            inner = [slot for slot in range(edge.slots)
+                     if self._lane(slot) and self.layout.slots[slot].level >= look.first_outside]
+            if not inner:
+                return self.steps()
+            if look.first_outside == 0 and not (look.merged and any(self.merges(edge, slot) for slot in inner)):
                 return self.program.product([], self.operator.macs)
-        rows: list[int] = []
+        rows = self.visits(edge, look)
         constant = 1.0
+        sliding = []
         for axis in edge.tensor.axes:
             names = [name for name in axis.dimensions if name in self.sizes]
             if len(names) == 2:
-                rows.append(self._sliding_words(axis, edge, look))
+                sliding.append(axis)
                 continue
             for name in names:
-                row = self.tables.extent(self.sizes[name], self.actions(edge, look, name))
+                row = self.tables.extent(self.size(name), self.actions(edge, look, name))
                 constant *= self.sizes[name] if row is None else 1.0
                 rows += [] if row is None else [row]
-        rows += self.visits(edge, look)
+        rows += self.sliding.words([self._sides(axis, edge, look) for axis in sliding])
         return self.program.product(rows, constant)
 
     def visits(self, edge: Edge, look: Look) -> list[int]:
         """Rows with the pieces of each dimension that the tensor does not use."""
-        lacking = {name: size for name, size in self.sizes.items() if name not in edge.tensor.dimensions}
-        counted = [self.tables.count(size, self.actions(edge, look, name)) for name, size in lacking.items()]
+        lacking = [name for name in self.sizes if name not in edge.tensor.dimensions]
+        counted = [self.tables.count(self.size(name), self.actions(edge, look, name)) for name in lacking]
         return [row for row in counted if row is not None]
 
     def _lane(self, slot: int) -> bool:
         return self.layout.slots[slot].axis != "T"
 
-    def _sliding_words(self, axis: Axis, edge: Edge, look: Look) -> int:
+    def size(self, name: str) -> int:
+        """Row with the size of a dimension."""
+        return self.program.number(self.operator.sizes[name])
+
+    def _sides(self, axis: Axis, edge: Edge, look: Look) -> tuple[Side, Side]:
         (_, stride), (_, dilation) = axis.terms
         divisor = gcd(stride, dilation)
         first, second = (self._side(edge, look, name, times // divisor) for name, times in axis.terms)
-        return self.sliding.words((first, second))
+        return first, second
 
     def _side(self, edge: Edge, look: Look, name: str, coefficient: int) -> Side:
         loops, lanes = self._merged_run(edge, look, name)
@@ -179,15 +202,10 @@ class Words:
         if carries and innermost is not None:
             for at, action in enumerate(actions):
                 if action.link.place is not None:
-                    steps.append((at, *self._at(action.link.place, innermost)))
+                    steps.append((at, self.program.one(Op.AT, action.link.place, innermost)))
         apart = Look(False, look.first_outside, look.visit)
         lane_actions = self.actions(edge, apart, name) if lanes else ()
-        return Side(self.sizes[name], coefficient, actions, tuple(steps), lanes, lane_actions)
-
-    @remembered
-    def _at(self, place: int, innermost: int) -> tuple[int, int]:
-        flag = self.program.flag()
-        return self.program.one(Op.AT, place, innermost, flag), flag
+        return Side(self.size(name), coefficient, actions, tuple(steps), lanes, lane_actions)
 
     def _merged_run(self, edge: Edge, look: Look, name: str) -> tuple[list[tuple[Link, Kind]], tuple[int, ...]]:
         """Loops over a dimension of a sliding axis, and the steps of the merged lanes next to the child (rule 4).
@@ -216,7 +234,7 @@ class Words:
                 real = self._real(name, breakers or [slot])
                 link = self._relink(link, real, before)
                 if breakers:
-                    lanes.append(emit.one(Op.CHOOSE, real, emit.number(FAR), self.links[slot, name].S))
+                    lanes.append(emit.one(Op.CHOOSE, real, emit.number(emit.far), self.links[slot, name].S))
             first = self._lane(slot) and self.layout.slots[slot].level < look.first_outside
             loops.append((link, "pick" if first else "cut"))
             before = link.S
@@ -308,13 +326,13 @@ class Words:
                 name = axis.terms[0][0]
                 row = None
                 if name in self.sizes:
-                    row = self.tables.extent(self.sizes[name], self.actions(edge, Look(False, edge.child), name))
+                    row = self.tables.extent(self.size(name), self.actions(edge, Look(False, edge.child), name))
                 rows += [] if row is None else [row]
                 constant *= self.operator.sizes[name] if row is None else 1
             elif keeper is None or not all(name in self.sizes for name in axis.dimensions):
                 constant *= axis.words(self.operator.sizes)
             else:
-                rows.append(self._sliding_words(axis, keeper, Look(False, keeper.child)))
+                rows += self.sliding.words([self._sides(axis, keeper, Look(False, keeper.child))])
         return self.program.product(rows, constant)
 
     def spread(self, edge: Edge, names: set[str]) -> int | None:
@@ -327,13 +345,14 @@ class Words:
                     found = row if found is None else self.program.one(Op.MAX, found, row)
         return found
 
+    @remembered
     def steps(self) -> int:
         """Wide row: steps of compute."""
         rows = []
-        for name, size in self.sizes.items():
+        for name in self.sizes:
             links = [self.links[slot, name] for slot in range(len(self.layout.slots))]
             actions = tuple(Action(link, "pick" if link.place is None else "cut") for link in links)
-            counted = self.tables.count(size, actions)
+            counted = self.tables.count(self.size(name), actions)
             rows += [] if counted is None else [counted]
         return self.program.product(rows)
 
@@ -343,7 +362,7 @@ class Words:
         for slot, where in enumerate(self.layout.slots):
             if where.level == level and where.axis == axis:
                 links = [self.links[slot, name] for name in self.sizes]
-                rows += [self.program.one(Op.CEIL, link.Q, link.R) for link in links]
+                rows += [self.program.one(Op.CEIL, link.Q, link.R) if link.flag else link.Q for link in links]
         return self.program.product(rows)
 
 

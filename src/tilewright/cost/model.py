@@ -1,7 +1,7 @@
 """The whole dense model as a program: counts, cycles, energy, legality (`cost.single` for many mappings)."""
 
 from tilewright.cost.lowering import Edge, Look, Words, memory_of
-from tilewright.cost.program import Machine, Op, Program, remembered
+from tilewright.cost.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, remembered
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Layout
 from tilewright.workload import Operator, Tensor
@@ -47,6 +47,14 @@ def _memory_parameters(memory: Memory) -> dict[tuple[str, str], float]:
     return found
 
 
+def narrow_enough(operator: Operator) -> bool:
+    """Whether single precision carries every extent, and every word of a sliding axis, exactly."""
+    sizes = operator.sizes
+    sliding = [axis for tensor in operator.tensors for axis in tensor.axes if len(axis.terms) == 2]
+    words = [sizes[first] * sizes[second] for first, second in (axis.dimensions for axis in sliding)]
+    return max(sizes.values()) < WIDEST and max(words, default=0) < 2**24
+
+
 class Model:
     """Writes the program of one operator on one machine for one layout."""
 
@@ -55,7 +63,7 @@ class Model:
         self.accelerator = accelerator
         self.layout = layout
         self.parameters = {key: row for row, key in enumerate(parameters_of(accelerator))}
-        self.program = Program(len(self.parameters))
+        self.program = Program(len(self.parameters), FAR if narrow_enough(operator) else FAR_WIDE)
         self.words = Words(operator, accelerator, layout, self.program)
         self.edges = {tensor.name: self.words.edges(tensor) for tensor in operator.tensors}
         self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]

@@ -16,7 +16,8 @@ Kind = Literal["cut", "pick", "if", "last", "drop"]
 class Link:
     """A loop over one dimension: rows of its step S, whole tiles Q, rest R and reciprocal of S, and the flag of R.
 
-    ``place`` is the row of its place in the nest, None for a spatial loop.
+    The flag is 0 where the loop never leaves a rest, because its step is 1. ``place`` is the row of its place in the
+    nest, None for a spatial loop.
     """
 
     S: int
@@ -58,12 +59,12 @@ class Tables:
         self.counted: dict[tuple[object, ...], int | None] = {}
 
     def pieces(self, size: int, actions: tuple[Action, ...]) -> Pieces:
-        """Table of a dimension of ``size`` after ``actions``, outermost first."""
+        """Table of a dimension after ``actions``, outermost first; ``size`` is the row of its size."""
         key = (size, actions)
         if key not in self.made:
             with self.program.guarded():
                 if not actions:
-                    self.made[key] = Pieces(self.program.number(size), self.program.number(1.0))
+                    self.made[key] = Pieces(size, self.program.number(1.0))
                 else:
                     self.made[key] = self._advance(self.pieces(size, actions[:-1]), actions[-1])
         return self.made[key]
@@ -77,8 +78,9 @@ class Tables:
         fresh = bool(before.rests)
         own: tuple[tuple[int, int, int], ...] = ()
         if action.kind == "cut":
-            many = emit.one(Op.MUL, before.many, link.Q, fresh=fresh)
-            own = ((link.R, before.many, link.flag),)
+            whole = before.many == emit.number(1.0) and not fresh
+            many = link.Q if whole else emit.one(Op.MUL, before.many, link.Q, fresh=fresh)
+            own = ((link.R, before.many, link.flag),) if link.flag else ()
         elif action.kind == "if":
             assert link.place is not None
             many = emit.one(Op.SPLIT_IF, before.many, link.Q, link.place, action.cut, fresh=fresh)
@@ -128,7 +130,9 @@ class Tables:
             before = self._last(before, action)
         link, emit, fresh = action.link, self.program, bool(before.rests)
         if action.kind == "cut":
-            total = emit.one(Op.MUL, before.many, emit.one(Op.CEIL, link.Q, link.R), fresh=fresh)
+            times = emit.one(Op.CEIL, link.Q, link.R) if link.flag else link.Q
+            total = times if before.many == emit.number(1.0) and not fresh else None
+            total = emit.one(Op.MUL, before.many, times, fresh=fresh) if total is None else total
         elif action.kind == "if":
             assert link.place is not None
             total = emit.one(Op.CEIL_IF, before.many, link.Q, link.R, link.place, action.cut, fresh=fresh)
@@ -136,7 +140,9 @@ class Tables:
             total = emit.one(Op.COPY, before.many, fresh=True) if fresh else before.many
         for rest, times, flag in before.rests:
             with emit.guarded(0, flag):
-                if action.kind == "cut":
+                if action.kind == "cut" and not link.flag:
+                    emit.emit(Op.MULADD, total, rest, times)
+                elif action.kind == "cut":
                     emit.emit(Op.LAST_CUT, total, rest, times, link.S, link.I)
                 elif action.kind == "if":
                     assert link.place is not None
@@ -166,12 +172,12 @@ class Tables:
                 self.counted[key] = total
         return self.counted[key]
 
-    def hinge(self, pieces: Pieces, offset: int, guard: int = 0) -> int:
+    def hinge(self, pieces: Pieces, offset: int) -> int:
         """Row with the sum over pieces of multiplicity x max(0, extent - offset)."""
         emit = self.program
-        with emit.guarded(guard):
+        with emit.guarded():
             total = emit.one(Op.HINGE, pieces.many, pieces.extent, offset, fresh=bool(pieces.rests))
         for rest, times, flag in pieces.rests:
-            with emit.guarded(guard, flag):
+            with emit.guarded(0, flag):
                 emit.emit(Op.HINGE_ADD, total, times, rest, offset)
         return total

@@ -22,8 +22,13 @@ FIELDS = 13
 """Numbers per instruction: the operation, its two guards, ten operands."""
 
 
-FAR = 1.0e9
-"""Stands for a step or an offset beyond every extent."""
+FAR = 2.0**22
+"""Stands for a step or an offset beyond every extent; differences from it are exact in single precision."""
+
+WIDEST = 2**21
+"""Dimensions from this size on need the double-precision narrow bank, and `FAR_WIDE`."""
+
+FAR_WIDE = 2.0**40
 
 
 def remembered(method: Callable[P, T]) -> Callable[P, T]:
@@ -66,7 +71,6 @@ class Op(IntEnum):
     PAIR_REST = 20
     PAIR_CUT = 21
     PAIR_PICK = 22
-    MASK = 23
     LAG = 24
     LAG_CLASS = 25
     LAG_LAST = 26
@@ -89,6 +93,9 @@ class Op(IntEnum):
     BLOCKS = 43
     CARRIED = 44
     WMIN = 45
+    MERGE = 46
+    ADD = 47
+    TIMES = 48
 
 
 # Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
@@ -112,12 +119,11 @@ SIGNATURES = {
     Op.MULADD: "Ann",
     Op.HINGE: "Nnnn",
     Op.HINGE_ADD: "Annn",
-    Op.AT: "Nnn.",
+    Op.AT: "Nnn",
     Op.PAIR_WHOLE: "Nnnn",
     Op.PAIR_REST: "NAnnnnn",
     Op.PAIR_CUT: "NNAnnnnn",
     Op.PAIR_PICK: "NNnnn",
-    Op.MASK: "Nnn",
     Op.LAG: "Nnnnn.",
     Op.LAG_CLASS: "Nnnn...",
     Op.LAG_LAST: "Nnn...",
@@ -128,7 +134,8 @@ SIGNATURES = {
     Op.DERIVE: "NNNnn.",
     Op.SUB: "Nnn",
     Op.LAST_TILE: "Nnnn",
-    Op.PRODUCT: "W.*.",
+    Op.PRODUCT: "W.nnn",
+    Op.TIMES: "Wwnnn",
     Op.FMA: "Vww",
     Op.LINEAR: "Wwww",
     Op.KEEP_IF: "Wnww",
@@ -140,6 +147,8 @@ SIGNATURES = {
     Op.BLOCKS: "Www",
     Op.CARRIED: "A*....",
     Op.WMIN: "Www",
+    Op.MERGE: "Ann",
+    Op.ADD: "Nnn",
 }
 
 
@@ -166,9 +175,10 @@ class Program:
     """Instructions under construction, in single-assignment form; `finish` gives rows to values and freezes them."""
 
     parameters: int
+    far: float = FAR
     code: list[tuple[Op, tuple[int, int], tuple[int, ...]]] = field(default_factory=list)
     lists: list[int] = field(default_factory=list)
-    constants: list[float] = field(default_factory=lambda: [0.0, 0.5, 1.0, FAR])
+    constants: list[float] = field(default_factory=list)
     known: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict)
     fixed: dict[float, int] = field(default_factory=dict)
     narrow: int = 0
@@ -178,6 +188,7 @@ class Program:
 
     def __post_init__(self) -> None:
         self.wide = self.parameters
+        self.constants = [0.0, 0.5, 1.0, self.far]
 
     def number(self, value: float) -> int:
         """Narrow row that holds ``value`` in every lane."""
@@ -240,14 +251,17 @@ class Program:
 
     def product(self, rows: list[int], constant: float = 1.0) -> int:
         """Wide row: ``constant`` times the product of narrow rows."""
-        rows = sorted(rows)
-        key = ("product", tuple(rows), constant)
-        if key not in self.known:
-            self.known[key] = self.emit(Op.PRODUCT, self.literal(constant), self.rows(rows), len(rows))
-        return self.known[key][0]
+        one = self.number(1.0)
+        rows = sorted(row for row in rows if row != one)
+        threes = [(rows[at : at + 3] + [one, one])[:3] for at in range(0, max(1, len(rows)), 3)]
+        found = self.one(Op.PRODUCT, self.literal(constant), *(threes[0] if rows else [one] * 3))
+        for three in threes[1:]:
+            found = self.one(Op.TIMES, found, *three)
+        return found
 
     def finish(self, outputs: list[int]) -> Machine:
         """Assign rows, reusing those whose value is no longer needed, and freeze the program."""
+        self._drop_unused(outputs)
         narrow = _Rows({row: place for place, row in enumerate(self.fixed.values())})
         wide = _Rows({row: row for row in range(self.parameters)})
         uses = [self._touched(instruction) for instruction in self.code]
@@ -278,6 +292,23 @@ class Program:
             flags=self.flags,
             parameters=self.parameters,
         )
+
+    def _drop_unused(self, outputs: list[int]) -> None:
+        """Leave out instructions whose rows nothing reads."""
+        live_narrow: set[int] = set()
+        live_wide = set(outputs)
+        kept = []
+        for instruction in reversed(self.code):
+            op, _, operands = instruction
+            written = list(zip(SIGNATURES[op], operands, strict=True))
+            if not any((kind in "NA" and row in live_narrow) or (kind in "WV" and row in live_wide)
+                       for kind, row in written):
+                continue
+            kept.append(instruction)
+            narrow, wide = self._touched(instruction)
+            live_narrow.update(narrow)
+            live_wide.update(wide)
+        self.code = kept[::-1]
 
     def _listed(self, op: Op, operands: tuple[int, ...]) -> range:
         star = SIGNATURES[op].find("*")

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tilewright.cost.pieces import Action, Pieces, Tables
-from tilewright.cost.program import FAR, Op, Program
+from tilewright.cost.pieces import Action, Link, Pieces, Tables
+from tilewright.cost.program import Op, Program
 
 
 @dataclass(frozen=True)
@@ -12,13 +12,15 @@ class Side:
 
     Parameters
     ----------
+    size
+        Row with its size.
     coefficient
         Reduced by the common divisor of the axis.
     actions
         Of its loops outside the child, outermost first, merged lanes as ``drop``.
     steps
         Indices into ``actions`` of the advancing temporal loops, each with the row that is 1 where the loop is the
-        innermost advancing one, and the flag of that row; empty where no words carry over.
+        innermost advancing one; empty where no words carry over.
     lanes
         Rows with the steps of the merged lane loops, outermost first; far where the loop does not merge after all.
     lane_actions
@@ -28,19 +30,28 @@ class Side:
     size: int
     coefficient: int
     actions: tuple[Action, ...]
-    steps: tuple[tuple[int, int, int], ...] = ()
+    steps: tuple[tuple[int, int], ...] = ()
     lanes: tuple[int, ...] = ()
     lane_actions: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Pieces with the extents of the previous and the present visit, their multiplicity, and their flag."""
+    """Pieces with the extents of the previous and the present visit, and their multiplicity."""
 
     previous: int
     present: int
     many: int
-    flag: int
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """One dimension that may move the tile of an axis, the other of the axis, and the row that is 1 where it does."""
+
+    axis: int
+    moving: Side
+    still: Side
+    here: int
 
 
 class Sliding:
@@ -49,114 +60,213 @@ class Sliding:
     def __init__(self, program: Program, tables: Tables) -> None:
         self.program = program
         self.tables = tables
+        self.merged: dict[tuple[object, ...], int] = {}
+        self.linked: dict[tuple[object, ...], Link] = {}
 
-    def words(self, sides: tuple[Side, Side]) -> int:
-        """Row with the words of the axis, summed over visits and instances."""
+    def words(self, axes: list[tuple[Side, Side]]) -> list[int]:
+        """Rows with the words of each axis of a tensor, summed over visits and instances."""
         emit = self.program
-        first, second = sides
+        whole = [self._all_words(*sides) for sides in axes]
+        variants = []
+        for axis, (first, second) in enumerate(axes):
+            for moving, still in ((first, second), (second, first)):
+                if moving.steps:
+                    here = self._sum([row for _, row in moving.steps])
+                    variants.append(_Variant(axis, moving, still, here))
+        if not variants:
+            return whole
+        held: list[list[int]] = [[] for _ in axes]
+        for group in _groups(variants):
+            self._carried(group, held)
+        return [emit.one(Op.SUB, words, self._sum(rows)) for words, rows in zip(whole, held, strict=True)]
+
+    def _sum(self, rows: list[int]) -> int:
+        total = rows[0]
+        for row in rows[1:]:
+            total = self.program.one(Op.ADD, total, row)
+        return total
+
+    def _all_words(self, first: Side, second: Side) -> int:
+        """Words of all visits, as if every one brought its whole tile."""
+        emit = self.program
         totals, hinges = [], []
         for side, other in ((first, second), (second, first)):
             total = self.tables.extent(side.size, side.actions)
-            totals.append(emit.number(side.size) if total is None else total)
-            pieces = self.tables.pieces(side.size, side.actions)
-            hinges.append(self.tables.hinge(pieces, emit.number(other.coefficient)))
-        all_words = emit.one(Op.SUB, emit.one(Op.MUL, *totals), emit.one(Op.MUL, *hinges))
-        if not first.steps and not second.steps:
-            return all_words
-        held = emit.one(Op.COPY, emit.number(0.0), fresh=True)
-        for moving, still in ((first, second), (second, first)):
-            for step in moving.steps:
-                self._carried(held, moving, still, step)
-        return emit.one(Op.SUB, all_words, held)
+            totals.append(side.size if total is None else total)
+            hinges.append(self._hinge(side, other))
+        return emit.one(Op.SUB, emit.one(Op.MUL, *totals), emit.one(Op.MUL, *hinges))
 
-    def _carried(self, held: int, moving: Side, still: Side, step: tuple[int, int, int]) -> None:
-        """Add to ``held`` the words carried over in the lanes where ``step`` is the innermost advancing loop."""
-        at, here, flag = step
-        size = moving.actions[at].link.S
-        pairs, uncut = self._pairs(moving, at, here, flag)
-        dilation = still.coefficient
-        if uncut and not still.lanes and dilation == 1:
-            pairs = [self._merge(pairs, flag)]
-        for pair in pairs:
-            if dilation > 1 and moving.lanes:
-                self._lane_by_lane(held, (moving, still), (size, here, flag), pair)
-                continue
-            for residue in range(dilation):
-                words = self._class(moving, still, (size, residue, flag), pair)
-                with self.program.guarded(flag, pair.flag):
-                    self.program.emit(Op.MULADD, held, pair.many, words)
+    def _hinge(self, side: Side, other: Side) -> int:
+        """Row with the sum over pieces of what they extend beyond the other side's coefficient."""
+        pieces = self.tables.pieces(side.size, side.actions)
+        return self.tables.hinge(pieces, self.program.number(other.coefficient))
 
-    def _pairs(self, moving: Side, at: int, here: int, guard: int) -> tuple[list[_Pair], bool]:
-        """Pairs of extents after all loops, and whether no loop inside the advancing one cuts them."""
+    def _carried(self, group: list[_Variant], held: list[list[int]]) -> None:
+        """Append to ``held`` of each axis the words that its visits held already."""
+        moving, still = group[0].moving, group[0].still
+        cut = any(a.link.place is None and a.kind != "drop" for a in moving.actions[moving.steps[0][0] :])
+        if not cut and not moving.lanes and not still.lanes and still.coefficient == 1:
+            for variant in group:
+                visits = self._visits_after_first(variant.moving)
+                words = self.program.one(Op.MUL, visits, self._hinge(variant.still, variant.moving))
+                held[variant.axis].append(words)
+            return
+        words = self._held(self._merge_sides(group, "moving"), self._merge_sides(group, "still"))
+        for axis in {variant.axis: None for variant in group}:
+            here = self._sum([variant.here for variant in group if variant.axis == axis])
+            held[axis].append(self.program.one(Op.MUL, words, here))
+
+    def _visits_after_first(self, moving: Side) -> int:
+        """Row with the visits that follow another one, where no lanes split the tile."""
         emit = self.program
-        link = moving.actions[at].link
-        before = self.tables.pieces(moving.size, moving.actions[:at])
-        with emit.guarded(guard):
-            many = emit.one(Op.PAIR_WHOLE, before.many, link.Q, here, fresh=bool(before.rests))
-            pairs = [_Pair(link.S, emit.one(Op.MASK, link.R, here), before.many, link.flag)]
-        for rest, times, flag in before.rests:
-            with emit.guarded(guard, flag):
-                present = emit.one(Op.PAIR_REST, many, rest, times, link.S, link.I, here)
-            pairs.append(_Pair(link.S, present, times, flag))
-        whole, uncut = _Pair(link.S, link.S, many, 0), True
-        for action in moving.actions[at + 1 :]:
-            if action.link.place is not None or action.kind == "drop":
-                continue  # A temporal loop here is trivial in the lanes looked at.
-            uncut = False
-            whole, pairs = self._cut(action, whole, pairs, guard)
-        return [whole, *pairs], uncut
+        whole, *rests = self._pairs(moving)
+        visits = emit.one(Op.COPY, whole.many, fresh=True)
+        for pair in rests:
+            emit.emit(Op.LAST_PICK, visits, pair.present, pair.many)
+        return visits
 
-    def _cut(self, action: Action, whole: _Pair, pairs: list[_Pair], guard: int) -> tuple[_Pair, list[_Pair]]:
-        emit, link = self.program, action.link
+    def _merge_sides(self, group: list[_Variant], which: str) -> Side:
+        """One side that stands, in each lane, for the variant that moves there."""
+        sides: list[Side] = [getattr(variant, which) for variant in group]
+        heres = [variant.here for variant in group]
+        if len(sides) == 1:
+            return sides[0]
+        size = self._merge_rows([side.size for side in sides], heres)
+        actions = self._merge_actions([side.actions for side in sides], heres, size)
+        lane_actions = self._merge_actions([side.lane_actions for side in sides], heres, size)
+        lanes = tuple(self._merge_rows(list(rows), heres) for rows in zip(*(side.lanes for side in sides), strict=True))
+        steps = []
+        if which == "moving":
+            for each in zip(*(side.steps for side in sides), strict=True):
+                steps.append((each[0][0], self._sum([row for _, row in each])))
+        return Side(size, sides[0].coefficient, actions, tuple(steps), lanes, lane_actions)
+
+    def _merge_rows(self, rows: list[int], heres: list[int]) -> int:
+        if len(set(rows)) == 1:
+            return rows[0]
+        key = (tuple(rows), tuple(heres))
+        if key not in self.merged:
+            self.merged[key] = self.program.one(Op.COPY, rows[0], fresh=True)
+            for row, here in zip(rows[1:], heres[1:], strict=True):
+                self.program.emit(Op.MERGE, self.merged[key], row, here)
+        return self.merged[key]
+
+    def _merge_actions(self, lists: list[tuple[Action, ...]], heres: list[int], size: int) -> tuple[Action, ...]:
         found = []
-        many = whole.many
-        if action.kind == "cut":
-            with emit.guarded(guard):
-                many = emit.one(Op.MUL, whole.many, link.Q, fresh=True)
-            found.append(_Pair(link.R, link.R, whole.many, link.flag))
-        for pair in pairs:
-            with emit.guarded(guard, pair.flag):
-                if action.kind == "cut":
-                    rows = emit.emit(Op.PAIR_CUT, many, pair.previous, pair.present, pair.many, link.S, link.I)
-                else:
-                    rows = emit.emit(Op.PAIR_PICK, pair.previous, pair.present, link.S)
-            found.append(_Pair(rows[0], rows[1], pair.many, pair.flag))
-        return _Pair(link.S, link.S, many, 0), found
+        before = size
+        for actions in zip(*lists, strict=True):
+            first = actions[0]
+            step = self._merge_rows([action.link.S for action in actions], heres)
+            key = (step, before, first.link.place is None)
+            if key not in self.linked:
+                flag = self.program.flag()
+                rows = self.program.emit(Op.DERIVE, step, before, flag)
+                self.linked[key] = Link(step, *rows, flag, first.link.place)
+            found.append(Action(self.linked[key], first.kind))
+            before = step
+        return tuple(found)
 
-    def _merge(self, pairs: list[_Pair], guard: int) -> _Pair:
-        """One pair for all that have the same previous extent, where the present one does not matter."""
-        emit, whole = self.program, pairs[0]
-        with emit.guarded(guard):
-            many = emit.one(Op.COPY, whole.many, fresh=True)
-        for pair in pairs[1:]:
-            with emit.guarded(guard, pair.flag):
-                emit.emit(Op.LAST_PICK, many, pair.present, pair.many)
-        return _Pair(whole.previous, whole.present, many, 0)
+    def _held(self, moving: Side, still: Side) -> int:
+        """Row with the words carried over, where any of the advancing loops moves the tile."""
+        emit = self.program
+        total = emit.one(Op.COPY, emit.number(0.0), fresh=True)
+        size = moving.actions[moving.steps[-1][0]].link.S
+        for pair in self._pairs(moving):
+            if still.coefficient > 1 and moving.lanes:
+                here = self._sum([row for _, row in moving.steps])
+                emit.emit(Op.MULADD, total, pair.many, self._lane_by_lane((moving, still), (size, here), pair))
+                continue
+            for residue in range(still.coefficient):
+                emit.emit(Op.MULADD, total, pair.many, self._class((moving, still), (size, residue), pair))
+        return total
 
-    def _class(self, moving: Side, still: Side, where: tuple[int, int, int], pair: _Pair) -> int:
+    def _pairs(self, moving: Side) -> list[_Pair]:
+        """Pairs of extents after all loops: whole pieces first, then rests (nothing present where there are none).
+
+        Where an outer loop moves the tile, the temporal loops inside it do not run, so that one list of pairs serves
+        all lanes, whichever loop it is there.
+        """
+        emit = self.program
+        zero = emit.number(0.0)
+        steps = dict(moving.steps)
+        whole = _Pair(zero, zero, zero)
+        rests: list[_Pair] = []
+        for at, action in enumerate(moving.actions):
+            link = action.link
+            if at in steps:
+                before = self.tables.pieces(moving.size, moving.actions[:at])
+                many = emit.one(Op.PAIR_WHOLE, before.many, link.Q, steps[at], fresh=True)
+                later = self._rests(before, link, steps[at], many)
+                if rests or whole.many != zero:
+                    emit.emit(Op.MULADD, many, whole.many, emit.number(1.0))
+                    later = self._join(rests, later, steps[at])
+                whole, rests = _Pair(link.S, link.S, many), later
+            elif whole.many != zero and link.place is None and action.kind != "drop":
+                whole, rests = self._cut(action, whole, rests)
+        return [whole, *rests]
+
+    def _rests(self, before: Pieces, link: Link, here: int, many: int) -> list[_Pair]:
+        """Last, smaller pieces of a moving loop; what comes before them is added to ``many``."""
+        emit = self.program
+        found = [_Pair(link.S, emit.one(Op.MUL, link.R, here), before.many)]
+        for rest, times, flag in before.rests:
+            present = emit.one(Op.COPY, emit.number(0.0), fresh=True)
+            with emit.guarded(0, flag):
+                follows = emit.one(Op.PAIR_REST, many, rest, times, link.S, link.I, here)
+                emit.emit(Op.MULADD, present, follows, emit.number(1.0))
+            found.append(_Pair(link.S, present, times))
+        return found
+
+    def _join(self, outer: list[_Pair], inner: list[_Pair], here: int) -> list[_Pair]:
+        """Let rests of an outer moving loop share rows with those of an inner one, which moves in other lanes."""
+        found = list(inner)
+        for back, pair in enumerate(reversed(outer), start=1):
+            if back > len(found):
+                found.insert(0, pair)
+                continue
+            mine = found[-back]
+            rows = [self._pick(a, b, here) for a, b in (
+                (mine.previous, pair.previous), (mine.present, pair.present), (mine.many, pair.many))]
+            found[-back] = _Pair(*rows)
+        return found
+
+    def _pick(self, mine: int, other: int, here: int) -> int:
+        return mine if mine == other else self.program.one(Op.CHOOSE, here, mine, other)
+
+    def _cut(self, action: Action, whole: _Pair, rests: list[_Pair]) -> tuple[_Pair, list[_Pair]]:
+        emit, link = self.program, action.link
+        if action.kind != "cut":
+            picked = [emit.emit(Op.PAIR_PICK, pair.previous, pair.present, link.S) for pair in rests]
+            found = [_Pair(*rows, pair.many) for rows, pair in zip(picked, rests, strict=True)]
+            return _Pair(link.S, link.S, whole.many), found
+        many = emit.one(Op.MUL, whole.many, link.Q, fresh=True)
+        found = [_Pair(link.R, link.R, whole.many)]
+        for pair in rests:
+            rows = emit.emit(Op.PAIR_CUT, many, pair.previous, pair.present, pair.many, link.S, link.I)
+            found.append(_Pair(rows[0], rows[1], pair.many))
+        return _Pair(link.S, link.S, many), found
+
+    def _class(self, sides: tuple[Side, Side], where: tuple[int, int], pair: _Pair) -> int:
         """Row with the words of one residue class that a visit held already, summed over the other side's pieces."""
         emit = self.program
-        size, residue, guard = where
+        moving, still = sides
+        size, residue = where
         dilation = still.coefficient
         stride = emit.literal(moving.coefficient)
-        with emit.guarded(guard, pair.flag):
-            if dilation == 1:
-                lane = self._finest(moving) if moving.lanes else emit.number(FAR)
-                near = emit.one(Op.LAG, size, pair.previous, pair.present, lane, stride)
-            else:
-                constants = stride, emit.literal(residue), emit.literal(dilation)
-                near = emit.one(Op.LAG_CLASS, size, pair.previous, pair.present, *constants)
+        constants = stride, emit.literal(residue), emit.literal(dilation)
+        if dilation == 1:
+            lane = self._finest(moving) if moving.lanes else emit.number(emit.far)
+            near = emit.one(Op.LAG, size, pair.previous, pair.present, lane, stride)
+        else:
+            near = emit.one(Op.LAG_CLASS, size, pair.previous, pair.present, *constants)
         windows = self.tables.pieces(still.size, still.actions)
         if not still.lanes:
-            return self.tables.hinge(windows, near, guard)
-        constants = stride, emit.literal(residue), emit.literal(dilation)
-        with emit.guarded(guard, pair.flag):
-            far = emit.one(Op.LAG_LAST, near, pair.present, *constants)
+            return self.tables.hinge(windows, near)
+        far = emit.one(Op.LAG_LAST, near, pair.present, *constants)
         firsts = self._first_lanes(windows, self._finest(still))
-        every = self.tables.hinge(self.tables.pieces(still.size, still.lane_actions), far, guard)
-        first_near, first_far = self.tables.hinge(firsts, near, guard), self.tables.hinge(firsts, far, guard)
-        with emit.guarded(guard):
-            return emit.one(Op.SUB, first_near, emit.one(Op.SUB, first_far, every))
+        every = self.tables.hinge(self.tables.pieces(still.size, still.lane_actions), far)
+        further = emit.one(Op.SUB, every, self.tables.hinge(firsts, far))
+        return emit.one(Op.ADD, self.tables.hinge(firsts, near), further)
 
     def _finest(self, side: Side) -> int:
         """Row with the finest step of the merged lanes."""
@@ -172,18 +282,24 @@ class Sliding:
                 rests.append((emit.one(Op.MIN, rest, lane), times, flag))
         return Pieces(emit.one(Op.MIN, windows.extent, lane), windows.many, tuple(rests))
 
-    def _lane_by_lane(self, held: int, sides: tuple[Side, Side], where: tuple[int, int, int], pair: _Pair) -> None:
-        """Add the words carried over where dilation meets merged lanes: one lane of the block after another."""
+    def _lane_by_lane(self, sides: tuple[Side, Side], where: tuple[int, int], pair: _Pair) -> int:
+        """Row with the words carried over where dilation meets merged lanes: one lane of the block after another."""
         emit = self.program
         moving, still = sides
-        size, here, guard = where
+        size, here = where
         windows = self.tables.pieces(still.size, still.actions)
-        with emit.guarded(guard):
-            words = emit.one(Op.COPY, emit.number(0.0), fresh=True)
+        words = emit.one(Op.COPY, emit.number(0.0), fresh=True)
         for window, times, flag in ((windows.extent, windows.many, 0), *windows.rests):
             rows = [size, here, pair.previous, pair.present, window, times, *moving.lanes, *still.lanes]
             constants = len(rows), len(moving.lanes), moving.coefficient, still.coefficient
-            with emit.guarded(guard, flag):
+            with emit.guarded(0, flag):
                 emit.emit(Op.CARRIED, words, emit.rows(rows), *constants)
-        with emit.guarded(guard, pair.flag):
-            emit.emit(Op.MULADD, held, pair.many, words)
+        return words
+
+
+def _groups(variants: list[_Variant]) -> list[list[_Variant]]:
+    """Variants of equal coefficients together: their words come from one set of instructions."""
+    found: dict[tuple[int, int], list[_Variant]] = {}
+    for variant in variants:
+        found.setdefault((variant.moving.coefficient, variant.still.coefficient), []).append(variant)
+    return list(found.values())
