@@ -7,7 +7,7 @@ coefficient]``); ``levels``, outermost first, of kind ``memory`` (``keeps``, ``l
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -123,13 +123,36 @@ def read_cases(path: Path) -> Iterator[Case]:
     InputError
         With ``file:line`` and field, if the file cannot be read or a line is malformed.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(path), "must be a readable text file", str(error)) from None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            yield parse_case(line, f"{path}:{number}")
+    for where, line in case_lines(path):
+        yield parse_case(line, where)
+
+
+def case_lines(source: Path | Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """Yield ``(file:line, text)`` of each line of a file or stream that is not blank, one at a time.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a line is not UTF-8.
+    """
+    if isinstance(source, Path):
+        try:
+            with source.open("rb") as file:
+                yield from _numbered(str(source), file)
+        except OSError as error:
+            raise InputError(str(source), "must be a readable text file", str(error)) from None
+    else:
+        yield from _numbered("standard input", source)
+
+
+def _numbered(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}:{number}", "must be a readable text file in UTF-8", str(error)) from None
+        if text:
+            yield f"{name}:{number}", text
 
 
 def parse_case(line: str, where: str = "case") -> Case:
