@@ -18,18 +18,20 @@ import numpy as np
 import pytest
 from random_cases import random_case
 
-from tilewright.cost import Cost, DenseModel
+from tilewright.cost import Cost, CostBatch, DenseModel
 from tilewright.cost.closed_form import combines
 from tilewright.cost.nest import Nest
 from tilewright.cost.reference import walk
 from tilewright.cost.single import single_cost
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch
+from tilewright.mapping import Layout, LevelLoops, Loop, Mapping, MappingBatch
 from tilewright.workload import Axis, Operator, Tensor
 
 CASES_PER_SEED = 50
 KINDS = ("reads", "fills", "updates", "drains")
 ENERGY = AccessEnergy(1.0, 1.0, 1.0, 1.0)
+
+Compiled = tuple[dict[tuple[str, str], dict[str, np.ndarray]], CostBatch]
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,44 @@ def test_all_three_agree_on_20000(seed):
         check(case)
 
 
+@pytest.mark.parametrize("seed", range(2000, 2010))
+def test_closed_forms_and_compiled_engine_agree_on_batches(seed):
+    check_batches(seed, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3000, 3100))
+def test_closed_forms_and_compiled_engine_agree_on_many_batches(seed):
+    check_batches(seed, 40)
+
+
+def check_batches(seed, machines):
+    """Mappings drawn as arrays use every slot of their layout, as a mapper's do."""
+    rng = np.random.default_rng(seed)
+    for number in range(machines):
+        operator, accelerator, mapping = random_case(rng)
+        layout = MappingBatch.from_mappings([mapping], operator, accelerator).layout
+        batch = random_arrays(rng, layout, operator, 30)
+        model = DenseModel(operator, accelerator, layout)
+        found = model.counts(batch), model.score(batch)
+        for index in range(len(batch)):
+            drawn = batch.mapping(index, operator.sizes)
+            where = f"seed {seed}, machine {number}, mapping {index}: {operator}\n{accelerator}\n{drawn}"
+            check_compiled(found, model.cost(drawn), where, index)
+
+
+def random_arrays(rng: np.random.Generator, layout: Layout, operator: Operator, count: int) -> MappingBatch:
+    """Random steps, in half of the slots those of the slot outside, in random orders."""
+    slots, dimensions = layout.shape
+    steps = np.ones((slots, dimensions, count), np.int32)
+    extents = np.array([operator.sizes[name] for name in layout.dimensions])[:, None].repeat(count, axis=1)
+    for slot in range(slots - 1):
+        drawn = np.ceil(extents ** rng.random(extents.shape)).astype(np.int64)
+        extents = np.where(rng.random(extents.shape) < 0.5, extents, np.minimum(drawn, extents))
+        steps[slot] = extents
+    return MappingBatch(layout, steps, rng.random((slots, dimensions, count)).argsort(axis=1).astype(np.int8))
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_all_three_agree_on_windows_with_holes(seed):
     """Dilation beyond the window, tiles that step over it, lanes of several widths."""
@@ -81,7 +121,8 @@ def check(case):
     single = single_cost(case.operator, case.accelerator, case.mapping)
     check_against_oracle(single, oracle, case)
     batch = MappingBatch.from_mappings([case.mapping], case.operator, case.accelerator)
-    check_compiled(DenseModel(case.operator, case.accelerator, batch.layout), batch, single, str(case))
+    model = DenseModel(case.operator, case.accelerator, batch.layout)
+    check_compiled((model.counts(batch), model.score(batch)), single, str(case))
 
 
 def check_against_oracle(cost: Cost, oracle: Cost, case: Case):
@@ -106,14 +147,13 @@ def check_against_oracle(cost: Cost, oracle: Cost, case: Case):
         assert relation(cost.energy_pj, oracle.energy_pj), where
 
 
-def check_compiled(model: DenseModel, batch: MappingBatch, cost: Cost, where: str, index: int = 0):
+def check_compiled(found: Compiled, cost: Cost, where: str, index: int = 0):
     """The compiled engine knows the same exceptions as the closed forms, so it equals them always."""
-    counts = model.counts(batch)
+    counts, scored = found
     assert set(counts) == set(cost.counts), where
     for key, count in cost.counts.items():
-        found = {kind: rows[index] for kind, rows in counts[key].items()}
-        assert found == {kind: getattr(count, kind) for kind in KINDS}, (key, where)
-    scored = model.score(batch)
+        words = {kind: rows[index] for kind, rows in counts[key].items()}
+        assert words == {kind: getattr(count, kind) for kind in KINDS}, (key, where)
     cycles = scored.steps[index], scored.steady_cycles[index], scored.ramp_cycles[index], scored.latency_cycles[index]
     assert cycles == (cost.steps, cost.steady_cycles, cost.ramp_cycles, cost.latency_cycles), where
     assert scored.energy_pj[index] == pytest.approx(cost.energy_pj, rel=1e-9), where
