@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tilewright.base import InputError
-from tilewright.cost.records import Cost
+from tilewright.cost import Cost
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import Axis, Operator, Role, Tensor

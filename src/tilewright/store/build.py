@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 
 from tilewright.base import InputError
-from tilewright.cost import Cost
-from tilewright.cost.bounds import Bounds, outermost_bytes, roofline
+from tilewright.cost import Bounds, Cost, outermost_bytes, roofline
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.store.nest import mapping_from
