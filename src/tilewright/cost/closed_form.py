@@ -1,11 +1,11 @@
 """The dense model, one mapping at a time: the readable statement of the closed forms.
 
-Every count of DESIGN section 2 follows from small tables {extent: multiplicity}: how large the pieces are that the loops
-outside a memory leave of a dimension, and how many of each there are. `cost.kernel` computes the same for many mappings
-at once; this module is its documentation, serves single mappings, and feeds `explain`.
+Every count of DESIGN section 2 follows from small tables {extent: multiplicity}: how large the pieces are that the
+loops outside a memory leave of a dimension, and how many of each there are. `cost.kernel` computes the same for many
+mappings at once; this module is its documentation, serves single mappings, and feeds `explain`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd, prod
@@ -158,7 +158,7 @@ def pieces(size: int, loops: Iterable[RoledLoop]) -> Table:
 
 
 def count_pieces(table: Table) -> int:
-    """Number of pieces in a table."""
+    """Count the pieces in a table."""
     return sum(table.values())
 
 
@@ -190,19 +190,14 @@ def axis_words(axis: Axis, sizes: dict[str, int], loops: dict[str, list[RoledLoo
         name = axis.terms[0][0]
         apart = [RoledLoop(r.loop, Role.LANE) if r.role is Role.MERGED else r for r in loops[name]]
         return total_extent(pieces(sizes[name], apart))
-    (first_name, stride), (second_name, dilation) = axis.terms
-    divisor = gcd(stride, dilation)
-    moving = Side(sizes[first_name], stride // divisor, tuple(loops[first_name]))
-    still = Side(sizes[second_name], dilation // divisor, tuple(loops[second_name]))
-    if any(roled.halo for roled in still.loops):
-        moving, still = still, moving
-    return sliding_words(moving, still)
+    return sum(alike.times * (alike.words - alike.carried) for alike in windows(*sides(axis, sizes, loops)))
 
 
 @dataclass(frozen=True)
 class Side:
-    """One dimension of a sliding axis: its size, its reduced coefficient and its loops outside the child."""
+    """One dimension of a sliding axis: its name, size, reduced coefficient and loops outside the child."""
 
+    name: str
     size: int
     coefficient: int
     loops: tuple[RoledLoop, ...]
@@ -218,23 +213,51 @@ class Side:
         return tuple(roled.loop.step for roled in self.loops if roled.role is Role.MERGED)
 
 
-def sliding_words(moving: Side, still: Side) -> int:
-    """Words along a sliding axis: those of each visit less those that every lane needing them already held."""
-    stride, dilation = moving.coefficient, still.coefficient
+def sides(axis: Axis, sizes: dict[str, int], loops: dict[str, list[RoledLoop]]) -> tuple[Side, Side]:
+    """Dimensions of a sliding axis: first the one along which the tile steps on where words carry over."""
+    divisor = gcd(*(coefficient for _, coefficient in axis.terms))
+    first, second = (Side(name, sizes[name], coefficient // divisor, tuple(loops[name]))
+                     for name, coefficient in axis.terms)
+    return (second, first) if any(roled.halo for roled in second.loops) else (first, second)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Tiles along a sliding axis that are alike, ``times`` in number.
+
+    Parameters
+    ----------
+    previous, present
+        Extent of the moving dimension in the visit before and in this one; ``previous`` is None where a whole tile
+        comes.
+    extent
+        Of the other dimension.
+    words, carried
+        Distinct words of the tile, and how many of them every lane needing them holds from the visit before.
+    """
+
+    previous: int | None
+    present: int
+    extent: int
+    times: int
+    words: int
+    carried: int
+
+
+def windows(moving: Side, still: Side) -> list[Window]:
+    """Tiles along a sliding axis over all visits and instances."""
     step = next((roled.loop.step for roled in moving.loops if roled.halo), 0)
-    windows = pieces(still.size, still.outer)
-    total = 0
+    found = []
     for (previous, present), count in pair_pieces(moving).items():
-        for window, times in windows.items():
-            words = present * window - max(0, present - dilation) * max(0, window - stride)
-            if previous is not None:
-                words -= carried(moving, still, step, (previous, present, window))
-            total += count * times * words
-    return total
+        for extent, times in pieces(still.size, still.outer).items():
+            words = present * extent - max(0, present - still.coefficient) * max(0, extent - moving.coefficient)
+            held = 0 if previous is None else carried(moving, still, step, (previous, present, extent))
+            found.append(Window(previous, present, extent, count * times, words, held))
+    return found
 
 
 def pair_pieces(side: Side) -> PairTable:
-    """Pieces of the moving dimension as (previous extent, present extent): previous is None where a whole tile comes."""
+    """Cut the moving dimension into (previous extent, present extent); previous is None where a whole tile comes."""
     table: PairTable = {(None, side.size): 1}
     for roled in side.outer:
         found: PairTable = {}
@@ -245,7 +268,7 @@ def pair_pieces(side: Side) -> PairTable:
     return table
 
 
-def _cut_pair(pair: tuple[int | None, int], roled: RoledLoop) -> list[tuple[tuple[int | None, int], int]]:
+def _cut_pair(pair: tuple[int | None, int], roled: RoledLoop) -> Sequence[tuple[tuple[int | None, int], int]]:
     previous, present = pair
     step = roled.loop.step
     if roled.role not in (Role.TIME, Role.LANE):
@@ -330,7 +353,7 @@ def combines(nest: Nest, boundary: Boundary) -> bool:
 
 
 def steps(nest: Nest) -> int:
-    """Steps of compute: real temporal iterations of the longest-running instance (rule 7)."""
+    """Return the steps of compute: the real temporal iterations of the longest-running instance (rule 7)."""
     total = 1
     for name, size in nest.operator.sizes.items():
         loops = [
