@@ -63,16 +63,31 @@ class CostBatch:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A program with the arrays that the kernel takes."""
+    """The general and the even program, with the arrays that the kernel takes."""
 
-    machine: Machine
-    numbers: NDArray[Any]
+    machines: tuple[Machine, Machine]
+    narrow_type: type[np.floating[Any]]
+    sizes: NDArray[np.int32]
     names: tuple[tuple[str, str, str], ...]
 
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        machine = self.machine
-        return machine.code, machine.lists, machine.constants, self.numbers, machine.outputs
+    @cached_property
+    def arrays(self) -> tuple[tuple[NDArray[Any], ...], ...]:
+        """Arrays of each program, as `kernel.run` takes them."""
+        return tuple(
+            (m.code, m.lists, m.constants, m.constants.astype(self.narrow_type), m.outputs) for m in self.machines
+        )
+
+    def scratch(self, shape: tuple[int, int]) -> tuple[Any, ...]:
+        """Rows to work in, for layouts of ``shape``, with the constants filled in."""
+        banks = []
+        for machine in self.machines:
+            narrow = np.zeros((machine.narrow_rows, LANES_PER_BLOCK), dtype=self.narrow_type)
+            for row, value in machine.fixed_narrow:
+                narrow[int(row)] = value
+            banks.append((narrow, np.zeros((machine.wide_rows, LANES_PER_BLOCK))))
+        fetched = (*shape, BLOCKS_FETCHED * LANES_PER_BLOCK)
+        near = np.zeros(fetched, dtype=np.int32), np.zeros(fetched, dtype=np.int8)
+        return (*banks, *near, self.sizes, np.zeros((2, LANES_PER_BLOCK), dtype=self.narrow_type))
 
 
 class DenseModel:
@@ -110,12 +125,15 @@ class DenseModel:
         return self._prepare(detail=True)
 
     def _prepare(self, *, detail: bool) -> _Prepared:
-        machine, names = Model(self.operator, self.accelerator, self.layout).machine(detail=detail)
-        return _Prepared(machine, machine.constants.astype(np.float32 if narrow_enough(self.operator) else np.float64), names)
+        models = [Model(self.operator, self.accelerator, self.layout, even=even) for even in (False, True)]
+        (general, names), (even, _) = (model.machine(detail=detail) for model in models)
+        sizes = np.array([self.operator.sizes[name] for name in self.layout.dimensions], dtype=np.int32)
+        narrow_type = np.float32 if narrow_enough(self.operator) else np.float64
+        return _Prepared((general, even), narrow_type, sizes, names)
 
     def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
         """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
-        out = np.empty((len(self.program.machine.outputs), len(batch)))
+        out = np.empty((len(self.program.machines[0].outputs), len(batch)))
         self._check_layout(batch)
         self._run(self.program, batch, self._values(hardware, len(batch)), out, threads)
         return self.costs(out)
@@ -133,7 +151,7 @@ class DenseModel:
         """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
         self._check_layout(batch)
         program = self._detailed
-        out = np.empty((len(program.machine.outputs), len(batch)))
+        out = np.empty((len(program.machines[0].outputs), len(batch)))
         self._run(program, batch, self._defaults, out, 1)
         found: dict[tuple[str, str], dict[str, Floats]] = {}
         first = len(out) - len(program.names)
@@ -179,23 +197,17 @@ class DenseModel:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, range(0, count, share)))
 
-    def scratch(self, program: _Prepared) -> tuple[NDArray[Any], ...]:
-        """Rows that the calling thread works in: (narrow, wide, flags, tail steps, tail ranks)."""
+    def scratch(self, program: _Prepared) -> tuple[Any, ...]:
+        """Rows that the calling thread works in."""
         kept = self._scratch.__dict__
         if id(program) not in kept:
-            machine = program.machine
-            narrow = np.zeros((machine.narrow_rows, LANES_PER_BLOCK), dtype=program.numbers.dtype)
-            for row, value in machine.fixed_narrow:
-                narrow[int(row)] = value
-            wide = np.zeros((machine.wide_rows, LANES_PER_BLOCK))
-            shape = (*self.layout.shape, LANES_PER_BLOCK)
-            kept[id(program)] = (narrow, wide, np.zeros(machine.flags, dtype=np.int32),
-                                 np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8))
-        found: tuple[NDArray[Any], ...] = kept[id(program)]
+            kept[id(program)] = program.scratch(self.layout.shape)
+        found: tuple[Any, ...] = kept[id(program)]
         return found
 
 
 LANES_PER_BLOCK = 128
+BLOCKS_FETCHED = 4
 
 
 def kernel_run(program: _Prepared, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],

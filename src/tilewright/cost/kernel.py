@@ -3,8 +3,9 @@
 What an instruction computes is written here; which instructions make the model, in `cost.lowering`. Everything that the
 kernel calls stands in this file: a cached kernel does not notice changes in another one.
 
-Rows are one-dimensional arrays of `LANES` numbers. ``one``, ``half`` and ``zero`` come in the type of the narrow bank, so
-that single precision is never widened.
+``w`` is the narrow bank, ``v`` the wide one; other capital and short names are indices of their rows. ``one``, ``half``
+and ``zero`` come in the type of the narrow bank, so that single precision is never widened. For LLVM to vectorise,
+indices are unsigned, and a choice between two rows is arithmetic rather than a choice of what to load.
 """
 
 import numpy as np
@@ -16,60 +17,80 @@ LANES = 128
 """Mappings per block: few enough that the rows of a block stay in the inner caches."""
 
 _LANES = np.uint64(LANES)
-_HINGE_ADD = np.uint64(Op.HINGE_ADD)
-_HINGE = np.uint64(Op.HINGE)
 _STEP = np.uint64(Op.STEP)
+_STEP_EVEN = np.uint64(Op.STEP_EVEN)
 _POSITION = np.uint64(Op.POSITION)
 _MAX = np.uint64(Op.MAX)
+_MIN = np.uint64(Op.MIN)
 _MUL = np.uint64(Op.MUL)
-_CEIL = np.uint64(Op.CEIL)
-_SPLIT_IF = np.uint64(Op.SPLIT_IF)
-_CEIL_IF = np.uint64(Op.CEIL_IF)
-_REST_IF = np.uint64(Op.REST_IF)
-_CUT = np.uint64(Op.CUT)
-_PICK = np.uint64(Op.PICK)
-_CUT_IF = np.uint64(Op.CUT_IF)
-_LAST_CUT = np.uint64(Op.LAST_CUT)
-_LAST_PICK = np.uint64(Op.LAST_PICK)
-_LAST_CUT_IF = np.uint64(Op.LAST_CUT_IF)
+_ADD = np.uint64(Op.ADD)
+_SUB = np.uint64(Op.SUB)
 _COPY = np.uint64(Op.COPY)
 _MULADD = np.uint64(Op.MULADD)
+_DOT2 = np.uint64(Op.DOT2)
+_REAL = np.uint64(Op.REAL)
+_CHOOSE = np.uint64(Op.CHOOSE)
+_MERGE = np.uint64(Op.MERGE)
+_DERIVE = np.uint64(Op.DERIVE)
+_CEIL = np.uint64(Op.CEIL)
+_CUT1 = np.uint64(Op.CUT1)
+_CUT2 = np.uint64(Op.CUT2)
+_CUT_MORE = np.uint64(Op.CUT_MORE)
+_SPLIT_IF = np.uint64(Op.SPLIT_IF)
+_REST_IF = np.uint64(Op.REST_IF)
+_CUT_IF = np.uint64(Op.CUT_IF)
+_PICK1 = np.uint64(Op.PICK1)
+_PICK2 = np.uint64(Op.PICK2)
+_PICK_MORE = np.uint64(Op.PICK_MORE)
+_COUNT0 = np.uint64(Op.COUNT0)
+_COUNT1 = np.uint64(Op.COUNT1)
+_COUNT2 = np.uint64(Op.COUNT2)
+_LAST_CUT = np.uint64(Op.LAST_CUT)
+_CEIL_IF = np.uint64(Op.CEIL_IF)
+_LAST_CUT_IF = np.uint64(Op.LAST_CUT_IF)
+_PRESENT1 = np.uint64(Op.PRESENT1)
+_PRESENT2 = np.uint64(Op.PRESENT2)
+_LAST_PICK = np.uint64(Op.LAST_PICK)
+_LAST_TILE = np.uint64(Op.LAST_TILE)
+_HINGE1 = np.uint64(Op.HINGE1)
+_HINGE2 = np.uint64(Op.HINGE2)
+_HINGE3 = np.uint64(Op.HINGE3)
+_HINGE4 = np.uint64(Op.HINGE4)
+_HINGE_ADD = np.uint64(Op.HINGE_ADD)
+_BETWEEN = np.uint64(Op.BETWEEN)
+_BETWEEN1 = np.uint64(Op.BETWEEN1)
+_BETWEEN2 = np.uint64(Op.BETWEEN2)
 _AT = np.uint64(Op.AT)
 _PAIR_WHOLE = np.uint64(Op.PAIR_WHOLE)
 _PAIR_REST = np.uint64(Op.PAIR_REST)
 _PAIR_CUT = np.uint64(Op.PAIR_CUT)
 _PAIR_PICK = np.uint64(Op.PAIR_PICK)
-_TIMES = np.uint64(Op.TIMES)
 _LAG = np.uint64(Op.LAG)
 _LAG_CLASS = np.uint64(Op.LAG_CLASS)
 _LAG_LAST = np.uint64(Op.LAG_LAST)
-_MIN = np.uint64(Op.MIN)
 _SLIDE = np.uint64(Op.SLIDE)
-_REAL = np.uint64(Op.REAL)
-_CHOOSE = np.uint64(Op.CHOOSE)
-_DERIVE = np.uint64(Op.DERIVE)
-_SUB = np.uint64(Op.SUB)
-_LAST_TILE = np.uint64(Op.LAST_TILE)
+_CARRIED = np.uint64(Op.CARRIED)
 _PRODUCT = np.uint64(Op.PRODUCT)
+_TIMES = np.uint64(Op.TIMES)
 _FMA = np.uint64(Op.FMA)
+_FMA3 = np.uint64(Op.FMA3)
 _LINEAR = np.uint64(Op.LINEAR)
 _KEEP_IF = np.uint64(Op.KEEP_IF)
 _CEILDIV = np.uint64(Op.CEILDIV)
+_PORT2 = np.uint64(Op.PORT2)
+_PORT4 = np.uint64(Op.PORT4)
 _WMAX = np.uint64(Op.WMAX)
+_WMIN = np.uint64(Op.WMIN)
 _WADD = np.uint64(Op.WADD)
 _WMUL = np.uint64(Op.WMUL)
 _OVER = np.uint64(Op.OVER)
 _BLOCKS = np.uint64(Op.BLOCKS)
-_CARRIED = np.uint64(Op.CARRIED)
-_WMIN = np.uint64(Op.WMIN)
-_MERGE = np.uint64(Op.MERGE)
-_ADD = np.uint64(Op.ADD)
 
 _inline = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True)
 
 
 @_inline
-def _step(w, S, Q, R, I, before, steps, slot, dim, first, half, one):  # noqa: E741
+def _step(w, S, Q, R, I, before, steps, slot, dim, first, half, one):
     row = steps[slot, dim]
     for i in range(_LANES):
         w[S, i] = row[first + i]
@@ -84,21 +105,14 @@ def _step(w, S, Q, R, I, before, steps, slot, dim, first, half, one):  # noqa: E
 
 
 @_inline
-def _derive(w, Q, R, I, S, before, half, one):  # noqa: E741
+def _step_even(w, S, Q, before, steps, slot, dim, first, half, one):
+    row = steps[slot, dim]
     for i in range(_LANES):
-        inverse = one / w[S, i]
-        whole = np.floor((w[before, i] + half) * inverse)
-        w[Q, i] = whole
-        w[R, i] = w[before, i] - whole * w[S, i]
-        w[I, i] = inverse
-
-
-@_inline
-def _any(w, row, zero):
-    found = np.int32(0)
+        w[S, i] = row[first + i]
     for i in range(_LANES):
-        found |= np.int32(w[row, i] > zero)
-    return found
+        s = w[S, i] if w[S, i] < w[before, i] else w[before, i]
+        w[S, i] = s
+        w[Q, i] = np.floor((w[before, i] + half) / s)
 
 
 @_inline
@@ -107,7 +121,8 @@ def _position(w, P, S, before, ranks, slot, dim, first, base, zero, one):
     for i in range(_LANES):
         w[P, i] = row[first + i]
     for i in range(_LANES):
-        w[P, i] = base + w[P, i] if w[S, i] < w[before, i] else zero - one
+        real = one if w[S, i] < w[before, i] else zero
+        w[P, i] = real * (base + w[P, i] + one) - one
 
 
 @_inline
@@ -129,87 +144,15 @@ def _mul(w, N, a, b):
 
 
 @_inline
+def _add(w, N, a, b):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] + w[b, i]
+
+
+@_inline
 def _sub(w, N, a, b):
     for i in range(_LANES):
         w[N, i] = w[a, i] - w[b, i]
-
-
-@_inline
-def _ceil(w, N, Q, R, zero, one):
-    for i in range(_LANES):
-        w[N, i] = w[Q, i] + (one if w[R, i] > zero else zero)
-
-
-@_inline
-def _split_if(w, N, m, Q, P, cut, one):
-    for i in range(_LANES):
-        w[N, i] = w[m, i] * (w[Q, i] if w[P, i] < w[cut, i] else one)
-
-
-@_inline
-def _ceil_if(w, N, m, Q, R, P, cut, zero, one):
-    for i in range(_LANES):
-        times = w[Q, i] + (one if w[R, i] > zero else zero)
-        w[N, i] = w[m, i] * (times if w[P, i] < w[cut, i] else one)
-
-
-@_inline
-def _rest_if(w, N, R, P, cut, zero):
-    for i in range(_LANES):
-        w[N, i] = w[R, i] if w[P, i] < w[cut, i] else zero
-
-
-@_inline
-def _cut(w, N, acc, r, m, S, I, half):  # noqa: E741
-    for i in range(_LANES):
-        whole = np.floor((w[r, i] + half) * w[I, i])
-        w[acc, i] += w[m, i] * whole
-        w[N, i] = w[r, i] - whole * w[S, i]
-
-
-@_inline
-def _pick(w, N, acc, r, m, S, zero):
-    for i in range(_LANES):
-        rest = w[r, i]
-        whole = rest >= w[S, i]
-        w[acc, i] += w[m, i] if whole else zero
-        w[N, i] = zero if whole else rest
-
-
-@_inline
-def _cut_if(w, N, acc, r, m, S, I, P, cut, half, zero, one):  # noqa: E741
-    for i in range(_LANES):
-        rest = w[r, i]
-        whole = np.floor((rest + half) * w[I, i])
-        advances = w[P, i] < w[cut, i]
-        once = one if whole >= one else zero
-        kept = zero if whole >= one else rest
-        w[acc, i] += w[m, i] * (whole if advances else once)
-        w[N, i] = rest - whole * w[S, i] if advances else kept
-
-
-@_inline
-def _last_cut(w, acc, r, m, S, I, half, zero, one):  # noqa: E741
-    for i in range(_LANES):
-        whole = np.floor((w[r, i] + half) * w[I, i])
-        rest = w[r, i] - whole * w[S, i]
-        w[acc, i] += w[m, i] * (whole + (one if rest > zero else zero))
-
-
-@_inline
-def _last_pick(w, acc, r, m, zero):
-    for i in range(_LANES):
-        w[acc, i] += w[m, i] if w[r, i] > zero else zero
-
-
-@_inline
-def _last_cut_if(w, acc, r, m, S, I, P, cut, half, zero, one):  # noqa: E741
-    for i in range(_LANES):
-        whole = np.floor((w[r, i] + half) * w[I, i])
-        rest = w[r, i] - whole * w[S, i]
-        once = one if w[r, i] > zero else zero
-        times = whole + (one if rest > zero else zero)
-        w[acc, i] += w[m, i] * (times if w[P, i] < w[cut, i] else once)
 
 
 @_inline
@@ -225,54 +168,15 @@ def _muladd(w, acc, a, b):
 
 
 @_inline
-def _hinge(w, N, m, r, K, zero):
+def _dot2(w, N, a, b, c, d):
     for i in range(_LANES):
-        over = w[r, i] - w[K, i]
-        w[N, i] = w[m, i] * (over if over > zero else zero)
+        w[N, i] = w[a, i] * w[b, i] + w[c, i] * w[d, i]
 
 
 @_inline
-def _hinge_add(w, acc, m, r, K, zero):
+def _real(w, N, before, S, zero, one):
     for i in range(_LANES):
-        over = w[r, i] - w[K, i]
-        w[acc, i] += w[m, i] * (over if over > zero else zero)
-
-
-@_inline
-def _at(w, N, P, cut, zero, one):
-    for i in range(_LANES):
-        here = one if w[P, i] == w[cut, i] else zero
-        w[N, i] = here if w[P, i] >= zero else zero
-
-
-@_inline
-def _pair_whole(w, N, m, Q, x, zero, one):
-    for i in range(_LANES):
-        w[N, i] = w[m, i] * (w[Q, i] - one) if w[x, i] > zero else zero
-
-
-@_inline
-def _pair_rest(w, N, acc, r, m, S, I, x, half, zero, one):  # noqa: E741
-    for i in range(_LANES):
-        whole = np.floor((w[r, i] + half) * w[I, i])
-        rest = w[r, i] - whole * w[S, i]
-        later = whole - one
-        here = w[x, i]
-        w[acc, i] += here * w[m, i] * (later if later > zero else zero)
-        follows = rest if whole >= one else zero
-        w[N, i] = follows if here > zero else zero
-
-
-@_inline
-def _pair_cut(w, A, B, acc, a, b, m, S, I, half):  # noqa: E741
-    for i in range(_LANES):
-        whole = np.floor((w[b, i] + half) * w[I, i])
-        used = whole * w[S, i]
-        left = w[a, i] - used
-        rest = w[b, i] - used
-        w[acc, i] += w[m, i] * whole
-        w[A, i] = left if left < w[S, i] else w[S, i]
-        w[B, i] = rest
+        w[N, i] = one if w[S, i] < w[before, i] else zero
 
 
 @_inline
@@ -285,6 +189,294 @@ def _choose(w, N, x, a, b):
 def _merge(w, acc, a, x):
     for i in range(_LANES):
         w[acc, i] += w[x, i] * (w[a, i] - w[acc, i])
+
+
+@_inline
+def _derive(w, Q, R, I, S, before, half, one):
+    for i in range(_LANES):
+        inverse = one / w[S, i]
+        whole = np.floor((w[before, i] + half) * inverse)
+        w[Q, i] = whole
+        w[R, i] = w[before, i] - whole * w[S, i]
+        w[I, i] = inverse
+
+
+@_inline
+def _ceil(w, N, Q, R, zero, one):
+    for i in range(_LANES):
+        w[N, i] = w[Q, i] + (one if w[R, i] > zero else zero)
+
+
+@_inline
+def _cut1(w, N, A, m, Q, S, I, a, x, half):
+    for i in range(_LANES):
+        s = w[S, i]
+        whole = np.floor((w[a, i] + half) * w[I, i])
+        w[N, i] = w[m, i] * w[Q, i] + w[x, i] * whole
+        w[A, i] = w[a, i] - whole * s
+
+
+@_inline
+def _cut2(w, N, A, B, m, Q, S, I, a, x, b, y, half):
+    for i in range(_LANES):
+        s = w[S, i]
+        inverse = w[I, i]
+        whole = np.floor((w[a, i] + half) * inverse)
+        other = np.floor((w[b, i] + half) * inverse)
+        w[N, i] = w[m, i] * w[Q, i] + w[x, i] * whole + w[y, i] * other
+        w[A, i] = w[a, i] - whole * s
+        w[B, i] = w[b, i] - other * s
+
+
+@_inline
+def _cut_more(w, N, acc, r, m, S, I, half):
+    for i in range(_LANES):
+        whole = np.floor((w[r, i] + half) * w[I, i])
+        w[acc, i] += w[m, i] * whole
+        w[N, i] = w[r, i] - whole * w[S, i]
+
+
+@_inline
+def _split_if(w, N, m, Q, P, cut, one):
+    for i in range(_LANES):
+        w[N, i] = w[m, i] * (w[Q, i] if w[P, i] < w[cut, i] else one)
+
+
+@_inline
+def _rest_if(w, N, R, P, cut, zero):
+    for i in range(_LANES):
+        w[N, i] = w[R, i] if w[P, i] < w[cut, i] else zero
+
+
+@_inline
+def _cut_if(w, N, acc, r, m, S, I, P, cut, half, zero, one):
+    for i in range(_LANES):
+        rest = w[r, i]
+        whole = np.floor((rest + half) * w[I, i])
+        advances = w[P, i] < w[cut, i]
+        once = one if whole >= one else zero
+        kept = zero if whole >= one else rest
+        w[acc, i] += w[m, i] * (whole if advances else once)
+        w[N, i] = rest - whole * w[S, i] if advances else kept
+
+
+@_inline
+def _pick1(w, N, A, m, S, a, x, zero):
+    for i in range(_LANES):
+        whole = w[a, i] >= w[S, i]
+        w[N, i] = w[m, i] + (w[x, i] if whole else zero)
+        w[A, i] = zero if whole else w[a, i]
+
+
+@_inline
+def _pick2(w, N, A, B, m, S, a, x, b, y, zero):
+    for i in range(_LANES):
+        s = w[S, i]
+        whole = w[a, i] >= s
+        other = w[b, i] >= s
+        w[N, i] = w[m, i] + (w[x, i] if whole else zero) + (w[y, i] if other else zero)
+        w[A, i] = zero if whole else w[a, i]
+        w[B, i] = zero if other else w[b, i]
+
+
+@_inline
+def _pick_more(w, N, acc, r, m, S, zero):
+    for i in range(_LANES):
+        whole = w[r, i] >= w[S, i]
+        w[acc, i] += w[m, i] if whole else zero
+        w[N, i] = zero if whole else w[r, i]
+
+
+@_inline
+def _count0(w, N, m, Q, R, zero, one):
+    for i in range(_LANES):
+        w[N, i] = w[m, i] * (w[Q, i] + (one if w[R, i] > zero else zero))
+
+
+@_inline
+def _count1(w, N, m, Q, R, S, I, a, x, half, zero, one):
+    for i in range(_LANES):
+        ceiled = w[Q, i] + (one if w[R, i] > zero else zero)
+        whole = np.floor((w[a, i] + half) * w[I, i])
+        whole += one if w[a, i] > whole * w[S, i] else zero
+        w[N, i] = w[m, i] * ceiled + w[x, i] * whole
+
+
+@_inline
+def _count2(w, N, m, Q, R, S, I, a, x, b, y, half, zero, one):
+    for i in range(_LANES):
+        s = w[S, i]
+        inverse = w[I, i]
+        ceiled = w[Q, i] + (one if w[R, i] > zero else zero)
+        whole = np.floor((w[a, i] + half) * inverse)
+        whole += one if w[a, i] > whole * s else zero
+        other = np.floor((w[b, i] + half) * inverse)
+        other += one if w[b, i] > other * s else zero
+        w[N, i] = w[m, i] * ceiled + w[x, i] * whole + w[y, i] * other
+
+
+@_inline
+def _last_cut(w, acc, r, m, S, I, half, zero, one):
+    for i in range(_LANES):
+        whole = np.floor((w[r, i] + half) * w[I, i])
+        rest = w[r, i] - whole * w[S, i]
+        w[acc, i] += w[m, i] * (whole + (one if rest > zero else zero))
+
+
+@_inline
+def _ceil_if(w, N, m, Q, R, P, cut, zero, one):
+    for i in range(_LANES):
+        times = w[Q, i] + (one if w[R, i] > zero else zero)
+        w[N, i] = w[m, i] * (times if w[P, i] < w[cut, i] else one)
+
+
+@_inline
+def _last_cut_if(w, acc, r, m, S, I, P, cut, half, zero, one):
+    for i in range(_LANES):
+        whole = np.floor((w[r, i] + half) * w[I, i])
+        rest = w[r, i] - whole * w[S, i]
+        once = one if w[r, i] > zero else zero
+        times = whole + (one if rest > zero else zero)
+        w[acc, i] += w[m, i] * (times if w[P, i] < w[cut, i] else once)
+
+
+@_inline
+def _present1(w, N, m, a, x, zero):
+    for i in range(_LANES):
+        w[N, i] = w[m, i] + (w[x, i] if w[a, i] > zero else zero)
+
+
+@_inline
+def _present2(w, N, m, a, x, b, y, zero):
+    for i in range(_LANES):
+        w[N, i] = w[m, i] + (w[x, i] if w[a, i] > zero else zero) + (w[y, i] if w[b, i] > zero else zero)
+
+
+@_inline
+def _last_pick(w, acc, r, m, zero):
+    for i in range(_LANES):
+        w[acc, i] += w[m, i] if w[r, i] > zero else zero
+
+
+@_inline
+def _last_tile(w, N, r, S, I, half):
+    for i in range(_LANES):
+        w[N, i] = w[r, i] - w[S, i] * np.floor((w[r, i] - half) * w[I, i])
+
+
+@_inline
+def _hinge1(w, N, K, a, x, zero):
+    for i in range(_LANES):
+        p = w[a, i] - w[K, i]
+        w[N, i] = w[x, i] * (p if p > zero else zero)
+
+
+@_inline
+def _hinge2(w, N, K, a, x, b, y, zero):
+    for i in range(_LANES):
+        k = w[K, i]
+        p = w[a, i] - k
+        q = w[b, i] - k
+        w[N, i] = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
+
+
+@_inline
+def _hinge3(w, N, K, a, x, b, y, c, z, zero):
+    for i in range(_LANES):
+        k = w[K, i]
+        p = w[a, i] - k
+        q = w[b, i] - k
+        r = w[c, i] - k
+        total = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
+        w[N, i] = total + w[z, i] * (r if r > zero else zero)
+
+
+@_inline
+def _hinge4(w, N, K, a, x, b, y, c, z, d, t, zero):
+    for i in range(_LANES):
+        k = w[K, i]
+        p = w[a, i] - k
+        q = w[b, i] - k
+        r = w[c, i] - k
+        s = w[d, i] - k
+        total = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
+        w[N, i] = total + w[z, i] * (r if r > zero else zero) + w[t, i] * (s if s > zero else zero)
+
+
+@_inline
+def _hinge_add(w, acc, m, r, K, zero):
+    for i in range(_LANES):
+        over = w[r, i] - w[K, i]
+        w[acc, i] += w[m, i] * (over if over > zero else zero)
+
+
+@_inline
+def _between(w, N, lane, near, far, a, x, zero):
+    for i in range(_LANES):
+        first = w[a, i] if w[a, i] < w[lane, i] else w[lane, i]
+        p = first - w[near, i]
+        q = first - w[far, i]
+        w[N, i] = w[x, i] * ((p if p > zero else zero) - (q if q > zero else zero))
+
+
+@_inline
+def _between1(w, acc, lane, near, far, a, x, zero):
+    for i in range(_LANES):
+        first = w[a, i] if w[a, i] < w[lane, i] else w[lane, i]
+        p = first - w[near, i]
+        q = first - w[far, i]
+        w[acc, i] += w[x, i] * ((p if p > zero else zero) - (q if q > zero else zero))
+
+
+@_inline
+def _between2(w, acc, lane, near, far, a, x, b, y, zero):
+    for i in range(_LANES):
+        limit = w[lane, i]
+        first = w[a, i] if w[a, i] < limit else limit
+        other = w[b, i] if w[b, i] < limit else limit
+        p = first - w[near, i]
+        q = first - w[far, i]
+        r = other - w[near, i]
+        s = other - w[far, i]
+        w[acc, i] += w[x, i] * ((p if p > zero else zero) - (q if q > zero else zero))
+        w[acc, i] += w[y, i] * ((r if r > zero else zero) - (s if s > zero else zero))
+
+
+@_inline
+def _at(w, N, P, cut, zero, one):
+    for i in range(_LANES):
+        here = one if w[P, i] == w[cut, i] else zero
+        w[N, i] = here if w[P, i] >= zero else zero
+
+
+@_inline
+def _pair_whole(w, N, m, Q, x, one):
+    for i in range(_LANES):
+        w[N, i] = w[m, i] * (w[Q, i] - one) * w[x, i]
+
+
+@_inline
+def _pair_rest(w, N, acc, r, m, S, I, x, half, zero, one):
+    for i in range(_LANES):
+        whole = np.floor((w[r, i] + half) * w[I, i])
+        rest = w[r, i] - whole * w[S, i]
+        later = whole - one
+        here = w[x, i]
+        w[acc, i] += here * w[m, i] * (later if later > zero else zero)
+        w[N, i] = here * rest if whole >= one else zero
+
+
+@_inline
+def _pair_cut(w, A, B, acc, a, b, m, S, I, half):
+    for i in range(_LANES):
+        s = w[S, i]
+        whole = np.floor((w[b, i] + half) * w[I, i])
+        used = whole * s
+        left = w[a, i] - used
+        rest = w[b, i] - used
+        w[acc, i] += w[m, i] * whole
+        w[A, i] = left if left < s else s
+        w[B, i] = rest
 
 
 @_inline
@@ -323,19 +515,7 @@ def _slide(w, N, p, r, stride, dilation, zero):
 
 
 @_inline
-def _real(w, N, before, S, zero, one):
-    for i in range(_LANES):
-        w[N, i] = one if w[S, i] < w[before, i] else zero
-
-
-@_inline
-def _last_tile(w, N, r, S, I, half):  # noqa: E741
-    for i in range(_LANES):
-        w[N, i] = w[r, i] - w[S, i] * np.floor((w[r, i] - half) * w[I, i])
-
-
-@_inline
-def _product(w, v, W, constant, a, b, c):
+def _product(w, v, W, a, b, c, constant):
     for i in range(_LANES):
         v[W, i] = constant * w[a, i] * w[b, i] * w[c, i]
 
@@ -353,28 +533,9 @@ def _fma(v, W, a, b):
 
 
 @_inline
-def _ceildiv(v, W, a, b):
+def _fma3(v, W, a, x, b, y, c, z):
     for i in range(_LANES):
-        v[W, i] = np.ceil(v[a, i] / v[b, i])
-
-
-@_inline
-def _over(v, W, a, b):
-    for i in range(_LANES):
-        over = v[a, i] / v[b, i] - 1.0
-        v[W, i] += over if over > 0.0 else 0.0
-
-
-@_inline
-def _add(w, N, a, b):
-    for i in range(_LANES):
-        w[N, i] = w[a, i] + w[b, i]
-
-
-@_inline
-def _blocks(v, W, a, b):
-    for i in range(_LANES):
-        v[W, i] = np.ceil(v[a, i] / v[b, i]) * v[b, i]
+        v[W, i] += v[a, i] * v[x, i] + v[b, i] * v[y, i] + v[c, i] * v[z, i]
 
 
 @_inline
@@ -387,6 +548,37 @@ def _linear(v, W, a, b, c):
 def _keep_if(w, v, W, x, a, b):
     for i in range(_LANES):
         v[W, i] = v[b, i] + w[x, i] * (v[a, i] - v[b, i])
+
+
+@_inline
+def _ceildiv(v, W, a, b):
+    for i in range(_LANES):
+        v[W, i] = np.ceil(v[a, i] / v[b, i])
+
+
+@_inline
+def _port2(v, W, a, b, limit):
+    for i in range(_LANES):
+        v[W, i] = np.ceil((v[a, i] + v[b, i]) / v[limit, i])
+
+
+@_inline
+def _port4(v, W, a, b, c, d, limit):
+    for i in range(_LANES):
+        v[W, i] = np.ceil((v[a, i] + v[b, i] + v[c, i] + v[d, i]) / v[limit, i])
+
+
+@_inline
+def _over(v, W, a, b):
+    for i in range(_LANES):
+        over = v[a, i] / v[b, i] - 1.0
+        v[W, i] += over if over > 0.0 else 0.0
+
+
+@_inline
+def _blocks(v, W, a, b):
+    for i in range(_LANES):
+        v[W, i] = np.ceil(v[a, i] / v[b, i]) * v[b, i]
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -471,155 +663,239 @@ def _carried(acc, narrow, lists, offset, length, moving, stride, dilation):
 
 
 @_inline
-def _block(steps, ranks, first, code, lists, constants, numbers, n, wide, flags):
+def _block(steps, ranks, first, code, lists, constants, numbers, n, wide):  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917
     """Run all instructions on one block; ``n`` is the narrow bank. One chain of tests, which LLVM makes a jump table."""
     zero, half, one, far = numbers[0], numbers[1], numbers[2], numbers[3]
     for at in range(code.shape[0]):
-        if flags[code[at, 1]] == 0 or flags[code[at, 2]] == 0:
-            continue
-        op = code[at, 0]
-        if op == _HINGE_ADD:
-            _hinge_add(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-        elif op == _HINGE:
-            _hinge(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-        elif op == _STEP:
-            _step(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], steps, code[at, 8], code[at,
-                  9], first, half, one)
-            flags[code[at, 10]] = _any(n, code[at, 5], zero)
+        op = np.uint64(code[at, 0])
+        if op == _STEP:
+            _step(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], steps, code[at, 6], code[at,
+                  7], first, half, one)
+        elif op == _STEP_EVEN:
+            _step_even(n, code[at, 1], code[at, 2], code[at, 3], steps, code[at, 4], code[at, 5], first, half, one)
         elif op == _POSITION:
-            _position(n, code[at, 3], code[at, 4], code[at, 5], ranks, code[at, 6], code[at, 7], first,
-                      numbers[code[at, 8]], zero, one)
+            _position(n, code[at, 1], code[at, 2], code[at, 3], ranks, code[at, 4], code[at, 5], first,
+                      numbers[code[at, 6]], zero, one)
         elif op == _MAX:
-            _max(n, code[at, 3], code[at, 4], code[at, 5])
+            _max(n, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _MIN:
+            _min(n, code[at, 1], code[at, 2], code[at, 3])
         elif op == _MUL:
-            _mul(n, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _CEIL:
-            _ceil(n, code[at, 3], code[at, 4], code[at, 5], zero, one)
-        elif op == _SPLIT_IF:
-            _split_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], one)
-        elif op == _CEIL_IF:
-            _ceil_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], zero, one)
-        elif op == _REST_IF:
-            _rest_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-        elif op == _CUT:
-            _cut(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], half)
-        elif op == _PICK:
-            _pick(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], zero)
-        elif op == _CUT_IF:
-            _cut_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], code[at, 9],
-                    code[at, 10], half, zero, one)
-        elif op == _LAST_CUT:
-            _last_cut(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], half, zero, one)
-        elif op == _LAST_PICK:
-            _last_pick(n, code[at, 3], code[at, 4], code[at, 5], zero)
-        elif op == _LAST_CUT_IF:
-            _last_cut_if(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], code[at,
-                         9], half, zero, one)
+            _mul(n, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _ADD:
+            _add(n, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _SUB:
+            _sub(n, code[at, 1], code[at, 2], code[at, 3])
         elif op == _COPY:
-            _copy(n, code[at, 3], code[at, 4])
+            _copy(n, code[at, 1], code[at, 2])
         elif op == _MULADD:
-            _muladd(n, code[at, 3], code[at, 4], code[at, 5])
+            _muladd(n, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _DOT2:
+            _dot2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
+        elif op == _REAL:
+            _real(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
+        elif op == _CHOOSE:
+            _choose(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+        elif op == _MERGE:
+            _merge(n, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _DERIVE:
+            _derive(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, one)
+        elif op == _CEIL:
+            _ceil(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
+        elif op == _CUT1:
+            _cut1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                  code[at, 8], half)
+        elif op == _CUT2:
+            _cut2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                  code[at, 8], code[at, 9], code[at, 10], code[at, 11], half)
+        elif op == _CUT_MORE:
+            _cut_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], half)
+        elif op == _SPLIT_IF:
+            _split_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], one)
+        elif op == _REST_IF:
+            _rest_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
+        elif op == _CUT_IF:
+            _cut_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                    code[at, 8], half, zero, one)
+        elif op == _PICK1:
+            _pick1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _PICK2:
+            _pick2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                   code[at, 8], code[at, 9], zero)
+        elif op == _PICK_MORE:
+            _pick_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], zero)
+        elif op == _COUNT0:
+            _count0(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero, one)
+        elif op == _COUNT1:
+            _count1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                    code[at, 8], half, zero, one)
+        elif op == _COUNT2:
+            _count2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                    code[at, 8], code[at, 9], code[at, 10], half, zero, one)
+        elif op == _LAST_CUT:
+            _last_cut(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, zero, one)
+        elif op == _CEIL_IF:
+            _ceil_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero, one)
+        elif op == _LAST_CUT_IF:
+            _last_cut_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                         7], half, zero, one)
+        elif op == _PRESENT1:
+            _present1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
+        elif op == _PRESENT2:
+            _present2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _LAST_PICK:
+            _last_pick(n, code[at, 1], code[at, 2], code[at, 3], zero)
+        elif op == _LAST_TILE:
+            _last_tile(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], half)
+        elif op == _HINGE1:
+            _hinge1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
+        elif op == _HINGE2:
+            _hinge2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _HINGE3:
+            _hinge3(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                    code[at, 8], zero)
+        elif op == _HINGE4:
+            _hinge4(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                    code[at, 8], code[at, 9], code[at, 10], zero)
+        elif op == _HINGE_ADD:
+            _hinge_add(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
+        elif op == _BETWEEN:
+            _between(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _BETWEEN1:
+            _between1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+        elif op == _BETWEEN2:
+            _between2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                      code[at, 8], zero)
         elif op == _AT:
-            _at(n, code[at, 3], code[at, 4], code[at, 5], zero, one)
+            _at(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
         elif op == _PAIR_WHOLE:
-            _pair_whole(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero, one)
+            _pair_whole(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], one)
         elif op == _PAIR_REST:
-            _pair_rest(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], code[at,
-                       9], half, zero, one)
+            _pair_rest(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                       7], half, zero, one)
         elif op == _PAIR_CUT:
-            _pair_cut(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8], code[at, 9],
-                      code[at, 10], half)
+            _pair_cut(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                      code[at, 8], half)
         elif op == _PAIR_PICK:
-            _min(n, code[at, 3], code[at, 5], code[at, 7])
-            _min(n, code[at, 4], code[at, 6], code[at, 7])
+            _min(n, code[at, 1], code[at, 3], code[at, 5])
+            _min(n, code[at, 2], code[at, 4], code[at, 5])
         elif op == _LAG:
-            _lag(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], numbers[code[at, 8]], zero,
+            _lag(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], zero,
                  one, far)
         elif op == _LAG_CLASS:
-            _lag_class(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], numbers[code[at, 7]],
-                       numbers[code[at, 8]], numbers[code[at, 9]], half, zero, one, far)
+            _lag_class(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], numbers[code[at, 5]],
+                       numbers[code[at, 6]], numbers[code[at, 7]], half, zero, one, far)
         elif op == _LAG_LAST:
-            _lag_last(n, code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], numbers[code[at, 7]],
-                      numbers[code[at, 8]], half, one)
-        elif op == _MIN:
-            _min(n, code[at, 3], code[at, 4], code[at, 5])
+            _lag_last(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]],
+                      numbers[code[at, 6]], half, one)
         elif op == _SLIDE:
-            _slide(n, code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], numbers[code[at, 7]], zero)
-        elif op == _REAL:
-            _real(n, code[at, 3], code[at, 4], code[at, 5], zero, one)
-        elif op == _CHOOSE:
-            _choose(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6])
-        elif op == _DERIVE:
-            _derive(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7], half, one)
-            flags[code[at, 8]] = _any(n, code[at, 4], zero)
-        elif op == _SUB:
-            _sub(n, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _LAST_TILE:
-            _last_tile(n, code[at, 3], code[at, 4], code[at, 5], code[at, 6], half)
-        elif op == _PRODUCT:
-            _product(n, wide, code[at, 3], constants[code[at, 4]], code[at, 5], code[at, 6], code[at, 7])
-        elif op == _TIMES:
-            _times(n, wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7])
-        elif op == _FMA:
-            _fma(wide, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _LINEAR:
-            _linear(wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6])
-        elif op == _KEEP_IF:
-            _keep_if(n, wide, code[at, 3], code[at, 4], code[at, 5], code[at, 6])
-        elif op == _CEILDIV:
-            _ceildiv(wide, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _WMAX:
-            _max(wide, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _WADD:
-            _add(wide, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _WMUL:
-            _mul(wide, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _OVER:
-            _over(wide, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _BLOCKS:
-            _blocks(wide, code[at, 3], code[at, 4], code[at, 5])
+            _slide(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]], zero)
         elif op == _CARRIED:
-            _carried(code[at, 3], n, lists, code[at, 4], code[at, 5], code[at, 6], code[at, 7], code[at, 8])
+            _carried(code[at, 1], n, lists, code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
+        elif op == _PRODUCT:
+            _product(n, wide, code[at, 1], code[at, 3], code[at, 4], code[at, 5], constants[code[at, 2]])
+        elif op == _TIMES:
+            _times(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
+        elif op == _FMA:
+            _fma(wide, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _FMA3:
+            _fma3(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7])
+        elif op == _LINEAR:
+            _linear(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+        elif op == _KEEP_IF:
+            _keep_if(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+        elif op == _CEILDIV:
+            _ceildiv(wide, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _PORT2:
+            _port2(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+        elif op == _PORT4:
+            _port4(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
+        elif op == _WMAX:
+            _max(wide, code[at, 1], code[at, 2], code[at, 3])
         elif op == _WMIN:
-            _min(wide, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _MERGE:
-            _merge(n, code[at, 3], code[at, 4], code[at, 5])
-        elif op == _ADD:
-            _add(n, code[at, 3], code[at, 4], code[at, 5])
+            _min(wide, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _WADD:
+            _add(wide, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _WMUL:
+            _mul(wide, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _OVER:
+            _over(wide, code[at, 1], code[at, 2], code[at, 3])
+        elif op == _BLOCKS:
+            _blocks(wide, code[at, 1], code[at, 2], code[at, 3])
+
+
+@_inline
+def _fetch(near, far, first, count, room):
+    """Copy ``count`` mappings from ``first`` on, row by row, and repeat the last one up to ``room``."""
+    for s in range(far.shape[0]):
+        for d in range(far.shape[1]):
+            source, target = far[s, d], near[s, d]
+            for i in range(count):
+                target[i] = source[first + i]
+            for i in range(count, room):
+                target[i] = source[first + count - np.uint64(1)]
+
+
+@_inline
+def _uneven(near, sizes, first, rows, half, zero):
+    """Whether any loop of a block leaves a rest; ``rows`` (2, `LANES`) are scratch."""
+    found = np.int32(0)
+    for d in range(near.shape[1]):
+        for i in range(_LANES):
+            rows[0, i] = sizes[d]
+        for s in range(near.shape[0] - 1):
+            source = near[s, d]
+            for i in range(_LANES):
+                rows[1, i] = source[first + i]
+            for i in range(_LANES):
+                whole = np.floor((rows[0, i] + half) / rows[1, i])
+                found |= np.int32(rows[0, i] - whole * rows[1, i] > zero)
+                rows[0, i] = rows[1, i]
+    return found
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def run(steps, ranks, begin, end, program, parameters, scratch, out):
+def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: PLR0913, PLR0917
     """Score mappings ``begin`` to ``end`` of a batch.
 
-    ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``program`` = (code, lists, constants, numbers, outputs) of a
-    `Machine`, ``numbers`` being 0, 1/2, 1, far and the constants in the narrow type; ``parameters`` (p, b) or (p, 1);
-    ``scratch`` = (narrow, wide, flags, tail steps, tail ranks), narrow constants filled in; ``out`` (k, b) gets the
-    wide rows ``outputs``.
+    ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``programs`` = the general and the even one, each (code,
+    lists, constants, numbers, outputs) of a `Machine`, ``numbers`` being its constants in the narrow type;
+    ``parameters`` (p, b) or (p, 1); ``scratch`` = ((narrow, wide) of each program, near steps, near ranks, sizes, rows),
+    narrow constants filled in; ``out`` (k, b) gets the wide rows ``outputs``.
+
+    Rows of a large batch lie far apart, so several blocks of them are fetched together. Blocks in which every loop
+    divides what it splits take the even program; after a ragged block, the next few are not even asked.
     """
-    code, lists, constants, numbers, outputs = program
-    narrow, wide, flags, tail_steps, tail_ranks = scratch
+    general, even = programs
+    (narrow, wide), (even_narrow, even_wide), near_steps, near_ranks, sizes, rows = scratch
+    half, zero = general[3][1], general[3][0]
     varies = parameters.shape[1] > 1
     for p in range(parameters.shape[0]):
         for i in range(LANES):
-            wide[p, i] = parameters[p, 0]
-    flags[0] = 1
-    for first in range(begin, end, LANES):
-        count = min(LANES, end - first)
-        if varies:
-            for p in range(parameters.shape[0]):
-                for i in range(LANES):
-                    wide[p, i] = parameters[p, first + min(i, count - 1)]
-        if count == LANES:
-            _block(steps, ranks, np.uint64(first), code, lists, constants, numbers, narrow, wide, flags)
-        else:
-            for s in range(steps.shape[0]):
-                for d in range(steps.shape[1]):
+            wide[p, i] = even_wide[p, i] = parameters[p, 0]
+    wait, patience = 0, 1
+    for start in range(begin, end, near_steps.shape[2]):
+        fetched = min(near_steps.shape[2], end - start)
+        room = (fetched + LANES - 1) // LANES * LANES
+        _fetch(near_steps, steps, np.uint64(start), np.uint64(fetched), np.uint64(room))
+        _fetch(near_ranks, ranks, np.uint64(start), np.uint64(fetched), np.uint64(room))
+        for first in range(start, start + fetched, LANES):
+            count = min(LANES, end - first)
+            at = np.uint64(first - start)
+            ragged = True
+            if wait > 0:
+                wait -= 1
+            elif _uneven(near_steps, sizes, at, rows, half, zero) > 0:
+                wait, patience = patience, min(64, 2 * patience)
+            else:
+                ragged, patience = False, 1
+            mine, other = (wide, narrow) if ragged else (even_wide, even_narrow)
+            if varies:
+                for p in range(parameters.shape[0]):
                     for i in range(LANES):
-                        tail_steps[s, d, i] = steps[s, d, first + min(i, count - 1)]
-                        tail_ranks[s, d, i] = ranks[s, d, first + min(i, count - 1)]
-            _block(tail_steps, tail_ranks, np.uint64(0), code, lists, constants, numbers, narrow, wide, flags)
-        for k in range(outputs.shape[0]):
-            row = wide[outputs[k]]
-            for i in range(count):
-                out[k, first + i] = row[i]
+                        mine[p, i] = parameters[p, first + min(i, count - 1)]
+            code, lists, constants, numbers, outputs = general if ragged else even
+            _block(near_steps, near_ranks, at, code, lists, constants, numbers, other, mine)
+            for k in range(outputs.shape[0]):
+                for i in range(count):
+                    out[k, first + i] = mine[outputs[k], i]

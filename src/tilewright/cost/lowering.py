@@ -38,11 +38,13 @@ class Look:
 class Words:
     """Words moved at each edge, as rows of a program."""
 
-    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, program: Program) -> None:
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, program: Program,
+                 *, even: bool = False) -> None:
         self.operator = operator
         self.accelerator = accelerator
         self.layout = layout
         self.program = program
+        self.even = even
         self.tables = Tables(program)
         self.sliding = Sliding(program, self.tables)
         self.sizes = {name: size for name, size in operator.dimensions if size > 1}
@@ -56,22 +58,23 @@ class Words:
         for slot, where in enumerate(self.layout.slots):
             for name in self.sizes:
                 index = self.layout.dimensions.index(name)
-                rows, flag = self._step(slot, index, before[name])
+                rows = self._step(slot, index, before[name])
                 place = None
                 if where.axis == "T":
                     base = self.program.literal(slot * len(self.layout.dimensions))
                     place = self.program.one(Op.POSITION, rows[0], before[name], slot, index, base)
-                found[slot, name] = Link(*rows, flag, place)
+                found[slot, name] = Link(*rows, self.even or slot == len(self.layout.slots) - 1, place)
                 before[name] = rows[0]
         return found
 
-    def _step(self, slot: int, index: int, before: int) -> tuple[tuple[int, ...], int]:
-        """Rows of a loop and the flag of its rest; the innermost loops all have steps of 1."""
+    def _step(self, slot: int, index: int, before: int) -> tuple[int, ...]:
+        """Rows S, Q, R, I of a loop; the innermost loops all have steps of 1."""
+        one, zero = self.program.number(1.0), self.program.number(0.0)
         if slot == len(self.layout.slots) - 1:
-            one = self.program.number(1.0)
-            return (one, before, self.program.number(0.0), one), 0
-        flag = self.program.flag()
-        return self.program.emit(Op.STEP, before, slot, index, flag), flag
+            return one, before, zero, one
+        if self.even:
+            return (*self.program.emit(Op.STEP_EVEN, before, slot, index), zero, one)
+        return self.program.emit(Op.STEP, before, slot, index)
 
     def first_slot(self, level: int) -> int:
         """Index of the first slot of ``level`` or of one inside it."""
@@ -135,12 +138,18 @@ class Words:
             elif look.visit == "all":
                 found.append(Action(link, "cut") if advances or innermost is None else Action(link, "if", innermost))
             else:
-                skip = self.program.one(Op.SUB, extent, self.program.one(Op.LAST_TILE, extent, link.S, link.I))
+                skip = self.program.one(Op.SUB, extent, self._last_extent(extent, link))
                 if not advances and innermost is not None:
                     skip = self.program.one(Op.REST_IF, skip, link.place, innermost)
                 extent = self.program.one(Op.MIN, self.program.one(Op.SUB, extent, skip), link.S)
                 found.append(Action(link, "last", skip))
         return tuple(found)
+
+    def _last_extent(self, extent: int, link: Link) -> int:
+        """Row with the extent in the last iteration of a loop."""
+        if link.even:
+            return self.program.one(Op.MIN, extent, link.S)
+        return self.program.one(Op.LAST_TILE, extent, link.S, link.I)
 
     def words(self, edge: Edge, look: Look) -> int:
         """Wide row: words moved at ``edge``, seen as ``look`` says."""
@@ -252,9 +261,8 @@ class Words:
     @remembered
     def _relink(self, link: Link, real: int, before: int) -> Link:
         step = self.program.one(Op.CHOOSE, real, link.S, before)
-        flag = self.program.flag()
-        whole, rest, inverse = self.program.emit(Op.DERIVE, step, before, flag)
-        return Link(step, whole, rest, inverse, flag, link.place)
+        whole, rest, inverse = self.program.emit(Op.DERIVE, step, before)
+        return Link(step, whole, rest, inverse, link.even, link.place)
 
     @remembered
     def tile(self, tensor: Tensor, slots: int) -> int:
@@ -282,7 +290,7 @@ class Words:
                 if link.place is None:
                     extents[name] = self.program.one(Op.MIN, extents[name], link.S)
                 else:
-                    extents[name] = self.program.one(Op.LAST_TILE, extents[name], link.S, link.I)
+                    extents[name] = self._last_extent(extents[name], link)
         rows = []
         for axis in edge.tensor.axes:
             own = [extents[name] for name in axis.dimensions]
@@ -362,7 +370,7 @@ class Words:
         for slot, where in enumerate(self.layout.slots):
             if where.level == level and where.axis == axis:
                 links = [self.links[slot, name] for name in self.sizes]
-                rows += [self.program.one(Op.CEIL, link.Q, link.R) if link.flag else link.Q for link in links]
+                rows += [self.program.one(Op.CEIL, link.Q, link.R) if not link.even else link.Q for link in links]
         return self.program.product(rows)
 
 

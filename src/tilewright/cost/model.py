@@ -56,15 +56,18 @@ def narrow_enough(operator: Operator) -> bool:
 
 
 class Model:
-    """Writes the program of one operator on one machine for one layout."""
+    """Writes the program of one operator on one machine for one layout.
 
-    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout) -> None:
+    ``even``: for mappings whose loops all divide what they split, which take far fewer instructions.
+    """
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, *, even: bool = False) -> None:
         self.operator = operator
         self.accelerator = accelerator
         self.layout = layout
         self.parameters = {key: row for row, key in enumerate(parameters_of(accelerator))}
         self.program = Program(len(self.parameters), FAR if narrow_enough(operator) else FAR_WIDE)
-        self.words = Words(operator, accelerator, layout, self.program)
+        self.words = Words(operator, accelerator, layout, self.program, even=even)
         self.edges = {tensor.name: self.words.edges(tensor) for tensor in operator.tensors}
         self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
 
@@ -225,9 +228,19 @@ class Model:
             return None
         terms = [
             (self._moved(tensor, level, kind, busiest=True), self._scale(level, tensor))
-            for kind in kinds for tensor in kept if tensor.is_output or kind in ("reads", "fills")
+            for kind in kinds for tensor in kept
+            if (tensor.is_output or kind in ("reads", "fills"))
+            and (kind in ("reads", "updates") or self._edge(tensor, child=level) is not None)
         ]
-        return self.program.one(Op.CEILDIV, self._weighted(terms), limit) if terms else None
+        return self._port_cycles(terms, limit) if terms else None
+
+    def _port_cycles(self, terms: list[tuple[int, float]], limit: int) -> int:
+        """Wide row: cycles to move weighted words, rounded up."""
+        if all(weight == 1 for _, weight in terms) and len(terms) <= 4:
+            rows = [row for row, _ in terms] + [self.constant(0)] * (2 if len(terms) <= 2 else 4)
+            count = 2 if len(terms) <= 2 else 4
+            return self.program.one(Op.PORT2 if count == 2 else Op.PORT4, *rows[:count], limit)
+        return self.program.one(Op.CEILDIV, self._weighted(terms), limit)
 
     def _largest(self, rows: list[int | None]) -> int | None:
         found = None
@@ -267,8 +280,7 @@ class Model:
         limits = [self._parameter(level, f"bandwidth_words_per_cycle.{name}") for name in (port, "shared")]
         if not terms or limits == [None, None]:
             return None
-        words = self._weighted(terms)
-        return self._largest([None if limit is None else self.program.one(Op.CEILDIV, words, limit) for limit in limits])
+        return self._largest([None if limit is None else self._port_cycles(terms, limit) for limit in limits])
 
     def _limited(self, level: int, port: str) -> bool:
         return any(self._parameter(level, f"bandwidth_words_per_cycle.{name}") is not None for name in (port, "shared"))
@@ -301,31 +313,34 @@ class Model:
     def _energy(self, latency: int) -> int:
         compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]
         total = self.program.one(Op.WMUL, self.constant(self.operator.macs), compute, fresh=True)
-        for level in self.memories:
-            for tensor in self._kept(level):
-                self._access_energy(total, level, tensor)
+        terms = [term for level in self.memories for tensor in self._kept(level)
+                 for term in self._access_energy(level, tensor)]
         for level, fanout in enumerate(self.accelerator.levels):
-            if isinstance(fanout, Fanout) and fanout.network_energy_pj_per_word:
-                price = self._parameter(level, "network_energy_pj_per_word")
-                for edge in (e for edges in self.edges.values() for e in edges if e.parent < level < e.child):
-                    for kind in ("fills", "drains"):
-                        row = self._moved(edge.tensor, edge.child, kind, busiest=False)
-                        self.program.emit(Op.FMA, total, row, price or 0)
-        leakage = self.parameters["leakage", "pj_per_cycle"]
+            price = self._parameter(level, "network_energy_pj_per_word")
+            if isinstance(fanout, Fanout) and fanout.network_energy_pj_per_word and price is not None:
+                terms += [(self._moved(edge.tensor, edge.child, kind, busiest=False), price)
+                          for edges in self.edges.values() for edge in edges if edge.parent < level < edge.child
+                          for kind in ("fills", "drains") if kind == "fills" or edge.tensor.is_output]
         if parameters_of(self.accelerator)["leakage", "pj_per_cycle"]:
-            self.program.emit(Op.FMA, total, latency, leakage)
+            terms.append((latency, self.parameters["leakage", "pj_per_cycle"]))
+        for at in range(0, len(terms) - 2, 3):
+            self.program.emit(Op.FMA3, total, *(row for term in terms[at : at + 3] for row in term))
+        for term in terms[len(terms) // 3 * 3 :]:
+            self.program.emit(Op.FMA, total, *term)
         return total
 
-    def _access_energy(self, total: int, level: int, tensor: Tensor) -> None:
+    def _access_energy(self, level: int, tensor: Tensor) -> list[tuple[int, int]]:
+        """Rows of words (of the memory's width) with the rows of their price."""
         memory = memory_of(self.accelerator, level)
+        found = []
         for kind, energy in (("reads", "read"), ("fills", "fill"), ("updates", "update"), ("drains", "drain")):
             price = self._parameter(level, f"{energy}_energy_pj_per_word")
-            if price is None or (not tensor.is_output and kind in ("updates", "drains")):
+            absent = not tensor.is_output and kind in ("updates", "drains")
+            if price is None or absent or (kind in ("fills", "drains") and self._edge(tensor, child=level) is None):
                 continue
             words = self._moved(tensor, level, kind, busiest=False)
             if memory.block_words > 1:
                 words = self.program.one(Op.BLOCKS, words, self.constant(memory.block_words))
             scale = self._scale(level, tensor)
-            if scale != 1:
-                words = self.program.one(Op.WMUL, words, self.constant(scale))
-            self.program.emit(Op.FMA, total, words, price)
+            found.append((words if scale == 1 else self.program.one(Op.WMUL, words, self.constant(scale)), price))
+        return found

@@ -1,7 +1,7 @@
 """Tables of pieces as instructions: `cost.closed_form` for all lanes of a block at once.
 
 A table {extent: multiplicity} becomes the whole pieces (extent known, one row of multiplicities) and the rests that the
-loops left over, one (extent, multiplicity) pair of rows each. Rests that no lane of a block has are skipped there.
+loops left over, one (extent, multiplicity) pair of rows each; a rest of extent 0 is none.
 """
 
 from dataclasses import dataclass
@@ -10,21 +10,22 @@ from typing import Literal
 from tilewright.cost.program import Op, Program
 
 Kind = Literal["cut", "pick", "if", "last", "drop"]
+Rests = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Link:
-    """A loop over one dimension: rows of its step S, whole tiles Q, rest R and reciprocal of S, and the flag of R.
+    """A loop over one dimension: rows of its step S, whole tiles Q, rest R and reciprocal of S.
 
-    The flag is 0 where the loop never leaves a rest, because its step is 1. ``place`` is the row of its place in the
-    nest, None for a spatial loop.
+    ``even`` says that the loop leaves no rest in any mapping, so that R and I are not needed. ``place`` is the row of
+    its place in the nest, None for a spatial loop.
     """
 
     S: int
     Q: int
     R: int
     I: int  # noqa: E741
-    flag: int
+    even: bool
     place: int | None
 
 
@@ -43,11 +44,11 @@ class Action:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Whole pieces (``extent`` and ``many`` rows) and rests as (extent, multiplicity, flag)."""
+    """Whole pieces (``extent`` and ``many`` rows) and rests as (extent, multiplicity)."""
 
     extent: int
     many: int
-    rests: tuple[tuple[int, int, int], ...] = ()
+    rests: Rests = ()
 
 
 class Tables:
@@ -55,6 +56,8 @@ class Tables:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.one = program.number(1.0)
+        self.zero = program.number(0.0)
         self.made: dict[tuple[object, ...], Pieces] = {}
         self.counted: dict[tuple[object, ...], int | None] = {}
 
@@ -62,93 +65,129 @@ class Tables:
         """Table of a dimension after ``actions``, outermost first; ``size`` is the row of its size."""
         key = (size, actions)
         if key not in self.made:
-            with self.program.guarded():
-                if not actions:
-                    self.made[key] = Pieces(size, self.program.number(1.0))
-                else:
-                    self.made[key] = self._advance(self.pieces(size, actions[:-1]), actions[-1])
+            made = self._advance(self.pieces(size, actions[:-1]), actions[-1]) if actions else Pieces(size, self.one)
+            self.made[key] = made
         return self.made[key]
 
     def _advance(self, before: Pieces, action: Action) -> Pieces:
-        link, emit = action.link, self.program
         if action.kind == "drop":
             return before
         if action.kind == "last":
             return self._last(before, action)
-        fresh = bool(before.rests)
-        own: tuple[tuple[int, int, int], ...] = ()
         if action.kind == "cut":
-            whole = before.many == emit.number(1.0) and not fresh
-            many = link.Q if whole else emit.one(Op.MUL, before.many, link.Q, fresh=fresh)
-            own = ((link.R, before.many, link.flag),) if link.flag else ()
-        elif action.kind == "if":
-            assert link.place is not None
-            many = emit.one(Op.SPLIT_IF, before.many, link.Q, link.place, action.cut, fresh=fresh)
-            with emit.guarded(0, link.flag):
-                own = ((emit.one(Op.REST_IF, link.R, link.place, action.cut), before.many, link.flag),)
-        else:
-            many = emit.one(Op.COPY, before.many, fresh=True) if fresh else before.many
-        rests = []
-        for rest, times, flag in before.rests:
-            with emit.guarded(0, flag):
-                rests.append((self._cut_rest(action, (many, rest, times)), times, flag))
-        return Pieces(link.S, many, (*rests, *own))
+            return self._cut(before, action.link)
+        return self._cut_if(before, action) if action.kind == "if" else self._pick(before, action.link)
 
-    def _cut_rest(self, action: Action, rows: tuple[int, int, int]) -> int:
-        link = action.link
-        if action.kind == "cut":
-            return self.program.one(Op.CUT, *rows, link.S, link.I)
-        if action.kind == "pick":
-            return self.program.one(Op.PICK, *rows, link.S)
+    def times(self, many: int, factor: int) -> int:
+        """Row with a product, where one of the two may be 1 in every lane."""
+        if many == self.one:
+            return factor
+        return many if factor == self.one else self.program.one(Op.MUL, many, factor)
+
+    def _cut(self, before: Pieces, link: Link) -> Pieces:
+        emit = self.program
+        own: Rests = () if link.even else ((link.R, before.many),)
+        if not before.rests:
+            return Pieces(link.S, self.times(before.many, link.Q), own)
+        near, far = before.rests[:2], before.rests[2:]
+        op = Op.CUT1 if len(near) == 1 else Op.CUT2
+        loop = before.many, link.Q, link.S, link.I
+        many, *left = emit.emit(op, *loop, *_flat(near), fresh=bool(far))
+        left += [emit.one(Op.CUT_MORE, many, *rest, link.S, link.I) for rest in far]
+        return Pieces(link.S, many, (*_with(left, before.rests), *own))
+
+    def _cut_if(self, before: Pieces, action: Action) -> Pieces:
+        emit, link = self.program, action.link
         assert link.place is not None
-        return self.program.one(Op.CUT_IF, *rows, link.S, link.I, link.place, action.cut)
+        many = emit.one(Op.SPLIT_IF, before.many, link.Q, link.place, action.cut, fresh=bool(before.rests))
+        own: Rests = ()
+        if not link.even:
+            own = ((emit.one(Op.REST_IF, link.R, link.place, action.cut), before.many),)
+        left = [emit.one(Op.CUT_IF, many, *rest, link.S, link.I, link.place, action.cut) for rest in before.rests]
+        return Pieces(link.S, many, (*_with(left, before.rests), *own))
+
+    def _pick(self, before: Pieces, link: Link) -> Pieces:
+        emit = self.program
+        if not before.rests:
+            return Pieces(link.S, before.many)
+        near, far = before.rests[:2], before.rests[2:]
+        op = Op.PICK1 if len(near) == 1 else Op.PICK2
+        many, *left = emit.emit(op, before.many, link.S, *_flat(near), fresh=bool(far))
+        left += [emit.one(Op.PICK_MORE, many, *rest, link.S) for rest in far]
+        return Pieces(link.S, many, _with(left, before.rests))
 
     def _last(self, before: Pieces, action: Action) -> Pieces:
         """Only the last iteration: whole pieces may be ragged too, so they become a rest of their own."""
+        if action.link.even and not before.rests:
+            return Pieces(action.link.S, before.many)
         emit, rests = self.program, []
-        for rest, times, flag in ((before.extent, before.many, 0), *before.rests):
-            with emit.guarded(0, flag):
-                left = emit.one(Op.MAX, emit.one(Op.SUB, rest, action.cut), emit.number(0.0))
-                rests.append((emit.one(Op.MIN, left, action.link.S), times, flag))
-        return Pieces(action.link.S, emit.number(0.0), tuple(rests))
+        for rest, times in ((before.extent, before.many), *before.rests):
+            left = emit.one(Op.MAX, emit.one(Op.SUB, rest, action.cut), self.zero)
+            rests.append((emit.one(Op.MIN, left, action.link.S), times))
+        return Pieces(action.link.S, self.zero, tuple(rests))
 
     def count(self, size: int, actions: tuple[Action, ...]) -> int | None:
         """Row with the number of pieces, None for exactly one."""
         while actions and actions[-1].kind == "drop":
             actions = actions[:-1]
-        key = (size, actions)
-        if key not in self.counted:
-            with self.program.guarded():
-                self.counted[key] = self._count(size, actions)
-        return self.counted[key]
-
-    def _count(self, size: int, actions: tuple[Action, ...]) -> int | None:
         if not any(action.kind in ("cut", "if") for action in actions):
             return None
+        key = (size, actions)
+        if key not in self.counted:
+            self.counted[key] = self._count(size, actions)
+        return self.counted[key]
+
+    def _count(self, size: int, actions: tuple[Action, ...]) -> int:
         before, action = self.pieces(size, actions[:-1]), actions[-1]
         if action.kind == "last":
             before = self._last(before, action)
-        link, emit, fresh = action.link, self.program, bool(before.rests)
+        emit, link = self.program, action.link
+        if action.kind == "cut" and link.even:
+            return self._sum_products([(before.many, link.Q), *((times, rest) for rest, times in before.rests)])
         if action.kind == "cut":
-            times = emit.one(Op.CEIL, link.Q, link.R) if link.flag else link.Q
-            total = times if before.many == emit.number(1.0) and not fresh else None
-            total = emit.one(Op.MUL, before.many, times, fresh=fresh) if total is None else total
-        elif action.kind == "if":
+            return self._count_cut(before, link)
+        if action.kind == "if":
             assert link.place is not None
-            total = emit.one(Op.CEIL_IF, before.many, link.Q, link.R, link.place, action.cut, fresh=fresh)
-        else:
-            total = emit.one(Op.COPY, before.many, fresh=True) if fresh else before.many
-        for rest, times, flag in before.rests:
-            with emit.guarded(0, flag):
-                if action.kind == "cut" and not link.flag:
-                    emit.emit(Op.MULADD, total, rest, times)
-                elif action.kind == "cut":
-                    emit.emit(Op.LAST_CUT, total, rest, times, link.S, link.I)
-                elif action.kind == "if":
-                    assert link.place is not None
-                    emit.emit(Op.LAST_CUT_IF, total, rest, times, link.S, link.I, link.place, action.cut)
-                else:
-                    emit.emit(Op.LAST_PICK, total, rest, times)
+            where = link.place, action.cut
+            fresh = bool(before.rests)
+            if link.even:
+                total = emit.one(Op.SPLIT_IF, before.many, link.Q, *where, fresh=fresh)
+            else:
+                total = emit.one(Op.CEIL_IF, before.many, link.Q, link.R, *where, fresh=fresh)
+            for rest in before.rests:
+                emit.emit(Op.LAST_CUT_IF, total, *rest, link.S, link.I, *where)
+            return total
+        return self._count_present(before)
+
+    def _count_cut(self, before: Pieces, link: Link) -> int:
+        """Pieces after a last loop that cuts: every rest makes ceil(rest / step) of them."""
+        emit = self.program
+        near, far = before.rests[:2], before.rests[2:]
+        op = (Op.COUNT0, Op.COUNT1, Op.COUNT2)[len(near)]
+        loop = (link.S, link.I) if near else ()
+        total = emit.one(op, before.many, link.Q, link.R, *loop, *_flat(near), fresh=bool(far))
+        for rest in far:
+            emit.emit(Op.LAST_CUT, total, *rest, link.S, link.I)
+        return total
+
+    def _count_present(self, before: Pieces) -> int:
+        """Pieces as they are; rests of extent 0 are none."""
+        if not before.rests:
+            return before.many
+        near, far = before.rests[:2], before.rests[2:]
+        op = Op.PRESENT1 if len(near) == 1 else Op.PRESENT2
+        total = self.program.one(op, before.many, *_flat(near), fresh=bool(far))
+        for rest in far:
+            self.program.emit(Op.LAST_PICK, total, *rest)
+        return total
+
+    def _sum_products(self, pairs: list[tuple[int, int]]) -> int:
+        """Row with the sum of products of rows."""
+        if len(pairs) == 1:
+            return self.times(*pairs[0])
+        total = self.program.one(Op.DOT2, *pairs[0], *pairs[1], fresh=len(pairs) > 2)
+        for pair in pairs[2:]:
+            self.program.emit(Op.MULADD, total, *pair)
         return total
 
     def extent(self, size: int, actions: tuple[Action, ...]) -> int | None:
@@ -163,21 +202,36 @@ class Tables:
             return None
         key = ("extent", size, actions)
         if key not in self.counted:
-            with self.program.guarded():
-                found = self.pieces(size, actions)
-                total = self.program.one(Op.MUL, found.many, found.extent, fresh=bool(found.rests))
-                for rest, times, flag in found.rests:
-                    with self.program.guarded(0, flag):
-                        self.program.emit(Op.MULADD, total, rest, times)
-                self.counted[key] = total
+            found = self.pieces(size, actions)
+            self.counted[key] = self._sum_products([(found.many, found.extent), *((m, r) for r, m in found.rests)])
         return self.counted[key]
 
     def hinge(self, pieces: Pieces, offset: int) -> int:
         """Row with the sum over pieces of multiplicity x max(0, extent - offset)."""
         emit = self.program
-        with emit.guarded():
-            total = emit.one(Op.HINGE, pieces.many, pieces.extent, offset, fresh=bool(pieces.rests))
-        for rest, times, flag in pieces.rests:
-            with emit.guarded(0, flag):
-                emit.emit(Op.HINGE_ADD, total, times, rest, offset)
+        entries = [(pieces.extent, pieces.many), *pieces.rests]
+        near, far = entries[:4], entries[4:]
+        op = (Op.HINGE1, Op.HINGE2, Op.HINGE3, Op.HINGE4)[len(near) - 1]
+        total = emit.one(op, offset, *_flat(near), fresh=bool(far))
+        for extent, many in far:
+            emit.emit(Op.HINGE_ADD, total, many, extent, offset)
         return total
+
+    def between(self, pieces: Pieces, lane: int, near: int, far: int) -> int:
+        """Row with multiplicity x (max(0, e - near) - max(0, e - far)) summed, e being the extent up to ``lane``."""
+        emit = self.program
+        entries = [(pieces.extent, pieces.many), *pieces.rests]
+        total = emit.one(Op.BETWEEN, lane, near, far, *entries[0], fresh=len(entries) > 1)
+        for at in range(1, len(entries), 2):
+            some = entries[at : at + 2]
+            emit.emit(Op.BETWEEN1 if len(some) == 1 else Op.BETWEEN2, total, lane, near, far, *_flat(some))
+        return total
+
+
+def _flat(rests: Rests | list[tuple[int, int]]) -> list[int]:
+    return [row for rest in rests for row in rest]
+
+
+def _with(left: list[int], rests: Rests) -> Rests:
+    """New extents with the multiplicities they had."""
+    return tuple((row, times) for row, (_, times) in zip(left, rests, strict=True))

@@ -5,8 +5,7 @@ integers that single precision carries exactly. *Wide* rows hold words, cycles a
 `cost.lowering` writes a program, `cost.kernel` runs it on block after block.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import wraps
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FIELDS = 13
-"""Numbers per instruction: the operation, its two guards, ten operands."""
+FIELDS = 12
+"""Numbers per instruction: the operation and its operands."""
 
 
 FAR = 2.0**22
@@ -49,76 +48,121 @@ class Op(IntEnum):
     """What an instruction does; `SIGNATURES` says what its operands are, `cost.kernel` what it computes."""
 
     STEP = 0
-    POSITION = 1
-    MAX = 2
-    MUL = 3
-    CEIL = 4
-    SPLIT_IF = 5
-    CEIL_IF = 6
-    REST_IF = 7
-    CUT = 8
-    PICK = 9
-    CUT_IF = 10
-    LAST_CUT = 11
-    LAST_PICK = 12
-    LAST_CUT_IF = 13
-    COPY = 14
-    MULADD = 15
-    HINGE = 16
-    HINGE_ADD = 17
-    AT = 18
-    PAIR_WHOLE = 19
-    PAIR_REST = 20
-    PAIR_CUT = 21
-    PAIR_PICK = 22
-    LAG = 24
-    LAG_CLASS = 25
-    LAG_LAST = 26
-    MIN = 27
-    SLIDE = 28
-    REAL = 29
-    CHOOSE = 30
-    DERIVE = 31
-    SUB = 32
-    LAST_TILE = 33
-    PRODUCT = 34
-    FMA = 35
-    LINEAR = 36
-    KEEP_IF = 37
-    CEILDIV = 38
-    WMAX = 39
-    WADD = 40
-    WMUL = 41
-    OVER = 42
-    BLOCKS = 43
-    CARRIED = 44
-    WMIN = 45
-    MERGE = 46
-    ADD = 47
-    TIMES = 48
+    STEP_EVEN = 1
+    POSITION = 2
+    MAX = 3
+    MIN = 4
+    MUL = 5
+    ADD = 6
+    SUB = 7
+    COPY = 8
+    MULADD = 9
+    DOT2 = 10
+    REAL = 11
+    CHOOSE = 12
+    MERGE = 13
+    DERIVE = 14
+    CEIL = 15
+    CUT1 = 16
+    CUT2 = 17
+    CUT_MORE = 18
+    SPLIT_IF = 19
+    REST_IF = 20
+    CUT_IF = 21
+    PICK1 = 22
+    PICK2 = 23
+    PICK_MORE = 24
+    COUNT0 = 25
+    COUNT1 = 26
+    COUNT2 = 27
+    LAST_CUT = 28
+    CEIL_IF = 29
+    LAST_CUT_IF = 30
+    PRESENT1 = 31
+    PRESENT2 = 32
+    LAST_PICK = 33
+    LAST_TILE = 34
+    HINGE1 = 35
+    HINGE2 = 36
+    HINGE3 = 37
+    HINGE4 = 38
+    HINGE_ADD = 39
+    BETWEEN = 40
+    BETWEEN1 = 41
+    BETWEEN2 = 42
+    AT = 43
+    PAIR_WHOLE = 44
+    PAIR_REST = 45
+    PAIR_CUT = 46
+    PAIR_PICK = 47
+    LAG = 48
+    LAG_CLASS = 49
+    LAG_LAST = 50
+    SLIDE = 51
+    CARRIED = 52
+    PRODUCT = 53
+    TIMES = 54
+    FMA = 55
+    FMA3 = 56
+    LINEAR = 57
+    KEEP_IF = 58
+    CEILDIV = 59
+    PORT2 = 60
+    PORT4 = 61
+    WMAX = 62
+    WMIN = 63
+    WADD = 64
+    WMUL = 65
+    OVER = 66
+    BLOCKS = 67
 
 
 # Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
 # "." a number, "*" the offset of a list of narrow rows that are read (its length follows as a number).
 SIGNATURES = {
-    Op.STEP: "NNNNn...",
+    Op.STEP: "NNNNn..",
+    Op.STEP_EVEN: "NNn..",
     Op.POSITION: "Nnn...",
     Op.MAX: "Nnn",
+    Op.MIN: "Nnn",
     Op.MUL: "Nnn",
-    Op.CEIL: "Nnn",
-    Op.SPLIT_IF: "Nnnnn",
-    Op.CEIL_IF: "Nnnnnn",
-    Op.REST_IF: "Nnnn",
-    Op.CUT: "NAnnnn",
-    Op.PICK: "NAnnn",
-    Op.CUT_IF: "NAnnnnnn",
-    Op.LAST_CUT: "Annnn",
-    Op.LAST_PICK: "Ann",
-    Op.LAST_CUT_IF: "Annnnnn",
+    Op.ADD: "Nnn",
+    Op.SUB: "Nnn",
     Op.COPY: "Nn",
     Op.MULADD: "Ann",
-    Op.HINGE: "Nnnn",
+    Op.DOT2: "Nnnnn",
+    Op.REAL: "Nnn",
+    Op.CHOOSE: "Nnnn",
+    Op.MERGE: "Ann",
+    Op.DERIVE: "NNNnn",
+    Op.CEIL: "Nnn",
+    Op.CUT1: "NNnnnnnn",
+    Op.CUT2: "NNNnnnnnnnn",
+    Op.CUT_MORE: "NAnnnn",
+    Op.SPLIT_IF: "Nnnnn",
+    Op.REST_IF: "Nnnn",
+    Op.CUT_IF: "NAnnnnnn",
+    Op.PICK1: "NNnnnn",
+    Op.PICK2: "NNNnnnnnn",
+    Op.PICK_MORE: "NAnnn",
+    Op.COUNT0: "Nnnn",
+    Op.COUNT1: "Nnnnnnnn",
+    Op.COUNT2: "Nnnnnnnnnn",
+    Op.LAST_CUT: "Annnn",
+    Op.CEIL_IF: "Nnnnnn",
+    Op.LAST_CUT_IF: "Annnnnn",
+    Op.PRESENT1: "Nnnn",
+    Op.PRESENT2: "Nnnnnn",
+    Op.LAST_PICK: "Ann",
+    Op.LAST_TILE: "Nnnn",
+    Op.HINGE1: "Nnnn",
+    Op.HINGE2: "Nnnnnn",
+    Op.HINGE3: "Nnnnnnnn",
+    Op.HINGE4: "Nnnnnnnnnn",
     Op.HINGE_ADD: "Annn",
+    Op.BETWEEN: "Nnnnnn",
+    Op.BETWEEN1: "Annnnn",
+    Op.BETWEEN2: "Annnnnnn",
     Op.AT: "Nnn",
     Op.PAIR_WHOLE: "Nnnn",
     Op.PAIR_REST: "NAnnnnn",
@@ -127,46 +171,40 @@ SIGNATURES = {
     Op.LAG: "Nnnnn.",
     Op.LAG_CLASS: "Nnnn...",
     Op.LAG_LAST: "Nnn...",
-    Op.MIN: "Nnn",
     Op.SLIDE: "Nnn..",
-    Op.REAL: "Nnn",
-    Op.CHOOSE: "Nnnn",
-    Op.DERIVE: "NNNnn.",
-    Op.SUB: "Nnn",
-    Op.LAST_TILE: "Nnnn",
+    Op.CARRIED: "A*....",
     Op.PRODUCT: "W.nnn",
     Op.TIMES: "Wwnnn",
     Op.FMA: "Vww",
+    Op.FMA3: "Vwwwwww",
     Op.LINEAR: "Wwww",
     Op.KEEP_IF: "Wnww",
     Op.CEILDIV: "Www",
+    Op.PORT2: "Wwww",
+    Op.PORT4: "Wwwwww",
     Op.WMAX: "Www",
+    Op.WMIN: "Www",
     Op.WADD: "Www",
     Op.WMUL: "Www",
     Op.OVER: "Vww",
     Op.BLOCKS: "Www",
-    Op.CARRIED: "A*....",
-    Op.WMIN: "Www",
-    Op.MERGE: "Ann",
-    Op.ADD: "Nnn",
 }
 
 
 class Machine(NamedTuple):
     """A finished program as the arrays that the kernel takes.
 
-    ``code`` (i, 13) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` f8 literals; ``fixed_narrow`` (k, 2): row and value of narrow
+    ``code`` (i, 12) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` f8 literals; ``fixed_narrow`` (k, 2): row and value of narrow
     constants; ``outputs`` wide rows in order. Wide rows 0 to ``parameters`` - 1 hold the parameters.
     """
 
-    code: NDArray[np.uint64]
-    lists: NDArray[np.uint64]
+    code: NDArray[np.uint16]
+    lists: NDArray[np.uint16]
     constants: NDArray[np.float64]
     fixed_narrow: NDArray[np.float64]
-    outputs: NDArray[np.uint64]
+    outputs: NDArray[np.uint16]
     narrow_rows: int
     wide_rows: int
-    flags: int
     parameters: int
 
 
@@ -176,15 +214,13 @@ class Program:
 
     parameters: int
     far: float = FAR
-    code: list[tuple[Op, tuple[int, int], tuple[int, ...]]] = field(default_factory=list)
+    code: list[tuple[Op, tuple[int, ...]]] = field(default_factory=list)
     lists: list[int] = field(default_factory=list)
     constants: list[float] = field(default_factory=list)
     known: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict)
     fixed: dict[float, int] = field(default_factory=dict)
     narrow: int = 0
     wide: int = 0
-    flags: int = 1
-    guards: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         self.wide = self.parameters
@@ -208,32 +244,20 @@ class Program:
         self.lists += rows
         return len(self.lists) - len(rows)
 
-    def flag(self) -> int:
-        """Return a new block flag; instructions guarded by it are skipped where no lane raised it."""
-        self.flags += 1
-        return self.flags - 1
-
-    @contextmanager
-    def guarded(self, first: int = 0, second: int = 0) -> Iterator[None]:
-        """Guard the instructions emitted inside: they run only in blocks where both flags (0: always) are raised."""
-        before, self.guards = self.guards, (first, second)
-        yield
-        self.guards = before
-
     def emit(self, op: Op, *operands: int, fresh: bool = False) -> tuple[int, ...]:
         """Append an instruction; ``operands`` leave out the rows written, which are new and returned.
 
         An instruction that was already emitted is not repeated, unless its row is to be accumulated into (``fresh``).
         """
         signature = SIGNATURES[op]
-        key = (op, self.guards, operands)
+        key = (op, operands)
         pure = not fresh and "A" not in signature and "V" not in signature
         if pure and key in self.known:
             return self.known[key]
         given = iter(operands)
         full = tuple(self._new(kind) if kind in "NW" else next(given) for kind in signature)
         written = tuple(row for kind, row in zip(signature, full, strict=True) if kind in "NW")
-        self.code.append((op, self.guards, full))
+        self.code.append((op, full))
         if pure:
             self.known[key] = written
         return written
@@ -270,9 +294,9 @@ class Program:
             wide.last.update(dict.fromkeys(used_wide, index))
         wide.last.update(dict.fromkeys(outputs, len(self.code)))
         lists = list(self.lists)
-        code = np.zeros((len(self.code), FIELDS), dtype=np.uint64)
-        for index, (op, guards, operands) in enumerate(self.code):
-            placed = [int(op), *guards]
+        code = np.zeros((len(self.code), FIELDS), dtype=np.uint16)
+        for index, (op, operands) in enumerate(self.code):
+            placed = [int(op)]
             for kind, operand in zip(SIGNATURES[op], operands, strict=True):
                 place = narrow.place if kind in "NnA" else wide.place if kind in "WwV" else int
                 placed.append(place(operand))
@@ -283,13 +307,12 @@ class Program:
             wide.free(uses[index][1], index)
         return Machine(
             code=code,
-            lists=np.array([*lists, 0], dtype=np.uint64),
+            lists=np.array([*lists, 0], dtype=np.uint16),
             constants=np.array([*self.constants, 0.0]),
             fixed_narrow=np.array([(place, value) for place, value in enumerate(self.fixed)]).reshape(-1, 2),
-            outputs=np.array([wide.place(row) for row in outputs], dtype=np.uint64),
+            outputs=np.array([wide.place(row) for row in outputs], dtype=np.uint16),
             narrow_rows=narrow.size + 1,
             wide_rows=wide.size + 1,
-            flags=self.flags,
             parameters=self.parameters,
         )
 
@@ -299,7 +322,7 @@ class Program:
         live_wide = set(outputs)
         kept = []
         for instruction in reversed(self.code):
-            op, _, operands = instruction
+            op, operands = instruction
             written = list(zip(SIGNATURES[op], operands, strict=True))
             if not any((kind in "NA" and row in live_narrow) or (kind in "WV" and row in live_wide)
                        for kind, row in written):
@@ -314,8 +337,8 @@ class Program:
         star = SIGNATURES[op].find("*")
         return range(0) if star < 0 else range(operands[star], operands[star] + operands[star + 1])
 
-    def _touched(self, instruction: tuple[Op, tuple[int, int], tuple[int, ...]]) -> tuple[list[int], list[int]]:
-        op, _, operands = instruction
+    def _touched(self, instruction: tuple[Op, tuple[int, ...]]) -> tuple[list[int], list[int]]:
+        op, operands = instruction
         kinds = list(zip(SIGNATURES[op], operands, strict=True))
         narrow = [row for kind, row in kinds if kind in "NnA"] + [self.lists[at] for at in self._listed(op, operands)]
         return narrow, [row for kind, row in kinds if kind in "WwV"]

@@ -120,6 +120,8 @@ class Sliding:
         """Row with the visits that follow another one, where no lanes split the tile."""
         emit = self.program
         whole, *rests = self._pairs(moving)
+        if not rests:
+            return whole.many
         visits = emit.one(Op.COPY, whole.many, fresh=True)
         for pair in rests:
             emit.emit(Op.LAST_PICK, visits, pair.present, pair.many)
@@ -159,9 +161,9 @@ class Sliding:
             step = self._merge_rows([action.link.S for action in actions], heres)
             key = (step, before, first.link.place is None)
             if key not in self.linked:
-                flag = self.program.flag()
-                rows = self.program.emit(Op.DERIVE, step, before, flag)
-                self.linked[key] = Link(step, *rows, flag, first.link.place)
+                rows = self.program.emit(Op.DERIVE, step, before)
+                even = all(action.link.even for action in actions)
+                self.linked[key] = Link(step, *rows, even, first.link.place)
             found.append(Action(self.linked[key], first.kind))
             before = step
         return tuple(found)
@@ -208,12 +210,9 @@ class Sliding:
     def _rests(self, before: Pieces, link: Link, here: int, many: int) -> list[_Pair]:
         """Last, smaller pieces of a moving loop; what comes before them is added to ``many``."""
         emit = self.program
-        found = [_Pair(link.S, emit.one(Op.MUL, link.R, here), before.many)]
-        for rest, times, flag in before.rests:
-            present = emit.one(Op.COPY, emit.number(0.0), fresh=True)
-            with emit.guarded(0, flag):
-                follows = emit.one(Op.PAIR_REST, many, rest, times, link.S, link.I, here)
-                emit.emit(Op.MULADD, present, follows, emit.number(1.0))
+        found = [] if link.even else [_Pair(link.S, emit.one(Op.MUL, link.R, here), before.many)]
+        for rest, times in before.rests:
+            present = emit.one(Op.PAIR_REST, many, rest, times, link.S, link.I, here)
             found.append(_Pair(link.S, present, times))
         return found
 
@@ -239,8 +238,8 @@ class Sliding:
             picked = [emit.emit(Op.PAIR_PICK, pair.previous, pair.present, link.S) for pair in rests]
             found = [_Pair(*rows, pair.many) for rows, pair in zip(picked, rests, strict=True)]
             return _Pair(link.S, link.S, whole.many), found
-        many = emit.one(Op.MUL, whole.many, link.Q, fresh=True)
-        found = [_Pair(link.R, link.R, whole.many)]
+        many = emit.one(Op.MUL, whole.many, link.Q, fresh=bool(rests))
+        found = [] if link.even else [_Pair(link.R, link.R, whole.many)]
         for pair in rests:
             rows = emit.emit(Op.PAIR_CUT, many, pair.previous, pair.present, pair.many, link.S, link.I)
             found.append(_Pair(rows[0], rows[1], pair.many))
@@ -263,10 +262,9 @@ class Sliding:
         if not still.lanes:
             return self.tables.hinge(windows, near)
         far = emit.one(Op.LAG_LAST, near, pair.present, *constants)
-        firsts = self._first_lanes(windows, self._finest(still))
+        firsts = self.tables.between(windows, self._finest(still), near, far)
         every = self.tables.hinge(self.tables.pieces(still.size, still.lane_actions), far)
-        further = emit.one(Op.SUB, every, self.tables.hinge(firsts, far))
-        return emit.one(Op.ADD, self.tables.hinge(firsts, near), further)
+        return emit.one(Op.ADD, firsts, every)
 
     def _finest(self, side: Side) -> int:
         """Row with the finest step of the merged lanes."""
@@ -275,13 +273,6 @@ class Sliding:
             finest = self.program.one(Op.MIN, finest, lane)
         return finest
 
-    def _first_lanes(self, windows: Pieces, lane: int) -> Pieces:
-        emit, rests = self.program, []
-        for rest, times, flag in windows.rests:
-            with emit.guarded(0, flag):
-                rests.append((emit.one(Op.MIN, rest, lane), times, flag))
-        return Pieces(emit.one(Op.MIN, windows.extent, lane), windows.many, tuple(rests))
-
     def _lane_by_lane(self, sides: tuple[Side, Side], where: tuple[int, int], pair: _Pair) -> int:
         """Row with the words carried over where dilation meets merged lanes: one lane of the block after another."""
         emit = self.program
@@ -289,11 +280,10 @@ class Sliding:
         size, here = where
         windows = self.tables.pieces(still.size, still.actions)
         words = emit.one(Op.COPY, emit.number(0.0), fresh=True)
-        for window, times, flag in ((windows.extent, windows.many, 0), *windows.rests):
+        for window, times in ((windows.extent, windows.many), *windows.rests):
             rows = [size, here, pair.previous, pair.present, window, times, *moving.lanes, *still.lanes]
             constants = len(rows), len(moving.lanes), moving.coefficient, still.coefficient
-            with emit.guarded(0, flag):
-                emit.emit(Op.CARRIED, words, emit.rows(rows), *constants)
+            emit.emit(Op.CARRIED, words, emit.rows(rows), *constants)
         return words
 
 
