@@ -63,8 +63,8 @@ def new_run_id(created: datetime | None = None) -> str:
 
 
 def timestamp(moment: datetime | None = None) -> str:
-    """Return ``moment`` (now where None) as ISO 8601 in UTC, to the second."""
-    return (moment or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    """Return ``moment`` (now where None) as ISO 8601 in UTC, to the millisecond, so that runs sort by it."""
+    return (moment or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def software_record() -> SoftwareRecord:
