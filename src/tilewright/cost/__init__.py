@@ -2,6 +2,7 @@
 
 from tilewright.cost.bounds import Bounds, Roofline, layer_bounds, outermost_bytes, roofline
 from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
+from tilewright.cost.explain import Explanation, explain
 from tilewright.cost.records import Cost, Count, MemoryTraffic
 
 __all__ = [
@@ -10,9 +11,11 @@ __all__ = [
     "CostBatch",
     "Count",
     "DenseModel",
+    "Explanation",
     "HardwareBatch",
     "MemoryTraffic",
     "Roofline",
+    "explain",
     "layer_bounds",
     "outermost_bytes",
     "roofline",
