@@ -164,6 +164,9 @@ class MappingRecord:
     text: str
     nest: tuple[NestRow, ...]
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True)
 class CountRecord:
