@@ -330,17 +330,17 @@ class Words:
         rows = [] if keeper is None else self.visits(keeper, Look(False, keeper.child))
         constant = 1.0
         for axis in edge.tensor.axes:
-            if len(axis.terms) == 1:
-                name = axis.terms[0][0]
-                row = None
-                if name in self.sizes:
-                    row = self.tables.extent(self.size(name), self.actions(edge, Look(False, edge.child), name))
-                rows += [] if row is None else [row]
-                constant *= self.operator.sizes[name] if row is None else 1
-            elif keeper is None or not all(name in self.sizes for name in axis.dimensions):
+            names = [name for name in axis.dimensions if name in self.sizes]
+            at = edge if len(axis.terms) == 1 else keeper
+            if at is None:
                 constant *= axis.words(self.operator.sizes)
+            elif len(names) == 2:
+                rows += self.sliding.words([self._sides(axis, at, Look(False, at.child))])
             else:
-                rows += self.sliding.words([self._sides(axis, keeper, Look(False, keeper.child))])
+                for name in names:
+                    row = self.tables.extent(self.size(name), self.actions(at, Look(False, at.child), name))
+                    rows += [] if row is None else [row]
+                    constant *= self.sizes[name] if row is None else 1
         return self.program.product(rows, constant)
 
     def spread(self, edge: Edge, names: set[str]) -> int | None:

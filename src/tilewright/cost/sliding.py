@@ -172,7 +172,7 @@ class Sliding:
         """Row with the words carried over, where any of the advancing loops moves the tile."""
         emit = self.program
         total = emit.one(Op.COPY, emit.number(0.0), fresh=True)
-        size = moving.actions[moving.steps[-1][0]].link.S
+        size = self._stride_of_visits(moving)
         for pair in self._pairs(moving):
             if still.coefficient > 1 and moving.lanes:
                 here = self._sum([row for _, row in moving.steps])
@@ -181,6 +181,19 @@ class Sliding:
             for residue in range(still.coefficient):
                 emit.emit(Op.MULADD, total, pair.many, self._class((moving, still), (size, residue), pair))
         return total
+
+    def _stride_of_visits(self, moving: Side) -> int:
+        """Row with the step of the loop that moves the tile; temporal loops inside it have the same step, or do not run.
+
+        Lanes between two temporal loops change the step, so that the loop has to be looked up.
+        """
+        first, last = moving.steps[0][0], moving.steps[-1][0]
+        size = moving.actions[last].link.S
+        if all(a.link.place is not None or a.kind == "drop" for a in moving.actions[first:last]):
+            return size
+        for at, here in moving.steps[:-1]:
+            size = self.program.one(Op.CHOOSE, here, moving.actions[at].link.S, size)
+        return size
 
     def _pairs(self, moving: Side) -> list[_Pair]:
         """Pairs of extents after all loops: whole pieces first, then rests (nothing present where there are none).
