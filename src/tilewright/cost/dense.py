@@ -29,8 +29,8 @@ class HardwareBatch:
     Parameters
     ----------
     values
-        Arrays (b,) by (level, what), with the names of `parameters_of`: ``("PEs", "x")``, ``("GLB", "capacity_bytes")``,
-        ``("DRAM", "bandwidth_words_per_cycle.read")`` ... What is not named stays as the accelerator has it.
+        Arrays (b,) by (level, what), with the names of `parameters_of`: ``("PEs", "x")``,
+        ``("GLB", "capacity_bytes")``, ``("DRAM", "bandwidth_words_per_cycle.read")`` ... What is not named stays as the accelerator has it.
     """
 
     values: Dict[tuple[str, str], Floats] = field(default_factory=dict)
@@ -55,7 +55,8 @@ class CostBatch:
     @property
     def legal(self) -> NDArray[np.bool_]:
         """Which mappings fit the machine."""
-        return self.excess == 0
+        legal: NDArray[np.bool_] = self.excess == 0
+        return legal
 
     def __len__(self) -> int:
         return len(self.latency_cycles)
@@ -199,19 +200,21 @@ class DenseModel:
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:
         """Rows that the calling thread works in."""
-        kept = self._scratch.__dict__
-        if id(program) not in kept:
-            kept[id(program)] = program.scratch(self.layout.shape)
-        found: tuple[Any, ...] = kept[id(program)]
-        return found
+        kept: dict[str, tuple[Any, ...]] = self._scratch.__dict__
+        which = "detailed" if program.names else "plain"
+        if which not in kept:
+            kept[which] = program.scratch(self.layout.shape)
+        return kept[which]
 
 
 LANES_PER_BLOCK = 128
 BLOCKS_FETCHED = 4
 
 
-def kernel_run(program: _Prepared, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
-               values: Floats, scratch: tuple[NDArray[Any], ...], out: Floats) -> None:
+def kernel_run(  # noqa: PLR0913, PLR0917 - what the kernel takes
+    program: _Prepared, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
+    values: Floats, scratch: tuple[Any, ...], out: Floats,
+) -> None:
     """Run the compiled kernel, which is loaded at the first call."""
     from tilewright.cost.kernel import run  # noqa: PLC0415 - Numba takes long to import, and single mappings need none
 
@@ -222,11 +225,10 @@ def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None
     outermost = set(layout.keeps[0])
     missing = [tensor.name for tensor in operator.tensors if tensor.name not in outermost]
     if missing:
-        raise InputError(f"{accelerator.name}.levels[0].keeps", "must keep every tensor", f"without {', '.join(missing)}")
+        raise InputError(f"{accelerator.name}.levels[0].keeps", "must keep every tensor",
+                         f"without {', '.join(missing)}")
     for memory in accelerator.memories:
         if memory.block_words > 1 and accelerator.instances(memory.name) > 1:
             raise InputError(f"{accelerator.name}.{memory.name}.block_words", "must be 1 behind a fan-out",
                              memory.block_words, "Give the energy per word instead")
 
-
-__all__ = ["CostBatch", "Count", "DenseModel", "HardwareBatch"]

@@ -86,7 +86,10 @@ _WMUL = np.uint64(Op.WMUL)
 _OVER = np.uint64(Op.OVER)
 _BLOCKS = np.uint64(Op.BLOCKS)
 
-_inline = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True)
+_inline = njit(
+    nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True,
+    no_cpython_wrapper=True, no_cfunc_wrapper=True,  # Half the compile time: only `run` calls them.
+)  # type: ignore[call-overload]
 
 
 @_inline
@@ -663,168 +666,6 @@ def _carried(acc, narrow, lists, offset, length, moving, stride, dilation):
 
 
 @_inline
-def _block(steps, ranks, first, code, lists, constants, numbers, n, wide):  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917
-    """Run all instructions on one block; ``n`` is the narrow bank. One chain of tests, which LLVM makes a jump table."""
-    zero, half, one, far = numbers[0], numbers[1], numbers[2], numbers[3]
-    for at in range(code.shape[0]):
-        op = np.uint64(code[at, 0])
-        if op == _STEP:
-            _step(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], steps, code[at, 6], code[at,
-                  7], first, half, one)
-        elif op == _STEP_EVEN:
-            _step_even(n, code[at, 1], code[at, 2], code[at, 3], steps, code[at, 4], code[at, 5], first, half, one)
-        elif op == _POSITION:
-            _position(n, code[at, 1], code[at, 2], code[at, 3], ranks, code[at, 4], code[at, 5], first,
-                      numbers[code[at, 6]], zero, one)
-        elif op == _MAX:
-            _max(n, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _MIN:
-            _min(n, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _MUL:
-            _mul(n, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _ADD:
-            _add(n, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _SUB:
-            _sub(n, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _COPY:
-            _copy(n, code[at, 1], code[at, 2])
-        elif op == _MULADD:
-            _muladd(n, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _DOT2:
-            _dot2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
-        elif op == _REAL:
-            _real(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
-        elif op == _CHOOSE:
-            _choose(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
-        elif op == _MERGE:
-            _merge(n, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _DERIVE:
-            _derive(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, one)
-        elif op == _CEIL:
-            _ceil(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
-        elif op == _CUT1:
-            _cut1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                  code[at, 8], half)
-        elif op == _CUT2:
-            _cut2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                  code[at, 8], code[at, 9], code[at, 10], code[at, 11], half)
-        elif op == _CUT_MORE:
-            _cut_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], half)
-        elif op == _SPLIT_IF:
-            _split_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], one)
-        elif op == _REST_IF:
-            _rest_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
-        elif op == _CUT_IF:
-            _cut_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                    code[at, 8], half, zero, one)
-        elif op == _PICK1:
-            _pick1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-        elif op == _PICK2:
-            _pick2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                   code[at, 8], code[at, 9], zero)
-        elif op == _PICK_MORE:
-            _pick_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], zero)
-        elif op == _COUNT0:
-            _count0(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero, one)
-        elif op == _COUNT1:
-            _count1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                    code[at, 8], half, zero, one)
-        elif op == _COUNT2:
-            _count2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                    code[at, 8], code[at, 9], code[at, 10], half, zero, one)
-        elif op == _LAST_CUT:
-            _last_cut(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, zero, one)
-        elif op == _CEIL_IF:
-            _ceil_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero, one)
-        elif op == _LAST_CUT_IF:
-            _last_cut_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                         7], half, zero, one)
-        elif op == _PRESENT1:
-            _present1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
-        elif op == _PRESENT2:
-            _present2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-        elif op == _LAST_PICK:
-            _last_pick(n, code[at, 1], code[at, 2], code[at, 3], zero)
-        elif op == _LAST_TILE:
-            _last_tile(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], half)
-        elif op == _HINGE1:
-            _hinge1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
-        elif op == _HINGE2:
-            _hinge2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-        elif op == _HINGE3:
-            _hinge3(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                    code[at, 8], zero)
-        elif op == _HINGE4:
-            _hinge4(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                    code[at, 8], code[at, 9], code[at, 10], zero)
-        elif op == _HINGE_ADD:
-            _hinge_add(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
-        elif op == _BETWEEN:
-            _between(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-        elif op == _BETWEEN1:
-            _between1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-        elif op == _BETWEEN2:
-            _between2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                      code[at, 8], zero)
-        elif op == _AT:
-            _at(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
-        elif op == _PAIR_WHOLE:
-            _pair_whole(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], one)
-        elif op == _PAIR_REST:
-            _pair_rest(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                       7], half, zero, one)
-        elif op == _PAIR_CUT:
-            _pair_cut(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                      code[at, 8], half)
-        elif op == _PAIR_PICK:
-            _min(n, code[at, 1], code[at, 3], code[at, 5])
-            _min(n, code[at, 2], code[at, 4], code[at, 5])
-        elif op == _LAG:
-            _lag(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], zero,
-                 one, far)
-        elif op == _LAG_CLASS:
-            _lag_class(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], numbers[code[at, 5]],
-                       numbers[code[at, 6]], numbers[code[at, 7]], half, zero, one, far)
-        elif op == _LAG_LAST:
-            _lag_last(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]],
-                      numbers[code[at, 6]], half, one)
-        elif op == _SLIDE:
-            _slide(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]], zero)
-        elif op == _CARRIED:
-            _carried(code[at, 1], n, lists, code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
-        elif op == _PRODUCT:
-            _product(n, wide, code[at, 1], code[at, 3], code[at, 4], code[at, 5], constants[code[at, 2]])
-        elif op == _TIMES:
-            _times(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
-        elif op == _FMA:
-            _fma(wide, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _FMA3:
-            _fma3(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7])
-        elif op == _LINEAR:
-            _linear(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
-        elif op == _KEEP_IF:
-            _keep_if(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
-        elif op == _CEILDIV:
-            _ceildiv(wide, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _PORT2:
-            _port2(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
-        elif op == _PORT4:
-            _port4(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
-        elif op == _WMAX:
-            _max(wide, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _WMIN:
-            _min(wide, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _WADD:
-            _add(wide, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _WMUL:
-            _mul(wide, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _OVER:
-            _over(wide, code[at, 1], code[at, 2], code[at, 3])
-        elif op == _BLOCKS:
-            _blocks(wide, code[at, 1], code[at, 2], code[at, 3])
-
-
-@_inline
 def _fetch(near, far, first, count, room):
     """Copy ``count`` mappings from ``first`` on, row by row, and repeat the last one up to ``room``."""
     for s in range(far.shape[0]):
@@ -854,48 +695,217 @@ def _uneven(near, sizes, first, rows, half, zero):
     return found
 
 
+@_inline
+def _set_parameters(v, parameters, first, count):
+    """Write the parameters of a block into its first wide rows; one column serves all mappings."""
+    varies = parameters.shape[1] > 1
+    for p in range(parameters.shape[0]):
+        for i in range(LANES):
+            v[p, i] = parameters[p, first + min(i, count - 1) if varies else 0]
+
+
+@_inline
+def _store(out, v, outputs, first, count):
+    """Hand out the results of a block."""
+    for k in range(outputs.shape[0]):
+        for i in range(count):
+            out[k, first + i] = v[outputs[k], i]
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
-def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: PLR0913, PLR0917
+def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: C901, PLR0912, PLR0915
     """Score mappings ``begin`` to ``end`` of a batch.
 
     ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``programs`` = the general and the even one, each (code,
     lists, constants, numbers, outputs) of a `Machine`, ``numbers`` being its constants in the narrow type;
-    ``parameters`` (p, b) or (p, 1); ``scratch`` = ((narrow, wide) of each program, near steps, near ranks, sizes, rows),
-    narrow constants filled in; ``out`` (k, b) gets the wide rows ``outputs``.
+    ``parameters`` (p, b) or (p, 1); ``scratch`` = ((narrow, wide) of each program, near steps, near ranks, sizes,
+    rows), narrow constants filled in; ``out`` (k, b) gets the wide rows ``outputs``.
 
     Rows of a large batch lie far apart, so several blocks of them are fetched together. Blocks in which every loop
-    divides what it splits take the even program; after a ragged block, the next few are not even asked.
+    divides what it splits take the even program; after a ragged block, the next few are not even asked. The chain of
+    tests at the end is one jump table to LLVM; it stands here, and not in a function, for the sake of compile time.
     """
-    general, even = programs
-    (narrow, wide), (even_narrow, even_wide), near_steps, near_ranks, sizes, rows = scratch
-    half, zero = general[3][1], general[3][0]
-    varies = parameters.shape[1] > 1
-    for p in range(parameters.shape[0]):
-        for i in range(LANES):
-            wide[p, i] = even_wide[p, i] = parameters[p, 0]
+    banks, even_banks, near_steps, near_ranks, sizes, rows = scratch
+    zero, half, one, far = programs[0][3][0], programs[0][3][1], programs[0][3][2], programs[0][3][3]
+    _set_parameters(banks[1], parameters, 0, 1)
+    _set_parameters(even_banks[1], parameters, 0, 1)
+    group = near_steps.shape[2]
     wait, patience = 0, 1
-    for start in range(begin, end, near_steps.shape[2]):
-        fetched = min(near_steps.shape[2], end - start)
-        room = (fetched + LANES - 1) // LANES * LANES
-        _fetch(near_steps, steps, np.uint64(start), np.uint64(fetched), np.uint64(room))
-        _fetch(near_ranks, ranks, np.uint64(start), np.uint64(fetched), np.uint64(room))
-        for first in range(start, start + fetched, LANES):
-            count = min(LANES, end - first)
-            at = np.uint64(first - start)
-            ragged = True
-            if wait > 0:
-                wait -= 1
-            elif _uneven(near_steps, sizes, at, rows, half, zero) > 0:
-                wait, patience = patience, min(64, 2 * patience)
-            else:
-                ragged, patience = False, 1
-            mine, other = (wide, narrow) if ragged else (even_wide, even_narrow)
-            if varies:
-                for p in range(parameters.shape[0]):
-                    for i in range(LANES):
-                        mine[p, i] = parameters[p, first + min(i, count - 1)]
-            code, lists, constants, numbers, outputs = general if ragged else even
-            _block(near_steps, near_ranks, at, code, lists, constants, numbers, other, mine)
-            for k in range(outputs.shape[0]):
-                for i in range(count):
-                    out[k, first + i] = mine[outputs[k], i]
+    for first in range(begin, end, LANES):
+        start = first - (first - begin) % group
+        if first == start:
+            fetched = min(group, end - start)
+            room = np.uint64((fetched + LANES - 1) // LANES * LANES)
+            _fetch(near_steps, steps, np.uint64(start), np.uint64(fetched), room)
+            _fetch(near_ranks, ranks, np.uint64(start), np.uint64(fetched), room)
+        lane = np.uint64(first - start)
+        count = min(LANES, end - first)
+        ragged = True
+        if wait > 0:
+            wait -= 1
+        elif _uneven(near_steps, sizes, lane, rows, half, zero) > 0:
+            wait, patience = patience, min(64, 2 * patience)
+        else:
+            ragged, patience = False, 1
+        code, lists, constants, numbers, outputs = programs[0] if ragged else programs[1]
+        n, wide = banks if ragged else even_banks
+        if parameters.shape[1] > 1:
+            _set_parameters(wide, parameters, first, count)
+        for at in range(code.shape[0]):
+            op = np.uint64(code[at, 0])
+            if op == _STEP:
+                _step(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], near_steps, code[at, 6],
+                      code[at, 7], lane, half, one)
+            elif op == _STEP_EVEN:
+                _step_even(n, code[at, 1], code[at, 2], code[at, 3], near_steps, code[at, 4], code[at, 5], lane, half,
+                           one)
+            elif op == _POSITION:
+                _position(n, code[at, 1], code[at, 2], code[at, 3], near_ranks, code[at, 4], code[at, 5], lane,
+                          numbers[code[at, 6]], zero, one)
+            elif op == _MAX:
+                _max(n, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _MIN:
+                _min(n, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _MUL:
+                _mul(n, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _ADD:
+                _add(n, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _SUB:
+                _sub(n, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _COPY:
+                _copy(n, code[at, 1], code[at, 2])
+            elif op == _MULADD:
+                _muladd(n, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _DOT2:
+                _dot2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
+            elif op == _REAL:
+                _real(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
+            elif op == _CHOOSE:
+                _choose(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+            elif op == _MERGE:
+                _merge(n, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _DERIVE:
+                _derive(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, one)
+            elif op == _CEIL:
+                _ceil(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
+            elif op == _CUT1:
+                _cut1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                      code[at, 8], half)
+            elif op == _CUT2:
+                _cut2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                      code[at, 8], code[at, 9], code[at, 10], code[at, 11], half)
+            elif op == _CUT_MORE:
+                _cut_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], half)
+            elif op == _SPLIT_IF:
+                _split_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], one)
+            elif op == _REST_IF:
+                _rest_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
+            elif op == _CUT_IF:
+                _cut_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                        7], code[at, 8], half, zero, one)
+            elif op == _PICK1:
+                _pick1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+            elif op == _PICK2:
+                _pick2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                       code[at, 8], code[at, 9], zero)
+            elif op == _PICK_MORE:
+                _pick_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], zero)
+            elif op == _COUNT0:
+                _count0(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero, one)
+            elif op == _COUNT1:
+                _count1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                        7], code[at, 8], half, zero, one)
+            elif op == _COUNT2:
+                _count2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                        7], code[at, 8], code[at, 9], code[at, 10], half, zero, one)
+            elif op == _LAST_CUT:
+                _last_cut(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, zero, one)
+            elif op == _CEIL_IF:
+                _ceil_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero, one)
+            elif op == _LAST_CUT_IF:
+                _last_cut_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6],
+                             code[at, 7], half, zero, one)
+            elif op == _PRESENT1:
+                _present1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
+            elif op == _PRESENT2:
+                _present2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+            elif op == _LAST_PICK:
+                _last_pick(n, code[at, 1], code[at, 2], code[at, 3], zero)
+            elif op == _LAST_TILE:
+                _last_tile(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], half)
+            elif op == _HINGE1:
+                _hinge1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
+            elif op == _HINGE2:
+                _hinge2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+            elif op == _HINGE3:
+                _hinge3(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                        7], code[at, 8], zero)
+            elif op == _HINGE4:
+                _hinge4(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                        7], code[at, 8], code[at, 9], code[at, 10], zero)
+            elif op == _HINGE_ADD:
+                _hinge_add(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
+            elif op == _BETWEEN:
+                _between(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+            elif op == _BETWEEN1:
+                _between1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
+            elif op == _BETWEEN2:
+                _between2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                          7], code[at, 8], zero)
+            elif op == _AT:
+                _at(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
+            elif op == _PAIR_WHOLE:
+                _pair_whole(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], one)
+            elif op == _PAIR_REST:
+                _pair_rest(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                           7], half, zero, one)
+            elif op == _PAIR_CUT:
+                _pair_cut(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
+                          7], code[at, 8], half)
+            elif op == _PAIR_PICK:
+                _min(n, code[at, 1], code[at, 3], code[at, 5])
+                _min(n, code[at, 2], code[at, 4], code[at, 5])
+            elif op == _LAG:
+                _lag(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], zero,
+                     one, far)
+            elif op == _LAG_CLASS:
+                _lag_class(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], numbers[code[at, 5]],
+                           numbers[code[at, 6]], numbers[code[at, 7]], half, zero, one, far)
+            elif op == _LAG_LAST:
+                _lag_last(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]],
+                          numbers[code[at, 6]], half, one)
+            elif op == _SLIDE:
+                _slide(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]], zero)
+            elif op == _CARRIED:
+                _carried(code[at, 1], n, lists, code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
+            elif op == _PRODUCT:
+                _product(n, wide, code[at, 1], code[at, 3], code[at, 4], code[at, 5], constants[code[at, 2]])
+            elif op == _TIMES:
+                _times(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
+            elif op == _FMA:
+                _fma(wide, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _FMA3:
+                _fma3(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7])
+            elif op == _LINEAR:
+                _linear(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+            elif op == _KEEP_IF:
+                _keep_if(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+            elif op == _CEILDIV:
+                _ceildiv(wide, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _PORT2:
+                _port2(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+            elif op == _PORT4:
+                _port4(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
+            elif op == _WMAX:
+                _max(wide, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _WMIN:
+                _min(wide, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _WADD:
+                _add(wide, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _WMUL:
+                _mul(wide, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _OVER:
+                _over(wide, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _BLOCKS:
+                _blocks(wide, code[at, 1], code[at, 2], code[at, 3])
+        _store(out, wide, outputs, first, count)

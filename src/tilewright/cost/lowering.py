@@ -58,23 +58,26 @@ class Words:
         for slot, where in enumerate(self.layout.slots):
             for name in self.sizes:
                 index = self.layout.dimensions.index(name)
-                rows = self._step(slot, index, before[name])
+                step, whole, rest, inverse = self._step(slot, index, before[name])
                 place = None
                 if where.axis == "T":
                     base = self.program.literal(slot * len(self.layout.dimensions))
-                    place = self.program.one(Op.POSITION, rows[0], before[name], slot, index, base)
-                found[slot, name] = Link(*rows, self.even or slot == len(self.layout.slots) - 1, place)
-                before[name] = rows[0]
+                    place = self.program.one(Op.POSITION, step, before[name], slot, index, base)
+                even = self.even or slot == len(self.layout.slots) - 1
+                found[slot, name] = Link(step, whole, rest, inverse, even, place)
+                before[name] = step
         return found
 
-    def _step(self, slot: int, index: int, before: int) -> tuple[int, ...]:
+    def _step(self, slot: int, index: int, before: int) -> tuple[int, int, int, int]:
         """Rows S, Q, R, I of a loop; the innermost loops all have steps of 1."""
         one, zero = self.program.number(1.0), self.program.number(0.0)
         if slot == len(self.layout.slots) - 1:
             return one, before, zero, one
         if self.even:
-            return (*self.program.emit(Op.STEP_EVEN, before, slot, index), zero, one)
-        return self.program.emit(Op.STEP, before, slot, index)
+            step, whole = self.program.emit(Op.STEP_EVEN, before, slot, index)
+            return step, whole, zero, one
+        step, whole, rest, inverse = self.program.emit(Op.STEP, before, slot, index)
+        return step, whole, rest, inverse
 
     def first_slot(self, level: int) -> int:
         """Index of the first slot of ``level`` or of one inside it."""
@@ -85,7 +88,7 @@ class Words:
         return [level for level, kept in enumerate(self.layout.keeps) if tensor.name in kept]
 
     def edges(self, tensor: Tensor) -> list[Edge]:
-        """The transfers of ``tensor``, outermost first."""
+        """List the transfers of ``tensor``, outermost first."""
         chain = [*self.keepers(tensor), self.compute]
         return [Edge(tensor, parent, child, self.first_slot(child)) for parent, child in pairwise(chain)]
 
@@ -114,7 +117,7 @@ class Words:
         return fanout.reduce if edge.tensor.is_output else fanout.multicast
 
     def actions(self, edge: Edge, look: Look, name: str) -> tuple[Action, ...]:
-        """What the loops over ``name`` outside the child do; lanes that merge collapse where the tensor lacks ``name``."""
+        """Say what the loops over ``name`` outside the child do; merged lanes collapse where the tensor lacks it."""
         chain = [self.links[slot, name] for slot in range(edge.slots)]
         kinds: list[Kind] = []
         for slot, link in enumerate(chain):

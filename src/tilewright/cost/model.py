@@ -72,7 +72,7 @@ class Model:
         self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
 
     def machine(self, *, detail: bool = False) -> tuple[Machine, tuple[tuple[str, str, str], ...]]:
-        """Return the program and, for ``detail``, the names (memory, tensor, kind) of the counts after the first rows."""
+        """Return the program and, for ``detail``, the (memory, tensor, kind) of the counts after the first rows."""
         steps = self.words.steps()
         excess = self._excess()
         steady, ramp = self._steady(steps), self._ramp()
@@ -127,7 +127,7 @@ class Model:
         return self.constant(tensor.words(self.operator.sizes)) if edge is None else self._inward(edge, busiest)
 
     def _read_back(self, edge: Edge, busiest: bool) -> int:
-        """Updates less the words that start from zero in the parent."""
+        """Wide row: updates less the words that start from zero in the parent."""
         updates = self._moved(edge.tensor, edge.parent, "updates", busiest)
         evicted = self._evicted(edge.tensor, edge.parent, busiest)
         return self.program.one(Op.LINEAR, updates, evicted, self._moved(edge.tensor, edge.parent, "fills", busiest))

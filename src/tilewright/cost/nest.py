@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import ceil
 
 from tilewright.hardware import Accelerator, Fanout, Memory
@@ -70,9 +71,9 @@ class Nest:
         return tuple(found)
 
     def boundaries(self, tensor: Tensor) -> tuple[Boundary, ...]:
-        """The transfers of ``tensor``, outermost first; the last one feeds the compute unit."""
+        """List the transfers of ``tensor``, outermost first; the last one feeds the compute unit."""
         chain = (*self.keepers(tensor), len(self.mapping.levels))
-        return tuple(Boundary(tensor, parent, child) for parent, child in zip(chain, chain[1:], strict=False))
+        return tuple(Boundary(tensor, parent, child) for parent, child in pairwise(chain))
 
     def extents(self, level: int) -> dict[str, int]:
         """Nominal extents of the tile of ``level``: after all loops of the levels outside it."""

@@ -233,5 +233,5 @@ def _flat(rests: Rests | list[tuple[int, int]]) -> list[int]:
 
 
 def _with(left: list[int], rests: Rests) -> Rests:
-    """New extents with the multiplicities they had."""
+    """Give new extents the multiplicities they had."""
     return tuple((row, times) for row, (_, times) in zip(left, rests, strict=True))

@@ -194,8 +194,8 @@ SIGNATURES = {
 class Machine(NamedTuple):
     """A finished program as the arrays that the kernel takes.
 
-    ``code`` (i, 12) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` f8 literals; ``fixed_narrow`` (k, 2): row and value of narrow
-    constants; ``outputs`` wide rows in order. Wide rows 0 to ``parameters`` - 1 hold the parameters.
+    ``code`` (i, 12) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` are f8 literals;
+    ``fixed_narrow`` (k, 2): row and value of narrow constants; ``outputs``: wide rows in order. Wide rows 0 to ``parameters`` - 1 hold the parameters.
     """
 
     code: NDArray[np.uint16]
@@ -277,7 +277,7 @@ class Program:
         """Wide row: ``constant`` times the product of narrow rows."""
         one = self.number(1.0)
         rows = sorted(row for row in rows if row != one)
-        threes = [(rows[at : at + 3] + [one, one])[:3] for at in range(0, max(1, len(rows)), 3)]
+        threes = [[*rows[at : at + 3], one, one][:3] for at in range(0, max(1, len(rows)), 3)]
         found = self.one(Op.PRODUCT, self.literal(constant), *(threes[0] if rows else [one] * 3))
         for three in threes[1:]:
             found = self.one(Op.TIMES, found, *three)

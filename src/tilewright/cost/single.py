@@ -60,7 +60,7 @@ def _scale(nest: Nest, level: int, tensor: Tensor) -> float:
 
 
 def counts(nest: Nest, *, busiest: bool) -> Counts:
-    """Counts by (level, tensor); the compute unit stands at the level after the last.
+    """Count by (level, tensor); the compute unit stands at the level after the last.
 
     Summed over instances, or, for ``busiest``, of the first instance of each memory (no other is busier).
     """

@@ -161,9 +161,9 @@ class Sliding:
             step = self._merge_rows([action.link.S for action in actions], heres)
             key = (step, before, first.link.place is None)
             if key not in self.linked:
-                rows = self.program.emit(Op.DERIVE, step, before)
+                whole, rest, inverse = self.program.emit(Op.DERIVE, step, before)
                 even = all(action.link.even for action in actions)
-                self.linked[key] = Link(step, *rows, even, first.link.place)
+                self.linked[key] = Link(step, whole, rest, inverse, even, first.link.place)
             found.append(Action(self.linked[key], first.kind))
             before = step
         return tuple(found)
@@ -183,7 +183,7 @@ class Sliding:
         return total
 
     def _stride_of_visits(self, moving: Side) -> int:
-        """Row with the step of the loop that moves the tile; temporal loops inside it have the same step, or do not run.
+        """Row with the step of the loop that moves the tile; a temporal loop inside it has the same step.
 
         Lanes between two temporal loops change the step, so that the loop has to be looked up.
         """
@@ -237,9 +237,11 @@ class Sliding:
                 found.insert(0, pair)
                 continue
             mine = found[-back]
-            rows = [self._pick(a, b, here) for a, b in (
-                (mine.previous, pair.previous), (mine.present, pair.present), (mine.many, pair.many))]
-            found[-back] = _Pair(*rows)
+            found[-back] = _Pair(
+                self._pick(mine.previous, pair.previous, here),
+                self._pick(mine.present, pair.present, here),
+                self._pick(mine.many, pair.many, here),
+            )
         return found
 
     def _pick(self, mine: int, other: int, here: int) -> int:
@@ -248,8 +250,10 @@ class Sliding:
     def _cut(self, action: Action, whole: _Pair, rests: list[_Pair]) -> tuple[_Pair, list[_Pair]]:
         emit, link = self.program, action.link
         if action.kind != "cut":
-            picked = [emit.emit(Op.PAIR_PICK, pair.previous, pair.present, link.S) for pair in rests]
-            found = [_Pair(*rows, pair.many) for rows, pair in zip(picked, rests, strict=True)]
+            found = []
+            for pair in rests:
+                previous, present = emit.emit(Op.PAIR_PICK, pair.previous, pair.present, link.S)
+                found.append(_Pair(previous, present, pair.many))
             return _Pair(link.S, link.S, whole.many), found
         many = emit.one(Op.MUL, whole.many, link.Q, fresh=bool(rests))
         found = [] if link.even else [_Pair(link.R, link.R, whole.many)]
