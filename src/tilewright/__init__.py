@@ -1,1 +1,94 @@
-"""Tilewright maps tensor workloads onto DNN accelerators, and says how far from the optimum it can still be."""
+"""Tilewright maps tensor workloads onto DNN accelerators, and says how far from the optimum it can still be.
+
+Names load when first used, so that ``import tilewright`` costs next to nothing.
+
+Examples
+--------
+>>> import tilewright as tw
+>>> operator = tw.matmul("scores", m=128, n=128, k=64)
+>>> tw.bounds(operator, arch="tpu-like")["scores"].macs
+1048576
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilewright.api import (
+        Evaluation,
+        Run,
+        bounds,
+        evaluate,
+        load_accelerator,
+        load_mapping,
+        load_network,
+        open_run,
+        pick_operator,
+    )
+    from tilewright.api import map_network as map
+    from tilewright.base import InputError
+    from tilewright.cost import explain
+    from tilewright.hardware import Accelerator, describe, dump_accelerator
+    from tilewright.mapping import Mapping, dataflow, dump_mapping, is_legal, render, repair, violations
+    from tilewright.search import Budget
+    from tilewright.store import Store
+    from tilewright.workload import Graph, Operator, convolution, depthwise, einsum, matmul, transposed_convolution
+
+__all__ = [
+    "Accelerator",
+    "Budget",
+    "Evaluation",
+    "Graph",
+    "InputError",
+    "Mapping",
+    "Operator",
+    "Run",
+    "Store",
+    "bounds",
+    "convolution",
+    "dataflow",
+    "depthwise",
+    "describe",
+    "dump_accelerator",
+    "dump_mapping",
+    "einsum",
+    "evaluate",
+    "explain",
+    "is_legal",
+    "load_accelerator",
+    "load_mapping",
+    "load_network",
+    "map",
+    "matmul",
+    "open_run",
+    "pick_operator",
+    "render",
+    "repair",
+    "transposed_convolution",
+    "violations",
+]
+
+_LATER = {
+    "api": ("Evaluation", "Run", "bounds", "evaluate", "load_accelerator", "load_mapping", "load_network", "open_run",
+            "pick_operator"),
+    "base": ("InputError",),
+    "cost": ("explain",),
+    "hardware": ("Accelerator", "describe", "dump_accelerator"),
+    "mapping": ("Mapping", "dataflow", "dump_mapping", "is_legal", "render", "repair", "violations"),
+    "search": ("Budget",),
+    "store": ("Store",),
+    "workload": ("Graph", "Operator", "convolution", "depthwise", "einsum", "matmul", "transposed_convolution"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "map":
+        return import_module(f"{__name__}.api").map_network
+    for room, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{room}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

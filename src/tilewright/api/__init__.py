@@ -1,0 +1,46 @@
+"""Tilewright from Python: the verbs of the command line as functions. Modules load when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilewright.api.catalogue import Option, mapper_options, mapper_summary, mappers_page
+    from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
+    from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator
+    from tilewright.api.places import ready_place
+    from tilewright.api.runs import Run, Watcher, map_network, open_run
+
+__all__ = [
+    "Evaluation",
+    "Option",
+    "Run",
+    "Watcher",
+    "bounds",
+    "case_cost",
+    "evaluate",
+    "load_accelerator",
+    "load_mapping",
+    "load_network",
+    "map_network",
+    "mapper_options",
+    "mapper_summary",
+    "mappers_page",
+    "open_run",
+    "pick_operator",
+    "ready_place",
+]
+
+_LATER = {
+    "catalogue": ("Option", "mapper_options", "mapper_summary", "mappers_page"),
+    "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
+    "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator"),
+    "places": ("ready_place",),
+    "runs": ("Run", "Watcher", "map_network", "open_run"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,66 @@
+"""What the registries hold, described from the docstrings of their members."""
+
+import inspect
+import re
+from dataclasses import dataclass, fields, is_dataclass
+
+import numpy as np
+
+from tilewright.hardware import Accelerator, AccessEnergy, Memory
+from tilewright.mapping import MapSpace
+from tilewright.search import MAPPERS
+from tilewright.search import Task as SearchTask
+from tilewright.workload import ROLES, matmul
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a mapper: its default, and what it does."""
+
+    name: str
+    default: object
+    about: str
+
+
+def mapper_summary(name: str) -> str:
+    """Return the first line of what a mapper says about itself; an unknown name is an `InputError`."""
+    return (inspect.getdoc(MAPPERS.get(name)) or "").split("\n")[0]
+
+
+def mapper_options(name: str) -> tuple[Option, ...]:
+    """Return the options of a mapper, as its record of options documents them."""
+    memory = Memory("Memory", ROLES, AccessEnergy(1, 1, 1, 1))
+    space = MapSpace(matmul("tiny", m=2, n=2, k=2), Accelerator("tiny", (memory,)))
+    mapper = MAPPERS.get(name)(SearchTask(space, np.random.default_rng(0), samples=1))
+    options = getattr(mapper, "options", None)
+    if options is None or not is_dataclass(options):
+        return ()
+    told = _parameters(type(options))
+    return tuple(Option(field.name, field.default, told.get(field.name, "")) for field in fields(options))
+
+
+def _parameters(kind: type) -> dict[str, str]:
+    """Return what the docstrings of a record and its bases say under ``Parameters``, on one line each."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
+        section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+        for part in re.finditer(r"^(\w[\w, ]*)\n((?:[ \t]+\S.*\n?|\n)+)", section.group(1) + "\n" if section else "",
+                                re.MULTILINE):
+            about = " ".join(part.group(2).split())
+            found.update({name.strip(): about for name in part.group(1).split(",")})
+    return found
+
+
+def mappers_page() -> str:
+    """Return the page of the documentation on mappers; a test keeps ``docs/mappers.md`` equal to it."""
+    lines = ["# Mappers", "", "Chosen by `--mapper`, their options by `--option NAME=VALUE`. This page is written by",
+             "`tilewright.api.mappers_page` from what each mapper says about itself.", "",
+             "| mapper | how it searches |", "|---|---|"]
+    lines += [f"| [{name}](#{name}) | {mapper_summary(name)} |" for name in MAPPERS]
+    for name in MAPPERS:
+        lines += ["", f"## {name}", "", inspect.getdoc(MAPPERS.get(name)) or ""]
+        if options := mapper_options(name):
+            lines += ["", "| option | default | what it does |", "|---|---|---|"]
+            lines += [f"| `{option.name}` | `{option.default}` | {option.about} |" for option in options]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,153 @@
+"""One mapping looked at closely: what is wrong with it, what it costs, what nothing can beat."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_mapping, load_network, pick_operator
+from tilewright.api.text import shown
+from tilewright.base import InputError
+from tilewright.cost import Bounds, Cost, DenseModel, layer_bounds
+from tilewright.hardware import Accelerator
+from tilewright.mapping import LevelLoops, Loop, Violation, is_legal, violations
+from tilewright.mapping import Mapping as Nest
+from tilewright.store import (
+    LayerRecord,
+    bounds_record,
+    cost_record,
+    mapping_record,
+    operator_record,
+    roofline_record,
+)
+from tilewright.workload import Operator, unique_operators
+
+COSTLESS = ("levels", "dimension", "step", "coverage", "axis", "keeps", "outermost")
+"""Violations that leave a mapping without a meaning; the others only ask for a larger machine."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A mapping, what is wrong with it, and what it costs.
+
+    ``cost`` is None where the violations leave the mapping without a meaning. Where it only exceeds a memory or an
+    array, the cost is that on a machine which is large enough, and ``bounds`` do not apply to it.
+    """
+
+    operator: Operator
+    accelerator: Accelerator
+    mapping: Nest
+    violations: tuple[Violation, ...]
+    cost: Cost | None
+    bounds: Bounds
+
+    @property
+    def legal(self) -> bool:
+        """Whether nothing is wrong with the mapping."""
+        return not self.violations
+
+    @property
+    def record(self) -> LayerRecord:
+        """The evaluation as it is stored and shown; it has a mapping only where that can be drawn."""
+        operator, accelerator = self.operator, self.accelerator
+        if self.cost is None:
+            return LayerRecord((operator.name,), 1, operator_record(operator, accelerator),
+                               bounds=bounds_record(self.bounds), reason="; ".join(map(str, self.violations)))
+        return LayerRecord(
+            (operator.name,), 1, operator_record(operator, accelerator),
+            mapping_record(operator, accelerator, self.mapping), cost_record(self.cost),
+            bounds_record(self.bounds) if self.legal else None, roofline_record(operator, accelerator, self.cost))
+
+    def __str__(self) -> str:
+        from tilewright.report import print_layer  # noqa: PLC0415  (rich loads late)
+
+        wrong = "".join(f"{violation}\n" for violation in self.violations)
+        return wrong + shown(lambda console: print_layer(self.record, console, self.accelerator.frequency_mhz))
+
+
+def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer: str | None = None, *,
+             bind: Mapping[str, int] | None = None) -> Evaluation:
+    """Check one mapping and cost it, exactly, without search and without waiting for the compiler.
+
+    Parameters
+    ----------
+    mapping
+        A YAML file, its text, or a mapping.
+    network, layer
+        The operator, or a network and the name of its layer (see `load_network`).
+    arch
+        A preset, a YAML file, or an accelerator.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read. A mapping that can be read but is illegal is no error: see `Evaluation`.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> operator, machine = tw.matmul("scores", m=128, n=128, k=64), tw.load_accelerator("tpu-like")
+    >>> found = tw.evaluate(tw.dataflow("weight-stationary", operator, machine), operator, machine)
+    >>> found.legal, found.cost.latency_cycles >= found.bounds.latency_cycles
+    (True, True)
+    """
+    operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
+    nest = load_mapping(mapping, operator, accelerator)
+    wrong = violations(nest, operator, accelerator)
+    costless = any(violation.kind in COSTLESS for violation in wrong)
+    model = DenseModel(operator, accelerator)
+    return Evaluation(operator, accelerator, nest, wrong, None if costless else model.cost(nest),
+                      layer_bounds(operator, accelerator, bypass=_bypasses(nest, operator, accelerator)))
+
+
+def _bypasses(mapping: Nest, operator: Operator, accelerator: Accelerator) -> bool:
+    """Whether some memory keeps less than it can."""
+    kept = {entry.level: entry.keeps for entry in mapping.levels if entry.keeps is not None}
+    return any(memory.can_keep(tensor.name, tensor.role) and tensor.name not in kept.get(memory.name, (tensor.name,))
+               for memory in accelerator.memories for tensor in operator.tensors)
+
+
+def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, reference: bool = False) -> Cost:
+    """Return what a mapping costs by the fast model or, for ``reference``, by the oracle; its fit is not looked at.
+
+    Raises
+    ------
+    InputError
+        If the mapping is not a complete loop nest, or is too large for the oracle.
+    """
+    if not is_legal(mapping, operator, accelerator):
+        for violation in violations(mapping, operator, accelerator):
+            if violation.kind in COSTLESS:
+                raise InputError("levels", "must be a complete loop nest", violation.message, violation.mend)
+    if reference:
+        from tilewright.cost.reference import walk  # noqa: PLC0415  (the oracle only when asked for)
+
+        return walk(operator, accelerator, mapping)
+    return DenseModel(operator, accelerator).cost(mapping)
+
+
+def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None) -> dict[str, Bounds]:
+    """Return what no mapping of each layer can beat, by the layer's name; equal layers share one `Bounds`.
+
+    Memories keep every tensor that they can, as in a search.
+    """
+    accelerator = load_accelerator(arch)
+    found: dict[str, Bounds] = {}
+    for unique in unique_operators(load_network(network, bind)):
+        found.update(dict.fromkeys(unique.names, layer_bounds(unique.operator, accelerator)))
+    return found
+
+
+def smallest_mapping(operator: Operator, accelerator: Accelerator) -> Nest:
+    """Return the mapping with the smallest tiles there are: all loops in time, at the outermost memory."""
+    outermost, *inner = accelerator.levels
+    loops = tuple(Loop(name, 1) for name, size in operator.dimensions if size > 1)
+    return Nest((LevelLoops(outermost.name, loops), *(LevelLoops(level.name) for level in inner)))
+
+
+def why_unmapped(operator: Operator, accelerator: Accelerator) -> str:
+    """Say why a search found no legal mapping: there is none, or the budget was too small."""
+    wrong = violations(smallest_mapping(operator, accelerator), operator, accelerator)
+    told = "; ".join(violation.message for violation in wrong)
+    if told:
+        return f"even the smallest tiles are illegal: {told}"
+    return "legal mappings exist (all loops at the outermost memory is one): give a larger budget or another mapper"

@@ -1,0 +1,179 @@
+"""What a user names, as nouns: networks, machines, operators, mappings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TypeAlias
+
+from tilewright.base import InputError, unknown_name
+from tilewright.hardware import Accelerator, find_accelerator
+from tilewright.mapping import Mapping as Nest
+from tilewright.mapping import load_mapping as read_mapping
+from tilewright.workload import Graph, MacNode, Operator, convolution, einsum, matmul, read_table, zoo
+
+Network: TypeAlias = str | Path | Graph | Operator | Sequence[Operator]
+Machine: TypeAlias = str | Path | Accelerator
+
+_LONG = 200
+_TABLES = (".yaml", ".yml", ".json")
+
+
+def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Graph:
+    """Return the network that a user names.
+
+    Parameters
+    ----------
+    network
+        A name of the zoo (``resnet50``, ``bert-base:sequence=128``), an ONNX file, a layer table (YAML or JSON), one
+        operator in short (``conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=2``, ``matmul:M=512,N=512,K=64``,
+        ``einsum:bik,bkj->bij:b=8,i=64,j=64,k=32``), operators, or a graph, which is returned as it is.
+    bind
+        Sizes of an ONNX file's dynamic dimensions, or options of a zoo network or layer table (``batch``).
+
+    Raises
+    ------
+    InputError
+        If there is no such network, or it cannot be read.
+    """
+    if isinstance(network, Graph):
+        return network
+    if isinstance(network, Operator):
+        return Graph(network.name, (MacNode(network),), "given")
+    if not isinstance(network, str | Path):
+        return Graph("operators", tuple(MacNode(operator) for operator in network), "given")
+    text, options = str(network), dict(bind or {})
+    kind, _, rest = text.partition(":")
+    if kind in _SHORT:
+        return load_network(_SHORT[kind](text, rest))
+    return _named(network, text, options)
+
+
+def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
+    """Return the network in a file or of the zoo."""
+    suffix = Path(text).suffix.lower()
+    if suffix == ".onnx":
+        from tilewright.interop import load_onnx  # noqa: PLC0415  (onnx is slow to load)
+
+        return load_onnx(text, bind=options)
+    if suffix in _TABLES:
+        return read_table(text, **options)
+    if isinstance(network, Path) or "/" in text:
+        raise InputError(text, "must be an ONNX file (.onnx), a layer table (.yaml, .json) or a network of the zoo",
+                         "no such file" if not Path(text).exists() else f"a file that ends in {suffix or 'nothing'}")
+    return zoo.load(text, **options)
+
+
+def load_accelerator(machine: Machine) -> Accelerator:
+    """Return the machine that a user names: a preset, a YAML file, or an accelerator, returned as it is.
+
+    Raises
+    ------
+    InputError
+        If there is no such machine, or the file says something wrong.
+    """
+    return machine if isinstance(machine, Accelerator) else find_accelerator(str(machine))
+
+
+def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Accelerator) -> Nest:
+    """Return the mapping in a YAML file (or YAML text of several lines), or a mapping as it is.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or does not describe a mapping of this operator on this accelerator.
+    """
+    if isinstance(mapping, Nest):
+        return mapping
+    if isinstance(mapping, str) and "\n" not in mapping:
+        mapping = Path(mapping)
+    return read_mapping(mapping, operator, accelerator)
+
+
+def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int] | None = None) -> Operator:
+    """Return one operator of a network by the name of its layer, which may be left out where there is only one.
+
+    Raises
+    ------
+    InputError
+        If there is no layer of this name; the nearest names are told.
+    """
+    graph = load_network(network, bind)
+    operators = {node.name: node.operator for node in graph.mac_nodes}
+    if layer is None:
+        if len({operator.signature for operator in operators.values()}) == 1:
+            return next(iter(operators.values()))
+        raise InputError("layer", f"must be given, as {graph.name} has {len(operators)} layers", None,
+                         f"For example {', '.join(list(operators)[:3]) or 'none'}")
+    if layer not in operators:
+        mend = unknown_name("layer", layer, list(operators)).mend
+        raise InputError("layer", f"must be a layer of {graph.name}", layer,
+                         mend if len(mend) < _LONG else f"For example {', '.join(list(operators)[:3])}")
+    return operators[layer]
+
+
+def select_layers(graph: Graph, pattern: str | None) -> Graph:
+    """Return the part of a network whose nodes' names match a pattern such as ``layer1.*`` (all where None).
+
+    Raises
+    ------
+    InputError
+        If no layer to be mapped matches, or the network has none at all.
+    """
+    if pattern is None:
+        if not graph.mac_nodes:
+            raise InputError(graph.name, "must have at least one layer of multiply-accumulates",
+                             f"{len(graph.nodes)} other nodes")
+        return graph
+    chosen = {node.name for node in graph.mac_nodes if fnmatchcase(node.name, pattern)}
+    kept = tuple(_alone(node, chosen) for node in graph.mac_nodes if node.name in chosen)
+    if not kept:
+        names = [node.name for node in graph.mac_nodes]
+        raise InputError("layers", f"must match at least one layer of {graph.name}", pattern,
+                         f"For example {', '.join(names[:3])}; * stands for anything")
+    share = sum(node.macs for node in kept) / graph.macs
+    note = (f"only {len(kept)} of {len(graph.mac_nodes)} layers, those that match {pattern}: "
+            f"{100 * share:.1f} % of the network's MACs")
+    return Graph(graph.name, kept, graph.source, (*graph.notes, note))
+
+
+def _alone(node: MacNode, chosen: set[str]) -> MacNode:
+    return MacNode(node.operator, tuple(name for name in node.inputs if name in chosen), node.count,
+                   node.approximated_as)
+
+
+def _sizes(text: str, given: str, required: str, optional: Mapping[str, int]) -> dict[str, int]:
+    """Return ``K=64,C=3`` as a dictionary that has all of ``required`` and only those or ``optional`` besides."""
+    found = dict(optional)
+    names = required.split()
+    for part in filter(None, given.replace(" ", ",").split(",")):
+        name, _, number = part.partition("=")
+        if not number.isdecimal() or int(number) < 1:
+            raise InputError(text, "must give sizes as NAME=NUMBER, separated by commas", part)
+        if name not in names and name not in optional:
+            raise InputError(text, f"must give only {', '.join([*names, *optional])}", name)
+        found[name] = int(number)
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise InputError(text, f"must give {', '.join(names)}", f"no {', '.join(missing)}")
+    return found
+
+
+def _conv(text: str, given: str) -> Operator:
+    s = _sizes(text, given, "K C P Q R S", {"N": 1, "G": 1, "stride": 1, "dilation": 1})
+    return convolution("conv", in_channels=s["C"] * s["G"], out_channels=s["K"] * s["G"], kernel=(s["R"], s["S"]),
+                       out_size=(s["P"], s["Q"]), batch=s["N"], stride=s["stride"], dilation=s["dilation"],
+                       groups=s["G"])
+
+
+def _matmul(text: str, given: str) -> Operator:
+    s = _sizes(text, given, "M N K", {"B": 1})
+    return matmul("matmul", m=s["M"], n=s["N"], k=s["K"], batch=s["B"])
+
+
+def _einsum(text: str, given: str) -> Operator:
+    expression, _, sizes = given.partition(":")
+    letters = sorted({letter for letter in expression if letter.isalpha()})
+    return einsum(expression, _sizes(text, sizes, " ".join(letters), {}))
+
+
+_SHORT: dict[str, Callable[[str, str], Operator]] = {"conv": _conv, "matmul": _matmul, "einsum": _einsum}

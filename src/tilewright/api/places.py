@@ -1,0 +1,24 @@
+"""Where results go."""
+
+import os
+from pathlib import Path
+
+from tilewright.base import InputError
+
+
+def ready_place(path: str | os.PathLike[str]) -> Path:
+    """Return ``path`` after making the folders that it needs.
+
+    Raises
+    ------
+    InputError
+        If they cannot be made, or the path is a folder.
+    """
+    place = Path(path)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(str(place), "must be a place that can be written", error.strerror or str(error)) from None
+    if place.is_dir():
+        raise InputError(str(place), "must be a file that can be written", "a folder", "Add a file name")
+    return place

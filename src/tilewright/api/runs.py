@@ -1,0 +1,362 @@
+"""The main job: search every distinct layer of a network, and keep all that is needed to show and repeat it."""
+
+import math
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tilewright.api.evaluation import why_unmapped
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, select_layers
+from tilewright.api.places import ready_place
+from tilewright.api.text import shown
+from tilewright.base import InputError, unknown_name
+from tilewright.cost import Bounds, Explanation, explain, layer_bounds
+from tilewright.hardware import Accelerator
+from tilewright.mapping import MapSpace
+from tilewright.search import (
+    MAPPERS,
+    METRICS,
+    Budget,
+    Objective,
+    ProgressObserver,
+    Scorer,
+    SearchResult,
+    search,
+    search_network,
+)
+from tilewright.store import (
+    Kept,
+    LayerRecord,
+    RequestRecord,
+    RunRecord,
+    SearchRecord,
+    Store,
+    accelerator_of,
+    accelerator_record,
+    bounds_record,
+    cost_record,
+    keep,
+    mapping_of,
+    mapping_record,
+    network_record,
+    new_run_id,
+    not_modelled,
+    operator_of,
+    operator_record,
+    read_run,
+    roofline_record,
+    software_record,
+    timestamp,
+    totals_of,
+    vector_records,
+    write_run,
+)
+from tilewright.workload import Graph, Operator, UniqueOperator, unique_operators
+
+Scalar = str | int | float | bool
+WARM_UP_SAMPLES = 500
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of mapping a network, fresh or read back from the store.
+
+    ``kept`` says where it was stored; None where it was not to be, or was read.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> run = tw.map("matmul:M=64,N=64,K=64", arch="tpu-like", budget=1000, store=False)
+    >>> run.layers["matmul"].cost.latency_cycles >= run.layers["matmul"].bounds.latency_cycles
+    True
+    """
+
+    record: RunRecord
+    kept: Kept | None = None
+
+    @cached_property
+    def layers(self) -> dict[str, LayerRecord]:
+        """Every layer by its name; equal layers share one record."""
+        return {name: layer for layer in self.record.layers for name in layer.names}
+
+    @property
+    def latency_cycles(self) -> int:
+        """Cycles of all layers, one after another."""
+        return self.record.totals.latency_cycles
+
+    @property
+    def energy_pj(self) -> float:
+        """Picojoules of all layers."""
+        return self.record.totals.energy_pj
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether some searches had not ended."""
+        return bool(self.record.unfinished)
+
+    def explain(self, layer: str, count: str) -> Explanation:
+        """Derive one count of a layer's mapping, such as ``GLB.I.reads``, loop by loop.
+
+        Raises
+        ------
+        InputError
+            If the run has no such layer, the layer no mapping, or the mapping no such count.
+        """
+        if layer not in self.layers:
+            raise unknown_name("layer of this run", layer, list(self.layers))
+        found = self.layers[layer]
+        return explain(operator_of(found), accelerator_of(self.record.accelerator), mapping_of(found), count)
+
+    def write_report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page of the run: one HTML file that needs nothing else; folders are made."""
+        from tilewright.report import write_page  # noqa: PLC0415  (plotly loads late)
+
+        return write_page(self.record, ready_place(path))
+
+    def write_json(self, path: str | os.PathLike[str]) -> Path:
+        """Write the run as JSON, which `open_run` reads back; folders are made."""
+        return write_run(self.record, ready_place(path))
+
+    def __str__(self) -> str:
+        from tilewright.report import print_run  # noqa: PLC0415  (rich loads late)
+
+        return shown(lambda console: print_run(self.record, console))
+
+
+def open_run(place: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Run:
+    """Return a run from the store by its identity (or the beginning of it, or ``last``), or from a JSON file.
+
+    Raises
+    ------
+    InputError
+        If there is no such run, or the file is none.
+    """
+    if Path(place).suffix == ".json" or Path(place).is_file():
+        return Run(read_run(place))
+    with Store(store) as found:
+        return Run(found.get(str(place)))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A network, a machine and what is asked of them, all checked."""
+
+    graph: Graph
+    accelerator: Accelerator
+    objective: Objective
+    request: RequestRecord
+    budget: Budget
+    workers: int
+
+    def space(self, operator: Operator) -> MapSpace:
+        """Return the mappings to choose from."""
+        return MapSpace(operator, self.accelerator, "perfect" if self.request.tiling == "perfect" else "imperfect")
+
+
+class Watcher(ProgressObserver, Protocol):
+    """Shown the progress of a run: how many distinct layers with what budget each, then where each search stands."""
+
+    def begin(self, layers: int, budget: Budget) -> None:
+        """Take note of the number of distinct layers and of the budget of each."""
+
+
+def map_network(  # noqa: PLR0913  (keywords of the one entry point)
+    network: Network,
+    arch: Machine,
+    *,
+    objective: str = "edp",
+    mapper: str = "gamma",
+    budget: str | int | Budget = 10_000,
+    seed: int = 0,
+    tiling: str = "imperfect",
+    constraints: Iterable[str] = (),
+    options: Mapping[str, Scalar] | None = None,
+    bind: Mapping[str, int] | None = None,
+    layers: str | None = None,
+    workers: int | None = None,
+    progress: Watcher | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | bool = True,
+) -> Run:
+    """Find the best mapping of every distinct layer of a network on an accelerator.
+
+    Layers of equal shape are searched once. Ctrl-C ends the searches; what was found so far is in the run.
+
+    Parameters
+    ----------
+    network, bind
+        See `load_network`.
+    arch
+        A preset, a YAML file, or an accelerator.
+    objective
+        ``latency``, ``energy``, ``edp``, ``power``, ``latency-area`` ..., or a weighted sum such as
+        ``0.7*latency + 0.3*energy``.
+    mapper, options
+        A name and that mapper's own options (`tilewright list mappers`).
+    budget
+        Mappings scored for each distinct layer (``10000``, ``1M``), or the time of the whole run (``10s``, ``5min``),
+        which the layers share evenly. Only a budget of mappings gives the same result every time.
+    tiling
+        ``imperfect`` allows tiles that do not divide, ``perfect`` does not.
+    constraints
+        Limits on each layer, such as ``latency<=1e6``.
+    layers
+        A pattern of names (``layer1.*``): only those layers.
+    workers
+        Layers searched side by side; by default one for each core. Results do not depend on it.
+    checkpoint
+        A folder in which searches are kept every few seconds, and from which they are taken up again.
+    store
+        True appends the run to the default store, False to none; or a file or database URL.
+
+    Raises
+    ------
+    InputError
+        If something that was given is wrong.
+    """
+    accelerator = load_accelerator(arch)
+    graph = select_layers(load_network(network, bind), layers)
+    parsed = read_budget(budget)
+    MAPPERS.get(mapper)
+    goal = Objective.parse(objective, constraints)
+    cores = workers or len(os.sched_getaffinity(0))
+    if cores < 1:
+        raise InputError("workers", "must be a positive integer", workers)
+    share = layer_budget(parsed, len(unique_operators(graph)), cores)
+    request = RequestRecord(str(goal), mapper, seed, tiling, tuple(map(str, goal.constraints)), dict(options or {}),
+                            share.samples, share.seconds)
+    request = replace(request, command=command_line(network, arch, request, parsed, {"bind": bind, "layers": layers}))
+    task = Task(graph, accelerator, goal, request, share, cores)
+    record = _record_of(task, _searched(task, progress, checkpoint))
+    if store is False:
+        return Run(record)
+    return Run(record, keep(record, None if store is True else store))
+
+
+def read_budget(budget: str | int | Budget) -> Budget:
+    """Read a budget as `Budget.parse` does, and thousands and millions of samples besides: ``10k``, ``1M``."""
+    if not isinstance(budget, str):
+        return Budget.parse(budget)
+    return Budget.parse(re.sub(r"(?<=[\d.])\s*([kKM])\b", lambda found: _MULTIPLES[found.group(1)], budget))
+
+
+_MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
+
+
+def layer_budget(budget: Budget, layers: int, workers: int) -> Budget:
+    """Return the budget of one layer: all of the samples, and an even share of the seconds of the whole run."""
+    if budget.seconds is None:
+        return budget
+    return Budget(budget.samples, budget.seconds / max(1, math.ceil(layers / min(workers, layers or 1))))
+
+
+def command_line(network: Network, arch: Machine, request: RequestRecord, budget: Budget,
+                 rest: Mapping[str, Mapping[str, int] | str | None]) -> str:
+    """Return the command that repeats a run, with everything spelt out that has a default."""
+    words = ["tilewright", "map", _name(network), "--arch", _name(arch), "--objective", request.objective,
+             "--mapper", request.mapper, "--budget", _budget_text(budget), "--seed", str(request.seed),
+             "--tiling", request.tiling]
+    for constraint in request.constraints:
+        words += ["--constraint", constraint]
+    for name, value in request.options.items():
+        words += ["--option", f"{name}={value}"]
+    bind, layers = rest.get("bind"), rest.get("layers")
+    if isinstance(bind, Mapping):
+        for name, size in bind.items():
+            words += ["--bind", f"{name}={size}"]
+    if layers:
+        words += ["--layers", str(layers)]
+    return shlex.join(words)
+
+
+def _name(thing: object) -> str:
+    return str(thing) if isinstance(thing, str | Path) else str(getattr(thing, "name", "operators"))
+
+
+def _budget_text(budget: Budget) -> str:
+    parts = [str(budget.samples) if budget.samples is not None else "",
+             f"{budget.seconds:g}s" if budget.seconds is not None else ""]
+    return ",".join(filter(None, parts))
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """Results by the name of the operator, the operators whose search had not ended, and the time in all.
+
+    Of an interrupted run the operators whose search had not begun have no result: they are named as unfinished alone.
+    """
+
+    results: dict[str, SearchResult]
+    unfinished: tuple[str, ...]
+    seconds: float
+
+
+def _searched(task: Task, progress: Watcher | None,
+              checkpoint: str | os.PathLike[str] | None) -> _Searched:
+    request = task.request
+    _warm_up(task)
+    if progress is not None:
+        progress.begin(len(unique_operators(task.graph)), task.budget)
+    found = search_network(
+        task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
+        seed=request.seed, space=task.space, options=request.options, workers=task.workers, progress=progress,
+        checkpoint=None if checkpoint is None else Path(checkpoint))
+    results = {layer.result.operator.name: layer.result for layer in found.layers}
+    return _Searched(results, found.unfinished, found.seconds)
+
+
+def _warm_up(task: Task) -> None:
+    """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile."""
+    smallest = min((unique.operator for unique in unique_operators(task.graph)), key=lambda operator: operator.macs)
+    tried = search(smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
+                   budget=Budget(samples=min(task.budget.samples or WARM_UP_SAMPLES, WARM_UP_SAMPLES)),
+                   space=task.space(smallest), options=task.request.options)
+    if tried.stopped == "interrupted":
+        raise KeyboardInterrupt
+
+
+def _record_of(task: Task, searched: _Searched) -> RunRecord:
+    graph, accelerator = task.graph, task.accelerator
+    machine = accelerator_record(accelerator)
+    bits = dict(accelerator.word_bits)["inputs"]
+    found = ((unique, searched.results.get(unique.operator.name)) for unique in unique_operators(graph))
+    layers = tuple(_layer_record(task, unique, result) for unique, result in found if result is not None)
+    return RunRecord(
+        new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, task.request,
+        totals_of(layers, machine, searched.seconds), layers, vector_records(graph, bits), not_modelled(graph),
+        searched.unfinished)
+
+
+def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult) -> LayerRecord:
+    operator, accelerator = unique.operator, task.accelerator
+    bound = layer_bounds(operator, accelerator)
+    bounds = bounds_record(bound, score_bound(task.objective, operator, accelerator, bound))
+    bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
+                       search=_search_record(result))
+    if result.mapping is None or result.cost is None:
+        return replace(bare, reason=f"No legal mapping among {result.samples:,} samples: "
+                                    f"{why_unmapped(operator, accelerator)}")
+    return replace(bare, mapping=mapping_record(operator, accelerator, result.mapping), cost=cost_record(result.cost),
+                   roofline=roofline_record(operator, accelerator, result.cost))
+
+
+def _search_record(result: SearchResult) -> SearchRecord:
+    return SearchRecord(
+        result.mapper, result.seed, result.samples, result.legal_samples, result.seconds, result.stopped,
+        result.score if math.isfinite(result.score) else None,
+        tuple((step.samples, step.seconds, step.score) for step in result.history), result.feasible, result.complete)
+
+
+def score_bound(objective: Objective, operator: Operator, accelerator: Accelerator, bound: Bounds) -> float | None:
+    """Return what no mapping's score can beat; None where more latency or energy can lower the objective (power)."""
+    if any(min(METRICS[term.metric].latency, METRICS[term.metric].energy) < 0 for term in objective.terms):
+        return None
+    scorer = Scorer(objective, operator, accelerator)
+    return float(np.asarray(scorer.values(float(bound.latency_cycles), bound.energy_pj, accelerator.area_um2)))

@@ -1,0 +1,169 @@
+"""Tilewright from Python."""
+
+import doctest
+import importlib
+import shutil
+
+import pytest
+
+import tilewright as tw
+from tilewright.api.runs import layer_budget, read_budget
+from tilewright.cost import layer_bounds
+from tilewright.search import Progress, search
+from tilewright.store import RunRecord, mapping_of, operator_of
+from tilewright.workload import MacNode, Unmodelled, zoo
+
+SMALL = "matmul:M=64,N=64,K=32"
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWRIGHT_STORE", str(tmp_path / "runs.sqlite"))
+
+
+def test_five_lines_do_the_main_job(tmp_path):
+    run = tw.map("ncf", arch="eyeriss", objective="edp", budget=1000)
+    layer = run.layers["mlp.1"]
+    assert str(layer.mapping).startswith("mlp.1 on eyeriss")
+    assert layer.cost.edp >= layer.bounds.edp > 0
+    assert run.write_report(tmp_path / "out" / "ncf.html").stat().st_size > 1_000_000
+    assert run.latency_cycles == sum(one.count * one.cost.latency_cycles for one in run.record.layers)
+    assert run.energy_pj == pytest.approx(sum(one.count * one.cost.energy_pj for one in run.record.layers))
+    assert run.kept.stored and tw.open_run("last").record == run.record
+    assert not run.interrupted and "ncf on eyeriss" in str(run)
+
+
+def test_every_name_of_the_package_is_there():
+    for name in tw.__all__:
+        assert getattr(tw, name) is not None
+    assert set(tw.__all__) <= set(dir(tw))
+    with pytest.raises(AttributeError, match="nothing_like_this"):
+        _ = tw.nothing_like_this
+
+
+@pytest.mark.parametrize("module", ["tilewright", "tilewright.api.evaluation", "tilewright.api.runs"])
+def test_examples_in_docstrings_run(module):
+    found = doctest.testmod(importlib.import_module(module))
+    assert found.failed == 0 and found.attempted > 0
+
+
+def conv_file(path, batch="batch"):
+    from onnx import TensorProto, helper, save
+
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [batch, 3, 8, 8])
+    result = helper.make_tensor_value_info("result", TensorProto.FLOAT, [batch, 4, 8, 8])
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [4, 3, 3, 3], [0.0] * 108)
+    nodes = [helper.make_node("Conv", ["image", "w"], ["c"], "conv", pads=[1, 1, 1, 1]),
+             helper.make_node("Sorcery", ["c"], ["result"], "spell", domain="elsewhere")]
+    graph = helper.make_graph(nodes, "net", [image], [result], [weights])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("elsewhere", 1)]),
+         path)
+
+
+def test_an_onnx_file_is_mapped_and_nothing_is_left_out_in_silence(tmp_path):
+    conv_file(tmp_path / "net.onnx")
+    with pytest.raises(tw.InputError, match="must be bound"):
+        tw.load_network(tmp_path / "net.onnx")
+    run = tw.map(tmp_path / "net.onnx", "edge-s1", budget=300, bind={"batch": 2}, store=False)
+    assert run.record.totals.macs == 2 * 4 * 3 * 64 * 9
+    assert "Sorcery" in run.record.not_modelled[0]
+    assert "of MACs" in run.record.network.coverage and "not modelled" in str(run)
+    assert "--bind batch=2" in run.record.request.command
+    assert run.kept is None
+
+
+def test_a_network_is_whatever_names_one(tmp_path):
+    operator = tw.matmul("mine", m=4, n=4, k=4)
+    graph = tw.load_network("resnet18")
+    assert graph.macs == zoo.load("resnet18").macs
+    assert tw.load_network(graph) is graph
+    assert tw.load_network("resnet18", bind={"batch": 2}).macs == 2 * graph.macs
+    assert [node.name for node in tw.load_network(operator).mac_nodes] == ["mine"]
+    assert tw.load_network([operator, tw.matmul("other", m=2, n=2, k=2)]).macs == 64 + 8
+    shutil.copy(zoo.__file__.replace("__init__.py", "data/ncf.yaml"), tmp_path / "own.yaml")
+    assert tw.load_network(tmp_path / "own.yaml").macs == zoo.load("ncf").macs
+
+
+@pytest.mark.parametrize(("short", "macs", "sizes"), [
+    ("conv:K=8,C=4,P=5,Q=6,R=3,S=3,stride=2", 8 * 4 * 30 * 9, {"N": 1, "K": 8, "C": 4, "P": 5, "Q": 6, "R": 3, "S": 3}),
+    ("conv:N=2,G=4,K=1,C=1,P=5,Q=5,R=3,S=3", 2 * 4 * 25 * 9, {"N": 2, "G": 4, "K": 1, "C": 1}),
+    ("matmul:M=3,N=4,K=5,B=2", 120, {"B": 2, "M": 3, "N": 4, "K": 5}),
+    ("einsum:bik,bkj->bij:b=2,i=3,j=4,k=5", 120, {"b": 2, "i": 3, "j": 4, "k": 5}),
+])
+def test_one_operator_can_be_written_in_short(short, macs, sizes):
+    operator = tw.pick_operator(short)
+    assert operator.macs == macs
+    assert sizes.items() <= operator.sizes.items()
+
+
+def test_strides_of_an_operator_in_short_are_kept():
+    operator = tw.pick_operator("conv:K=8,C=4,P=5,Q=6,R=3,S=3,stride=2,dilation=3")
+    assert {("P", 2), ("R", 3)} == set(operator.tensor("I").axes[2].terms)
+
+
+def test_a_run_of_one_layer_finds_what_the_search_finds():
+    run = tw.map(SMALL, "edge-s1", budget=2000, seed=4, store=False)
+    layer = run.layers["matmul"]
+    alone = search(operator_of(layer), tw.load_accelerator("edge-s1"), budget=2000, seed=(4, 0))
+    assert mapping_of(layer) == alone.mapping
+    assert layer.cost.energy_pj == alone.cost.energy_pj
+    assert layer.search.score == alone.score == pytest.approx(layer.search.history[-1][2], rel=1e-12)
+
+
+def test_progress_is_told_from_beginning_to_end():
+    class Watcher:
+        def __init__(self):
+            self.began, self.steps = None, []
+
+        def begin(self, layers, budget):
+            self.began = (layers, budget)
+
+        def update(self, progress):
+            self.steps.append(progress)
+
+    watcher = Watcher()
+    tw.map("ncf", "edge-s1", budget=1000, progress=watcher, store=False)
+    assert watcher.began == (4, tw.Budget(1000))
+    ends = [step for step in watcher.steps if isinstance(step, Progress) and step.samples == 1000]
+    assert len({step.name for step in ends}) == 4
+
+
+@pytest.mark.parametrize(("text", "samples", "seconds"), [
+    ("10k", 10_000, None), ("1M", 1_000_000, None), ("2.5k,3s", 2500, 0.75), ("1m", None, 15.0), (500, 500, None),
+])
+def test_budgets_are_read_and_seconds_shared(text, samples, seconds):
+    share = layer_budget(read_budget(text), layers=8, workers=2)
+    assert (share.samples, share.seconds) == (samples, seconds)
+
+
+def test_bounds_hold_for_every_name_of_a_layer():
+    found = tw.bounds("resnet18", "eyeriss")
+    graph = zoo.load("resnet18")
+    assert list(found) and set(found) == {node.name for node in graph.mac_nodes}
+    node = graph.node("layer3.1.conv2")
+    assert isinstance(node, MacNode)
+    assert found["layer3.1.conv2"] == layer_bounds(node.operator, tw.load_accelerator("eyeriss"))
+
+
+def test_bounds_of_a_mapping_that_lets_tensors_pass_are_those_with_bypass():
+    operator, machine = tw.matmul("m", m=8, n=8, k=8), tw.load_accelerator("accel-a")
+    every = tw.evaluate(tw.dataflow("weight-stationary", operator, machine), operator, machine)
+    assert every.bounds == layer_bounds(operator, machine)
+    text = ("levels:\n- level: DRAM\n  loops: [M: 1, N: 1, K: 1]\n- level: Shared\n  keeps: [I]\n"
+            "- level: Private\n  keeps: []\n")
+    bare = tw.evaluate(text, operator, machine)
+    assert bare.legal and bare.bounds == layer_bounds(operator, machine, bypass=True)
+    assert bare.cost.energy_pj >= bare.bounds.energy_pj
+    assert "its bound" in str(bare)
+
+
+def test_a_network_without_layers_to_map_is_refused():
+    graph = tw.Graph("odd", (Unmodelled("x", "Sorcery", "unknown"),))
+    with pytest.raises(tw.InputError, match="must have at least one layer of multiply-accumulates"):
+        tw.map(graph, "edge-s1")
+
+
+def test_a_record_survives_its_file(tmp_path):
+    run = tw.map(SMALL, "edge-s1", budget=300, store=False)
+    assert isinstance(run.record, RunRecord)
+    assert tw.open_run(run.write_json(tmp_path / "deep" / "run.json")).record == run.record
