@@ -1,1 +1,5 @@
-"""To be filled."""
+"""The verbs: ``tilewright map``, ``evaluate``, ``explain``, ``bounds``, ``list``, ``show``, ``export``."""
+
+from tilewright.cli.app import app, main
+
+__all__ = ["app", "main"]

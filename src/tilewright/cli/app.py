@@ -1,0 +1,64 @@
+"""The command line: its verbs, and how errors reach a person."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli import bounds, evaluate, explain, export, listing, mapping, show
+
+WRONG_INPUT = 2
+INTERNAL_ERROR = 70
+
+app = typer.Typer(
+    name="tilewright", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich",
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Map networks onto DNN accelerators: the best mapping of every layer, what it costs, why, and how far from "
+         "the optimum it can still be.")
+
+app.command("map")(mapping.map_network)
+app.command("evaluate")(evaluate.evaluate)
+app.command("explain")(explain.explain)
+app.command("bounds")(bounds.bounds)
+app.command("list")(listing.list_things)
+app.command("show")(show.show)
+app.command("export")(export.export)
+
+
+@app.callback()
+def _settings(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
+) -> None:
+    if debug:
+        os.environ["TILEWRIGHT_DEBUG"] = "1"
+
+
+def main() -> None:
+    """Run the command line; an error that the user can mend is one message on stderr and exit code 2."""
+    if "--version" in sys.argv[1:2]:
+        from importlib.metadata import version
+
+        print(f"tilewright {version('tilewright')}")
+        return
+    if "--debug" in sys.argv:
+        sys.argv.remove("--debug")
+        os.environ["TILEWRIGHT_DEBUG"] = "1"
+    try:
+        app()
+    except Exception as error:
+        if os.environ.get("TILEWRIGHT_DEBUG"):
+            raise
+        sys.stdout.flush()
+        print(_message(error), file=sys.stderr)
+        sys.exit(WRONG_INPUT if isinstance(error, InputError) else INTERNAL_ERROR)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return f"Error: {error}"
+    return (f"Internal error: {type(error).__name__}: {error}\nThis is a fault of Tilewright, not yours: run again "
+            "with --debug and report what it shows.")

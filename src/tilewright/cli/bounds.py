@@ -1,0 +1,47 @@
+"""``tilewright bounds``: what no mapping can beat."""
+
+import json
+from dataclasses import asdict
+
+from tilewright.cli.options import Arch, Bind, Json, Network, console, sizes, write_text
+
+
+def bounds(network: Network, arch: Arch, bind: Bind = None, json_file: Json = None) -> None:
+    """Show what no mapping of each layer can beat: cycles of compute and of data movement, energy, EDP.
+
+    The last columns place the layer under the roofline if every word moved only once. Equal layers share a row.
+    """
+    from tilewright.api import bounds as layer_bounds
+    from tilewright.api import load_accelerator, load_network
+    from tilewright.report import engineering, print_listing, significant
+    from tilewright.workload import unique_operators
+
+    graph, accelerator = load_network(network, sizes(bind, "--bind")), load_accelerator(arch)
+    found = layer_bounds(graph, accelerator)
+    unique = unique_operators(graph)
+    screen = console(json_file)
+    if json_file is not None:
+        layers = [{"names": layer.names, "count": layer.count, **asdict(found[layer.names[0]])} for layer in unique]
+        data = {"network": graph.name, "accelerator": accelerator.name, "layers": layers}
+        write_text(json_file, json.dumps(data, indent=1) + "\n")
+    rows: list[tuple[str, ...]] = []
+    for layer in unique:
+        bound = found[layer.names[0]]
+        roof = bound.roofline
+        rows.append((
+            layer.names[0], str(layer.count), engineering(bound.macs), engineering(bound.compute_cycles),
+            engineering(bound.data_movement_cycles), bound.latency_binding, engineering(bound.energy_pj * 1e-12),
+            bound.energy_binding, engineering(bound.edp * 1e-12), significant(roof.intensity_macs_per_byte),
+            f"{roof.attainable_macs_per_cycle:.4g}"))
+    totals = [(layer.count, found[layer.names[0]]) for layer in unique]
+    cycles = sum(count * bound.latency_cycles for count, bound in totals)
+    energy = sum(count * bound.energy_pj for count, bound in totals) * 1e-12
+    rows.append(("Total", str(sum(layer.count for layer in unique)), engineering(graph.macs), "", "", "",
+                 engineering(energy), "", engineering(energy * cycles), "", ""))
+    print_listing(
+        ("Layer", "Times", "MACs", "Compute\n(cycles)", "Data\n(cycles)", "Latency\nset by", "Energy\n(J)",
+         "Energy\nmost in", "EDP\n(J·cycles)", "Intensity\n(MACs/B)", "Roof\n(MACs/cycle)"),
+        rows, (1, 2, 3, 4, 6, 8, 9, 10), screen)
+    screen.print(f"\nThe whole network: at least {cycles:,} cycles = "
+                 f"{engineering(cycles / (accelerator.frequency_mhz * 1e6), 's')} at "
+                 f"{accelerator.frequency_mhz:g} MHz, and {engineering(energy, 'J')}.", markup=False, soft_wrap=True)

@@ -1,0 +1,137 @@
+"""``tilewright evaluate``: one mapping of one's own, or a file of cases."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import Bind, Json, console, sizes, write_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tilewright.api import Evaluation
+    from tilewright.hardware import Accelerator
+    from tilewright.workload import Operator
+
+ILLEGAL = 1
+
+
+def evaluate(
+    mapping: Annotated[Path | None, typer.Argument(
+        metavar="[MAPPING.yaml]", show_default=False, help="A mapping file; see docs/how-to.md.")] = None,
+    network: Annotated[str | None, typer.Option(
+        "--network", "-n", show_default=False, help="A network or an operator, as for tilewright map.")] = None,
+    layer: Annotated[str | None, typer.Option(
+        "--layer", "-l", show_default=False, help="Its layer; may be left out where there is only one.")] = None,
+    arch: Annotated[str | None, typer.Option(
+        "--arch", "-a", show_default=False, help="An accelerator: the name of a preset or a YAML file.")] = None,
+    dataflow: Annotated[str | None, typer.Option(
+        "--dataflow", show_default=False,
+        help="Evaluate this fixed dataflow in place of a file; see: tilewright list dataflows.")] = None,
+    repair: Annotated[bool, typer.Option(
+        "--repair", help="Where the mapping is illegal, evaluate the nearest legal one in its place.")] = False,
+    write: Annotated[str | None, typer.Option(
+        "--write", metavar="FILE.yaml", show_default=False, help="Write the evaluated mapping; - is stdout.")] = None,
+    bind: Bind = None,
+    json_file: Json = None,
+    cases: Annotated[str | None, typer.Option(
+        "--cases", metavar="FILE.jsonl", show_default=False,
+        help="Instead of one mapping: operators, machines and mappings, one JSON object a line; prints one line of "
+             "counts, cycles and energy for each. - is standard input.")] = None,
+    reference: Annotated[bool, typer.Option(
+        "--reference", help="With --cases: by the oracle, which walks the loops literally (small cases).")] = False,
+) -> None:
+    """Check a mapping and show what it costs, exactly: counts of every memory and tensor, cycles, energy.
+
+    Exit code 1: the mapping is illegal; what is wrong is shown with the smallest change that would mend it.
+    """
+    from tilewright.api import load_accelerator, pick_operator
+
+    if cases is not None:
+        if any(given is not None for given in (mapping, network, layer, arch, dataflow, write, json_file)):
+            raise InputError("--cases", "must stand alone (or with --reference)")
+        _run_cases(cases, reference)
+        return
+    if reference:
+        raise InputError("--reference", "must come with --cases")
+    if network is None or arch is None:
+        raise InputError("--network" if network is None else "--arch", "must be given", None,
+                         "For example --network resnet50 --layer conv1 --arch eyeriss")
+    operator = pick_operator(network, layer, sizes(bind, "--bind"))
+    found = _evaluated(mapping, dataflow, operator, load_accelerator(arch))
+    screen = console("-" if "-" in (json_file, write) else None)
+    if repair and not found.legal:
+        found = _repaired(found, screen)
+    if write is not None:
+        from tilewright.mapping import dump_mapping
+
+        write_text(write, dump_mapping(found.mapping, found.operator, found.accelerator))
+    if json_file is not None:
+        write_text(json_file, _as_json(found))
+    _print(found, screen)
+    raise typer.Exit(0 if found.legal else ILLEGAL)
+
+
+def _evaluated(mapping: Path | None, dataflow: str | None, operator: "Operator",
+               accelerator: "Accelerator") -> "Evaluation":
+    from tilewright.api import evaluate as evaluate_mapping
+    from tilewright.mapping import dataflow as follow
+
+    if (mapping is None) == (dataflow is None):
+        raise InputError("MAPPING", "must be given, or --dataflow in its place", None if mapping is None else "both",
+                         "For example tilewright evaluate mine.yaml --network resnet50 --layer conv1 --arch eyeriss")
+    source = follow(dataflow, operator, accelerator) if dataflow is not None else mapping
+    assert source is not None
+    return evaluate_mapping(source, operator, accelerator)
+
+
+def _repaired(found: "Evaluation", screen: "Console") -> "Evaluation":
+    from tilewright.api import evaluate as evaluate_mapping
+    from tilewright.mapping import repair
+
+    cured = repair(found.mapping, found.operator, found.accelerator)
+    if cured is None:
+        return found
+    for violation in found.violations:
+        screen.print(f"Repaired: {violation.message}.", style="yellow", markup=False, soft_wrap=True)
+    return evaluate_mapping(cured, found.operator, found.accelerator)
+
+
+def _print(found: "Evaluation", screen: "Console") -> None:
+    from tilewright.report import print_layer
+
+    for violation in found.violations:
+        screen.print(f"Illegal: {violation}.", style="bold red", markup=False, soft_wrap=True)
+    if found.cost is None:
+        return
+    if not found.legal:
+        screen.print("\nOn a machine that is large enough for it, it would be:\n", markup=False)
+    print_layer(found.record, screen, found.accelerator.frequency_mhz)
+
+
+def _as_json(found: "Evaluation") -> str:
+    from tilewright.store import record_to_json
+
+    wrong = [{"kind": v.kind, "level": v.level, "subject": v.subject, "message": v.message, "mend": v.mend}
+             for v in found.violations]
+    layer = json.loads(record_to_json(found.record))
+    return json.dumps({"legal": found.legal, "violations": wrong, "layer": layer}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _run_cases(place: str, reference: bool) -> None:
+    """Print one line of JSON for each case, as soon as it is known."""
+    from tilewright.api import case_cost
+    from tilewright.interop import case_lines, case_result, parse_case
+
+    for where, line in case_lines(sys.stdin.buffer if place == "-" else Path(place)):
+        case = parse_case(line, where)
+        try:
+            cost = case_cost(case.operator, case.accelerator, case.mapping, reference=reference)
+        except InputError as error:
+            raise InputError(f"{where}: {error.field}", error.rule, error.given, error.mend) from None
+        sys.stdout.write(json.dumps(case_result(case.id, cost)) + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,35 @@
+"""``tilewright export``: the store as JSON or CSV."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import StorePlace, console
+
+
+def export(
+    runs: Annotated[list[str] | None, typer.Argument(
+        metavar="[RUN]...", show_default=False, help="Which runs: identities, beginnings of them, last. Default: all.",
+    )] = None,
+    json: Annotated[Path | None, typer.Option(
+        "--json", metavar="FILE", show_default=False, help="Write whole runs as a JSON array.")] = None,
+    csv: Annotated[Path | None, typer.Option(
+        "--csv", metavar="FILE", show_default=False, help="Write one row for each layer of each run.")] = None,
+    store: StorePlace = None,
+) -> None:
+    """Write stored runs as JSON (everything) or CSV (a row for each layer)."""
+    from tilewright.api import ready_place
+    from tilewright.store import Store
+
+    if json is None and csv is None:
+        raise InputError("export", "must be told where to", None, "Give --json FILE or --csv FILE")
+    chosen = tuple(runs) if runs else None
+    with Store(store) as found:
+        if json is not None:
+            count = found.export_json(ready_place(json), chosen)
+            console().print(f"{count} runs in {json}", markup=False, soft_wrap=True)
+        if csv is not None:
+            count = found.export_csv(ready_place(csv), chosen)
+            console().print(f"{count} layers in {csv}", markup=False, soft_wrap=True)

@@ -1,0 +1,167 @@
+"""``tilewright list``: what there is to choose from."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import StorePlace, console
+
+Rows = list[tuple[object, ...]]
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    networks = "networks"
+    accelerators = "accelerators"
+    mappers = "mappers"
+    dataflows = "dataflows"
+    objectives = "objectives"
+    technologies = "technologies"
+    runs = "runs"
+
+
+def list_things(
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    name: Annotated[str | None, typer.Argument(
+        show_default=False,
+        help="Show this one more closely: a network's layers, an accelerator's levels, a mapper's options.")] = None,
+    yaml: Annotated[bool, typer.Option(
+        "--yaml", help="With an accelerator's name: its whole definition, to begin a file of one's own.")] = False,
+    store: StorePlace = None,
+) -> None:
+    """List networks, accelerators, mappers, dataflows, objectives, technologies or stored runs, or show one closely."""
+    if yaml and (kind is not Kind.accelerators or name is None):
+        raise InputError("--yaml", "must come with the name of an accelerator", None,
+                         "For example tilewright list accelerators eyeriss --yaml")
+    if name is None:
+        _ALL[kind](store)
+    elif kind in _ONE:
+        _ONE[kind](name, yaml)
+    else:
+        raise InputError("NAME", f"must be left out for {kind.value}", name)
+
+
+def _networks(_: str | None) -> None:
+    from tilewright.report import engineering, print_listing
+    from tilewright.workload import unique_operators, zoo
+
+    rows: Rows = []
+    for name in zoo.names():
+        entry, graph = zoo.describe(name), zoo.load(name)
+        options = " ".join(f"{key}={value}" for key, value in entry.options)
+        rows.append((name, engineering(graph.macs), len(graph.mac_nodes), len(unique_operators(graph)), options,
+                     entry.title))
+    print_listing(("Network", "MACs", "Layers", "Distinct", "Options", "What it is"), rows, (1, 2, 3), console())
+
+
+def _network(name: str, _: bool) -> None:
+    from tilewright.api import load_network
+    from tilewright.report import engineering, print_listing
+    from tilewright.workload import coverage, unique_operators
+
+    graph = load_network(name)
+    rows: Rows = []
+    for layer in unique_operators(graph):
+        sizes = " ".join(f"{dimension}{size}" for dimension, size in layer.operator.dimensions)
+        rows.append((layer.names[0], layer.count, layer.operator.kind, sizes, engineering(layer.operator.macs),
+                     " ".join(layer.names[1:])))
+    screen = console()
+    print_listing(("Layer", "Times", "Kind", "Shape", "MACs", "The same shape"), rows, (1, 4), screen)
+    for line in (f"\n{graph.name}: {graph.source}", coverage(graph).sentence, *graph.notes):
+        screen.print(line, markup=False, soft_wrap=True)
+
+
+def _accelerators(_: str | None) -> None:
+    from tilewright.hardware import Memory, format_bytes, preset, preset_names
+    from tilewright.report import print_listing
+
+    rows: Rows = []
+    for name in preset_names():
+        machine = preset(name)
+        levels = [
+            f"{level.name}{f' {format_bytes(level.capacity_bytes)}' if level.capacity_bytes is not None else ''}"
+            if isinstance(level, Memory) else f"[{level.shape[0]}x{level.shape[1]}]" for level in machine.levels]
+        rows.append((name, f"{machine.compute_instances:,}", f"{machine.frequency_mhz:g}", machine.technology,
+                     " ".join(levels)))
+    print_listing(("Accelerator", "MAC units", "MHz", "Technology", "Levels"), rows, (1, 2), console())
+
+
+def _accelerator(name: str, yaml: bool) -> None:
+    from tilewright.api import load_accelerator
+    from tilewright.hardware import describe, dump_accelerator
+
+    machine = load_accelerator(name)
+    print(dump_accelerator(machine) if yaml else describe(machine))
+
+
+def _mappers(_: str | None) -> None:
+    from tilewright.api import mapper_summary
+    from tilewright.report import print_listing
+    from tilewright.search import MAPPERS
+
+    rows: Rows = [(name, mapper_summary(name)) for name in MAPPERS]
+    print_listing(("Mapper", "How it searches"), rows, (), console())
+
+
+def _mapper(name: str, _: bool) -> None:
+    from tilewright.api import mapper_options, mapper_summary
+    from tilewright.report import print_listing
+
+    screen = console()
+    screen.print(f"{name}: {mapper_summary(name)}\n", markup=False, soft_wrap=True)
+    rows: Rows = [(option.name, option.default, option.about) for option in mapper_options(name)]
+    print_listing(("Option", "Default", "What it does"), rows, (1,), screen)
+
+
+def _dataflows(_: str | None) -> None:
+    from tilewright.mapping import DATAFLOWS
+    from tilewright.report import print_listing
+
+    print_listing(("Dataflow", "What it fixes"), [(name, DATAFLOWS.get(name).about) for name in DATAFLOWS], (),
+                  console())
+
+
+def _objectives(_: str | None) -> None:
+    from tilewright.report import print_listing
+    from tilewright.search import METRICS
+
+    screen = console()
+    print_listing(("Objective", "Unit"), [(name, metric.unit) for name, metric in METRICS.items()], (), screen)
+    screen.print("\nSums such as '0.7*latency + 0.3*energy' add multiples of each part's floor: the cycles of a full "
+                 "array, the energy of each MAC and of each word moved once.\nEach is also a limit: "
+                 "--constraint 'latency<=1e6'.", markup=False, soft_wrap=True)
+
+
+def _technologies(_: str | None) -> None:
+    from tilewright.hardware import technology, technology_names
+    from tilewright.report import print_listing
+
+    tables = [(name, technology(name)) for name in technology_names()]
+    print_listing(("Technology", "Node (nm)", "Voltage (V)"),
+                  [(name, f"{table.node_nm:g}", f"{table.voltage_v:g}") for name, table in tables], (1, 2), console())
+
+
+def _runs(store: str | None) -> None:
+    from tilewright.report import engineering, print_listing
+    from tilewright.store import Store
+
+    with Store(store) as found:
+        runs = found.runs()
+    rows: Rows = [
+        (run.id, run.network, run.accelerator, run.objective, run.mapper, f"{run.samples:,}",
+         engineering(run.latency_cycles), engineering(run.energy_pj * 1e-12)) for run in runs]
+    screen = console()
+    print_listing(("Run", "Network", "Accelerator", "Objective", "Mapper", "Samples", "Latency\n(cycles)",
+                   "Energy\n(J)"), rows, (5, 6, 7), screen)
+    if not rows:
+        screen.print(f"No runs in {found.url} yet.", markup=False, soft_wrap=True)
+
+
+_ALL = {
+    Kind.networks: _networks, Kind.accelerators: _accelerators, Kind.mappers: _mappers, Kind.dataflows: _dataflows,
+    Kind.objectives: _objectives, Kind.technologies: _technologies, Kind.runs: _runs,
+}
+_ONE = {Kind.networks: _network, Kind.accelerators: _accelerator, Kind.mappers: _mapper}

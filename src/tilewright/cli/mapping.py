@@ -1,0 +1,119 @@
+"""``tilewright map``: the main job."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import Arch, Bind, Json, Network, StorePlace, console, sizes, values, write_text
+
+if TYPE_CHECKING:
+    from tilewright.api import Run
+
+INTERRUPTED = 130
+
+
+class Tiling(StrEnum):
+    """Whether tiles must divide."""
+
+    perfect = "perfect"
+    imperfect = "imperfect"
+
+
+def map_network(
+    network: Network,
+    arch: Arch,
+    objective: Annotated[str, typer.Option("--objective", "-o", help=(
+        "What to minimise: latency, energy, edp, power, latency-area, ... or a weighted sum such as "
+        "'0.7*latency+0.3*energy', each part then in multiples of its floor."))] = "edp",
+    mapper: Annotated[str, typer.Option(
+        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "gamma",
+    budget: Annotated[str, typer.Option("--budget", "-b", metavar="N|TIME", help=(
+        "Mappings scored for every distinct layer (10000, 10k, 1M), or the time of the whole run (10s, 5min), which "
+        "the distinct layers share evenly. Only a number of mappings repeats exactly."))] = "10000",
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same result, on any number of workers.")] = 0,
+    tiling: Annotated[Tiling, typer.Option("--tiling", help=(
+        "imperfect: the last tile may be smaller; perfect: tiles divide."))] = Tiling.imperfect,
+    constraint: Annotated[list[str] | None, typer.Option(
+        "--constraint", "-c", metavar="METRIC<=NUMBER", show_default=False,
+        help="A limit on every layer, for example 'latency<=1e6' or 'power<=300' (mW). Repeatable.")] = None,
+    option: Annotated[list[str] | None, typer.Option(
+        "--option", metavar="NAME=VALUE", show_default=False, help="An option of the mapper. Repeatable.")] = None,
+    bind: Bind = None,
+    layers: Annotated[str | None, typer.Option(
+        "--layers", metavar="GLOB", show_default=False, help="Only layers with such names, e.g. 'layer1.*'.")] = None,
+    report: Annotated[Path | None, typer.Option(
+        "--report", "-r", metavar="FILE.html", show_default=False, help="Write one self-contained HTML page.")] = None,
+    json: Json = None,
+    store: StorePlace = None,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Do not append the run to the store.")] = False,
+    checkpoint: Annotated[Path | None, typer.Option(
+        "--checkpoint", metavar="FOLDER", show_default=False,
+        help="Keep the searches there every few seconds, so that a run that ends early can go on.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Take up the run kept in --checkpoint.")] = False,
+    workers: Annotated[int | None, typer.Option(
+        "--workers", min=1, show_default=False, help="Layers searched side by side. Default: one a core.")] = None,
+) -> None:
+    """Find the best mapping of every layer of a network on an accelerator.
+
+    Ends with a table, and with --report a page. Layers of equal shape are searched once. Ctrl-C ends the searches and
+    keeps what they found (exit code 130). Exit code 1: some layer has no legal mapping, or none within constraints.
+    """
+    from tilewright.api import map_network as search_all
+    from tilewright.api import ready_place
+    from tilewright.cli.progress import Progress
+    from tilewright.report import print_run
+
+    for place in (report, Path(json) if json and json != "-" else None):
+        if place is not None:
+            ready_place(place)
+    folder = _checkpoint(checkpoint, resume)
+    with Progress() as shown:
+        run = search_all(
+            network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed, tiling=tiling.value,
+            constraints=constraint or (), options=values(option, "--option"), bind=sizes(bind, "--bind"),
+            layers=layers, workers=workers, progress=shown, checkpoint=folder,
+            store=False if no_store else store or True)
+    screen = console(json)
+    print_run(run.record, screen)
+    _tell_places(run, report, json)
+    raise typer.Exit(_exit_code(run))
+
+
+def _checkpoint(folder: Path | None, resume: bool) -> Path | None:
+    if folder is None:
+        if resume:
+            raise InputError("--resume", "must come with --checkpoint FOLDER")
+        return None
+    if folder.exists() and not folder.is_dir():
+        raise InputError("--checkpoint", "must be a folder", str(folder))
+    kept = any(folder.glob("*.npz")) if folder.exists() else False
+    if kept and not resume:
+        raise InputError("--checkpoint", "must be a new or empty folder, unless --resume is given", str(folder),
+                         "Add --resume to take up the run that is kept there")
+    if resume and not kept:
+        raise InputError("--checkpoint", "must hold a run to resume", str(folder), "Leave --resume out to begin one")
+    return folder
+
+
+def _tell_places(run: "Run", report: Path | None, json: str | None) -> None:
+    """Write the files that were asked for, and say where everything is."""
+    screen = console("-")
+    if run.kept is not None:
+        screen.print(run.kept.warning or f"Stored in {run.kept.place}", style="yellow" if run.kept.warning else "dim",
+                     soft_wrap=True, markup=False)
+    if json is not None:
+        from tilewright.store import record_to_json
+
+        write_text(json, record_to_json(run.record, indent=1) + "\n")
+    if report is not None:
+        screen.print(f"Report {run.write_report(report)}", soft_wrap=True, markup=False)
+
+
+def _exit_code(run: "Run") -> int:
+    if run.interrupted:
+        return INTERRUPTED
+    infeasible = any(layer.search is not None and not layer.search.feasible for layer in run.record.layers)
+    return int(infeasible or run.record.totals.unmapped_layers > 0)

@@ -1,0 +1,91 @@
+"""Arguments and options that several verbs share, and how their texts are read."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.base import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Network = Annotated[str, typer.Argument(
+    metavar="NETWORK", show_default=False,
+    help="A name of the zoo (resnet50, bert-base:sequence=128), an ONNX file, a layer table (.yaml, .json), or one "
+         "operator: conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=1 · matmul:M=512,N=512,K=64 · "
+         "einsum:bik,bkj->bij:b=8,i=64,j=64,k=32.")]
+Arch = Annotated[str, typer.Option(
+    "--arch", "-a", metavar="ARCH", show_default=False, help="An accelerator: the name of a preset or a YAML file.")]
+Bind = Annotated[list[str] | None, typer.Option(
+    "--bind", metavar="NAME=SIZE", show_default=False,
+    help="Size of a dynamic dimension of the ONNX file, or an option of a zoo network (batch=4). Repeatable.")]
+Json = Annotated[str | None, typer.Option(
+    "--json", metavar="FILE", show_default=False, help="Write everything as JSON; - is standard output.")]
+StorePlace = Annotated[str | None, typer.Option(
+    "--store", metavar="PATH", show_default=False,
+    help="The store of runs: a SQLite file or a database URL. Default: $TILEWRIGHT_STORE, or the platform's data "
+         "directory.")]
+
+
+def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:
+    """Read ``NAME=SIZE`` texts; a size that is no positive integer is an `InputError`."""
+    found = {}
+    for name, text in _pairs(given, option):
+        if not text.isdecimal() or int(text) < 1:
+            raise InputError(f"{option} {name}", "must be a positive integer", text, f"For example {option} {name}=1")
+        found[name] = int(text)
+    return found
+
+
+def values(given: Iterable[str] | None, option: str) -> dict[str, str | int | float | bool]:
+    """Read ``NAME=VALUE`` texts; values become integers, numbers, true and false where they look like them."""
+    return {name: _value(text) for name, text in _pairs(given, option)}
+
+
+def _pairs(given: Iterable[str] | None, option: str) -> Iterable[tuple[str, str]]:
+    for part in given or ():
+        name, sign, text = part.partition("=")
+        if not name or not sign or not text:
+            raise InputError(option, "must be NAME=VALUE", part)
+        yield name.strip(), text.strip()
+
+
+def _value(text: str) -> str | int | float | bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def console(place: str | None = None) -> "Console":
+    """Return the console for what people read: stderr where ``place`` says that JSON goes to stdout."""
+    from rich.console import Console
+
+    return Console(stderr=place == "-", highlight=False)
+
+
+def write_text(place: str, text: str) -> None:
+    """Write to a file, whose folders are made, or to stdout where ``place`` is ``-``.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be written.
+    """
+    if place == "-":
+        sys.stdout.write(text)
+        return
+    from tilewright.api import ready_place
+
+    path = ready_place(Path(place))
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(place, "must be a file that can be written", error.strerror or str(error)) from None

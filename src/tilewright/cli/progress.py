@@ -1,0 +1,69 @@
+"""The progress of a run on the terminal: samples, rate, time left."""
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from tilewright.report import engineering
+
+if TYPE_CHECKING:
+    from tilewright.search import Budget
+    from tilewright.search import Progress as Step
+
+STARTING = "Starting the engine (compiled at first use, some 10 s)"
+
+
+class _Rate(ProgressColumn):
+    """Samples, samples per second, and the time left."""
+
+    def render(self, task: Task) -> Text:
+        """Return the column of a task."""
+        if task.fields.get("samples") is None:
+            return Text("")
+        eta = task.fields["eta"]
+        left = "" if eta is None else f" · {int(eta) // 60}:{int(eta) % 60:02d} left"
+        return Text(f"{engineering(task.fields['samples'])} samples · {engineering(task.fields['rate'])}/s{left}")
+
+
+class Progress:
+    """A bar on stderr while searches run; shows nothing where stderr is no terminal."""
+
+    def __init__(self, screen: Console | None = None) -> None:
+        self.screen = screen or Console(stderr=True)
+        self.bars = Bars(TextColumn("{task.description}"), BarColumn(bar_width=24), _Rate(), console=self.screen,
+                         transient=True, disable=not self.screen.is_terminal)
+        self.task = self.bars.add_task(STARTING, total=None, samples=None)
+        self.steps: dict[str, Step] = {}
+        self.layers = 0
+        self.budget: Budget | None = None
+        self.started = 0.0
+
+    def __enter__(self) -> "Progress":
+        self.bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.bars.stop()
+
+    def begin(self, layers: int, budget: "Budget") -> None:
+        """Take note of how many layers there are and what each may spend."""
+        self.layers, self.budget, self.started = layers, budget, time.perf_counter()
+
+    def update(self, progress: "Step") -> None:
+        """Show where one search stands."""
+        self.steps[progress.name] = progress
+        steps = list(self.steps.values())
+        samples = sum(step.samples for step in steps)
+        ended = sum(step.eta_seconds == 0 for step in steps)
+        elapsed = time.perf_counter() - self.started
+        share = sum(step.fraction or 0.0 for step in steps) / max(self.layers, 1)
+        eta = elapsed * (1 - share) / share if share > 0 else None
+        self.bars.update(
+            self.task, total=1.0, completed=share, description=f"{ended}/{self.layers} layers", samples=samples,
+            rate=samples / elapsed if elapsed > 0 else 0.0, eta=eta)

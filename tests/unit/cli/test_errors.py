@@ -1,0 +1,105 @@
+"""Bad input: one message that says what to mend, exit code 2, never a traceback."""
+
+import pytest
+
+from tilewright.cli import app
+
+OPERATOR = "matmul:M=16,N=16,K=8"
+MAP = ("map", OPERATOR, "-a", "edge-s1", "-b", "100", "--no-store")
+WRONG = {
+    "network": (("map", "resnet51", "-a", "eyeriss"), "must be a known network; Got 'resnet51'; Did you mean"),
+    "network file": (("map", "nets/none", "-a", "eyeriss"), "nets/none: must be an ONNX file (.onnx), a layer table"),
+    "onnx missing": (("map", "none.onnx", "-a", "eyeriss"), "none.onnx: must be an ONNX file; Got 'no such file'"),
+    "onnx broken": (("map", "broken.onnx", "-a", "eyeriss"), "broken.onnx: must be an ONNX file"),
+    "table": (("map", "table.yaml", "-a", "eyeriss"), "must be one layer, `kind: {fields}`"),
+    "option of the zoo": (("map", "resnet50", "-a", "eyeriss", "--bind", "length=3"), "length"),
+    "bind": (("map", "resnet50", "-a", "eyeriss", "--bind", "batch=0"), "--bind batch: must be a positive integer"),
+    "bind form": (("map", "resnet50", "-a", "eyeriss", "--bind", "batch"), "--bind: must be NAME=VALUE; Got 'batch'"),
+    "operator": (("map", "matmul:M=16,N=16", "-a", "eyeriss"), "must give M, N, K; Got 'no K'"),
+    "operator size": (("map", "matmul:M=16,N=x,K=1", "-a", "eyeriss"), "NAME=NUMBER, separated by commas; Got 'N=x'"),
+    "operator name": (("map", "conv:K=1,Z=2", "-a", "eyeriss"), "must give only K, C, P, Q, R, S, N, G"),
+    "einsum": (("map", "einsum:ii->i:i=3", "-a", "eyeriss"), "must not repeat a letter"),
+    "arch": (("map", "ncf", "-a", "eyeris"), "must be a known accelerator; Got 'eyeris'; Did you mean eyeriss?"),
+    "arch file": (("map", "ncf", "-a", "mine.yaml"), "mine.yaml: must be an existing accelerator file"),
+    "arch broken": (("map", "ncf", "-a", "table.yaml"), "table.yaml:2 arch.layers: is not a known field"),
+    "objective": ((*MAP, "-o", "speed"), "must be a known metric; Got 'speed'"),
+    "objective weight": ((*MAP, "-o", "-1*edp"), "must give each metric a positive weight"),
+    "mapper": ((*MAP, "-m", "gama"), "must be a known mapper; Got 'gama'; Did you mean gamma?"),
+    "mapper option": ((*MAP, "-m", "random", "--option", "bach=3"), "Did you mean batch?"),
+    "mapper option value": ((*MAP, "-m", "random", "--option", "batch=x"), "options.batch: must be of type int"),
+    "budget": ((*MAP[:-2], "x", "--no-store"), "budget: must be a number of samples or a time"),
+    "budget zero": ((*MAP[:-2], "0", "--no-store"), "budget.samples: must be positive"),
+    "constraint": ((*MAP, "-c", "latency=3"), "must be METRIC<=NUMBER"),
+    "constraint metric": ((*MAP, "-c", "cost<=3"), "must be a known metric; Got 'cost'"),
+    "layers": (("map", "resnet18", "-a", "eyeriss", "--layers", "x*"), "must match at least one layer of resnet18"),
+    "report place": ((*MAP, "--report", "."), "must be a file that can be written; Got 'a folder'"),
+    "report folder": ((*MAP, "--report", "broken.onnx/page.html"), "must be a place that can be written"),
+    "resume": ((*MAP, "--resume"), "--resume: must come with --checkpoint FOLDER"),
+    "checkpoint": ((*MAP, "--checkpoint", "broken.onnx"), "--checkpoint: must be a folder"),
+    "nothing to resume": ((*MAP, "--checkpoint", "new", "--resume"), "must hold a run to resume"),
+    "area": (("map", OPERATOR, "-a", "bare.yaml", "-o", "latency-area"), "must be known to minimise area"),
+    "evaluate nothing": (("evaluate",), "--network: must be given"),
+    "evaluate arch": (("evaluate", "-n", OPERATOR), "--arch: must be given"),
+    "evaluate mapping": (("evaluate", "-n", OPERATOR, "-a", "eyeriss"), "MAPPING: must be given, or --dataflow"),
+    "evaluate both": (("evaluate", "m.yaml", "--dataflow", "nvdla", "-n", OPERATOR, "-a", "eyeriss"), "Got 'both'"),
+    "evaluate layer": (("evaluate", "m.yaml", "-n", "resnet50", "-l", "conv9", "-a", "eyeriss"), "Did you mean conv1?"),
+    "evaluate no layer": (("evaluate", "m.yaml", "-n", "resnet50", "-a", "eyeriss"),
+                          "layer: must be given, as resnet50 has 54 layers"),
+    "mapping missing": (("evaluate", "none.yaml", "-n", OPERATOR, "-a", "eyeriss"),
+                        "must be a mapping file that can be read"),
+    "mapping level": (("evaluate", "m.yaml", "-n", OPERATOR, "-a", "eyeriss"), "m.yaml:2"),
+    "dataflow": (("evaluate", "--dataflow", "nvdl", "-n", OPERATOR, "-a", "eyeriss"), "Did you mean nvdla"),
+    "cases alone": (("evaluate", "m.yaml", "--cases", "c.jsonl"), "--cases: must stand alone"),
+    "cases missing": (("evaluate", "--cases", "c.jsonl"), "c.jsonl: must be a readable text file"),
+    "reference": (("evaluate", "--reference"), "--reference: must come with --cases"),
+    "show": (("show", "last"), "It holds no runs yet"),
+    "show file": (("show", "none.json"), "none.json: must be a readable JSON file"),
+    "show foreign": (("show", "table.yaml"), "table.yaml: must be JSON"),
+    "export": (("export",), "export: must be told where to"),
+    "list name": (("list", "objectives", "edp"), "NAME: must be left out for objectives"),
+    "list yaml": (("list", "networks", "--yaml"), "--yaml: must come with the name of an accelerator"),
+    "bounds": (("bounds", "resnet50", "-a", "nvdla"), "Did you mean nvdla-like?"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG, ids=[name.replace(" ", "-") for name in WRONG])
+def test_bad_input_is_one_message(tilewright, tmp_path, case):
+    (tmp_path / "broken.onnx").write_bytes(b"no such format")
+    (tmp_path / "table.yaml").write_text("name: t\nlayers: [3]\n")
+    (tmp_path / "m.yaml").write_text("levels:\n  - level: Cache\n")
+    (tmp_path / "bare.yaml").write_text(
+        "name: bare\nfrequency_mhz: 1\nword_bits: {inputs: 8, weights: 8, outputs: 8}\nlevels:\n"
+        "  - {memory: D, keeps: [inputs, weights, outputs], "
+        "energy_pj_per_word: {read: 1, fill: 1, update: 1, drain: 1}}\n"
+        "compute: {energy_pj_per_mac: 1}\n")
+    words, message = WRONG[case]
+    found = tilewright(*words)
+    assert found.code == 2
+    assert message in found.err
+    assert found.err.startswith("Error: ") and found.err.count("\n") == 1
+    assert found.out == ""
+
+
+def test_a_fault_of_ours_says_so_and_shows_its_traceback_when_asked(tilewright, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("oh")
+
+    monkeypatch.setattr("tilewright.api.bounds", broken)
+    found = tilewright("bounds", "ncf", "-a", "eyeriss")
+    assert found.code == 70
+    assert found.err.startswith("Internal error: RuntimeError: oh\nThis is a fault of Tilewright")
+    with pytest.raises(RuntimeError, match="oh"):
+        tilewright("bounds", "ncf", "-a", "eyeriss", "--debug")
+
+
+@pytest.mark.parametrize("verb", [command.name for command in app.registered_commands])
+def test_every_verb_explains_itself(tilewright, verb):
+    found = tilewright(verb, "--help")
+    assert found.code == 0 and f"tilewright {verb}" in found.out
+
+
+@pytest.mark.parametrize("words", [("mop",), ("map", "--arc", "eyeriss"), ("list", "things"), ()])
+def test_unknown_words_end_with_code_two(tilewright, words):
+    found = tilewright(*words)
+    assert found.code == 2
+    assert "Traceback" not in found.err

@@ -1,0 +1,59 @@
+"""``tilewright bounds``, ``list`` and the rest."""
+
+import json
+from importlib import metadata
+
+import pytest
+
+from tilewright.cost import layer_bounds
+from tilewright.hardware import load_accelerator, preset, preset_names
+from tilewright.mapping import DATAFLOWS
+from tilewright.search import MAPPERS, METRICS
+from tilewright.workload import unique_operators, zoo
+
+
+def test_bounds_are_those_of_every_layer(tilewright, tmp_path):
+    found = tilewright("bounds", "alexnet", "--arch", "eyeriss", "--json", "b.json")
+    assert found.code == 0
+    layers = json.loads((tmp_path / "b.json").read_text())["layers"]
+    expected = [layer_bounds(unique.operator, preset("eyeriss")) for unique in unique_operators(zoo.load("alexnet"))]
+    assert [layer["latency_cycles"] for layer in layers] == [bound.latency_cycles for bound in expected]
+    assert [layer["energy_pj"] for layer in layers] == [bound.energy_pj for bound in expected]
+    total = sum(layer["count"] * layer["latency_cycles"] for layer in layers)
+    assert f"at least {total:,} cycles" in found.out
+
+
+@pytest.mark.parametrize(("kind", "names"), [
+    ("networks", zoo.names()), ("accelerators", preset_names()), ("mappers", tuple(MAPPERS)),
+    ("dataflows", tuple(DATAFLOWS)), ("objectives", tuple(METRICS)), ("technologies", ("45nm", "eyeriss-65nm")),
+])
+def test_everything_is_listed(tilewright, kind, names):
+    found = tilewright("list", kind)
+    assert found.code == 0
+    listed = [line.split()[0] for line in found.out.splitlines() if line.strip()]
+    assert set(names) <= set(listed)
+
+
+def test_an_empty_store_lists_no_runs(tilewright):
+    assert "No runs in sqlite:///" in tilewright("list", "runs").out
+
+
+def test_a_network_is_shown_layer_by_layer(tilewright):
+    out = tilewright("list", "networks", "bert-base:sequence=128").out
+    assert "M128 N768 K768" in out and "Options: batch=1, sequence=128" in out
+
+
+def test_a_mapper_is_shown_with_its_options(tilewright):
+    out = tilewright("list", "mappers", "random-pruned").out
+    assert "remembered" in out and "262144" in out and "Mappings proposed at a time." in out
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_the_definition_of_an_accelerator_reads_back(tilewright, name):
+    found = tilewright("list", "accelerators", name, "--yaml")
+    assert load_accelerator(found.out) == preset(name)
+    assert tilewright("list", "accelerators", name).out.startswith(f"{name}: ")
+
+
+def test_the_version_is_that_of_the_package(tilewright):
+    assert tilewright("--version").out == f"tilewright {metadata.version('tilewright')}\n"
