@@ -1,0 +1,135 @@
+"""What imports cost, and which way they go."""
+
+import ast
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "tilewright"
+MODULES = sorted(SOURCE.rglob("*.py"))
+HEAVY = ("numba", "onnx", "plotly", "sqlalchemy", "scipy", "torch")
+
+# Outermost last; what stands on one line never imports one another.
+ROOMS = (
+    {"base"}, {"learn"}, {"hardware"}, {"workload"}, {"mapping"}, {"cost"}, {"store"}, {"interop"}, {"search"},
+    {"codesign", "scheduling", "fusion", "recommend", "allocation"}, {"reproduce"}, {"report"}, {"api"}, {"cli"},
+    {"__main__"},
+)
+HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
+# Compiled code is imported by module: a room that named it would load Numba for everybody.
+COMPILED = {"tilewright.mapping.space_arrays", "tilewright.mapping.space_kernels", "tilewright.mapping.space_sampling",
+            "tilewright.mapping.space_signature", "tilewright.mapping.space_enumerate"}
+SUBROOMS = {"tilewright.cost.reference"}
+BANNED = {"utils", "util", "core", "common", "helpers", "misc"}
+
+
+def cpu_seconds(*words):
+    """Return the least processor time of a few fresh processes: what else runs on the machine does not count."""
+    found = []
+    for _ in range(4):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *words], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(found)
+
+
+def loaded(code):
+    """Return which heavy libraries a fresh process has loaded after ``code``."""
+    told = subprocess.run([sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"], check=True,
+                          capture_output=True, text=True, cwd=os.environ.get("PYTEST_TMP", "/"))
+    return {name for name in HEAVY if name in told.stdout.split("\n")[-2].split()}
+
+
+def test_import_takes_less_than_half_a_second():
+    assert cpu_seconds("-c", "import tilewright") < 0.5
+    assert cpu_seconds("-c", "import tilewright; tilewright.evaluate, tilewright.map") < 1.5
+
+
+def test_help_takes_less_than_a_third_of_a_second():
+    assert cpu_seconds("-m", "tilewright", "--help") < 0.3
+
+
+def test_evaluate_takes_less_than_a_second():
+    assert cpu_seconds("-m", "tilewright", "evaluate", "--dataflow", "eyeriss", "--network", "resnet50", "--layer",
+                       "layer1.0.conv2", "--arch", "eyeriss") < 1.0
+
+
+def test_nothing_heavy_is_loaded_before_it_is_used():
+    assert loaded("import tilewright") == set()
+    assert loaded("import sys, tilewright.cli; sys.argv = ['tilewright', 'list', 'accelerators']; "
+                  "tilewright.cli.app(standalone_mode=False)") == set()
+    evaluate = ("import sys, tilewright.cli; sys.argv = ['tilewright', 'evaluate', '--dataflow', 'nvdla', '--network', "
+                "'alexnet', '--layer', 'conv2', '--arch', 'nvdla-like']; tilewright.cli.app(standalone_mode=False)")
+    assert loaded(evaluate) == set()
+
+
+def imports(path):
+    """Return ``(module, names)`` of every import of ours in a file, those inside functions included."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module and node.module.split(".")[0] == "tilewright":
+                found.append((node.module, [alias.name for alias in node.names]))
+        elif isinstance(node, ast.Import):
+            found += [(alias.name, []) for alias in node.names if alias.name.split(".")[0] == "tilewright"]
+    return found
+
+
+def room_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.parent != SOURCE or path.name == "__main__.py"],
+                         ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_room_imports_rooms_below_it_by_their_names(path):
+    here = room_of(path)
+    for module, _ in imports(path):
+        parts = module.split(".")
+        assert len(parts) > 1, f"{path.name}: import of the whole package"
+        there = parts[1]
+        if there == here:
+            continue
+        assert HEIGHT[there] < HEIGHT[here], f"{here} imports {module}"
+        assert len(parts) == 2 or module in COMPILED | SUBROOMS, f"{path.name} imports {module}: import the room"
+
+
+def test_every_room_stands_on_a_line():
+    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms <= set(HEIGHT)
+
+
+def test_every_room_lists_what_it_offers():
+    for path in SOURCE.glob("*/__init__.py"):
+        if room_of(path) != "learn":
+            assert "__all__" in path.read_text(encoding="utf-8"), path
+
+
+def test_the_oracle_shares_only_records_with_the_model():
+    for path in SOURCE.glob("cost/reference/*.py"):
+        for module, names in imports(path):
+            if module.startswith("tilewright.cost") and not module.startswith("tilewright.cost.reference"):
+                assert module == "tilewright.cost.records", f"{path.name} imports {names} of {module}"
+
+
+def test_pytorch_stays_in_its_rooms():
+    for path in MODULES:
+        if room_of(path) == "learn" or path.name == "torch.py":
+            continue
+        names = [alias.name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                 if isinstance(node, ast.Import) for alias in node.names]
+        froms = [node.module or "" for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                 if isinstance(node, ast.ImportFrom)]
+        assert not any(name.split(".")[0] == "torch" for name in names + froms), path
+
+
+def test_modules_stay_small_and_have_names():
+    for path in MODULES:
+        assert path.stem not in BANNED, path
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert lines < 500 or path.name == "kernel.py", f"{path} has {lines} lines"
