@@ -1,0 +1,93 @@
+"""What the documents show works: every block is run, in the order of the page."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilewright.api import mappers_page
+from tilewright.cli import main
+from tilewright.interop import load_onnx
+from tilewright.search import MAPPERS
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+BLOCK = re.compile(r"^```(\w*) ?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    return [match.groups() for match in BLOCK.finditer((ROOT / page).read_text(encoding="utf-8"))]
+
+
+def write_network(path):
+    from onnx import TensorProto, helper, save
+
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, 16, 16])
+    result = helper.make_tensor_value_info("result", TensorProto.FLOAT, ["batch", 8, 16, 16])
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [8, 3, 3, 3], [0.0] * 216)
+    nodes = [helper.make_node("Conv", ["image", "w"], ["c"], "features.0", pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["c"], ["result"], "features.1")]
+    save(helper.make_model(helper.make_graph(nodes, "network", [image], [result], [weights]),
+                           opset_imports=[helper.make_opsetid("", 17)]), path)
+    assert load_onnx(path, bind={"batch": 1}).macs
+
+
+def run_commands(text, expected, monkeypatch):
+    for line in text.strip().splitlines():
+        words = shlex.split(line)
+        assert words[:2] == ["$", "tilewright"], line
+        monkeypatch.setattr(sys, "argv", words[1:])
+        with pytest.raises(SystemExit) as end:
+            main()
+            sys.exit(0)
+        assert int(end.value.code or 0) == expected, line
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TILEWRIGHT_STORE", str(tmp_path / "runs.sqlite"))
+    write_network(tmp_path / "network.onnx")
+    for language, info, text in blocks(page):
+        if info.startswith("file="):
+            Path(info.removeprefix("file=")).write_text(text)
+        elif language == "console":
+            run_commands(text, int(info or 0), monkeypatch)
+        elif language == "python":
+            done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False,
+                                  env={**os.environ, "PYTHONWARNINGS": "error"})
+            assert done.returncode == 0, done.stderr
+
+
+def test_the_page_on_mappers_is_that_of_the_registry():
+    assert (ROOT / "docs/mappers.md").read_text(encoding="utf-8") == mappers_page(), (
+        "python -c \"from tilewright.api import mappers_page; print(mappers_page(), end='')\" > docs/mappers.md")
+
+
+@pytest.mark.parametrize("name", list(MAPPERS))
+def test_every_mapper_and_option_says_what_it_does(name):
+    page = mappers_page()
+    section = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    rows = [row for row in section.splitlines() if row.startswith("| `")]
+    assert section.strip()
+    assert all(row.split("|")[3].strip() for row in rows), rows
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        if "://" not in target:
+            assert ((ROOT / page).parent / target).exists(), target
+    for paper_room in re.findall(r"`((?:search|hardware|mapping|cost)/[\w/-]+)`", text):
+        assert list((ROOT / "src/tilewright").glob(f"{paper_room}*")), paper_room
+
+
+def test_the_readme_gives_the_two_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for mark in ("job", "tests"):
+        assert re.search(rf"^<!-- {mark} -->\n```sh\npython3 -m venv [^\n]+\n```$", text, re.MULTILINE)
