@@ -30,7 +30,8 @@ class HardwareBatch:
     ----------
     values
         Arrays (b,) by (level, what), with the names of `parameters_of`: ``("PEs", "x")``,
-        ``("GLB", "capacity_bytes")``, ``("DRAM", "bandwidth_words_per_cycle.read")`` ... What is not named stays as the accelerator has it.
+        ``("GLB", "capacity_bytes")``, ``("DRAM", "bandwidth_words_per_cycle.read")`` ... What is not named stays as the
+        accelerator has it.
     """
 
     values: Dict[tuple[str, str], Floats] = field(default_factory=dict)

@@ -56,6 +56,7 @@ _HINGE1 = np.uint64(Op.HINGE1)
 _HINGE2 = np.uint64(Op.HINGE2)
 _HINGE3 = np.uint64(Op.HINGE3)
 _HINGE4 = np.uint64(Op.HINGE4)
+_HINGE5 = np.uint64(Op.HINGE5)
 _HINGE_ADD = np.uint64(Op.HINGE_ADD)
 _BETWEEN = np.uint64(Op.BETWEEN)
 _BETWEEN1 = np.uint64(Op.BETWEEN1)
@@ -404,6 +405,20 @@ def _hinge4(w, N, K, a, x, b, y, c, z, d, t, zero):
         s = w[d, i] - k
         total = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
         w[N, i] = total + w[z, i] * (r if r > zero else zero) + w[t, i] * (s if s > zero else zero)
+
+
+@_inline
+def _hinge5(w, N, K, a, x, b, y, c, z, d, t, e, u, zero):
+    for i in range(_LANES):
+        k = w[K, i]
+        p = w[a, i] - k
+        q = w[b, i] - k
+        r = w[c, i] - k
+        s = w[d, i] - k
+        o = w[e, i] - k
+        total = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
+        total += w[z, i] * (r if r > zero else zero) + w[t, i] * (s if s > zero else zero)
+        w[N, i] = total + w[u, i] * (o if o > zero else zero)
 
 
 @_inline
@@ -843,6 +858,9 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
             elif op == _HINGE4:
                 _hinge4(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
                         7], code[at, 8], code[at, 9], code[at, 10], zero)
+            elif op == _HINGE5:
+                _hinge5(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
+                        code[at, 8], code[at, 9], code[at, 10], code[at, 11], code[at, 12], zero)
             elif op == _HINGE_ADD:
                 _hinge_add(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
             elif op == _BETWEEN:

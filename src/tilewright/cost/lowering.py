@@ -141,18 +141,12 @@ class Words:
             elif look.visit == "all":
                 found.append(Action(link, "cut") if advances or innermost is None else Action(link, "if", innermost))
             else:
-                skip = self.program.one(Op.SUB, extent, self._last_extent(extent, link))
+                skip = self.program.one(Op.SUB, extent, self.tables.last_extent(extent, link))
                 if not advances and innermost is not None:
                     skip = self.program.one(Op.REST_IF, skip, link.place, innermost)
                 extent = self.program.one(Op.MIN, self.program.one(Op.SUB, extent, skip), link.S)
                 found.append(Action(link, "last", skip))
         return tuple(found)
-
-    def _last_extent(self, extent: int, link: Link) -> int:
-        """Row with the extent in the last iteration of a loop."""
-        if link.even:
-            return self.program.one(Op.MIN, extent, link.S)
-        return self.program.one(Op.LAST_TILE, extent, link.S, link.I)
 
     def words(self, edge: Edge, look: Look) -> int:
         """Wide row: words moved at ``edge``, seen as ``look`` says."""
@@ -293,7 +287,7 @@ class Words:
                 if link.place is None:
                     extents[name] = self.program.one(Op.MIN, extents[name], link.S)
                 else:
-                    extents[name] = self._last_extent(extents[name], link)
+                    extents[name] = self.tables.last_extent(extents[name], link)
         rows = []
         for axis in edge.tensor.axes:
             own = [extents[name] for name in axis.dimensions]

@@ -44,11 +44,15 @@ class Action:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Whole pieces (``extent`` and ``many`` rows) and rests as (extent, multiplicity)."""
+    """Whole pieces (``extent`` and ``many`` rows) and rests as (extent, multiplicity).
+
+    ``loose``: a single piece whose extent is not the step of the last loop, but what one iteration of it left.
+    """
 
     extent: int
     many: int
     rests: Rests = ()
+    loose: bool = False
 
 
 class Tables:
@@ -63,6 +67,8 @@ class Tables:
 
     def pieces(self, size: int, actions: tuple[Action, ...]) -> Pieces:
         """Table of a dimension after ``actions``, outermost first; ``size`` is the row of its size."""
+        while len(actions) > 1 and actions[-1].kind == actions[-2].kind == "pick":
+            actions = (*actions[:-2], actions[-1])  # The first of the first is the first.
         key = (size, actions)
         if key not in self.made:
             made = self._advance(self.pieces(size, actions[:-1]), actions[-1]) if actions else Pieces(size, self.one)
@@ -74,6 +80,10 @@ class Tables:
             return before
         if action.kind == "last":
             return self._last(before, action)
+        if before.loose and action.kind == "pick":
+            return Pieces(self.program.one(Op.MIN, before.extent, action.link.S), self.one, loose=True)
+        if before.loose:
+            before = Pieces(action.link.S, self.zero, ((before.extent, self.one),))
         if action.kind == "cut":
             return self._cut(before, action.link)
         return self._cut_if(before, action) if action.kind == "if" else self._pick(before, action.link)
@@ -120,16 +130,24 @@ class Tables:
         """Only the last iteration: whole pieces may be ragged too, so they become a rest of their own."""
         if action.link.even and not before.rests:
             return Pieces(action.link.S, before.many)
+        if before.many == self.one and not before.rests:
+            return Pieces(self.last_extent(before.extent, action.link), self.one, loose=True)
         emit, rests = self.program, []
         for rest, times in ((before.extent, before.many), *before.rests):
             left = emit.one(Op.MAX, emit.one(Op.SUB, rest, action.cut), self.zero)
             rests.append((emit.one(Op.MIN, left, action.link.S), times))
         return Pieces(action.link.S, self.zero, tuple(rests))
 
+    def last_extent(self, extent: int, link: Link) -> int:
+        """Row with the extent that the last iteration of a loop has."""
+        if link.even:
+            return self.program.one(Op.MIN, extent, link.S)
+        return self.program.one(Op.LAST_TILE, extent, link.S, link.I)
+
     def count(self, size: int, actions: tuple[Action, ...]) -> int | None:
         """Row with the number of pieces, None for exactly one."""
-        while actions and actions[-1].kind == "drop":
-            actions = actions[:-1]
+        while actions and actions[-1].kind in ("drop", "pick"):
+            actions = actions[:-1]  # Pieces stay as many as they are.
         if not any(action.kind in ("cut", "if") for action in actions):
             return None
         key = (size, actions)
@@ -157,7 +175,7 @@ class Tables:
             for rest in before.rests:
                 emit.emit(Op.LAST_CUT_IF, total, *rest, link.S, link.I, *where)
             return total
-        return self._count_present(before)
+        return self.present(before.many, before.rests)
 
     def _count_cut(self, before: Pieces, link: Link) -> int:
         """Pieces after a last loop that cuts: every rest makes ceil(rest / step) of them."""
@@ -170,13 +188,13 @@ class Tables:
             emit.emit(Op.LAST_CUT, total, *rest, link.S, link.I)
         return total
 
-    def _count_present(self, before: Pieces) -> int:
-        """Pieces as they are; rests of extent 0 are none."""
-        if not before.rests:
-            return before.many
-        near, far = before.rests[:2], before.rests[2:]
+    def present(self, many: int, rests: Rests) -> int:
+        """Row with the number of pieces as they are; rests of extent 0 are none."""
+        if not rests:
+            return many
+        near, far = rests[:2], rests[2:]
         op = Op.PRESENT1 if len(near) == 1 else Op.PRESENT2
-        total = self.program.one(op, before.many, *_flat(near), fresh=bool(far))
+        total = self.program.one(op, many, *_flat(near), fresh=bool(far))
         for rest in far:
             self.program.emit(Op.LAST_PICK, total, *rest)
         return total
@@ -210,8 +228,8 @@ class Tables:
         """Row with the sum over pieces of multiplicity x max(0, extent - offset)."""
         emit = self.program
         entries = [(pieces.extent, pieces.many), *pieces.rests]
-        near, far = entries[:4], entries[4:]
-        op = (Op.HINGE1, Op.HINGE2, Op.HINGE3, Op.HINGE4)[len(near) - 1]
+        near, far = entries[:5], entries[5:]
+        op = (Op.HINGE1, Op.HINGE2, Op.HINGE3, Op.HINGE4, Op.HINGE5)[len(near) - 1]
         total = emit.one(op, offset, *_flat(near), fresh=bool(far))
         for extent, many in far:
             emit.emit(Op.HINGE_ADD, total, many, extent, offset)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FIELDS = 12
+FIELDS = 13
 """Numbers per instruction: the operation and its operands."""
 
 
@@ -86,35 +86,36 @@ class Op(IntEnum):
     HINGE2 = 36
     HINGE3 = 37
     HINGE4 = 38
-    HINGE_ADD = 39
-    BETWEEN = 40
-    BETWEEN1 = 41
-    BETWEEN2 = 42
-    AT = 43
-    PAIR_WHOLE = 44
-    PAIR_REST = 45
-    PAIR_CUT = 46
-    PAIR_PICK = 47
-    LAG = 48
-    LAG_CLASS = 49
-    LAG_LAST = 50
-    SLIDE = 51
-    CARRIED = 52
-    PRODUCT = 53
-    TIMES = 54
-    FMA = 55
-    FMA3 = 56
-    LINEAR = 57
-    KEEP_IF = 58
-    CEILDIV = 59
-    PORT2 = 60
-    PORT4 = 61
-    WMAX = 62
-    WMIN = 63
-    WADD = 64
-    WMUL = 65
-    OVER = 66
-    BLOCKS = 67
+    HINGE5 = 39
+    HINGE_ADD = 40
+    BETWEEN = 41
+    BETWEEN1 = 42
+    BETWEEN2 = 43
+    AT = 44
+    PAIR_WHOLE = 45
+    PAIR_REST = 46
+    PAIR_CUT = 47
+    PAIR_PICK = 48
+    LAG = 49
+    LAG_CLASS = 50
+    LAG_LAST = 51
+    SLIDE = 52
+    CARRIED = 53
+    PRODUCT = 54
+    TIMES = 55
+    FMA = 56
+    FMA3 = 57
+    LINEAR = 58
+    KEEP_IF = 59
+    CEILDIV = 60
+    PORT2 = 61
+    PORT4 = 62
+    WMAX = 63
+    WMIN = 64
+    WADD = 65
+    WMUL = 66
+    OVER = 67
+    BLOCKS = 68
 
 
 # Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
@@ -159,6 +160,7 @@ SIGNATURES = {
     Op.HINGE2: "Nnnnnn",
     Op.HINGE3: "Nnnnnnnn",
     Op.HINGE4: "Nnnnnnnnnn",
+    Op.HINGE5: "Nnnnnnnnnnnn",
     Op.HINGE_ADD: "Annn",
     Op.BETWEEN: "Nnnnnn",
     Op.BETWEEN1: "Annnnn",
@@ -194,8 +196,9 @@ SIGNATURES = {
 class Machine(NamedTuple):
     """A finished program as the arrays that the kernel takes.
 
-    ``code`` (i, 12) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` are f8 literals;
-    ``fixed_narrow`` (k, 2): row and value of narrow constants; ``outputs``: wide rows in order. Wide rows 0 to ``parameters`` - 1 hold the parameters.
+    ``code`` (i, 13) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` are f8 literals;
+    ``fixed_narrow`` (k, 2): row and value of narrow constants; ``outputs``: wide rows in order. Wide rows 0 to
+    ``parameters`` - 1 hold the parameters.
     """
 
     code: NDArray[np.uint16]

@@ -118,14 +118,8 @@ class Sliding:
 
     def _visits_after_first(self, moving: Side) -> int:
         """Row with the visits that follow another one, where no lanes split the tile."""
-        emit = self.program
         whole, *rests = self._pairs(moving)
-        if not rests:
-            return whole.many
-        visits = emit.one(Op.COPY, whole.many, fresh=True)
-        for pair in rests:
-            emit.emit(Op.LAST_PICK, visits, pair.present, pair.many)
-        return visits
+        return self.tables.present(whole.many, tuple((pair.present, pair.many) for pair in rests))
 
     def _merge_sides(self, group: list[_Variant], which: str) -> Side:
         """One side that stands, in each lane, for the variant that moves there."""
@@ -206,8 +200,11 @@ class Sliding:
         steps = dict(moving.steps)
         whole = _Pair(zero, zero, zero)
         rests: list[_Pair] = []
+        picks = [action.kind == "pick" for action in moving.actions]
         for at, action in enumerate(moving.actions):
             link = action.link
+            if picks[at : at + 2] == [True, True]:
+                continue  # The first of the first is the first.
             if at in steps:
                 before = self.tables.pieces(moving.size, moving.actions[:at])
                 many = emit.one(Op.PAIR_WHOLE, before.many, link.Q, steps[at], fresh=True)
