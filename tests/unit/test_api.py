@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ import tilewright as tw
 from tilewright.api.runs import layer_budget, read_budget
 from tilewright.cost import layer_bounds
 from tilewright.search import Progress, search
-from tilewright.store import RunRecord, mapping_of, operator_of
+from tilewright.store import RunRecord, keep, mapping_of, operator_of
 from tilewright.workload import MacNode, Unmodelled, zoo
 
 SMALL = "matmul:M=64,N=64,K=32"
@@ -167,3 +168,12 @@ def test_a_record_survives_its_file(tmp_path):
     run = tw.map(SMALL, "edge-s1", budget=300, store=False)
     assert isinstance(run.record, RunRecord)
     assert tw.open_run(run.write_json(tmp_path / "deep" / "run.json")).record == run.record
+
+
+def test_figures_that_no_database_holds_are_kept_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    record = tw.map(SMALL, "edge-s1", budget=300, store=False).record
+    huge = replace(record, totals=replace(record.totals, macs=2**63))
+    kept = keep(huge)
+    assert not kept.stored and "The run was not stored" in kept.warning
+    assert tw.open_run(kept.place).record == huge

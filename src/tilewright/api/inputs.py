@@ -14,6 +14,8 @@ from tilewright.workload import Graph, MacNode, Operator, convolution, einsum, m
 Network: TypeAlias = str | Path | Graph | Operator | Sequence[Operator]
 Machine: TypeAlias = str | Path | Accelerator
 
+LARGEST = 2**31 - 1
+LARGEST_COUNT = 2**53
 _LONG = 200
 _TABLES = (".yaml", ".yml", ".json")
 
@@ -35,17 +37,20 @@ def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Gra
     InputError
         If there is no such network, or it cannot be read.
     """
+    text, options = str(network), dict(bind or {})
+    kind, _, rest = text.partition(":")
+    if isinstance(network, str) and kind in _SHORT:
+        network = _SHORT[kind](text, rest)
+    if isinstance(network, str | Path):
+        return _named(network, text, options)
+    if options:
+        raise InputError("bind", "must be left out where operators are given", ", ".join(options),
+                         "Write their sizes into them")
     if isinstance(network, Graph):
         return network
     if isinstance(network, Operator):
         return Graph(network.name, (MacNode(network),), "given")
-    if not isinstance(network, str | Path):
-        return Graph("operators", tuple(MacNode(operator) for operator in network), "given")
-    text, options = str(network), dict(bind or {})
-    kind, _, rest = text.partition(":")
-    if kind in _SHORT:
-        return load_network(_SHORT[kind](text, rest))
-    return _named(network, text, options)
+    return Graph("operators", tuple(MacNode(operator) for operator in network), "given")
 
 
 def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
@@ -134,6 +139,18 @@ def select_layers(graph: Graph, pattern: str | None) -> Graph:
     note = (f"only {len(kept)} of {len(graph.mac_nodes)} layers, those that match {pattern}: "
             f"{100 * share:.1f} % of the network's MACs")
     return Graph(graph.name, kept, graph.source, (*graph.notes, note))
+
+
+def check_sizes(graph: Graph) -> None:
+    """Refuse what the compiled engine cannot count exactly: its steps have 31 bits, its counts 53."""
+    for node in graph.mac_nodes:
+        if node.operator.macs > LARGEST_COUNT:
+            raise InputError(f"{node.name}.macs", f"must be at most {LARGEST_COUNT:,} to be searched",
+                             node.operator.macs, "Split the layer")
+        for name, size in node.operator.dimensions:
+            if size > LARGEST:
+                raise InputError(f"{node.name}.{name}", f"must be at most {LARGEST:,} to be searched", size,
+                                 "Split the dimension in two")
 
 
 def _alone(node: MacNode, chosen: set[str]) -> MacNode:

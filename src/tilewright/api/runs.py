@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from tilewright.api.evaluation import why_unmapped
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, select_layers
+from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerator, load_network, select_layers
 from tilewright.api.places import ready_place
 from tilewright.api.text import shown
 from tilewright.base import InputError, unknown_name
@@ -62,6 +62,9 @@ from tilewright.workload import Graph, Operator, UniqueOperator, unique_operator
 
 Scalar = str | int | float | bool
 WARM_UP_SAMPLES = 500
+LARGEST_NUMBER = 2**63 - 1
+"""Largest integer that every database keeps."""
+
 
 
 @dataclass(frozen=True)
@@ -223,10 +226,13 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     """
     accelerator = load_accelerator(arch)
     graph = select_layers(load_network(network, bind), layers)
+    check_sizes(graph)
     parsed = read_budget(budget)
     MAPPERS.get(mapper)
     goal = Objective.parse(objective, constraints)
-    cores = workers or len(os.sched_getaffinity(0))
+    if not 0 <= seed <= LARGEST_NUMBER:
+        raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
+    cores = _cores() if workers is None else workers
     if cores < 1:
         raise InputError("workers", "must be a positive integer", workers)
     share = layer_budget(parsed, len(unique_operators(graph)), cores)
@@ -242,9 +248,21 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
 
 def read_budget(budget: str | int | Budget) -> Budget:
     """Read a budget as `Budget.parse` does, and thousands and millions of samples besides: ``10k``, ``1M``."""
-    if not isinstance(budget, str):
-        return Budget.parse(budget)
-    return Budget.parse(re.sub(r"(?<=[\d.])\s*([kKM])\b", lambda found: _MULTIPLES[found.group(1)], budget))
+    text = budget
+    if isinstance(text, str):
+        text = re.sub(r"(?<=[\d.])\s*([kKM])\b", lambda found: _MULTIPLES[found.group(1)], text)
+    try:
+        found = Budget.parse(text)
+    except OverflowError:
+        found = None
+    if found is None or (found.samples or 0) > LARGEST_NUMBER:
+        raise InputError("budget.samples", f"must be at most {LARGEST_NUMBER}", str(budget))
+    return found
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}

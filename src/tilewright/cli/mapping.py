@@ -78,7 +78,7 @@ def map_network(
             store=False if no_store else store or True)
     screen = console(json)
     print_run(run.record, screen)
-    _tell_places(run, report, json)
+    _tell_places(run, report, json, folder)
     raise typer.Exit(_exit_code(run))
 
 
@@ -98,7 +98,7 @@ def _checkpoint(folder: Path | None, resume: bool) -> Path | None:
     return folder
 
 
-def _tell_places(run: "Run", report: Path | None, json: str | None) -> None:
+def _tell_places(run: "Run", report: Path | None, json: str | None, folder: Path | None) -> None:
     """Write the files that were asked for, and say where everything is."""
     screen = console("-")
     if run.kept is not None:
@@ -108,6 +108,9 @@ def _tell_places(run: "Run", report: Path | None, json: str | None) -> None:
         from tilewright.store import record_to_json
 
         write_text(json, record_to_json(run.record, indent=1) + "\n")
+    if run.interrupted:
+        screen.print("To go on later, give --checkpoint FOLDER; then the same command with --resume takes it up."
+                     if folder is None else "The same command with --resume takes it up.", soft_wrap=True)
     if report is not None:
         screen.print(f"Report {run.write_report(report)}", soft_wrap=True, markup=False)
 

@@ -234,7 +234,7 @@ class Store:
                 _begin(connection, write=write)
                 yield connection
                 connection.commit()
-        except (sa.exc.SQLAlchemyError, OSError, ImportError) as error:
+        except (sa.exc.SQLAlchemyError, OSError, ImportError, OverflowError) as error:
             self.close()
             raise _failure(self.url, error) from None
 
