@@ -2,12 +2,17 @@
 
 import doctest
 import importlib
+import os
 import shutil
+import sys
+import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import tilewright as tw
+from tilewright.api import engine
 from tilewright.api.runs import layer_budget, read_budget
 from tilewright.cost import layer_bounds
 from tilewright.search import Progress, search
@@ -177,3 +182,21 @@ def test_figures_that_no_database_holds_are_kept_in_a_file(tmp_path, monkeypatch
     kept = keep(huge)
     assert not kept.stored and "The run was not stored" in kept.warning
     assert tw.open_run(kept.place).record == huge
+
+
+def test_the_engine_compiles_where_nothing_can_be_written(tmp_path, monkeypatch):
+    """No place beside the code and none in the home: a passing folder, and a word about it."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setattr(engine, "PACKAGE", tmp_path / "file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("no folder can be made here")
+    with pytest.warns(RuntimeWarning, match="set NUMBA_CACHE_DIR to a folder"):
+        engine.ready_cache()
+    assert Path(os.environ["NUMBA_CACHE_DIR"]).is_dir()
+    with warnings.catch_warnings():
+        engine.ready_cache()
+    os.environ["NUMBA_CACHE_DIR"] = ""
+    (tmp_path / "file").unlink()
+    engine.ready_cache()
+    assert os.environ["NUMBA_CACHE_DIR"] == ""

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerator, load_network, select_layers
 from tilewright.api.places import ready_place
@@ -319,6 +320,7 @@ class _Searched:
 def _searched(task: Task, progress: Watcher | None,
               checkpoint: str | os.PathLike[str] | None) -> _Searched:
     request = task.request
+    ready_cache()
     _warm_up(task)
     if progress is not None:
         progress.begin(len(unique_operators(task.graph)), task.budget)

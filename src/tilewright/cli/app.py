@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -48,13 +49,19 @@ def main() -> None:
         sys.argv.remove("--debug")
         os.environ["TILEWRIGHT_DEBUG"] = "1"
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app()
     except Exception as error:
         if os.environ.get("TILEWRIGHT_DEBUG"):
             raise
         sys.stdout.flush()
         print(_message(error), file=sys.stderr)
         sys.exit(WRONG_INPUT if isinstance(error, InputError) else INTERNAL_ERROR)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"Warning: {message}", file=sys.stderr)
 
 
 def _message(error: Exception) -> str:
