@@ -1,4 +1,4 @@
-"""The verbs: ``tilewright map``, ``evaluate``, ``explain``, ``bounds``, ``list``, ``show``, ``export``."""
+"""The verbs: ``tilewright map``, ``evaluate``, ``explain``, ``bounds``, ``list``, ``show``, ``export``, ``bench``."""
 
 from tilewright.cli.app import app, main
 

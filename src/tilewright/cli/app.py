@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli import bounds, evaluate, explain, export, listing, mapping, show
+from tilewright.cli import bench, bounds, evaluate, explain, export, listing, mapping, show
 
 WRONG_INPUT = 2
 INTERNAL_ERROR = 70
@@ -27,6 +27,7 @@ app.command("bounds")(bounds.bounds)
 app.command("list")(listing.list_things)
 app.command("show")(show.show)
 app.command("export")(export.export)
+app.command("bench")(bench.bench)
 
 
 @app.callback()
