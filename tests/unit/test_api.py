@@ -169,6 +169,18 @@ def test_a_network_without_layers_to_map_is_refused():
         tw.map(graph, "edge-s1")
 
 
+def test_tilings_are_perfect_or_not():
+    with pytest.raises(tw.InputError, match="must be perfect or imperfect"):
+        tw.map(SMALL, "edge-s1", tiling="perfectly", store=False)
+    steps = mapping_of(tw.map("matmul:M=60,N=35,K=12", "edge-s1", tiling="perfect", budget=500,
+                              store=False).layers["matmul"]).levels
+    extents = {"B": 1, "M": 60, "N": 35, "K": 12}
+    for level in steps:
+        for loop in level.loops:
+            assert extents[loop.dimension] % loop.step == 0
+            extents[loop.dimension] = loop.step
+
+
 def test_a_record_survives_its_file(tmp_path):
     run = tw.map(SMALL, "edge-s1", budget=300, store=False)
     assert isinstance(run.record, RunRecord)

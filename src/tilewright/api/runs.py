@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, cast
 
 import numpy as np
 
@@ -65,7 +65,6 @@ Scalar = str | int | float | bool
 WARM_UP_SAMPLES = 500
 LARGEST_NUMBER = 2**63 - 1
 """Largest integer that every database keeps."""
-
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ class Task:
 
     def space(self, operator: Operator) -> MapSpace:
         """Return the mappings to choose from."""
-        return MapSpace(operator, self.accelerator, "perfect" if self.request.tiling == "perfect" else "imperfect")
+        return MapSpace(operator, self.accelerator, cast(Literal["perfect", "imperfect"], self.request.tiling))
 
 
 class Watcher(ProgressObserver, Protocol):
@@ -179,7 +178,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     mapper: str = "gamma",
     budget: str | int | Budget = 10_000,
     seed: int = 0,
-    tiling: str = "imperfect",
+    tiling: Literal["perfect", "imperfect"] = "imperfect",
     constraints: Iterable[str] = (),
     options: Mapping[str, Scalar] | None = None,
     bind: Mapping[str, int] | None = None,
