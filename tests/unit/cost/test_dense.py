@@ -111,6 +111,21 @@ def test_blocks_that_are_not_full(count):
     same(model.score(batch), model.score(batch.take(slice(700 - count, 700))), slice(700 - count, 700))
 
 
+@pytest.mark.parametrize("run", [1, 128, 300])
+def test_even_and_ragged_mappings_may_be_mixed(run):
+    """Blocks in which every loop divides may take a shorter way: it leads to the same figures."""
+    accelerator = machine()
+    even, ragged = (random_batch(SQUARE, accelerator, 1500, seed=3, perfect=perfect) for perfect in (True, False))
+    from_even = np.arange(1500) // run % 2 == 0
+    mixed = MappingBatch(even.layout, np.ascontiguousarray(np.where(from_even, even.steps, ragged.steps)),
+                         np.ascontiguousarray(np.where(from_even, even.ranks, ragged.ranks)))
+    model = DenseModel(SQUARE, accelerator)
+    found, scored = model.score(mixed), (model.score(even), model.score(ragged))
+    for row in ROWS:
+        expected = np.where(from_even, *(getattr(batch, row) for batch in scored))
+        np.testing.assert_array_equal(getattr(found, row), expected, row)
+
+
 @pytest.mark.parametrize("count", [2_047, 4_096, 5_003])
 def test_threads_change_nothing(count):
     accelerator = machine()
