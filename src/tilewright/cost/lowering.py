@@ -141,11 +141,15 @@ class Words:
             elif look.visit == "all":
                 found.append(Action(link, "cut") if advances or innermost is None else Action(link, "if", innermost))
             else:
-                skip = self.program.one(Op.SUB, extent, self.tables.last_extent(extent, link))
+                left = self.tables.last_extent(extent, link)
+                skip = self.program.one(Op.SUB, extent, left)
                 if not advances and innermost is not None:
                     skip = self.program.one(Op.REST_IF, skip, link.place, innermost)
-                extent = self.program.one(Op.MIN, self.program.one(Op.SUB, extent, skip), link.S)
-                found.append(Action(link, "last", skip))
+                if advances or innermost is None:
+                    extent = left
+                else:
+                    extent = self.program.one(Op.MIN, self.program.one(Op.SUB, extent, skip), link.S)
+                found.append(Action(link, "last", skip, extent))
         return tuple(found)
 
     def words(self, edge: Edge, look: Look) -> int:

@@ -34,12 +34,13 @@ class Action:
     """What a loop does to the pieces: ``cut`` them all, ``pick`` the first, cut ``if`` it advances, pick the ``last``.
 
     ``drop`` leaves them (merged lanes of a sliding axis). ``cut`` is the row of the innermost advancing place, or, for
-    ``last``, of the extent that lies before the last iteration of the first lane.
+    ``last``, of the extent that lies before the last iteration of the first lane, which leaves that lane ``left``.
     """
 
     link: Link
     kind: Kind
     cut: int = -1
+    left: int = -1
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,14 @@ class Tables:
             return self._last(before, action)
         if before.loose and action.kind == "pick":
             return Pieces(self.program.one(Op.MIN, before.extent, action.link.S), self.one, loose=True)
-        if before.loose:
-            before = Pieces(action.link.S, self.zero, ((before.extent, self.one),))
+        before = self._settled(before)
         if action.kind == "cut":
             return self._cut(before, action.link)
         return self._cut_if(before, action) if action.kind == "if" else self._pick(before, action.link)
+
+    def _settled(self, before: Pieces) -> Pieces:
+        """Let a single loose piece count as a rest, for a loop to cut it."""
+        return Pieces(before.extent, self.zero, ((before.extent, self.one),)) if before.loose else before
 
     def times(self, many: int, factor: int) -> int:
         """Row with a product, where one of the two may be 1 in every lane."""
@@ -131,7 +135,7 @@ class Tables:
         if action.link.even and not before.rests:
             return Pieces(action.link.S, before.many)
         if before.many == self.one and not before.rests:
-            return Pieces(self.last_extent(before.extent, action.link), self.one, loose=True)
+            return Pieces(action.left, self.one, loose=True)
         emit, rests = self.program, []
         for rest, times in ((before.extent, before.many), *before.rests):
             left = emit.one(Op.MAX, emit.one(Op.SUB, rest, action.cut), self.zero)
@@ -157,8 +161,7 @@ class Tables:
 
     def _count(self, size: int, actions: tuple[Action, ...]) -> int:
         before, action = self.pieces(size, actions[:-1]), actions[-1]
-        if action.kind == "last":
-            before = self._last(before, action)
+        before = self._last(before, action) if action.kind == "last" else self._settled(before)
         emit, link = self.program, action.link
         if action.kind == "cut" and link.even:
             return self._sum_products([(before.many, link.Q), *((times, rest) for rest, times in before.rests)])
