@@ -67,6 +67,7 @@ _PAIR_REST = np.uint64(Op.PAIR_REST)
 _PAIR_CUT = np.uint64(Op.PAIR_CUT)
 _PAIR_PICK = np.uint64(Op.PAIR_PICK)
 _LAG = np.uint64(Op.LAG)
+_LANE_OF = np.uint64(Op.LANE_OF)
 _LAG_CLASS = np.uint64(Op.LAG_CLASS)
 _LAG_LAST = np.uint64(Op.LAG_LAST)
 _SLIDE = np.uint64(Op.SLIDE)
@@ -506,14 +507,25 @@ def _lag(w, N, step, a, b, lane, stride, zero, one, far):
 
 
 @_inline
-def _lag_class(w, N, step, a, b, stride, residue, dilation, half, zero, one, far):
+def _lane_of(w, A, B, start, width, step, residue, half):
+    for i in range(_LANES):
+        s = w[step, i]
+        left = w[width, i]
+        skipped = np.floor((residue - w[start, i] + half) / s) * s
+        w[A, i] = w[start, i] + skipped
+        left = left - skipped
+        w[B, i] = left if left < s else s
+
+
+@_inline
+def _lag_class(w, N, step, start, width, b, stride, residue, dilation, half, zero, one, far):
     inverse = one / dilation
     for i in range(_LANES):
-        value = w[a, i] - one - residue - w[step, i]
-        back = value - dilation * np.floor((value + half) * inverse)
-        last = w[a, i] - one - back
+        end = w[start, i] + w[width, i] - one
+        value = end - residue - w[step, i]
+        last = end - (value - dilation * np.floor((value + half) * inverse))
         lag = np.floor((w[step, i] + residue - last + half) * inverse)
-        offset = stride * lag if last >= zero else far
+        offset = stride * lag if last >= w[start, i] else far
         w[N, i] = offset if residue < w[b, i] else far
 
 
@@ -600,7 +612,7 @@ def _blocks(v, W, a, b):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _lane_of(position, extent, narrow, lists, offset, lanes, i):
+def _lane_at(position, extent, narrow, lists, offset, lanes, i):
     """Start and width of the finest lane of [0, extent) that holds ``position``."""
     start = 0
     for k in range(lanes):
@@ -633,51 +645,64 @@ def _further_lanes(extent, lag, narrow, lists, offset, lanes, i):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _carried_lane(narrow, lists, offset, length, moving, stride, dilation, i):
-    """Words carried over in one lane: `cost.closed_form.carried`, for dilated axes with merged lanes that move."""
+def _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, i):
+    """Words carried over in one lane: `cost.closed_form.carried`.
+
+    ``lists`` from ``offset`` on: rows of the step, of whether to look, of the previous and the present extent; then the
+    ``lanes[0]`` merged lanes that move and the ``lanes[1]`` others.
+    """
     step = int(narrow[lists[offset], i])
     previous = int(narrow[lists[offset + 2], i])
     present = int(narrow[lists[offset + 3], i])
-    window = int(narrow[lists[offset + 4], i])
-    lanes = offset + 6
-    others = lanes + moving
-    still = length - 6 - moving
+    mine = offset + 4
+    others = mine + lanes[0]
     first = window
-    for k in range(still):
+    for k in range(lanes[1]):
         first = min(first, int(narrow[lists[others + k], i]))
     total = 0
     for residue in range(min(dilation, present)):
         visits = -((residue - present) // dilation)
-        start, width = _lane_of(residue, previous, narrow, lists, lanes, moving, i)
+        start, width = _lane_at(residue, previous, narrow, lists, mine, lanes[0], i)
         end = start + width - 1
         last = end - (end - residue - step) % dilation
         if last < start:
             continue
         lag = (step + residue - last) // dilation
         corner = 0
-        if moving > 0 and step % dilation != 0:
-            for index in range(1, min(visits, -(-first // stride))):
-                position = residue + index * dilation
-                start, width = _lane_of(position, previous, narrow, lists, lanes, moving, i)
-                if (position - start + step) % dilation >= width:
-                    corner = index
-                    break
+        for index in range(1, min(visits, -(-first // stride))):
+            position = residue + index * dilation
+            start, width = _lane_at(position, previous, narrow, lists, mine, lanes[0], i)
+            if (position - start + step) % dilation >= width:
+                corner = index
+                break
         near = max(0, first - stride * lag)
         if corner > 0:
             total += near - max(0, first - stride * (lag + corner))
             continue
         further = stride * (lag + visits - 1)
         total += near - max(0, first - further)
-        total += _further_lanes(window, further, narrow, lists, others, still, i)
+        total += _further_lanes(window, further, narrow, lists, others, lanes[1], i)
     return total
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _carried(acc, narrow, lists, offset, length, moving, stride, dilation):
+def _carried(words, narrow, lists, offset, lanes, windows, stride, dilation):
+    """Correct the words carried over where dilation meets real merged lanes and the step is no multiple of it.
+
+    Only there a later window can lie in a lane that held no word of its class. The windows of the other side follow the
+    lanes in ``lists``, ``windows`` pairs of rows (extent, multiplicity).
+    """
     for i in range(LANES):
-        if narrow[lists[offset + 1], i] > 0 and narrow[lists[offset + 3], i] > 0:
-            found = _carried_lane(narrow, lists, offset, length, moving, stride, dilation, i)
-            narrow[acc, i] += narrow[lists[offset + 5], i] * found
+        step = int(narrow[lists[offset], i])
+        finest = int(narrow[lists[offset + 3 + lanes[0]], i])
+        if narrow[lists[offset + 1], i] > 0 and narrow[lists[offset + 3], i] > 0 and step % dilation and finest < step:
+            total = 0
+            first = offset + 4 + lanes[0] + lanes[1]
+            for k in range(windows):
+                window = int(narrow[lists[first + 2 * k], i])
+                found = _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, i)
+                total += int(narrow[lists[first + 2 * k + 1], i]) * found
+            narrow[words, i] = total
 
 
 @_inline
@@ -886,16 +911,19 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
             elif op == _LAG:
                 _lag(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], zero,
                      one, far)
+            elif op == _LANE_OF:
+                _lane_of(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], half)
             elif op == _LAG_CLASS:
-                _lag_class(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], numbers[code[at, 5]],
-                           numbers[code[at, 6]], numbers[code[at, 7]], half, zero, one, far)
+                _lag_class(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]],
+                           numbers[code[at, 7]], numbers[code[at, 8]], half, zero, one, far)
             elif op == _LAG_LAST:
                 _lag_last(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]],
                           numbers[code[at, 6]], half, one)
             elif op == _SLIDE:
                 _slide(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]], zero)
             elif op == _CARRIED:
-                _carried(code[at, 1], n, lists, code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
+                _carried(code[at, 1], n, lists, int(code[at, 2]), (int(code[at, 4]), int(code[at, 5])),
+                         int(code[at, 6]), int(code[at, 7]), int(code[at, 8]))
             elif op == _PRODUCT:
                 _product(n, wide, code[at, 1], code[at, 3], code[at, 4], code[at, 5], constants[code[at, 2]])
             elif op == _TIMES:

@@ -97,25 +97,26 @@ class Op(IntEnum):
     PAIR_CUT = 47
     PAIR_PICK = 48
     LAG = 49
-    LAG_CLASS = 50
-    LAG_LAST = 51
-    SLIDE = 52
-    CARRIED = 53
-    PRODUCT = 54
-    TIMES = 55
-    FMA = 56
-    FMA3 = 57
-    LINEAR = 58
-    KEEP_IF = 59
-    CEILDIV = 60
-    PORT2 = 61
-    PORT4 = 62
-    WMAX = 63
-    WMIN = 64
-    WADD = 65
-    WMUL = 66
-    OVER = 67
-    BLOCKS = 68
+    LANE_OF = 50
+    LAG_CLASS = 51
+    LAG_LAST = 52
+    SLIDE = 53
+    CARRIED = 54
+    PRODUCT = 55
+    TIMES = 56
+    FMA = 57
+    FMA3 = 58
+    LINEAR = 59
+    KEEP_IF = 60
+    CEILDIV = 61
+    PORT2 = 62
+    PORT4 = 63
+    WMAX = 64
+    WMIN = 65
+    WADD = 66
+    WMUL = 67
+    OVER = 68
+    BLOCKS = 69
 
 
 # Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
@@ -171,10 +172,11 @@ SIGNATURES = {
     Op.PAIR_CUT: "NNAnnnnn",
     Op.PAIR_PICK: "NNnnn",
     Op.LAG: "Nnnnn.",
-    Op.LAG_CLASS: "Nnnn...",
+    Op.LANE_OF: "NNnnn.",
+    Op.LAG_CLASS: "Nnnnn...",
     Op.LAG_LAST: "Nnn...",
     Op.SLIDE: "Nnn..",
-    Op.CARRIED: "A*....",
+    Op.CARRIED: "A*......",
     Op.PRODUCT: "W.nnn",
     Op.TIMES: "Wwnnn",
     Op.FMA: "Vww",

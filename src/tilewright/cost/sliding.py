@@ -168,12 +168,11 @@ class Sliding:
         total = emit.one(Op.COPY, emit.number(0.0), fresh=True)
         size = self._stride_of_visits(moving)
         for pair in self._pairs(moving):
+            classes = [self._class((moving, still), (size, residue), pair) for residue in range(still.coefficient)]
+            words = self._sum(classes)
             if still.coefficient > 1 and moving.lanes:
-                here = self._sum([row for _, row in moving.steps])
-                emit.emit(Op.MULADD, total, pair.many, self._lane_by_lane((moving, still), (size, here), pair))
-                continue
-            for residue in range(still.coefficient):
-                emit.emit(Op.MULADD, total, pair.many, self._class((moving, still), (size, residue), pair))
+                words = self._corrected(words, (moving, still), size, pair)
+            emit.emit(Op.MULADD, total, pair.many, words)
         return total
 
     def _stride_of_visits(self, moving: Side) -> int:
@@ -271,7 +270,10 @@ class Sliding:
             lane = self._finest(moving) if moving.lanes else emit.number(emit.far)
             near = emit.one(Op.LAG, size, pair.previous, pair.present, lane, stride)
         else:
-            near = emit.one(Op.LAG_CLASS, size, pair.previous, pair.present, *constants)
+            start, width = emit.number(0.0), pair.previous
+            for lane in moving.lanes:
+                start, width = emit.emit(Op.LANE_OF, start, width, lane, emit.literal(residue))
+            near = emit.one(Op.LAG_CLASS, size, start, width, pair.present, *constants)
         windows = self.tables.pieces(still.size, still.actions)
         if not still.lanes:
             return self.tables.hinge(windows, near)
@@ -287,18 +289,18 @@ class Sliding:
             finest = self.program.one(Op.MIN, finest, lane)
         return finest
 
-    def _lane_by_lane(self, sides: tuple[Side, Side], where: tuple[int, int], pair: _Pair) -> int:
-        """Row with the words carried over where dilation meets merged lanes: one lane of the block after another."""
+    def _corrected(self, words: int, sides: tuple[Side, Side], size: int, pair: _Pair) -> int:
+        """Row with ``words``, put right one lane of the block after another where dilation meets merged lanes."""
         emit = self.program
         moving, still = sides
-        size, here = where
+        here = self._sum([row for _, row in moving.steps])
         windows = self.tables.pieces(still.size, still.actions)
-        words = emit.one(Op.COPY, emit.number(0.0), fresh=True)
-        for window, times in ((windows.extent, windows.many), *windows.rests):
-            rows = [size, here, pair.previous, pair.present, window, times, *moving.lanes, *still.lanes]
-            constants = len(rows), len(moving.lanes), moving.coefficient, still.coefficient
-            emit.emit(Op.CARRIED, words, emit.rows(rows), *constants)
-        return words
+        entries = [(windows.extent, windows.many), *windows.rests]
+        rows = [size, here, pair.previous, pair.present, *moving.lanes, *still.lanes, *(r for e in entries for r in e)]
+        counts = len(moving.lanes), len(still.lanes), len(entries), moving.coefficient, still.coefficient
+        corrected = emit.one(Op.COPY, words, fresh=True)
+        emit.emit(Op.CARRIED, corrected, emit.rows(rows), len(rows), *counts)
+        return corrected
 
 
 def _groups(variants: list[_Variant]) -> list[list[_Variant]]:
