@@ -62,8 +62,7 @@ def gamma(sizes: Sizes) -> Figures:
     """Measure Gamma's samples per second on one layer on Eyeriss, the search's set-up and bookkeeping included."""
     from tilewright.cli.bench_dense import benchmark_layer
     from tilewright.hardware import preset
-    from tilewright.search import search
-    from tilewright.search.run import Watch
+    from tilewright.search import Watch, search
 
     operator, accelerator = benchmark_layer(), preset("eyeriss")
 
