@@ -21,6 +21,7 @@ from tilewright.mapping.space_arrays import (
     axis_table,
     capacity_groups,
     divisor_table,
+    pack,
     relevance,
     slot_table,
 )
@@ -86,7 +87,7 @@ class MapSpace:
 
     @cached_property
     def arrays(self) -> SpaceArrays:
-        """The space as arrays, for compiled code."""
+        """The space as arrays."""
         layout, sizes = self.layout, list(self.operator.sizes.values())
         slots = slot_table(layout, self.accelerator)
         orders = self._order_rows(slots)
@@ -105,8 +106,13 @@ class MapSpace:
             axes=axis_table(self.operator),
             groups=capacity_groups(self.operator, self.accelerator, layout),
             relevant=relevance(self.operator),
-            perfect=np.array([self.tiling == "perfect"], dtype=np.int32),
+            perfect=self.tiling == "perfect",
         )
+
+    @cached_property
+    def table(self) -> NDArray[np.int64]:
+        """The space as the one table that compiled code reads."""
+        return pack(self.arrays)
 
     def size(self) -> SpaceSize:
         """Return how many mappings `enumerate` yields, or an upper bound where that cannot be counted."""
@@ -117,9 +123,19 @@ class MapSpace:
         return space_size(self.arrays)
 
     def empty(self, count: int) -> MappingBatch:
-        """Return a batch of ``count`` mappings to be written."""
+        """Return a batch of ``count`` mappings without loops."""
         shape = (*self.layout.shape, count)
         return MappingBatch(self.layout, np.ones(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8))
+
+    def unwritten(self, count: int) -> MappingBatch:
+        """Return a batch whose arrays hold anything, all of which is to be written."""
+        shape = (*self.layout.shape, count)
+        return MappingBatch(self.layout, np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int8))
+
+    def scratch(self) -> NDArray[np.int64]:
+        """Return room for compiled code to work in; one for each thread."""
+        slots, dims = self.layout.shape
+        return np.zeros((4, max(slots + 1, 3), max(slots, dims)), dtype=np.int64)
 
     def sample(self, rng: Generator, count: int, filling: float = 0.0) -> MappingBatch:
         """Draw ``count`` random mappings whose loops fit the arrays (their tiles may not fit the memories).
@@ -128,26 +144,26 @@ class MapSpace:
         perfect tiling a divisor, all equally likely, otherwise a count, uniform in its logarithm. ``filling`` is the
         share of mappings that first spread as many lanes as fit.
         """
-        from tilewright.mapping import space_kernels  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
 
         batch = self.empty(count)
-        space_kernels.sample(self.arrays, random_state(rng), float(filling), batch.steps, batch.ranks)
+        space_sampling.sample(self.table, random_state(rng), float(filling), self.scratch(), batch.steps, batch.ranks)
         return batch
 
     def repair(self, batch: MappingBatch) -> MappingBatch:
         """Return the batch with steps made monotone, divisible where asked and within the arrays; legal ones stay."""
-        from tilewright.mapping import space_kernels  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
 
         repaired = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
-        space_kernels.repair_batch(self.arrays, repaired.steps, repaired.ranks)
+        space_sampling.repair_batch(self.table, self.scratch(), repaired.steps, repaired.ranks)
         return repaired
 
     def fits(self, batch: MappingBatch) -> NDArray[np.bool_]:
         """Return ``(b)``: whether loops fit the arrays and tiles the memories."""
-        from tilewright.mapping import space_kernels  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
 
         out = np.empty(len(batch), dtype=np.bool_)
-        space_kernels.fit_mask(self.arrays, batch.steps, batch.ranks, out)
+        space_sampling.fit_mask(self.table, self.scratch(), batch.steps, batch.ranks, out)
         return out
 
     def enumerate(self, batch: int = 4096, distinct: bool = False) -> Iterator[MappingBatch]:
@@ -192,19 +208,19 @@ class Enumeration:
         self.distinct = distinct
         slots, dims = space.layout.shape
         self.state = {
-            "steps": np.ones((slots, dims), dtype=np.int32),
-            "ranks": np.zeros((slots, dims), dtype=np.int8),
-            "orders": np.zeros(slots, dtype=np.int64),
-            "phase": np.zeros(1, dtype=np.int64),
+            "extents": np.ones((slots + 1, dims), dtype=np.int64),
+            "ranks": np.zeros((slots, dims), dtype=np.int64),
+            "orders": np.zeros(slots + 1, dtype=np.int64),
         }
 
     def take(self, count: int) -> MappingBatch:
         """Return the next ``count`` mappings; fewer at the end, then none."""
-        from tilewright.mapping import space_enumerate  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping import space_enumerate, space_sampling  # noqa: PLC0415  (Numba loads late)
 
-        batch = self.space.empty(count)
-        state = (self.state["steps"], self.state["ranks"], self.state["orders"], self.state["phase"])
-        written = space_enumerate.enumerate_into(self.space.arrays, state, batch.steps, batch.ranks, self.distinct)
+        batch, work = self.space.empty(count), self.space.scratch()
+        work[space_sampling.ROWS, space_sampling.LEFT, 0] = self.distinct
+        where = (self.state["extents"], self.state["ranks"], self.state["orders"])
+        written = space_enumerate.enumerate_into(self.space.table, *where, work, batch.steps, batch.ranks)
         return batch if written == count else batch.take(slice(0, written))
 
 

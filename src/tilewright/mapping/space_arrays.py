@@ -1,17 +1,31 @@
 """A map space as plain arrays: what the compiled operators on whole populations read."""
 
 from math import gcd
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
 from tilewright.mapping.fit import partition_of, tensor_bits
 from tilewright.workload import Operator
 
-# Columns of `SpaceArrays.slots`.
+# Most that the packed table has room for.
+MOST_SLOTS, MOST_TENSORS, MOST_AXES, MOST_GROUPS = 32, 8, 48, 64
+# Rows of the packed table (`pack`): where each part begins. Loop orders follow the divisors.
+META, ACTIVE, PLACES, SIZES, ANCHOR, SPANS, SLOT = range(7)
+FREE = SLOT + MOST_SLOTS
+RELEVANT = FREE + MOST_SLOTS
+AXES = RELEVANT + MOST_TENSORS
+GROUPS = AXES + MOST_AXES
+DIVISORS = GROUPS + MOST_GROUPS
+# Columns of its row META. DIMS counts the dimensions of size above 1, which are all that the table knows; ACTIVE holds
+# their places in the layout, PLACES the rank that each dimension of the layout has as long as it never loops.
+SLOTS, DIMS, TENSORS, GROUP_COUNT, PERFECT, ALL_DIMS = range(6)
+# Its row SPANS: for each tensor, and one more, the row where its axes begin.
+# Columns of `SpaceArrays.slots`; in the packed table ORDER_START is a row of the table.
 KIND, PARTNER, MODE, LIMIT, BLOCK, PARTNER_BLOCK, ORDER_START, ORDER_COUNT = range(8)
 # Values of the columns KIND and MODE.
 TEMPORAL, SPATIAL = 0, 1
@@ -41,11 +55,11 @@ class SpaceArrays(NamedTuple):
         ``(a, 5)`` int32: tensor, dimension, coefficient, second dimension or -1, its coefficient; coefficients of one
         axis divided by their greatest common divisor.
     groups
-        ``(g, 2 + t)`` float64: a temporal slot, bits that fit there, bits that a word of each tensor takes of them.
+        ``(g, 2 + t)`` int64: a temporal slot, bits that fit there, bits that a word of each tensor takes of them.
     relevant
         ``(t, d)`` uint8: whether the tensor uses the dimension.
     perfect
-        ``(1)`` int32: whether steps must divide.
+        Whether steps must divide.
     """
 
     sizes: NDArray[np.int32]
@@ -55,9 +69,9 @@ class SpaceArrays(NamedTuple):
     divisors: NDArray[np.int32]
     orders: NDArray[np.int8]
     axes: NDArray[np.int32]
-    groups: NDArray[np.float64]
+    groups: NDArray[np.int64]
     relevant: NDArray[np.uint8]
-    perfect: NDArray[np.int32]
+    perfect: bool
 
 
 def divisors_of(number: int) -> list[int]:
@@ -118,21 +132,68 @@ def relevance(operator: Operator) -> NDArray[np.uint8]:
                     dtype=np.uint8)
 
 
-def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout) -> NDArray[np.float64]:
+def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout) -> NDArray[np.int64]:
     """Return ``(g, 2 + t)``: every store of limited capacity and what a word of each tensor takes of it (rule 10)."""
-    rows: list[list[float]] = []
+    rows: list[list[int]] = []
     for s, slot in enumerate(layout.slots):
         memory = accelerator.levels[slot.level]
         if not isinstance(memory, Memory):
             continue
-        copies = 2.0 if memory.buffering == "double" else 1.0
+        copies = 2 if memory.buffering == "double" else 1
         kept = [tensor for tensor in operator.tensors if tensor.name in layout.keeps[slot.level]]
         own = {tensor.name: partition_of(memory, tensor) for tensor in kept}
         stores: list[tuple[str | None, float | None]] = [*memory.partitions_bytes, (None, memory.capacity_bytes)]
         for key, capacity_bytes in stores:
-            bits = [copies * tensor_bits(tensor, accelerator) if own.get(tensor.name, "") == key else 0.0
+            bits = [copies * tensor_bits(tensor, accelerator) if own.get(tensor.name, "") == key else 0
                     for tensor in operator.tensors]
             if capacity_bytes is not None and any(bits):
-                rows.append([float(s), 8.0 * capacity_bytes, *bits])
-    return np.array(rows, dtype=np.float64).reshape(-1, 2 + len(operator.tensors))
+                rows.append([s, int(8 * capacity_bytes), *bits])
+    return np.array(rows, dtype=np.int64).reshape(-1, 2 + len(operator.tensors))
 
+
+
+def pack(space: SpaceArrays) -> NDArray[np.int64]:
+    """Return all arrays as one table, which compiled functions can pass on at no cost.
+
+    Dimensions of size 1 are left out (one is kept where there is no other).
+
+    Raises
+    ------
+    InputError
+        If there are more slots, tensors, axes or capacities than the table has room for.
+    """
+    active = np.flatnonzero(space.sizes > 1) if (space.sizes > 1).any() else np.array([0])
+    axes = active_axes(space.axes, active)
+    parts = ((SLOT, MOST_SLOTS, space.slots, "levels"), (FREE, MOST_SLOTS, space.free[:, active], "levels"),
+             (RELEVANT, MOST_TENSORS, space.relevant[:, active], "tensors"), (AXES, MOST_AXES, axes, "axes of tensors"),
+             (GROUPS, MOST_GROUPS, space.groups, "capacities"))
+    for _, most, array, name in parts:
+        if len(array) > most:
+            raise InputError("space", f"must have at most {most} {name}", len(array))
+    spans = AXES + np.searchsorted(axes[:, 0], np.arange(len(space.relevant) + 1))
+    resting = np.setdiff1d(np.arange(len(space.sizes)), active)
+    places = np.argsort(np.concatenate([active, resting]))
+    counts = np.array([len(space.slots), len(active), len(space.relevant), len(space.groups), space.perfect,
+                       len(space.sizes)])
+    orders = DIVISORS + len(active)
+    order_ranks = np.argsort(np.argsort(space.orders[:, active], axis=1), axis=1)
+    placed: list[tuple[int, NDArray[Any]]] = [(start, array) for start, _, array, _ in parts]
+    placed += [(META, counts[None]), (ACTIVE, active[None]), (PLACES, places[None]), (SIZES, space.sizes[None, active]),
+               (ANCHOR, space.anchor[None, active]), (SPANS, spans[None]), (DIVISORS, space.divisors[active]),
+               (orders, order_ranks)]
+    table = np.zeros((orders + len(order_ranks), max(array.shape[1] for _, array in placed)), dtype=np.int64)
+    for start, array in placed:
+        table[start:start + len(array), :array.shape[1]] = array
+    table[SLOT:SLOT + len(space.slots), ORDER_START] += orders
+    return table
+
+
+def active_axes(axes: NDArray[np.int32], active: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the axes without dimensions of size 1, the others numbered anew; what no dimension moves is left out."""
+    number = {int(d): i for i, d in enumerate(active)}
+    rows = []
+    for tensor, first, stride, second, dilation in axes.tolist():
+        terms = [(number[d], c) for d, c in ((first, stride), (second, dilation)) if d in number]
+        if terms:
+            rows.append((tensor, *terms[0], *(terms[1] if len(terms) > 1 else (-1, 1))))
+    return np.array(rows, dtype=np.int64).reshape(-1, 5)

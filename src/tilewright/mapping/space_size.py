@@ -92,7 +92,7 @@ def _splits(sp: SpaceArrays, d: int, sides: list[int], bounded: bool) -> Splits:
     size = int(sp.sizes[d])
     if size == 1:
         return Counter({((1,) * len(sides), 0): 1})
-    if sp.perfect[0]:
+    if sp.perfect:
         return _perfect_splits(sp, d, sides, bounded)
     if bounded:
         return _chains(sp, d, sides)

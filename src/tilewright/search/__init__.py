@@ -1,1 +1,43 @@
-"""To be filled."""
+"""Which mapping? The one search loop, the mappers, objectives and budgets."""
+
+from tilewright.search import mappers
+from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
+from tilewright.search.network import search_network
+from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
+from tilewright.search.records import (
+    Budget,
+    Improvement,
+    LayerResult,
+    NetworkResult,
+    Progress,
+    ProgressObserver,
+    SearchResult,
+)
+from tilewright.search.run import CostModel, Watch, search
+
+__all__ = [
+    "MAPPERS",
+    "METRICS",
+    "Budget",
+    "Constraint",
+    "CostModel",
+    "Improvement",
+    "LayerResult",
+    "Mapper",
+    "Metric",
+    "NetworkResult",
+    "Objective",
+    "Options",
+    "Progress",
+    "ProgressObserver",
+    "Scorer",
+    "SearchResult",
+    "State",
+    "Task",
+    "Term",
+    "Watch",
+    "mappers",
+    "read_options",
+    "search",
+    "search_network",
+]

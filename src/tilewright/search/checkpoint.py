@@ -1,0 +1,49 @@
+"""Checkpoints of searches: one file each, replaced as a whole, tied to what it was a search of."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.base import InputError
+from tilewright.search.mapper import State
+
+_KEY = "search"
+
+
+def save_checkpoint(path: Path, identity: dict[str, str], state: State) -> None:
+    """Write ``state`` and what identifies the search, so that the file is either the old or the new one, never half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with part.open("wb") as file:
+        text = np.frombuffer(json.dumps(identity).encode(), dtype=np.uint8)
+        np.savez(file, allow_pickle=False, **{_KEY: text}, **state)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:
+    """Return the state in ``path``, None if there is no such file.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or belongs to another search.
+    """
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = json.loads(file[_KEY].tobytes())
+            state = {name: file[name] for name in file.files if name != _KEY}
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError("checkpoint", "must be a file written by a search", str(path),
+                         "Delete it to start afresh") from error
+    different = sorted(name for name in {*found, *identity} if found.get(name) != identity.get(name))
+    if different:
+        raise InputError("checkpoint", f"must belong to the same search; {', '.join(different)} differ", str(path),
+                         "Give another file, or delete it to start afresh")
+    return state

@@ -1,0 +1,103 @@
+"""What the search loop asks of a mapper, and where mappers are registered."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tilewright.base import InputError, Registry, unknown_name
+from tilewright.mapping import MappingBatch, MapSpace
+
+State = dict[str, NDArray[Any]]
+Options = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a mapper is given.
+
+    Parameters
+    ----------
+    space
+        The mappings it may propose.
+    rng
+        Its only source of randomness.
+    samples
+        How many mappings the budget allows in all; None where only time limits it.
+    options
+        Its own options by name.
+    threads
+        Threads that it may use; what it proposes must not depend on them.
+    """
+
+    space: MapSpace
+    rng: Generator
+    samples: int | None = None
+    options: Options = field(default_factory=dict)
+    threads: int = 1
+
+
+class Mapper(Protocol):
+    """Proposes mappings and learns their scores. The loop in `search.run` does all the rest."""
+
+    covers_space: bool
+    """Whether the mapper, once it proposes nothing more, has proposed every mapping of the space (up to equal cost)."""
+
+    def ask(self, most: int) -> MappingBatch:
+        """Propose up to ``most`` mappings; none ends the search."""
+
+    def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
+        """Learn the scores ``(b)`` of the batch proposed last, the lower the better (see `objective.Scorer`)."""
+
+    def state(self) -> State:
+        """Return all that changes during a search, as arrays; taken between a tell and an ask."""
+
+    def restore(self, state: State) -> None:
+        """Take up a search where `state` was taken; what is proposed next is as if it had not been interrupted."""
+
+
+MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper")
+"""Every mapper by name. One module and one line ``@MAPPERS.register(name)`` add one."""
+
+O = TypeVar("O")  # noqa: E741
+
+
+def read_options(kind: type[O], given: Options, mapper: str) -> O:
+    """Build the options record ``kind`` of a mapper from names and values.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or a value has another type than the default.
+    """
+    known = {entry.name: entry.default for entry in fields(kind)}  # type: ignore[arg-type]
+    for name, value in given.items():
+        if name not in known:
+            raise unknown_name(f"{mapper} option", name, list(known))
+        default = known[name]
+        fits = isinstance(value, (int, float)) if type(default) is float else type(value) is type(default)
+        if not fits or (isinstance(value, bool) and not isinstance(default, bool)):
+            raise InputError(f"options.{name}", f"must be of type {type(default).__name__}", value)
+    return kind(**given)
+
+
+def pack_generator(rng: Generator) -> NDArray[np.uint64]:
+    """Return the state of a PCG64 generator as ``(6)`` words."""
+    state = rng.bit_generator.state
+    values = (state["state"]["state"], state["state"]["inc"])
+    words = [value >> shift & (2**64 - 1) for value in values for shift in (0, 64)]
+    return np.array([*words, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
+
+
+def unpack_generator(rng: Generator, words: NDArray[np.uint64]) -> None:
+    """Put a PCG64 generator into the state that `pack_generator` returned."""
+    low, high, inc_low, inc_high, has, spare = (int(word) for word in words)
+    rng.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
+        "has_uint32": has,
+        "uinteger": spare,
+    }

@@ -1,0 +1,232 @@
+"""Gamma: a genetic mapper over tiles, orders, parallel dimensions and levels of parallelism.
+
+The genome is the mapping itself, as the arrays of a `MappingBatch`. Where the paper (Kao, Krishna: GAMMA, ICCAD 2020;
+chapter 4 of Kao's thesis) has a list of (dimension, tile) pairs in order for each level of mapper, there is a row of
+steps and one of ranks for each memory here; where it has a parallel dimension and a size for each level, there is a row
+of steps for each side of an array. So a level of parallelism is a side of an array with more than one lane: two at most
+on one array (systems S1, S2), three where arrays are scaled out (S3).
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.mapping import MappingBatch, random_state
+from tilewright.search.mapper import MAPPERS, State, Task, read_options
+from tilewright.search.objective import BREAKS_CONSTRAINT
+
+MOST_ISLANDS = 8
+SAMPLES_PER_ISLAND = 40_000
+
+
+@dataclass(frozen=True)
+class GammaOptions:
+    """Options of ``gamma``. Rates are chances per child.
+
+    Parameters
+    ----------
+    population
+        Children per generation and island, and how many survive.
+    islands
+        Populations that evolve apart; 0 takes one, and with large budgets up to eight.
+    paper
+        The published algorithm: its six operators at a rate of 0.5, one dimension along each side of an array, as many
+        sides in use as its systems S1 to S3 ask for, mappings that do not fit worth nothing, and none of the extensions
+        below.
+    crossover
+        Take the tile sizes of some dimensions, or the order at one memory, from another parent.
+    tile
+        Give one dimension a new tile size at one level.
+    parallel
+        Spread another dimension along one side of an array.
+    reorder
+        Swap two loops of one memory.
+    growth
+        Spread a dimension along a side that has none.
+    aging
+        Take all dimensions off one side.
+    move
+        Extension: move a factor of one dimension from one level to another.
+    fill
+        Extension: spread one more dimension along a side.
+    nudge
+        Extension: change one step by one, or to a more even or more divisible one.
+    expand
+        Extension: move as much of one dimension to an inner memory as fits there.
+    rebuild
+        Extension: take one or two dimensions off all levels, and give them new places as large as fit.
+    single
+        Extension: share of children changed by one operator, chosen by the rates, instead of by each at its rate.
+    chain
+        Extension: chance that a child changed by one operator is changed by another.
+    newcomer
+        Extension: share of children drawn afresh.
+    repair
+        Extension: make tiles that do not fit smaller until they do.
+    distinct
+        Extension: avoid children that are equal in cost to an earlier one by the counting rules.
+    parents
+        Share of the survivors that have children, the better the more.
+    patience
+        Extension: generations without improvement after which an island starts afresh; 0 for never.
+    remembered
+        Extension: places in each island's table of earlier children.
+    """
+
+    population: int = 200
+    islands: int = 0
+    paper: bool = False
+    crossover: float = 0.5
+    tile: float = 0.2
+    parallel: float = 0.2
+    reorder: float = 0.2
+    growth: float = 0.2
+    aging: float = 0.2
+    move: float = 0.2
+    fill: float = 0.2
+    nudge: float = 0.2
+    expand: float = 0.2
+    rebuild: float = 1.0
+    single: float = 0.5
+    chain: float = 0.3
+    newcomer: float = 0.02
+    repair: bool = True
+    distinct: bool = True
+    parents: float = 0.5
+    patience: int = 15
+    remembered: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            least = 1 if entry.name in ("population", "remembered") else 0
+            if not least <= value or (isinstance(value, float) and value > 1):
+                raise InputError(f"options.{entry.name}", f"must be at least {least}" + (
+                    " and at most 1" if isinstance(value, float) else ""), value)
+        if self.chain >= 1:
+            raise InputError("options.chain", "must be below 1", self.chain)
+
+    def rates(self) -> NDArray[np.float64]:
+        """Return what the compiled operators read, in the order that they name."""
+        if self.paper:
+            return np.array([0.5] * 6 + [0.0] * 10 + [1.0])
+        return np.array([
+            self.crossover, self.tile, self.parallel, self.reorder, self.growth, self.aging, self.move, self.fill,
+            self.nudge, self.expand, self.rebuild, self.single, self.chain, self.newcomer, self.repair, self.distinct,
+            0.0,
+        ])
+
+
+@MAPPERS.register("gamma")
+class GammaMapper:
+    """A genetic algorithm over tiles, orders and levels of parallelism (Kao and Krishna, ICCAD 2020), with extensions.
+
+    Every generation each island's best mappings have as many children as there are survivors; of both, the best live
+    on. The same seed gives the same children on any number of threads.
+    """
+
+    covers_space = False
+
+    def __init__(self, task: Task) -> None:
+        self.space = task.space
+        self.threads = task.threads
+        self.options = read_options(GammaOptions, task.options, "gamma")
+        self.rates = self.options.rates()
+        size = self.options.population
+        affordable = (task.samples or MOST_ISLANDS * SAMPLES_PER_ISLAND) // SAMPLES_PER_ISLAND
+        islands = self.options.islands or max(1, min(MOST_ISLANDS, affordable))
+        slots, dims = task.space.layout.shape
+        self.steps = np.ones((islands, slots, dims, size), dtype=np.int32)
+        self.ranks = np.zeros((islands, slots, dims, size), dtype=np.int8)
+        self.scores = np.full((islands, size), np.inf)
+        # For each island: how many survivors, and generations without improvement.
+        self.counts = np.zeros((islands, 2), dtype=np.int64)
+        self.rng = random_state(task.rng, islands).reshape(islands, 1)
+        self.seen = np.zeros((islands, self.options.remembered), dtype=np.uint64)
+        self.work = [task.space.scratch() for _ in range(islands)]
+        self.least_levels = levels_in_use(task) if self.options.paper else 0
+        self._pool: ThreadPoolExecutor | None = None
+
+    def ask(self, most: int) -> MappingBatch:
+        """Propose the next generation of every island, or its first ``most`` mappings."""
+        batch = self.space.unwritten(self.options.population * len(self.steps))
+        self._on_all_islands(lambda island: self._breed(island, batch))
+        return batch if most >= len(batch) else batch.take(slice(0, most))
+
+    def _on_all_islands(self, run: Callable[[int], None]) -> None:
+        islands = range(len(self.steps))
+        if self.threads < 2 or len(islands) < 2:
+            for island in islands:
+                run(island)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(min(self.threads, len(islands)))
+        list(self._pool.map(run, islands))
+
+    def _breed(self, island: int, batch: MappingBatch) -> None:
+        from tilewright.search.mappers import gamma_kernels  # noqa: PLC0415  (Numba loads late)
+
+        size = self.options.population
+        survivors = int(self.counts[island, 0])
+        parents = min(survivors, max(2, int(size * self.options.parents)))
+        gamma_kernels.breed(
+            self.space.table, self.rng[island], self.rates, self.work[island], self.seen[island], self.steps[island],
+            self.ranks[island], parents, batch.steps, batch.ranks, (island * size, (island + 1) * size),
+            self.least_levels,
+        )
+
+    def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
+        """Let the best of parents and children survive, and start islands afresh that do not improve any more."""
+        size = self.options.population
+        if self.options.paper:
+            scores = np.where(scores < BREAKS_CONSTRAINT, scores, np.inf)
+        for island in range(len(self.steps)):
+            children = slice(island * size, (island + 1) * size)
+            before = self.scores[island, 0]
+            self._survive(island, batch.steps[:, :, children], batch.ranks[:, :, children], scores[children])
+            self.counts[island, 1] = 0 if self.scores[island, 0] < before else self.counts[island, 1] + 1
+            if 0 < self.options.patience <= self.counts[island, 1] and not self.options.paper:
+                self.counts[island] = 0
+                self.scores[island] = np.inf
+                self.seen[island] = 0
+
+    def _survive(self, island: int, steps: NDArray[np.int32], ranks: NDArray[np.int8],
+                 scores: NDArray[np.float64]) -> None:
+        have = int(self.counts[island, 0])
+        both = np.concatenate([self.scores[island, :have], scores])
+        best = np.argsort(both, kind="stable")[:self.options.population]
+        count = len(best)
+        self.scores[island, :count] = both[best]
+        self.steps[island, ..., :count] = np.concatenate([self.steps[island, ..., :have], steps], axis=2)[..., best]
+        self.ranks[island, ..., :count] = np.concatenate([self.ranks[island, ..., :have], ranks], axis=2)[..., best]
+        self.counts[island, 0] = count
+
+    def state(self) -> State:
+        """Return the populations, generators and what was proposed."""
+        return {name: getattr(self, name).copy() for name in _STATE}
+
+    def restore(self, state: State) -> None:
+        """Set the populations, generators and what was proposed."""
+        for name in _STATE:
+            getattr(self, name)[:] = state[name]
+
+
+_STATE = ("steps", "ranks", "scores", "counts", "rng", "seen")
+
+
+def levels_in_use(task: Task) -> int:
+    """Return how many levels of parallelism the paper's systems use at least (table 4.3).
+
+    Two on an array of fixed shape (S1), one on a flexible one (S2), one more where arrays are scaled out (S3).
+    """
+    sides: dict[int, int] = {}
+    for slot in task.space.layout.slots:
+        if slot.axis != "T":
+            sides[slot.level] = sides.get(slot.level, 0) + 1
+    levels = task.space.accelerator.levels
+    return sum(count - (count > 1 and bool(getattr(levels[level], "flexible", False)))
+               for level, count in sides.items())

@@ -1,0 +1,485 @@
+"""Compiled operators of Gamma on whole populations (the genome and what each stands for: `gamma`)."""
+# ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
+
+import numpy as np
+
+from tilewright.mapping.space_arrays import (
+    ACTIVE,
+    ANCHOR,
+    DIMS,
+    DIVISORS,
+    FREE,
+    KIND,
+    META,
+    ORDER_COUNT,
+    PARTNER,
+    PERFECT,
+    SIZES,
+    SLOT,
+    SLOTS,
+    SPATIAL,
+    TEMPORAL,
+)
+from tilewright.mapping.space_kernels import (
+    Compiled,
+    below,
+    capacities_fit,
+    ceil_div,
+    chance,
+    compiled,
+    fit,
+    holder,
+    lanes,
+    lanes_at,
+    load,
+    log_between,
+    move_out,
+    near_divisor,
+    nearest_count,
+    repair,
+    room,
+    store,
+)
+from tilewright.mapping.space_sampling import EXTENTS, LANES, LEFT, RANKS, ROWS, draw_mapping, shuffle_order
+from tilewright.mapping.space_signature import remember, signature
+
+# Entries of the rates; the first are operators.
+CROSSOVER, TILE, PARALLEL, REORDER, GROWTH, AGING, MOVE, FILL, NUDGE, EXPAND, REBUILD = range(11)
+OPERATORS = 11
+SINGLE, CHAIN, NEWCOMER, REPAIR, DISTINCT, ALONE = range(11, 17)
+RETRIES = 4
+
+
+@compiled
+def random_loop(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled) -> Compiled:
+    """Return a random dimension that loops at slot ``s``, or -1."""
+    seen, found = 0, -1
+    for d in range(sp[META, DIMS]):
+        if e[s + 1, d] < e[s, d]:
+            seen += 1
+            if seen == 1 or below(rng, seen) == 0:
+                found = d
+    return found
+
+
+@compiled
+def random_slot(sp: Compiled, rng: Compiled, kind: Compiled) -> Compiled:
+    """Return a random slot of the kind, or -1."""
+    seen, found = 0, -1
+    for s in range(sp[META, SLOTS]):
+        if sp[SLOT + s, KIND] == kind:
+            seen += 1
+            if seen == 1 or below(rng, seen) == 0:
+                found = s
+    return found
+
+
+@compiled
+def random_place(sp: Compiled, rng: Compiled, d: Compiled, most: Compiled) -> Compiled:
+    """Return a random slot of kinds up to ``most`` where dimension ``d`` may loop, or -1."""
+    seen, found = 0, -1
+    for s in range(sp[META, SLOTS]):
+        if sp[FREE + s, d] != 0 and sp[SLOT + s, KIND] <= most:
+            seen += 1
+            if seen == 1 or below(rng, seen) == 0:
+                found = s
+    return found
+
+
+@compiled
+def move(e: Compiled, d: Compiled, source: Compiled, target: Compiled, factor: Compiled) -> Compiled:
+    """Move ``factor`` of dimension ``d`` from slot ``source`` to slot ``target``, outward or inward."""
+    if target < source:
+        move_out(e, d, target, source, factor)
+        return
+    whole = e[source, d]
+    for s in range(source, target):
+        e[s + 1, d] = min(e[s + 1, d] * factor, whole)
+
+
+@compiled
+def part_of(sp: Compiled, rng: Compiled, d: Compiled, count: Compiled, top: Compiled) -> Compiled:
+    """Return a random factor of ``count``, above 1 and at most ``top``; 1 if there is none."""
+    top = min(top, count)
+    if top < 2:
+        return 1
+    if sp[META, PERFECT] == 0:
+        style = below(rng, 3)
+        if style == 0:
+            return top
+        return min(top, 2) if style == 1 else log_between(rng, 2, top)
+    seen, found = 0, 1
+    for i in range(2, sp[DIVISORS + d, 0] + 1):
+        f = sp[DIVISORS + d, i]
+        if f > top:
+            break
+        if count % f == 0:
+            seen += 1
+            if seen == 1 or below(rng, seen) == 0:
+                found = f
+    return found
+
+
+@compiled
+def mutate_tile(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
+    """Give one dimension a new random step at one slot; steps inside and outside give way."""
+    d = below(rng, sp[META, DIMS])
+    slots = sp[META, SLOTS]
+    s = below(rng, max(1, slots - 1))
+    style = below(rng, 4)
+    whole = e[s, d] if style > 0 else sp[SIZES, d]
+    if sp[META, PERFECT] != 0:
+        step = near_divisor(sp, d, whole, log_between(rng, 1, whole), whole)
+    elif style == 1:
+        step = log_between(rng, 1, whole)
+    elif style == 2:
+        inside = e[min(s + 2, slots), d]
+        step = min(inside * log_between(rng, 1, ceil_div(whole, inside)), whole)
+    else:
+        step = ceil_div(whole, log_between(rng, 1, whole))
+    for other in range(1, slots + 1):
+        present = e[other, d]
+        e[other, d] = max(present, step) if other <= s else min(present, step)
+    e[s + 1, d] = step
+
+
+@compiled
+def nudge(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
+    """Change one step a little: by one, or to one that spreads its loop's iterations evenly."""
+    d = below(rng, sp[META, DIMS])
+    s = holder(sp, e, rng, 0, d)
+    if sp[META, PERFECT] != 0 or s < 0:
+        mutate_tile(sp, e, rng)
+        return
+    step = e[s + 1, d]
+    style = below(rng, 4)
+    if style == 0:
+        step += 1
+    elif style == 1:
+        step -= 1
+    elif style == 2:
+        step = ceil_div(e[s, d], ceil_div(e[s, d], step))
+    else:
+        inside = e[min(s + 2, sp[META, SLOTS]), d]
+        step = ceil_div(step, inside) * inside
+    e[s + 1, d] = min(max(step, e[min(s + 2, sp[META, SLOTS]), d]), e[s, d])
+
+
+@compiled
+def mutate_move(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
+    """Move a random factor of one dimension from one slot to another."""
+    d = below(rng, sp[META, DIMS])
+    source = holder(sp, e, rng, below(rng, 2) * below(rng, sp[META, SLOTS]), d)
+    target = random_place(sp, rng, d, SPATIAL)
+    if source < 0 or source == target or target < 0:
+        return
+    factor = part_of(sp, rng, d, ceil_div(e[source, d], e[source + 1, d]), sp[SIZES, d])
+    if factor > 1:
+        move(e, d, source, target, factor)
+
+
+@compiled
+def spread(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled, used: Compiled) -> Compiled:
+    """Spread a random dimension along side ``s`` as far as there is room, or a random part of that."""
+    dims = sp[META, DIMS]
+    lanes(sp, e, used, dims - 1)
+    space = room(sp, used, s)
+    d = below(rng, dims)
+    for _ in range(dims):
+        if sp[FREE + s, d] != 0 and e[s + 1, d] == e[s, d]:
+            break
+        d = d + 1 if d + 1 < dims else 0
+    source = holder(sp, e, rng, 0, d)
+    if space < 2 or sp[FREE + s, d] == 0 or source < 0 or sp[SLOT + source, KIND] == SPATIAL:
+        return
+    count = ceil_div(e[source, d], e[source + 1, d])
+    if below(rng, 4) > 0:
+        factor = nearest_count(sp, d, count, min(space, count), space)
+    else:
+        factor = part_of(sp, rng, d, count, space)
+    if factor > 1:
+        move(e, d, source, s, factor)
+
+
+@compiled
+def gather(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled, d: Compiled) -> Compiled:
+    """Take dimension ``d`` off side ``s``: its lanes become iterations at a random memory."""
+    target = random_place(sp, rng, d, TEMPORAL)
+    if target >= 0:
+        move(e, d, s, target, ceil_div(e[s, d], e[s + 1, d]))
+
+
+@compiled
+def mutate_parallel(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) -> Compiled:
+    """Spread another dimension along one side instead of one that is spread there."""
+    s = random_slot(sp, rng, SPATIAL)
+    if s < 0:
+        return
+    d = random_loop(sp, e, rng, s)
+    if d >= 0:
+        gather(sp, e, rng, s, d)
+    spread(sp, e, rng, s, used)
+
+
+@compiled
+def grow(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) -> Compiled:
+    """Add a level of parallelism: spread a random dimension along a side that has none."""
+    lanes(sp, e, used, sp[META, DIMS] - 1)
+    seen, chosen = 0, -1
+    for s in range(sp[META, SLOTS]):
+        if sp[SLOT + s, KIND] == SPATIAL and used[s] == 1:
+            seen += 1
+            if below(rng, seen) == 0:
+                chosen = s
+    if chosen >= 0:
+        spread(sp, e, rng, chosen, used)
+
+
+@compiled
+def age(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, least: Compiled) -> Compiled:
+    """Remove a level of parallelism, as long as ``least`` are left: nothing is spread along one side any more."""
+    s = random_slot(sp, rng, SPATIAL)
+    lanes(sp, e, used, sp[META, DIMS] - 1)
+    levels = 0
+    for side in range(sp[META, SLOTS]):
+        levels += used[side] > 1
+    if s < 0 or levels <= least:
+        return
+    for d in range(sp[META, DIMS]):
+        if e[s + 1, d] < e[s, d]:
+            gather(sp, e, rng, s, d)
+
+
+@compiled
+def next_part(sp: Compiled, d: Compiled, count: Compiled, factor: Compiled) -> Compiled:
+    """Return a factor of ``count`` smaller than ``factor``."""
+    if sp[META, PERFECT] == 0:
+        return factor - 1 - factor // 4
+    return near_divisor(sp, d, count, factor - 1, factor - 1)
+
+
+@compiled
+def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled) -> Compiled:
+    """Move as much of dimension ``d`` from an outer memory to an inner one as fits there and between.
+
+    ``kept`` is a row to keep the present steps in.
+    """
+    source, target = random_place(sp, rng, d, TEMPORAL), random_place(sp, rng, d, TEMPORAL)
+    if target < source:
+        source, target = target, source
+    if source < 0 or source == target:
+        return
+    count = ceil_div(e[source, d], e[source + 1, d])
+    for s in range(source, target):
+        kept[s] = e[s + 1, d]
+    factor = count
+    while factor > 1:
+        move(e, d, source, target, factor)
+        if capacities_fit(sp, e):
+            return
+        for s in range(source, target):
+            e[s + 1, d] = kept[s]
+        factor = next_part(sp, d, count, factor)
+
+
+@compiled
+def clear(sp: Compiled, e: Compiled, d: Compiled) -> Compiled:
+    """Take dimension ``d`` off all slots but its anchor."""
+    for s in range(sp[META, SLOTS]):
+        e[s + 1, d] = sp[SIZES, d] if s < sp[ANCHOR, d] else 1
+
+
+@compiled
+def place(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, used: Compiled, kept: Compiled) -> Compiled:
+    """Give dimension ``d``, of which all is at its anchor, new places: random sides first, then inner memories."""
+    slots, anchor = sp[META, SLOTS], sp[ANCHOR, d]
+    first = below(rng, slots)
+    for i in range(slots):
+        s = first + i if first + i < slots else first + i - slots
+        if s > anchor and sp[SLOT + s, KIND] == SPATIAL and sp[FREE + s, d] != 0 and below(rng, 3) > 0:
+            used[s] = lanes_at(sp, e, s, sp[META, DIMS] - 1)
+            partner = sp[SLOT + s, PARTNER]
+            if partner >= 0:
+                used[partner] = lanes_at(sp, e, partner, sp[META, DIMS] - 1)
+            space = room(sp, used, s)
+            left = ceil_div(e[anchor, d], e[anchor + 1, d])
+            if below(rng, 2) == 0:
+                space = min(space, log_between(rng, 1, left))
+            count = nearest_count(sp, d, left, min(space, left), space)
+            if count > 1:
+                move(e, d, anchor, s, count)
+    expand(sp, e, rng, d, kept)
+    expand(sp, e, rng, d, kept)
+
+
+@compiled
+def rebuild(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, kept: Compiled) -> Compiled:
+    """Take one or two dimensions off all slots but their anchors, and give them new places."""
+    dims = sp[META, DIMS]
+    d = below(rng, dims)
+    other = d
+    clear(sp, e, d)
+    if below(rng, 2) == 0:
+        other = below(rng, dims)
+        clear(sp, e, other)
+    if other != d:
+        place(sp, e, rng, other, used, kept)
+    place(sp, e, rng, d, used, kept)
+
+
+@compiled
+def reorder(sp: Compiled, e: Compiled, r: Compiled, rng: Compiled) -> Compiled:
+    """Swap two loops of one memory, or choose another of its allowed orders."""
+    s = random_slot(sp, rng, TEMPORAL)
+    if sp[SLOT + s, ORDER_COUNT] > 0:
+        shuffle_order(sp, r, rng, s)
+        return
+    a, b = random_loop(sp, e, rng, s), random_loop(sp, e, rng, s)
+    if a < 0 or a == b:
+        a, b = below(rng, sp[META, DIMS]), below(rng, sp[META, DIMS])
+    rank = r[s, a]
+    r[s, a] = r[s, b]
+    r[s, b] = rank
+
+
+@compiled
+def cross(sp: Compiled, rng: Compiled, e: Compiled, r: Compiled, steps: Compiled, ranks: Compiled,
+          mate: Compiled) -> Compiled:
+    """Take the steps of random dimensions, or the loop order of a random memory, from parent number ``mate``."""
+    dims = sp[META, DIMS]
+    if below(rng, 4) == 0:
+        s = random_slot(sp, rng, TEMPORAL)
+        for d in range(dims):
+            r[s, d] = ranks[s, sp[ACTIVE, d], mate]
+        return
+    share = chance(rng)
+    for d in range(dims):
+        if chance(rng) < share:
+            for s in range(sp[META, SLOTS]):
+                e[s + 1, d] = steps[s, sp[ACTIVE, d], mate]
+
+
+@compiled
+def mutate_sides(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, which: Compiled,
+                 least: Compiled) -> Compiled:
+    """Apply operator number ``which``, one of those that change the sides of arrays."""
+    if which == PARALLEL:
+        mutate_parallel(sp, e, rng, used)
+    elif which == GROWTH:
+        grow(sp, e, rng, used)
+    elif which == AGING:
+        age(sp, e, rng, used, least)
+    else:
+        s = random_slot(sp, rng, SPATIAL)
+        if s >= 0:
+            spread(sp, e, rng, s, used)
+
+
+@compiled
+def mutate(sp: Compiled, rng: Compiled, work: Compiled, which: Compiled, least: Compiled) -> Compiled:
+    """Apply operator number ``which``; steps stay monotone, but may not divide or fit any more."""
+    e, rows = work[EXTENTS], work[ROWS]
+    if which == REORDER:
+        reorder(sp, e, work[RANKS], rng)
+    elif which == TILE:
+        mutate_tile(sp, e, rng)
+    elif which == MOVE:
+        mutate_move(sp, e, rng)
+    elif which == NUDGE:
+        nudge(sp, e, rng)
+    elif which == EXPAND:
+        fit(sp, e, rng)
+        expand(sp, e, rng, below(rng, sp[META, DIMS]), rows[LEFT])
+    elif which == REBUILD:
+        fit(sp, e, rng)
+        rebuild(sp, e, rng, rows[LANES], rows[LEFT])
+    else:
+        mutate_sides(sp, e, rng, rows[LANES], which, least)
+
+
+@compiled
+def draw_operator(rates: Compiled, rng: Compiled) -> Compiled:
+    """Return a random operator other than crossover, by the rates."""
+    total = 0.0
+    for which in range(CROSSOVER + 1, OPERATORS):
+        total += rates[which]
+    left = chance(rng) * total
+    for which in range(CROSSOVER + 1, OPERATORS):
+        left -= rates[which]
+        if left < 0.0:
+            return which
+    return REORDER
+
+
+@compiled
+def vary(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, least: Compiled) -> Compiled:
+    """Change the mapping in ``work``: by one operator (and perhaps more), or by each with its own rate."""
+    if chance(rng) < rates[SINGLE]:
+        which = draw_operator(rates, rng)
+        while which >= 0:
+            mutate(sp, rng, work, which, least)
+            which = draw_operator(rates, rng) if chance(rng) < rates[CHAIN] else -1
+        return
+    for which in range(CROSSOVER + 1, OPERATORS):
+        if chance(rng) < rates[which]:
+            mutate(sp, rng, work, which, least)
+
+
+@compiled
+def by_rank(rng: Compiled, count: Compiled) -> Compiled:
+    """Return a random place among ``count``, the lower the likelier."""
+    share = chance(rng)
+    return np.int64(count * share * share)
+
+
+@compiled
+def leave_one(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
+    """Leave only the dimension with the most lanes along each side."""
+    for s in range(sp[META, SLOTS]):
+        if sp[SLOT + s, KIND] == SPATIAL:
+            kept = 0
+            for d in range(sp[META, DIMS]):
+                if e[s, d] * e[s + 1, kept] > e[s, kept] * e[s + 1, d]:
+                    kept = d
+            for d in range(sp[META, DIMS]):
+                if d != kept and e[s + 1, d] < e[s, d]:
+                    gather(sp, e, rng, s, d)
+
+
+@compiled
+def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps: Compiled, ranks: Compiled,
+             count: Compiled, least: Compiled) -> Compiled:
+    """Make one child of the first ``count`` of a population into ``work``, or draw a newcomer."""
+    e = work[EXTENTS]
+    if count == 0 or chance(rng) < rates[NEWCOMER]:
+        draw_mapping(sp, rng, work, below(rng, 2) == 0)
+    else:
+        load(sp, steps, ranks, by_rank(rng, count), e, work[RANKS])
+        if chance(rng) < rates[CROSSOVER]:
+            cross(sp, rng, e, work[RANKS], steps, ranks, by_rank(rng, count))
+        vary(sp, rng, rates, work, least)
+        repair(sp, e, work[ROWS, LANES], below(rng, sp[META, DIMS]))
+    if rates[ALONE] > 0.0:
+        leave_one(sp, e, rng)
+        repair(sp, e, work[ROWS, LANES], 0)
+
+
+@compiled
+def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Compiled, steps: Compiled,
+          ranks: Compiled, parents: Compiled, children: Compiled, child_ranks: Compiled, span: Compiled,
+          least: Compiled) -> Compiled:
+    """Write the children of a population to places ``span[0]`` to ``span[1]`` of two arrays ``(s, d, b)``.
+
+    The population is ``steps`` and ``ranks`` ``(s, d, p)``, best first, of which the first ``parents`` have children
+    (0: draw the first population); ``seen`` holds the signatures of mappings that were children before; aging leaves
+    ``least`` levels of parallelism.
+    """
+    e, r = work[EXTENTS], work[RANKS]
+    for b in range(span[0], span[1]):
+        for attempt in range(RETRIES):
+            conceive(sp, rng, rates, work, steps, ranks, parents, least)
+            if rates[REPAIR] > 0.0 and not fit(sp, e, rng) and attempt < RETRIES - 1:
+                continue
+            if rates[DISTINCT] == 0.0 or remember(seen, signature(sp, e, r)):
+                break
+        store(sp, e, r, children, child_ranks, b)

@@ -1,0 +1,230 @@
+"""What a search minimises: metrics, weighted sums of them, and limits on them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError, unknown_name
+from tilewright.hardware import Accelerator
+from tilewright.workload import Operator
+
+
+class Costs(Protocol):
+    """What is needed of a scored batch (``b`` mappings)."""
+
+    @property
+    def latency_cycles(self) -> NDArray[np.float64]:
+        """``(b)``."""
+
+    @property
+    def energy_pj(self) -> NDArray[np.float64]:
+        """``(b)``."""
+
+    @property
+    def area_um2(self) -> float | NDArray[np.float64]:
+        """One figure, or ``(b)``."""
+
+    @property
+    def legal(self) -> NDArray[np.bool_]:
+        """``(b)``."""
+
+    @property
+    def excess(self) -> NDArray[np.float64]:
+        """``(b)``: how far over the limits of memories and arrays, 0 where legal."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A product of powers of latency (cycles), energy (pJ) and area (um2), times the clock (MHz) where ``clock``."""
+
+    latency: int
+    energy: int
+    area: int
+    unit: str
+    clock: bool = False
+
+    def of(self, latency_cycles: "Values", energy_pj: "Values", area_um2: "Values", frequency_mhz: float) -> "Values":
+        """Return the metric, elementwise."""
+        value: Values = 1e-3 * frequency_mhz if self.clock else 1.0
+        for base, power in ((latency_cycles, self.latency), (energy_pj, self.energy), (area_um2, self.area)):
+            if power:
+                value = value * base if power > 0 else value / base
+        return value
+
+
+Values = float | NDArray[np.float64]
+
+METRICS: dict[str, Metric] = {
+    "latency": Metric(1, 0, 0, "cycles"),
+    "energy": Metric(0, 1, 0, "pJ"),
+    "edp": Metric(1, 1, 0, "pJ x cycles"),
+    # pJ / cycles x MHz is 1e-6 W.
+    "power": Metric(-1, 1, 0, "mW", clock=True),
+    "area": Metric(0, 0, 1, "um2"),
+    "latency-area": Metric(1, 0, 1, "cycles x um2"),
+    "energy-area": Metric(0, 1, 1, "pJ x um2"),
+    "edp-area": Metric(1, 1, 1, "pJ x cycles x um2"),
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """One metric and its weight in a sum."""
+
+    weight: float
+    metric: str
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A metric that must not exceed ``most``, in the metric's unit."""
+
+    metric: str
+    most: float
+
+    @classmethod
+    def parse(cls, text: str) -> "Constraint":
+        """Read ``latency<=1e6``; raise `InputError` where that is not possible."""
+        found = re.fullmatch(r"\s*([\w-]+)\s*<=?\s*([-+.\deE]+)\s*", text)
+        number = _number(found.group(2)) if found else None
+        if found is None or number is None or number <= 0:
+            raise InputError("constraint", "must be METRIC<=NUMBER", text, "For example latency<=1e6")
+        return cls(_known(found.group(1)), number)
+
+    def __str__(self) -> str:
+        return f"{self.metric}<={self.most:g}"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A metric, or a weighted sum of metrics, and what limits it.
+
+    A single metric of weight 1 is minimised in its own unit. In a sum every metric is first divided by its floor for
+    the operator and machine (see `floors`), so that weights compare multiples of the least conceivable, not units.
+    """
+
+    terms: tuple[Term, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    @classmethod
+    def parse(cls, text: "str | Objective", constraints: Iterable[str | Constraint] = ()) -> "Objective":
+        """Read ``edp`` or ``0.5*latency + 0.5*energy``, and constraints such as ``latency<=1e6``.
+
+        Raises
+        ------
+        InputError
+            If a metric is unknown, a weight is no positive number, or a constraint cannot be read.
+        """
+        limits = tuple(c if isinstance(c, Constraint) else Constraint.parse(c) for c in constraints)
+        if isinstance(text, Objective):
+            return cls(text.terms, text.constraints + limits)
+        return cls(tuple(_term(part) for part in text.split("+")), limits)
+
+    @property
+    def normalised(self) -> bool:
+        """Whether metrics are divided by their floors."""
+        return len(self.terms) > 1 or self.terms[0].weight != 1.0
+
+    @property
+    def unit(self) -> str:
+        """Unit of the score."""
+        return "multiples of the floors" if self.normalised else METRICS[self.terms[0].metric].unit
+
+    def __str__(self) -> str:
+        if not self.normalised:
+            return self.terms[0].metric
+        return " + ".join(f"{term.weight:g}*{term.metric}" for term in self.terms)
+
+
+def _known(metric: str) -> str:
+    if metric not in METRICS:
+        raise unknown_name("metric", metric, list(METRICS))
+    return metric
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _term(text: str) -> Term:
+    weight_text, _, name = text.rpartition("*")
+    weight = _number(weight_text) if weight_text else 1.0
+    if weight is None or not 0 < weight < np.inf:
+        raise InputError("objective", "must give each metric a positive weight", text.strip(),
+                         "For example 0.5*latency+0.5*energy")
+    return Term(weight, _known(name.strip().lower()))
+
+
+def floors(operator: Operator, accelerator: Accelerator) -> tuple[float, float]:
+    """Return cycles and picojoules that no mapping can beat, as the scale of weighted sums.
+
+    Cycles: multiply-accumulates over compute units. Energy: all multiply-accumulates, and every word of every tensor
+    once at the outermost memory. (Tighter bounds are the business of `tilewright.cost`.)
+    """
+    cycles = max(1.0, operator.macs / accelerator.compute_instances)
+    outermost = accelerator.memories[0]
+    words = sum(tensor.words(operator.sizes) * min(outermost.energy.read_pj, outermost.energy.update_pj)
+                for tensor in operator.tensors)
+    return cycles, max(operator.macs * accelerator.compute.energy_pj_per_mac + words, 1e-9)
+
+
+# Scores at or above are of mappings that break a constraint, or are illegal; both still rank by how badly.
+BREAKS_CONSTRAINT = 1e150
+ILLEGAL = 1e200
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """An objective for one operator on one machine: turns costs into scores, the lower the better.
+
+    Every legal mapping that meets the constraints scores below every one that breaks some (`BREAKS_CONSTRAINT` and up,
+    by the relative excess), and those below the illegal ones (`ILLEGAL` and up, by their ``excess``).
+    """
+
+    objective: Objective
+    operator: Operator
+    accelerator: Accelerator
+
+    @cached_property
+    def _weights(self) -> tuple[tuple[float, Metric], ...]:
+        floor = (*floors(self.operator, self.accelerator), self.accelerator.area_um2)
+        found = []
+        for term in self.objective.terms:
+            metric, weight = METRICS[term.metric], term.weight
+            if metric.area and self.accelerator.area_um2 <= 0:
+                raise InputError(f"{self.accelerator.name}.area_um2", "must be known to minimise area",
+                                 self.accelerator.area_um2, "Give area_um2 or a technology with areas")
+            scale = float(metric.of(*floor, self.accelerator.frequency_mhz)) if self.objective.normalised else 1.0
+            found.append((weight / scale, metric))
+        return tuple(found)
+
+    def values(self, latency_cycles: Values, energy_pj: Values, area_um2: Values) -> Values:
+        """Return the objective alone, elementwise."""
+        clock = self.accelerator.frequency_mhz
+        parts = [weight * metric.of(latency_cycles, energy_pj, area_um2, clock) for weight, metric in self._weights]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def scores(self, costs: Costs) -> NDArray[np.float64]:
+        """Return ``(b)`` scores, with penalties."""
+        metrics = (costs.latency_cycles, costs.energy_pj, costs.area_um2)
+        legal = costs.legal
+        values = self.values(*metrics)
+        scores = values if isinstance(values, np.ndarray) else np.full(len(legal), values)
+        if self.objective.constraints:
+            over = sum((np.maximum(METRICS[c.metric].of(*metrics, self.accelerator.frequency_mhz) / c.most - 1.0, 0.0)
+                        for c in self.objective.constraints), start=np.zeros(len(legal)))
+            scores = np.where(over > 0.0, BREAKS_CONSTRAINT * (1.0 + np.minimum(over, 1e40)), scores)
+        if legal.all():
+            return scores
+        return np.where(legal, scores, ILLEGAL * (1.0 + np.minimum(costs.excess, 1e90)))

@@ -1,0 +1,184 @@
+"""Budgets, progress and results of searches."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from tilewright.base import InputError
+from tilewright.cost import Cost
+from tilewright.mapping import Mapping, SpaceSize
+from tilewright.workload import Operator
+
+Stopped = Literal["samples", "seconds", "exhausted", "interrupted"]
+_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long one search may go on: mappings scored, seconds, or whichever ends first.
+
+    Only a budget of samples gives the same result every time.
+
+    Raises
+    ------
+    InputError
+        If there is neither, or one is not positive.
+    """
+
+    samples: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.samples is None and self.seconds is None:
+            raise InputError("budget", "must limit samples or seconds")
+        for name, value in (("samples", self.samples), ("seconds", self.seconds)):
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"budget.{name}", "must be positive", value)
+
+    @classmethod
+    def parse(cls, text: "str | int | Budget") -> "Budget":
+        """Read ``10000``, ``1e6``, ``10s``, ``5min`` or both, ``1e6,10s``."""
+        if isinstance(text, Budget):
+            return text
+        samples: int | None = None
+        seconds: float | None = None
+        for part in str(text).split(","):
+            found = re.fullmatch(r"\s*([\d.]+(?:[eE]\+?\d+)?)\s*(ms|s|min|m|h)?\s*", part)
+            if not found or found.group(1).count(".") > 1:
+                raise InputError("budget", "must be a number of samples or a time", text, "For example 10000 or 10s")
+            if found.group(2):
+                seconds = float(found.group(1)) * _SECONDS[found.group(2)]
+            else:
+                samples = int(float(found.group(1)))
+        return cls(samples, seconds)
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """A best score so far: after how many samples and seconds it was found."""
+
+    samples: int
+    seconds: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search stands. ``best`` is None before a mapping meets all requirements; ``eta_seconds`` if unknown."""
+
+    name: str
+    samples: int
+    legal_samples: int
+    seconds: float
+    best: float | None
+    total_samples: int | None
+    eta_seconds: float | None
+
+    @property
+    def samples_per_second(self) -> float:
+        """Rate since the start (or since the search was resumed, over the time of all runs)."""
+        return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def fraction(self) -> float | None:
+        """Share of the budget that is spent, None if unknown."""
+        if self.eta_seconds is None:
+            return None
+        whole = self.seconds + self.eta_seconds
+        return self.seconds / whole if whole > 0 else 1.0
+
+
+class ProgressObserver(Protocol):
+    """Shown a search's progress a few times a second, and once at its end."""
+
+    def update(self, progress: Progress) -> None:
+        """Show where the search stands; may be called from several threads."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Parameters
+    ----------
+    mapping, cost
+        The best legal mapping and its full cost; None if none was found.
+    score
+        The objective of that mapping, in the objective's unit; infinite if there is none.
+    feasible
+        Whether the mapping also meets the constraints. If none did, the one that broke them least is given.
+    samples, legal_samples
+        Mappings scored, and how many of them were legal.
+    history
+        Every improvement of the best score among legal mappings that meet the constraints.
+    space_size
+        Size of the space, where the mapper counts it (exhaustive).
+    complete
+        Every mapping of the space was scored (up to equal cost), so that the best found is the optimum.
+    stopped
+        Why the search ended.
+    """
+
+    operator: Operator
+    mapping: Mapping | None
+    cost: Cost | None
+    score: float
+    feasible: bool
+    samples: int
+    legal_samples: int
+    seconds: float
+    history: tuple[Improvement, ...]
+    mapper: str
+    seed: int | tuple[int, ...]
+    objective: str
+    budget: Budget
+    space_size: SpaceSize | None
+    complete: bool
+    stopped: Stopped
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """The search of one distinct operator: the nodes that run it, how often in all, and what was found."""
+
+    names: tuple[str, ...]
+    count: int
+    result: SearchResult
+
+
+@dataclass(frozen=True)
+class NetworkResult:
+    """The searches of all distinct operators of a network, in the order of their first use.
+
+    ``layers`` holds what is finished, and of an interrupted run also what was found so far; ``unfinished`` names the
+    operators whose search had not ended.
+    """
+
+    layers: tuple[LayerResult, ...]
+    unfinished: tuple[str, ...]
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether every search ended by itself."""
+        return not self.unfinished
+
+    @property
+    def latency_cycles(self) -> float:
+        """Cycles of all layers one after the other; infinite where a layer has no mapping."""
+        return self._sum(lambda cost: cost.latency_cycles)
+
+    @property
+    def energy_pj(self) -> float:
+        """Picojoules of all layers; infinite where a layer has no mapping."""
+        return self._sum(lambda cost: cost.energy_pj)
+
+    @property
+    def samples(self) -> int:
+        """Mappings scored in all searches."""
+        return sum(layer.result.samples for layer in self.layers)
+
+    def _sum(self, figure: Callable[[Cost], float]) -> float:
+        return sum(layer.count * figure(layer.result.cost) if layer.result.cost else math.inf for layer in self.layers)

@@ -1,0 +1,321 @@
+"""The one search loop: every mapper reaches the cost model through it, so that all are counted alike."""
+
+import hashlib
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Protocol, cast, get_args
+
+import numpy as np
+
+from tilewright.cost import Cost
+from tilewright.hardware import Accelerator
+from tilewright.mapping import Mapping, MappingBatch, MapSpace
+from tilewright.search.checkpoint import load_checkpoint, save_checkpoint
+from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task
+from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
+from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
+from tilewright.workload import Operator
+
+Seed = int | tuple[int, ...]
+PROGRESS_SECONDS = 0.1
+REASONS: tuple[Stopped, ...] = get_args(Stopped)
+
+
+class CostModel(Protocol):
+    """What scores mappings; `tilewright.cost.DenseModel` unless another is given."""
+
+    def score(self, batch: MappingBatch, *, threads: int = 1) -> Costs:
+        """Score a batch."""
+
+    def cost(self, mapping: Mapping) -> Cost:
+        """Return all counts of one mapping."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What goes on beside a search: who is shown it, where it is kept, and what may stop it.
+
+    Parameters
+    ----------
+    progress
+        Shown where the search stands.
+    checkpoint
+        File to take the search up from, if it exists, and to keep it in every ``checkpoint_seconds`` and at the end.
+    stop
+        Ends the search after the present batch when set.
+    recorder
+        Called with the result.
+    threads
+        Threads that one search may use, by default one for each core; the result does not depend on them.
+    """
+
+    progress: ProgressObserver | None = None
+    checkpoint: Path | None = None
+    checkpoint_seconds: float = 10.0
+    stop: threading.Event = field(default_factory=threading.Event)
+    recorder: Callable[[SearchResult], None] | None = None
+    threads: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that decides what a search finds (under a budget of samples)."""
+
+    space: MapSpace
+    objective: Objective
+    mapper: str
+    budget: Budget
+    seed: Seed
+    options: Options
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What a checkpoint must agree with."""
+        space = self.space
+        restrictions = (space.tiling, sorted(space.keeps.items()), sorted(space.loops.items()),
+                        sorted(space.orders.items()))
+        return {
+            "operator": _digest(space.operator.signature),
+            "accelerator": _digest(space.accelerator),
+            "space": _digest(restrictions),
+            "objective": f"{self.objective}; {', '.join(map(str, self.objective.constraints))}",
+            "mapper": self.mapper,
+            "budget": str(self.budget.samples),
+            "seed": str(self.seed),
+            "options": _digest(sorted(self.options.items())),
+        }
+
+
+def search(  # noqa: PLR0913  (keywords of the one entry point)
+    operator: Operator,
+    accelerator: Accelerator,
+    *,
+    objective: str | Objective = "edp",
+    mapper: str = "gamma",
+    budget: Budget | str | int = 10_000,
+    seed: Seed = 0,
+    constraints: Iterable[str | Constraint] = (),
+    space: MapSpace | None = None,
+    options: Options | None = None,
+    model: CostModel | None = None,
+    progress: ProgressObserver | None = None,
+    checkpoint: str | Path | None = None,
+    watch: Watch | None = None,
+) -> SearchResult:
+    """Search the best mapping of an operator on an accelerator.
+
+    Exactly ``budget.samples`` mappings are scored, unless the mapper has none left, time runs out or the search is
+    interrupted; the same seed then gives the same result in every process and on any number of threads. Ctrl-C ends the
+    search after the present batch with what was found (and kept in ``checkpoint``).
+
+    Parameters
+    ----------
+    objective, constraints
+        See `Objective.parse`.
+    mapper, options
+        A name in `MAPPERS`, and that mapper's own options.
+    space
+        The mappings to choose from; by default all, with imperfect tiling.
+    model
+        What scores them; by default the dense model.
+    progress, checkpoint
+        Short for ``watch`` with only these.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or a value out of range, or the checkpoint belongs to another search.
+    """
+    space = space or MapSpace(operator, accelerator)
+    request = Request(space, Objective.parse(objective, constraints), mapper, Budget.parse(budget), seed, options or {})
+    if watch is None:
+        watch = Watch(progress=progress, checkpoint=Path(checkpoint) if checkpoint else None)
+    with interruptible(watch.stop):
+        return _Run(request, watch, model or dense_model(space)).go()
+
+
+def dense_model(space: MapSpace) -> CostModel:
+    """Return the dense cost model of a space."""
+    from tilewright.cost import DenseModel  # noqa: PLC0415  (Numba loads late)
+
+    return DenseModel(space.operator, space.accelerator, space.layout)
+
+
+@contextmanager
+def interruptible(stop: threading.Event) -> Iterator[None]:
+    """Let the first Ctrl-C set ``stop`` instead of raising; the second raises. Only in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """Return the generator of a seed: a number, or a number and the path of a child (as a layer's index)."""
+    first, *path = seed if isinstance(seed, tuple) else (seed,)
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(first, spawn_key=tuple(path))))
+
+
+def _digest(thing: object) -> str:
+    return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
+
+
+class _Run:
+    """One search under way."""
+
+    def __init__(self, request: Request, watch: Watch, model: CostModel) -> None:
+        self.request, self.watch, self.model = request, watch, model
+        space = request.space
+        self.scorer = Scorer(request.objective, space.operator, space.accelerator)
+        task = Task(space, generator(request.seed), request.budget.samples, request.options, watch.threads)
+        self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
+        self.samples = self.legal_samples = 0
+        self.best = math.inf
+        self.best_mapping = space.empty(1)
+        self.history: list[Improvement] = []
+        self.stopped: Stopped | None = None
+        self.earlier_seconds = 0.0
+        self.started = self.shown = self.saved = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return self.earlier_seconds + time.perf_counter() - self.started
+
+    def go(self) -> SearchResult:
+        self._resume()
+        while self.stopped is None or self.stopped == "interrupted":
+            self.stopped = self._reason()
+            if self.stopped is None:
+                self._step()
+                self._look_up()
+            if self.stopped == "interrupted":
+                break
+        self._save()
+        result = self._result()
+        self._show(time.perf_counter())
+        if self.watch.recorder:
+            self.watch.recorder(result)
+        return result
+
+    def _reason(self) -> Stopped | None:
+        """Return why to stop now, None to go on."""
+        budget = self.request.budget
+        if budget.samples is not None and self.samples >= budget.samples:
+            return "samples"
+        if budget.seconds is not None and self.seconds >= budget.seconds:
+            return "seconds"
+        return "interrupted" if self.watch.stop.is_set() else None
+
+    def _step(self) -> None:
+        most = self.request.budget.samples
+        batch = self.mapper.ask(1 << 30 if most is None else most - self.samples)
+        if len(batch) == 0:
+            self.stopped = "exhausted"
+            return
+        costs = self.model.score(batch, threads=self.watch.threads)
+        scores = self.scorer.scores(costs)
+        self.mapper.tell(batch, scores)
+        self.samples += len(batch)
+        self.legal_samples += int(np.count_nonzero(costs.legal))
+        index = int(scores.argmin())
+        score = float(scores[index])
+        if score < self.best:
+            self.best = score
+            self.best_mapping = batch.take(slice(index, index + 1))
+            if score < BREAKS_CONSTRAINT:
+                self.history.append(Improvement(self.samples - len(batch) + index + 1, self.seconds, score))
+
+    def _look_up(self) -> None:
+        """Show progress and save, where it is time."""
+        watch = self.watch
+        if watch.progress is None and watch.checkpoint is None:
+            return
+        now = time.perf_counter()
+        if now - self.shown >= PROGRESS_SECONDS:
+            self._show(now)
+        if now - self.saved >= watch.checkpoint_seconds:
+            self._save()
+
+    def _show(self, now: float) -> None:
+        self.shown = now
+        if self.watch.progress is None:
+            return
+        budget, seconds = self.request.budget, self.seconds
+        left = [math.inf]
+        if budget.samples is not None and self.samples:
+            left.append(seconds * (budget.samples - self.samples) / self.samples)
+        if budget.seconds is not None:
+            left.append(max(0.0, budget.seconds - seconds))
+        eta = 0.0 if self.stopped else min(left)
+        self.watch.progress.update(Progress(
+            self.request.space.operator.name, self.samples, self.legal_samples, seconds,
+            self.best if self.best < BREAKS_CONSTRAINT else None, budget.samples, eta if eta < math.inf else None,
+        ))
+
+    def _save(self) -> None:
+        self.saved = time.perf_counter()
+        if self.watch.checkpoint is None:
+            return
+        reason = -1 if self.stopped in (None, "interrupted") else REASONS.index(self.stopped)
+        state: State = {f"mapper.{name}": array for name, array in self.mapper.state().items()}
+        state |= {
+            "run.counts": np.array([self.samples, self.legal_samples, reason], dtype=np.int64),
+            "run.figures": np.array([self.best, self.seconds]),
+            "run.steps": self.best_mapping.steps,
+            "run.ranks": self.best_mapping.ranks,
+            "run.history": np.array([(i.samples, i.seconds, i.score) for i in self.history]).reshape(-1, 3),
+        }
+        save_checkpoint(self.watch.checkpoint, self.request.identity, state)
+
+    def _resume(self) -> None:
+        if self.watch.checkpoint is None:
+            return
+        state = load_checkpoint(self.watch.checkpoint, self.request.identity)
+        if state is None:
+            return
+        prefix = "mapper."
+        self.mapper.restore({name[len(prefix):]: a for name, a in state.items() if name.startswith(prefix)})
+        self.samples, self.legal_samples, reason = (int(value) for value in state["run.counts"])
+        self.best, self.earlier_seconds = (float(value) for value in state["run.figures"])
+        self.best_mapping = MappingBatch(self.best_mapping.layout, state["run.steps"], state["run.ranks"])
+        self.history = [Improvement(int(n), float(s), float(v)) for n, s, v in state["run.history"]]
+        if reason >= 0 and REASONS[reason] == "exhausted":
+            self.stopped = "exhausted"
+
+    def _result(self) -> SearchResult:
+        request = self.request
+        operator = request.space.operator
+        mapping = cost = None
+        score = math.inf
+        if self.best < ILLEGAL:
+            mapping = self.best_mapping.mapping(0, operator.sizes)
+            cost = self.model.cost(mapping)
+            area = request.space.accelerator.area_um2
+            score = float(cast(float, self.scorer.values(float(cost.latency_cycles), cost.energy_pj, area)))
+        covers = self.mapper.covers_space
+        return SearchResult(
+            operator=operator, mapping=mapping, cost=cost, score=score, feasible=self.best < BREAKS_CONSTRAINT,
+            samples=self.samples, legal_samples=self.legal_samples, seconds=self.seconds,
+            history=tuple(self.history), mapper=request.mapper, seed=request.seed,
+            objective="; ".join([str(request.objective), *map(str, request.objective.constraints)]),
+            budget=request.budget, space_size=request.space.size() if covers else None,
+            complete=covers and self.stopped == "exhausted", stopped=self.stopped or "interrupted",
+        )

@@ -1,0 +1,184 @@
+"""What every registered mapper must do, whatever it does inside."""
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.base import InputError
+from tilewright.hardware import preset
+from tilewright.mapping import MapSpace, is_legal
+from tilewright.search import MAPPERS, Budget, Task, Watch, search
+from tilewright.workload import matmul
+
+OPERATOR = matmul("small", m=24, n=18, k=20)
+ACCELERATOR = preset("eyeriss")
+SPACE = MapSpace(OPERATOR, ACCELERATOR, "imperfect")
+EVERY = pytest.mark.parametrize("mapper", list(MAPPERS))
+SAMPLES = 1234
+
+
+def run(mapper, **changes):
+    return search(OPERATOR, ACCELERATOR, **{"mapper": mapper, "budget": SAMPLES, "seed": 5, "space": SPACE, **changes})
+
+
+def same(first, second):
+    """Whether two results agree in all but the time that they took."""
+    def timeless(result):
+        return replace(result, seconds=0.0, history=tuple(replace(step, seconds=0.0) for step in result.history))
+    return timeless(first) == timeless(second)
+
+
+class Interrupt:
+    """Counts updates of progress and stops the search after some."""
+
+    def __init__(self, mapper, after):
+        self.inner = MAPPERS.get(mapper)
+        self.left = after
+        self.watch = None
+
+    def __call__(self, task):
+        made = self.inner(task)
+        ask = made.ask
+
+        def counted(most):
+            self.left -= 1
+            if self.left == 0:
+                self.watch.stop.set()
+            return ask(min(most, 250))
+
+        made.ask = counted
+        return made
+
+
+@EVERY
+def test_the_budget_is_spent_to_the_last_sample_and_no_further(mapper):
+    for samples in (1, 77, SAMPLES):
+        result = run(mapper, budget=samples)
+        assert (result.samples, result.stopped) == (samples, "samples")
+        assert result.legal_samples <= samples
+
+
+@EVERY
+def test_a_mapping_is_found_and_is_legal_and_costs_what_was_scored(mapper):
+    result = run(mapper)
+    assert result.mapping is not None
+    assert is_legal(result.mapping, OPERATOR, ACCELERATOR)
+    assert result.score == pytest.approx(result.cost.edp, rel=1e-9)
+    assert result.score == pytest.approx(result.history[-1].score, rel=1e-9)
+    assert result.feasible
+
+
+@EVERY
+def test_history_only_improves_and_stays_within_the_budget(mapper):
+    history = run(mapper).history
+    scores = [step.score for step in history]
+    samples = [step.samples for step in history]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == len(scores)
+    assert samples == sorted(samples)
+    assert 1 <= samples[0] <= samples[-1] <= SAMPLES
+
+
+@EVERY
+def test_all_that_is_proposed_fits_the_arrays_and_covers_the_operator(mapper):
+    task = Task(SPACE, np.random.default_rng(1), SAMPLES)
+    made = MAPPERS.get(mapper)(task)
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        batch = made.ask(300)
+        assert 0 < len(batch) <= 300
+        assert np.array_equal(SPACE.repair(batch).steps, batch.steps)
+        assert (np.sort(batch.ranks, axis=1) == np.arange(4)[None, :, None]).all()
+        made.tell(batch, rng.random(len(batch)))
+
+
+@EVERY
+@pytest.mark.parametrize("threads", [1, 3])
+def test_same_seed_same_result_on_any_number_of_threads(mapper, threads):
+    assert same(run(mapper, watch=Watch(threads=2)), run(mapper, watch=Watch(threads=threads)))
+
+
+@EVERY
+def test_another_seed_draws_something_else(mapper):
+    if MAPPERS.get(mapper)(Task(SPACE, np.random.default_rng(0), 10)).covers_space:
+        assert run(mapper).score == run(mapper, seed=6).score
+    else:
+        assert run(mapper, budget=20).history != run(mapper, budget=20, seed=6).history
+
+
+def test_same_seed_same_result_in_a_fresh_process():
+    code = (
+        "from tilewright.search import MAPPERS\n"
+        "from test_mappers import run\n"
+        "print([(m, repr(run(m).score), hash(str(run(m).mapping)) and str(run(m).mapping)) for m in MAPPERS])\n"
+    )
+    here = [(m, repr(run(m).score), str(run(m).mapping)) for m in MAPPERS]
+    there = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True,
+                           check=True)
+    assert there.stdout.strip() == str(here)
+
+
+@EVERY
+def test_a_search_that_is_stopped_and_resumed_ends_as_one_that_was_not(mapper, tmp_path, monkeypatch):
+    file = tmp_path / "search.npz"
+    interrupted = Interrupt(mapper, after=10**9)
+    monkeypatch.setitem(MAPPERS._members, mapper, interrupted)
+    whole = run(mapper)
+    interrupted.left = 3
+    interrupted.watch = Watch(checkpoint=file)
+    part = run(mapper, watch=interrupted.watch)
+    assert part.stopped == "interrupted"
+    assert 0 < part.samples < SAMPLES
+    interrupted.left = 10**9
+    resumed = run(mapper, watch=Watch(checkpoint=file))
+    assert same(resumed, whole)
+    assert same(run(mapper, watch=Watch(checkpoint=file)), whole)
+
+
+@EVERY
+def test_a_budget_of_seconds_ends_in_time(mapper):
+    run(mapper, budget=10)
+    result = run(mapper, budget=Budget(seconds=0.2))
+    assert result.stopped in ("seconds", "exhausted")
+    assert result.samples > 0
+    assert result.seconds < 5
+
+
+@EVERY
+def test_unknown_options_are_named(mapper):
+    with pytest.raises(InputError, match="option"):
+        run(mapper, options={"no such option": 1})
+
+
+@EVERY
+@pytest.mark.parametrize("objective", ["latency", "energy", "power", "0.5*latency + 0.5*energy"])
+def test_every_objective_is_minimised(mapper, objective):
+    result = run(mapper, objective=objective)
+    assert 0 < result.score < math.inf
+    assert result.score <= run(mapper, objective=objective, budget=60).score
+
+
+@EVERY
+def test_a_space_of_one_mapping_is_no_trouble(mapper):
+    tiny = matmul("tiny", m=1, n=1, k=1)
+    result = search(tiny, ACCELERATOR, mapper=mapper, budget=50)
+    assert result.mapping is not None
+    assert result.samples == (1 if result.complete else 50)
+
+
+def test_exhaustive_ends_with_the_optimum_and_the_size_of_the_space():
+    operator = matmul("cube", m=6, n=4, k=4)
+    space = MapSpace(operator, ACCELERATOR, "perfect")
+    plain = search(operator, ACCELERATOR, space=space, mapper="exhaustive", budget=10**7, options={"distinct": False})
+    distinct = search(operator, ACCELERATOR, space=space, mapper="exhaustive", budget=10**7)
+    assert plain.complete and distinct.complete
+    assert plain.stopped == "exhausted"
+    assert plain.samples == plain.space_size.mappings > distinct.samples
+    assert plain.score == distinct.score
+    for mapper in MAPPERS:
+        assert search(operator, ACCELERATOR, space=space, mapper=mapper, budget=500).score >= plain.score * (1 - 1e-12)
