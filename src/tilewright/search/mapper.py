@@ -62,6 +62,8 @@ class Mapper(Protocol):
 MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper")
 """Every mapper by name. One module and one line ``@MAPPERS.register(name)`` add one."""
 
+LARGEST_OPTION = 1 << 24
+
 O = TypeVar("O")  # noqa: E741
 
 
@@ -71,9 +73,11 @@ def read_options(kind: type[O], given: Options, mapper: str) -> O:
     Raises
     ------
     InputError
-        If a name is unknown, or a value has another type than the default.
+        If a name is unknown, a value has another type than the default, or a whole number needs room that no machine
+        has.
     """
     known = {entry.name: entry.default for entry in fields(kind)}  # type: ignore[arg-type]
+    chosen: dict[str, object] = {}
     for name, value in given.items():
         if name not in known:
             raise unknown_name(f"{mapper} option", name, list(known))
@@ -81,7 +85,10 @@ def read_options(kind: type[O], given: Options, mapper: str) -> O:
         fits = isinstance(value, (int, float)) if type(default) is float else type(value) is type(default)
         if not fits or (isinstance(value, bool) and not isinstance(default, bool)):
             raise InputError(f"options.{name}", f"must be of type {type(default).__name__}", value)
-    return kind(**given)
+        if isinstance(value, int) and value > LARGEST_OPTION:
+            raise InputError(f"options.{name}", f"must be at most {LARGEST_OPTION}", value)
+        chosen[name] = float(value) if type(default) is float and isinstance(value, (int, float)) else value
+    return kind(**chosen)
 
 
 def pack_generator(rng: Generator) -> NDArray[np.uint64]:

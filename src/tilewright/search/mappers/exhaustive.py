@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import InputError
 from tilewright.mapping import Enumeration, MappingBatch
 from tilewright.search.mapper import MAPPERS, State, Task, read_options
 
@@ -23,6 +24,10 @@ class ExhaustiveOptions:
 
     batch: int = 16384
     distinct: bool = True
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise InputError("options.batch", "must be at least 1", self.batch)
 
 
 @MAPPERS.register("exhaustive")

@@ -1,10 +1,11 @@
 """Random mappers: any mapping, or only those that fit and differ in cost (as Timeloop's pruned random search)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import InputError
 from tilewright.mapping import MappingBatch
 from tilewright.search.mapper import MAPPERS, State, Task, pack_generator, read_options, unpack_generator
 
@@ -23,6 +24,14 @@ class RandomOptions:
 
     batch: int = 2048
     filling: float = 0.0
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, float) and not 0 <= value <= 1:
+                raise InputError(f"options.{entry.name}", "must be from 0 to 1", value)
+            if not isinstance(value, float) and value < 1:
+                raise InputError(f"options.{entry.name}", "must be at least 1", value)
 
 
 @MAPPERS.register("random")
