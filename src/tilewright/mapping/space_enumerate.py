@@ -21,7 +21,7 @@ from tilewright.mapping.space_arrays import (
     TEMPORAL,
     TENSORS,
 )
-from tilewright.mapping.space_kernels import Compiled, arrays_fit, compiled, lanes, store
+from tilewright.mapping.space_kernels import Compiled, arrays_fit, compiled, entry, lanes, store
 from tilewright.mapping.space_sampling import COUNTS, LANES, LEFT, ORDER, RANKS, ROWS
 
 FRESH, RUNNING, FINISHED = 0, 1, 2
@@ -257,7 +257,7 @@ def first_orders(sp: Compiled, e: Compiled, r: Compiled, digits: Compiled, work:
                 r[s, d] = d
 
 
-@compiled
+@entry
 def enumerate_into(sp: Compiled, e: Compiled, r: Compiled, digits: Compiled, work: Compiled, steps: Compiled,
                    ranks: Compiled) -> Compiled:
     """Write the next mappings to ``steps`` and ``ranks`` ``(s, d, b)``; return how many there were.

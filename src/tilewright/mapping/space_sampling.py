@@ -25,6 +25,7 @@ from tilewright.mapping.space_kernels import (
     ceil_div,
     chance,
     compiled,
+    entry,
     lanes,
     load,
     log_between,
@@ -195,7 +196,7 @@ def draw_mapping(sp: Compiled, rng: Compiled, work: Compiled, filling: Compiled)
     shuffle_orders(sp, work[RANKS], rng)
 
 
-@compiled
+@entry
 def sample(sp: Compiled, rng: Compiled, filling: Compiled, work: Compiled, steps: Compiled,
            ranks: Compiled) -> Compiled:
     """Fill ``steps`` and ``ranks`` ``(s, d, b)`` with random mappings that fit the arrays.
@@ -227,7 +228,7 @@ def repair_order(sp: Compiled, r: Compiled, s: Compiled, before: Compiled) -> Co
         r[s, d] = place
 
 
-@compiled
+@entry
 def repair_batch(sp: Compiled, work: Compiled, steps: Compiled, ranks: Compiled) -> Compiled:
     """Repair ``steps`` ``(s, d, b)`` in place, and replace ``ranks`` that are no allowed order."""
     for b in range(steps.shape[2]):
@@ -238,7 +239,7 @@ def repair_batch(sp: Compiled, work: Compiled, steps: Compiled, ranks: Compiled)
         store(sp, work[EXTENTS], work[RANKS], steps, ranks, b)
 
 
-@compiled
+@entry
 def fit_mask(sp: Compiled, work: Compiled, steps: Compiled, ranks: Compiled, out: Compiled) -> Compiled:
     """Write to ``out`` ``(b)`` whether all tiles of each mapping fit their memories, and its loops the arrays."""
     for b in range(steps.shape[2]):

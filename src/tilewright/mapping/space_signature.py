@@ -4,7 +4,7 @@
 import numpy as np
 
 from tilewright.mapping.space_arrays import DIMS, KIND, META, RELEVANT, SLOT, SLOTS, TEMPORAL, TENSORS
-from tilewright.mapping.space_kernels import MIX1, MIX2, S30, S31, Compiled, capacities_fit, compiled, load
+from tilewright.mapping.space_kernels import MIX1, MIX2, S30, S31, Compiled, capacities_fit, compiled, entry, load
 from tilewright.mapping.space_sampling import EXTENTS, RANKS
 
 
@@ -50,7 +50,7 @@ def remember(seen: Compiled, value: Compiled) -> Compiled:
     return fresh
 
 
-@compiled
+@entry
 def fresh_mask(sp: Compiled, seen: Compiled, work: Compiled, steps: Compiled, ranks: Compiled,
                out: Compiled) -> Compiled:
     """Write to ``out`` ``(b)`` which mappings fit the memories and are not in ``seen`` yet; put those there."""

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from tilewright.hardware import Accelerator
@@ -91,12 +91,12 @@ def _run_all(run: Callable[[int], SearchResult | None], order: list[int], worker
     """Run all searches on threads; whatever ends one in error ends the others."""
     found: dict[int, SearchResult] = {}
     with interruptible(stop), ThreadPoolExecutor(workers) as pool:
-        futures = {index: pool.submit(run, index) for index in order}
+        indices = {pool.submit(run, index): index for index in order}
         try:
-            for index, future in futures.items():
+            for future in as_completed(indices):
                 result = future.result()
                 if result is not None:
-                    found[index] = result
+                    found[indices[future]] = result
         except BaseException:
             stop.set()
             raise

@@ -7,7 +7,6 @@ of steps for each side of an array. So a level of parallelism is a side of an ar
 on one array (systems S1, S2), three where arrays are scaled out (S3).
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 
@@ -21,6 +20,8 @@ from tilewright.search.objective import BREAKS_CONSTRAINT
 
 MOST_ISLANDS = 8
 SAMPLES_PER_ISLAND = 40_000
+STRANDS = 2
+"""Parts in which the children of an island are bred, each with random numbers of its own: on threads, or in turn."""
 
 
 @dataclass(frozen=True)
@@ -145,37 +146,41 @@ class GammaMapper:
         self.scores = np.full((islands, size), np.inf)
         # For each island: how many survivors, and generations without improvement.
         self.counts = np.zeros((islands, 2), dtype=np.int64)
-        self.rng = random_state(task.rng, islands).reshape(islands, 1)
-        self.seen = np.zeros((islands, self.options.remembered), dtype=np.uint64)
-        self.work = [task.space.scratch() for _ in range(islands)]
+        self.rng = random_state(task.rng, islands * STRANDS).reshape(islands, STRANDS, 1)
+        self.seen = np.zeros((islands, STRANDS, self.options.remembered), dtype=np.uint64)
+        self.work = [[task.space.scratch() for _ in range(STRANDS)] for _ in range(islands)]
+        self.room = np.empty((slots, dims, size), dtype=np.int32), np.empty((slots, dims, size), dtype=np.int8)
         self.least_levels = levels_in_use(task) if self.options.paper else 0
         self._pool: ThreadPoolExecutor | None = None
 
     def ask(self, most: int) -> MappingBatch:
         """Propose the next generation of every island, or its first ``most`` mappings."""
         batch = self.space.unwritten(self.options.population * len(self.steps))
-        self._on_all_islands(lambda island: self._breed(island, batch))
+        if self.threads < 2:
+            for strand in range(STRANDS):
+                self._breed_all(batch, strand)
+        else:
+            self._pool = self._pool or ThreadPoolExecutor(STRANDS - 1)
+            others = [self._pool.submit(self._breed_all, batch, strand) for strand in range(1, STRANDS)]
+            self._breed_all(batch, 0)
+            for other in others:
+                other.result()
         return batch if most >= len(batch) else batch.take(slice(0, most))
 
-    def _on_all_islands(self, run: Callable[[int], None]) -> None:
-        islands = range(len(self.steps))
-        if self.threads < 2 or len(islands) < 2:
-            for island in islands:
-                run(island)
-            return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(min(self.threads, len(islands)))
-        list(self._pool.map(run, islands))
+    def _breed_all(self, batch: MappingBatch, strand: int) -> None:
+        for island in range(len(self.steps)):
+            self._breed(island, strand, batch)
 
-    def _breed(self, island: int, batch: MappingBatch) -> None:
+    def _breed(self, island: int, strand: int, batch: MappingBatch) -> None:
         from tilewright.search.mappers import gamma_kernels  # noqa: PLC0415  (Numba loads late)
 
         size = self.options.population
+        span = island * size + size * strand // STRANDS, island * size + size * (strand + 1) // STRANDS
         survivors = int(self.counts[island, 0])
         parents = min(survivors, max(2, int(size * self.options.parents)))
         gamma_kernels.breed(
-            self.space.table, self.rng[island], self.rates, self.work[island], self.seen[island], self.steps[island],
-            self.ranks[island], parents, batch.steps, batch.ranks, (island * size, (island + 1) * size),
+            self.space.table, self.rng[island, strand], self.rates, self.work[island][strand],
+            self.seen[island, strand], self.steps[island], self.ranks[island], parents, batch.steps, batch.ranks, span,
             self.least_levels,
         )
 
@@ -185,25 +190,25 @@ class GammaMapper:
         if self.options.paper:
             scores = np.where(scores < BREAKS_CONSTRAINT, scores, np.inf)
         for island in range(len(self.steps)):
-            children = slice(island * size, (island + 1) * size)
             before = self.scores[island, 0]
-            self._survive(island, batch.steps[:, :, children], batch.ranks[:, :, children], scores[children])
+            self._survive(island, batch, scores[island * size:(island + 1) * size])
             self.counts[island, 1] = 0 if self.scores[island, 0] < before else self.counts[island, 1] + 1
             if 0 < self.options.patience <= self.counts[island, 1] and not self.options.paper:
                 self.counts[island] = 0
                 self.scores[island] = np.inf
                 self.seen[island] = 0
 
-    def _survive(self, island: int, steps: NDArray[np.int32], ranks: NDArray[np.int8],
-                 scores: NDArray[np.float64]) -> None:
+    def _survive(self, island: int, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
+        from tilewright.search.mappers import gamma_kernels  # noqa: PLC0415  (Numba loads late)
+
         have = int(self.counts[island, 0])
         both = np.concatenate([self.scores[island, :have], scores])
         best = np.argsort(both, kind="stable")[:self.options.population]
-        count = len(best)
-        self.scores[island, :count] = both[best]
-        self.steps[island, ..., :count] = np.concatenate([self.steps[island, ..., :have], steps], axis=2)[..., best]
-        self.ranks[island, ..., :count] = np.concatenate([self.ranks[island, ..., :have], ranks], axis=2)[..., best]
-        self.counts[island, 0] = count
+        self.scores[island, :len(best)] = both[best]
+        first = island * self.options.population
+        gamma_kernels.survive(self.steps[island], self.ranks[island], have, batch.steps, batch.ranks, first, best,
+                              *self.room)
+        self.counts[island, 0] = len(best)
 
     def state(self) -> State:
         """Return the populations, generators and what was proposed."""

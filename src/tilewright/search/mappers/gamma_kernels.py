@@ -27,6 +27,7 @@ from tilewright.mapping.space_kernels import (
     ceil_div,
     chance,
     compiled,
+    entry,
     fit,
     holder,
     lanes,
@@ -251,10 +252,28 @@ def age(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, least: Compile
 
 
 @compiled
+def largest_part(sp: Compiled, e: Compiled, d: Compiled, source: Compiled, target: Compiled,
+                 kept: Compiled) -> Compiled:
+    """Return the largest factor of dimension ``d`` that fits when moved from ``source`` to ``target``, any number.
+
+    Tiles grow with the factor, so it is found by halving. ``kept`` has the steps before, which stay.
+    """
+    low, high = 1, ceil_div(e[source, d], e[source + 1, d])
+    while low < high:
+        factor = (low + high + 1) // 2
+        move(e, d, source, target, factor)
+        if capacities_fit(sp, e):
+            low = factor
+        else:
+            high = factor - 1
+        for s in range(source, target):
+            e[s + 1, d] = kept[s]
+    return low
+
+
+@compiled
 def next_part(sp: Compiled, d: Compiled, count: Compiled, factor: Compiled) -> Compiled:
-    """Return a factor of ``count`` smaller than ``factor``."""
-    if sp[META, PERFECT] == 0:
-        return factor - 1 - factor // 4
+    """Return the next smaller divisor of ``count`` than ``factor``."""
     return near_divisor(sp, d, count, factor - 1, factor - 1)
 
 
@@ -272,6 +291,9 @@ def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled
     count = ceil_div(e[source, d], e[source + 1, d])
     for s in range(source, target):
         kept[s] = e[s + 1, d]
+    if sp[META, PERFECT] == 0:
+        move(e, d, source, target, largest_part(sp, e, d, source, target, kept))
+        return
     factor = count
     while factor > 1:
         move(e, d, source, target, factor)
@@ -464,7 +486,7 @@ def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps
         repair(sp, e, work[ROWS, LANES], 0)
 
 
-@compiled
+@entry
 def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Compiled, steps: Compiled,
           ranks: Compiled, parents: Compiled, children: Compiled, child_ranks: Compiled, span: Compiled,
           least: Compiled) -> Compiled:
@@ -483,3 +505,22 @@ def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Co
             if rates[DISTINCT] == 0.0 or remember(seen, signature(sp, e, r)):
                 break
         store(sp, e, r, children, child_ranks, b)
+
+
+@entry
+def survive(steps: Compiled, ranks: Compiled, have: Compiled, children: Compiled, child_ranks: Compiled,
+            first: Compiled, best: Compiled, room: Compiled, room_ranks: Compiled) -> Compiled:
+    """Keep those numbered ``best``, the ``have`` of a population counted before its children (from ``first`` on).
+
+    ``room`` and ``room_ranks`` are arrays of the population's shape to work in.
+    """
+    count = best.shape[0]
+    for s in range(steps.shape[0]):
+        for d in range(steps.shape[1]):
+            for k in range(count):
+                b = best[k]
+                room[s, d, k] = steps[s, d, b] if b < have else children[s, d, first + b - have]
+                room_ranks[s, d, k] = ranks[s, d, b] if b < have else child_ranks[s, d, first + b - have]
+            for k in range(count):
+                steps[s, d, k] = room[s, d, k]
+                ranks[s, d, k] = room_ranks[s, d, k]
