@@ -36,10 +36,10 @@ def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             found = json.loads(file[_KEY].tobytes())
             state = {name: file[name] for name in file.files if name != _KEY}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError("checkpoint", "must be a file written by a search", str(path),
                          "Delete it to start afresh") from error
     different = sorted(name for name in {*found, *identity} if found.get(name) != identity.get(name))

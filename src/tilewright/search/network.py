@@ -31,6 +31,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     progress: ProgressObserver | None = None,
     checkpoint: str | Path | None = None,
     recorder: Callable[[SearchResult], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> NetworkResult:
     """Search the best mapping of every distinct operator of a network.
 
@@ -49,9 +50,11 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
         Searches side by side; by default one for each core this process may use.
     checkpoint
         Directory with a file for each operator; an interrupted run takes them up.
+    stop
+        Ends all searches as Ctrl-C does when set.
     """
     layers = _layers(network)
-    stop = threading.Event()
+    stop = stop or threading.Event()
     started = time.perf_counter()
     directory = Path(checkpoint) if checkpoint else None
 

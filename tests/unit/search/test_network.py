@@ -1,0 +1,75 @@
+"""Whole networks: seeds by layer, any number of workers, interruption and resumption."""
+
+import math
+import threading
+from dataclasses import replace
+
+import pytest
+
+from tilewright.hardware import preset
+from tilewright.search import NetworkResult, search_network
+from tilewright.workload import Graph, MacNode, matmul
+
+ACCELERATOR = preset("eyeriss")
+LAYERS = [matmul("a", m=24, n=18, k=20), matmul("b", m=64, n=8, k=8), matmul("c", m=5, n=7, k=9)]
+
+
+def scores(result):
+    return [(layer.names, layer.count, layer.result.score, str(layer.result.mapping)) for layer in result.layers]
+
+
+def test_results_do_not_depend_on_workers_or_on_other_layers():
+    one, two = (search_network(LAYERS, ACCELERATOR, budget=600, seed=3, workers=n) for n in (1, 3))
+    assert scores(one) == scores(two)
+    assert one.complete
+    assert scores(search_network(LAYERS[:1], ACCELERATOR, budget=600, seed=3)) == scores(one)[:1]
+
+
+def test_equal_operators_are_searched_once_and_counted():
+    nodes = (MacNode(LAYERS[0]), MacNode(replace(LAYERS[0], name="again"), count=2), MacNode(LAYERS[1]))
+    result = search_network(Graph("net", nodes), ACCELERATOR, budget=300)
+    assert [(layer.names, layer.count) for layer in result.layers] == [(("a", "again"), 3), (("b",), 1)]
+    first, second = (layer.result.cost for layer in result.layers)
+    assert result.latency_cycles == 3 * first.latency_cycles + second.latency_cycles
+    assert result.energy_pj == pytest.approx(3 * first.energy_pj + second.energy_pj)
+    assert result.samples == 600
+
+
+def test_a_layer_without_a_mapping_makes_the_totals_infinite():
+    result = search_network(LAYERS[:1], ACCELERATOR, budget=100)
+    broken = replace(result.layers[0], result=replace(result.layers[0].result, cost=None))
+    assert NetworkResult((broken,), (), 1.0).energy_pj == math.inf
+
+
+class StopAfter:
+    """Interrupts the network as Ctrl-C would, once a search has reported a number of times."""
+
+    def __init__(self, stop, times):
+        self.stop, self.times = stop, times
+
+    def update(self, progress):
+        self.times -= 1
+        if self.times == 0:
+            self.stop.set()
+
+
+def test_an_interrupted_network_keeps_what_is_finished_and_resumes(tmp_path):
+    whole = search_network(LAYERS, ACCELERATOR, budget=2000, seed=1)
+    stop = threading.Event()
+    part = search_network(LAYERS, ACCELERATOR, budget=2000, seed=1, workers=1, checkpoint=tmp_path,
+                          progress=StopAfter(stop, 1), stop=stop)
+    assert not part.complete
+    assert 1 <= len(part.layers) < 3
+    resumed = search_network(LAYERS, ACCELERATOR, budget=2000, seed=1, checkpoint=tmp_path)
+    assert resumed.complete
+    assert scores(resumed) == scores(whole)
+
+
+def test_an_error_in_one_layer_ends_all():
+    with pytest.raises(ValueError, match="no such space"):
+        search_network(LAYERS, ACCELERATOR, budget=10**8, workers=2, space=_none_for_the_second)
+
+
+def _none_for_the_second(operator):
+    if operator.name == "b":
+        raise ValueError("no such space")
