@@ -91,3 +91,10 @@ def test_the_readme_gives_the_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for mark in ("job", "tests"):
         assert re.search(rf"^<!-- {mark} -->\n```sh\npython3 -m venv [^\n]+\n```$", text, re.MULTILINE)
+
+
+def test_pictures_are_small():
+    pictures = list((ROOT / "docs/images").glob("*"))
+    assert pictures
+    for picture in pictures:
+        assert picture.suffix == ".png" and picture.stat().st_size < 300_000, picture
