@@ -2,6 +2,7 @@
 
 from tilewright.cost.bounds import Bounds, Roofline, layer_bounds, outermost_bytes, roofline
 from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
+from tilewright.cost.engine import compile_aside
 from tilewright.cost.explain import Explanation, explain
 from tilewright.cost.records import Cost, Count, MemoryTraffic
 
@@ -15,6 +16,7 @@ __all__ = [
     "HardwareBatch",
     "MemoryTraffic",
     "Roofline",
+    "compile_aside",
     "explain",
     "layer_bounds",
     "outermost_bytes",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.cost.engine import await_engine
 from tilewright.cost.model import ENERGY, EXCESS, LATENCY, RAMP, STEADY, STEPS, Model, narrow_enough, parameters_of
 from tilewright.cost.program import Machine
 from tilewright.cost.records import Cost
@@ -219,6 +220,7 @@ def kernel_run(  # noqa: PLR0913, PLR0917 - what the kernel takes
     """Run the compiled kernel, which is loaded at the first call."""
     from tilewright.cost.kernel import run  # noqa: PLC0415 - Numba takes long to import, and single mappings need none
 
+    await_engine()
     run(steps, ranks, *span, program.arrays, values, scratch, out)
 
 

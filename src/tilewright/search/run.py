@@ -143,9 +143,10 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
 
 
 def dense_model(space: MapSpace) -> CostModel:
-    """Return the dense cost model of a space."""
-    from tilewright.cost import DenseModel  # noqa: PLC0415  (Numba loads late)
+    """Return the dense cost model of a space; on a new machine, let another process compile its engine meanwhile."""
+    from tilewright.cost import DenseModel, compile_aside  # noqa: PLC0415  (Numba loads late)
 
+    compile_aside()
     return DenseModel(space.operator, space.accelerator, space.layout)
 
 

@@ -23,7 +23,7 @@ from tilewright.mapping.space_arrays import (
 from tilewright.mapping.space_kernels import (
     Compiled,
     below,
-    capacities_fit,
+    capacities_fit_between,
     ceil_div,
     chance,
     compiled,
@@ -262,7 +262,7 @@ def largest_part(sp: Compiled, e: Compiled, d: Compiled, source: Compiled, targe
     while low < high:
         factor = (low + high + 1) // 2
         move(e, d, source, target, factor)
-        if capacities_fit(sp, e):
+        if capacities_fit_between(sp, e, source + 1, target):
             low = factor
         else:
             high = factor - 1
@@ -297,7 +297,7 @@ def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled
     factor = count
     while factor > 1:
         move(e, d, source, target, factor)
-        if capacities_fit(sp, e):
+        if capacities_fit_between(sp, e, source + 1, target):
             return
         for s in range(source, target):
             e[s + 1, d] = kept[s]

@@ -1,0 +1,56 @@
+"""Load the compiled engine; where it is not compiled yet, do that in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+from threading import Lock
+
+_STATE = Lock()
+_WORKERS: list[subprocess.Popen[bytes]] = []
+
+
+def compile_aside() -> None:
+    """Start to compile the engine in another process, if this machine has it not on disk yet.
+
+    Meanwhile this process can compile something else: the first search on a machine then takes half the time.
+    `await_engine` waits for it. Where no process can be started, the engine is compiled at its first use as ever.
+    """
+    from tilewright.cost.kernel import run  # noqa: PLC0415 - Numba takes long to import
+
+    with _STATE:
+        if _WORKERS or not sys.executable:
+            return
+        place = run.stats.cache_path
+        if place is None or any(Path(place).glob("kernel.run-*.nbi")):
+            return
+        command = [sys.executable, "-c", "from tilewright.cost.engine import compile_here; compile_here()"]
+        try:
+            _WORKERS.append(subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            ))
+        except OSError:
+            return
+
+
+def await_engine() -> None:
+    """Wait until the process that compiles the engine has ended, well or not."""
+    if _WORKERS:
+        with _STATE:
+            for worker in _WORKERS:
+                worker.wait()
+
+
+def compile_here() -> None:
+    """Score one mapping, so that the engine is compiled and kept on disk."""
+    import numpy as np  # noqa: PLC0415
+
+    from tilewright.cost.dense import DenseModel  # noqa: PLC0415
+    from tilewright.hardware import Accelerator, AccessEnergy, Memory  # noqa: PLC0415
+    from tilewright.mapping import MappingBatch  # noqa: PLC0415
+    from tilewright.workload import matmul  # noqa: PLC0415
+
+    model = DenseModel(matmul("one", m=1, n=1, k=1), Accelerator("one", (
+        Memory("M", ("inputs", "weights", "outputs"), AccessEnergy(0.0, 0.0, 0.0, 0.0)),
+    )))
+    shape = (*model.layout.shape, 1)
+    model.score(MappingBatch(model.layout, np.ones(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8)))
