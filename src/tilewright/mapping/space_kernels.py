@@ -275,6 +275,16 @@ def capacities_fit(sp: Compiled, e: Compiled) -> Compiled:
 
 
 @compiled
+def capacities_fit_between(sp: Compiled, e: Compiled, first: Compiled, last: Compiled) -> Compiled:
+    """Whether the tiles of the memories from slot ``first`` to slot ``last`` fit them."""
+    for g in range(sp[META, GROUP_COUNT]):
+        s = sp[GROUPS + g, 0]
+        if first <= s <= last and tile_bits(sp, e, g) > sp[GROUPS + g, 1]:
+            return False
+    return True
+
+
+@compiled
 def small_factor(count: Compiled) -> Compiled:
     """Return the smallest factor above 1 of ``count``."""
     f = 2
