@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,11 @@ def test_modules_stay_small_and_have_names():
         lines = len(path.read_text(encoding="utf-8").splitlines())
         # A cached kernel does not notice changes in another file: what one calls stands beside it.
         assert lines < 500 or "kernel" in path.stem, f"{path} has {lines} lines"
+
+
+def test_the_contract_on_the_oracle_names_every_module_of_the_model():
+    settings = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (contract,) = [found for found in settings["contracts"]
+                   if found.get("source_modules") == ["tilewright.cost.reference"]]
+    modules = {f"tilewright.cost.{path.stem}" for path in SOURCE.glob("cost/*.py")}
+    assert set(contract["forbidden_modules"]) == modules - {"tilewright.cost.__init__", "tilewright.cost.records"}
