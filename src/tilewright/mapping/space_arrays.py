@@ -28,7 +28,7 @@ SLOTS, DIMS, TENSORS, GROUP_COUNT, PERFECT, ALL_DIMS = range(6)
 # Columns of `SpaceArrays.slots`; in the packed table ORDER_START is a row of the table.
 KIND, PARTNER, MODE, LIMIT, BLOCK, PARTNER_BLOCK, ORDER_START, ORDER_COUNT = range(8)
 # Values of the columns KIND and MODE.
-TEMPORAL, SPATIAL = 0, 1
+TEMPORAL, SPATIAL = np.int64(0), np.int64(1)
 FIXED, FLEXIBLE, BLOCKS = 0, 1, 2
 
 

@@ -57,6 +57,8 @@ MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
 S30, S27, S31, S32, S11 = (np.uint64(n) for n in (30, 27, 31, 32, 11))
 TRIES = 64
+# Numbers as arguments: a function is compiled anew for every literal.
+NONE, ZERO, ONE, TWO, THREE, FOUR = (np.int64(n) for n in range(-1, 5))
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Without the interpreter lock, and without reference counts (so that nothing can be allocated).
@@ -309,7 +311,7 @@ def move_out(e: Compiled, d: Compiled, target: Compiled, source: Compiled, facto
 @compiled
 def holder(sp: Compiled, e: Compiled, rng: Compiled, first: Compiled, d: Compiled) -> Compiled:
     """Return a random slot from ``first`` inward where dimension ``d`` loops, temporal if possible; or -1."""
-    temporal, spatial, seen, others = -1, -1, 0, 0
+    temporal, spatial, seen, others = NONE, NONE, 0, 0
     for s in range(first, sp[META, SLOTS]):
         if e[s + 1, d] < e[s, d]:
             if sp[SLOT + s, KIND] == TEMPORAL:
@@ -327,7 +329,7 @@ def holder(sp: Compiled, e: Compiled, rng: Compiled, first: Compiled, d: Compile
 def held_dimension(sp: Compiled, e: Compiled, rng: Compiled, g: Compiled) -> Compiled:
     """Return a random dimension in which the tile of group ``g`` can be made smaller, or -1."""
     s = sp[GROUPS + g, 0]
-    seen, chosen = 0, -1
+    seen, chosen = 0, NONE
     for d in range(sp[META, DIMS]):
         if sp[ANCHOR, d] < s and e[s, d] > 1:
             for t in range(sp[META, TENSORS]):
@@ -350,7 +352,7 @@ def shrink(sp: Compiled, e: Compiled, rng: Compiled, g: Compiled) -> Compiled:
     while sp[SLOT + target, KIND] != TEMPORAL or sp[FREE + target, d] == 0:
         target -= 1
     count = ceil_div(e[source, d], e[source + 1, d])
-    factor = small_factor(count) if sp[META, PERFECT] != 0 else min(count, 2 + below(rng, 2))
+    factor = small_factor(count) if sp[META, PERFECT] != 0 else min(count, 2 + below(rng, TWO))
     move_out(e, d, target, source, factor)
     return True
 

@@ -18,6 +18,9 @@ from tilewright.mapping.space_arrays import (
     TEMPORAL,
 )
 from tilewright.mapping.space_kernels import (
+    FOUR,
+    ONE,
+    ZERO,
     Compiled,
     arrays_fit,
     below,
@@ -73,7 +76,7 @@ def random_count(sp: Compiled, rng: Compiled, d: Compiled, left: Compiled, top: 
     if top <= 1:
         return 1
     if sp[META, PERFECT] == 0:
-        return log_between(rng, 1, top)
+        return log_between(rng, ONE, top)
     seen, found = 0, 1
     for i in range(1, sp[DIVISORS + d, 0] + 1):
         f = sp[DIVISORS + d, i]
@@ -168,7 +171,7 @@ def sample_counts(sp: Compiled, rng: Compiled, counts: Compiled, rows: Compiled,
 def build_chain(sp: Compiled, e: Compiled, rng: Compiled, counts: Compiled, d: Compiled) -> Compiled:
     """Turn the counts of one dimension into steps: balanced from outside, or multiples from inside, or loosely."""
     slots = sp[META, SLOTS]
-    style = 0 if sp[META, PERFECT] != 0 else below(rng, 4)
+    style = 0 if sp[META, PERFECT] != 0 else below(rng, FOUR)
     extent = sp[SIZES, d]
     e[0, d] = extent
     if style < 2:
@@ -182,7 +185,7 @@ def build_chain(sp: Compiled, e: Compiled, rng: Compiled, counts: Compiled, d: C
         extent = min(extent * counts[s, d], sp[SIZES, d])
     if style == 3:
         s = below(rng, slots)
-        e[s + 1, d] = log_between(rng, 1, e[s, d])
+        e[s + 1, d] = log_between(rng, ONE, e[s, d])
 
 
 @compiled
@@ -233,7 +236,7 @@ def repair_batch(sp: Compiled, work: Compiled, steps: Compiled, ranks: Compiled)
     """Repair ``steps`` ``(s, d, b)`` in place, and replace ``ranks`` that are no allowed order."""
     for b in range(steps.shape[2]):
         load(sp, steps, ranks, b, work[EXTENTS], work[RANKS])
-        repair(sp, work[EXTENTS], work[ROWS, LANES], 0)
+        repair(sp, work[EXTENTS], work[ROWS, LANES], ZERO)
         for s in range(sp[META, SLOTS]):
             repair_order(sp, work[RANKS], s, work[ROWS, ORDER])
         store(sp, work[EXTENTS], work[RANKS], steps, ranks, b)

@@ -4,7 +4,7 @@
 import numpy as np
 
 from tilewright.mapping.space_arrays import DIMS, KIND, META, RELEVANT, SLOT, SLOTS, TEMPORAL, TENSORS
-from tilewright.mapping.space_kernels import MIX1, MIX2, S30, S31, Compiled, capacities_fit, compiled, entry, load
+from tilewright.mapping.space_kernels import MIX1, MIX2, NONE, S30, S31, Compiled, capacities_fit, compiled, entry, load
 from tilewright.mapping.space_sampling import EXTENTS, RANKS
 
 
@@ -15,7 +15,7 @@ def order_key(sp: Compiled, e: Compiled, r: Compiled, s: Compiled, t: Compiled) 
     Loops that run once count for nothing. Which loop it is matters for sliding axes only (halo), but is always told
     apart.
     """
-    inside, first, place = 0, -1, -1
+    inside, first, place = 0, NONE, NONE
     for d in range(sp[META, DIMS]):
         if e[s + 1, d] < e[s, d] and sp[RELEVANT + t, d] != 0 and r[s, d] > place:
             first, place = d, r[s, d]

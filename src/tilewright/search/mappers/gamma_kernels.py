@@ -21,6 +21,12 @@ from tilewright.mapping.space_arrays import (
     TEMPORAL,
 )
 from tilewright.mapping.space_kernels import (
+    FOUR,
+    NONE,
+    ONE,
+    THREE,
+    TWO,
+    ZERO,
     Compiled,
     below,
     capacities_fit_between,
@@ -54,7 +60,7 @@ RETRIES = 4
 @compiled
 def random_loop(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled) -> Compiled:
     """Return a random dimension that loops at slot ``s``, or -1."""
-    seen, found = 0, -1
+    seen, found = 0, NONE
     for d in range(sp[META, DIMS]):
         if e[s + 1, d] < e[s, d]:
             seen += 1
@@ -66,7 +72,7 @@ def random_loop(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled) -> Compil
 @compiled
 def random_slot(sp: Compiled, rng: Compiled, kind: Compiled) -> Compiled:
     """Return a random slot of the kind, or -1."""
-    seen, found = 0, -1
+    seen, found = 0, NONE
     for s in range(sp[META, SLOTS]):
         if sp[SLOT + s, KIND] == kind:
             seen += 1
@@ -78,7 +84,7 @@ def random_slot(sp: Compiled, rng: Compiled, kind: Compiled) -> Compiled:
 @compiled
 def random_place(sp: Compiled, rng: Compiled, d: Compiled, most: Compiled) -> Compiled:
     """Return a random slot of kinds up to ``most`` where dimension ``d`` may loop, or -1."""
-    seen, found = 0, -1
+    seen, found = 0, NONE
     for s in range(sp[META, SLOTS]):
         if sp[FREE + s, d] != 0 and sp[SLOT + s, KIND] <= most:
             seen += 1
@@ -105,10 +111,10 @@ def part_of(sp: Compiled, rng: Compiled, d: Compiled, count: Compiled, top: Comp
     if top < 2:
         return 1
     if sp[META, PERFECT] == 0:
-        style = below(rng, 3)
+        style = below(rng, THREE)
         if style == 0:
             return top
-        return min(top, 2) if style == 1 else log_between(rng, 2, top)
+        return min(top, 2) if style == 1 else log_between(rng, TWO, top)
     seen, found = 0, 1
     for i in range(2, sp[DIVISORS + d, 0] + 1):
         f = sp[DIVISORS + d, i]
@@ -127,17 +133,17 @@ def mutate_tile(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     d = below(rng, sp[META, DIMS])
     slots = sp[META, SLOTS]
     s = below(rng, max(1, slots - 1))
-    style = below(rng, 4)
+    style = below(rng, FOUR)
     whole = e[s, d] if style > 0 else sp[SIZES, d]
     if sp[META, PERFECT] != 0:
-        step = near_divisor(sp, d, whole, log_between(rng, 1, whole), whole)
+        step = near_divisor(sp, d, whole, log_between(rng, ONE, whole), whole)
     elif style == 1:
-        step = log_between(rng, 1, whole)
+        step = log_between(rng, ONE, whole)
     elif style == 2:
         inside = e[min(s + 2, slots), d]
-        step = min(inside * log_between(rng, 1, ceil_div(whole, inside)), whole)
+        step = min(inside * log_between(rng, ONE, ceil_div(whole, inside)), whole)
     else:
-        step = ceil_div(whole, log_between(rng, 1, whole))
+        step = ceil_div(whole, log_between(rng, ONE, whole))
     for other in range(1, slots + 1):
         present = e[other, d]
         e[other, d] = max(present, step) if other <= s else min(present, step)
@@ -148,12 +154,12 @@ def mutate_tile(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
 def nudge(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     """Change one step a little: by one, or to one that spreads its loop's iterations evenly."""
     d = below(rng, sp[META, DIMS])
-    s = holder(sp, e, rng, 0, d)
+    s = holder(sp, e, rng, ZERO, d)
     if sp[META, PERFECT] != 0 or s < 0:
         mutate_tile(sp, e, rng)
         return
     step = e[s + 1, d]
-    style = below(rng, 4)
+    style = below(rng, FOUR)
     if style == 0:
         step += 1
     elif style == 1:
@@ -170,7 +176,7 @@ def nudge(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
 def mutate_move(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     """Move a random factor of one dimension from one slot to another."""
     d = below(rng, sp[META, DIMS])
-    source = holder(sp, e, rng, below(rng, 2) * below(rng, sp[META, SLOTS]), d)
+    source = holder(sp, e, rng, below(rng, TWO) * below(rng, sp[META, SLOTS]), d)
     target = random_place(sp, rng, d, SPATIAL)
     if source < 0 or source == target or target < 0:
         return
@@ -190,11 +196,11 @@ def spread(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled, used: Compiled
         if sp[FREE + s, d] != 0 and e[s + 1, d] == e[s, d]:
             break
         d = d + 1 if d + 1 < dims else 0
-    source = holder(sp, e, rng, 0, d)
+    source = holder(sp, e, rng, ZERO, d)
     if space < 2 or sp[FREE + s, d] == 0 or source < 0 or sp[SLOT + source, KIND] == SPATIAL:
         return
     count = ceil_div(e[source, d], e[source + 1, d])
-    if below(rng, 4) > 0:
+    if below(rng, FOUR) > 0:
         factor = nearest_count(sp, d, count, min(space, count), space)
     else:
         factor = part_of(sp, rng, d, count, space)
@@ -226,7 +232,7 @@ def mutate_parallel(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) ->
 def grow(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) -> Compiled:
     """Add a level of parallelism: spread a random dimension along a side that has none."""
     lanes(sp, e, used, sp[META, DIMS] - 1)
-    seen, chosen = 0, -1
+    seen, chosen = 0, NONE
     for s in range(sp[META, SLOTS]):
         if sp[SLOT + s, KIND] == SPATIAL and used[s] == 1:
             seen += 1
@@ -318,15 +324,15 @@ def place(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, used: Compiled,
     first = below(rng, slots)
     for i in range(slots):
         s = first + i if first + i < slots else first + i - slots
-        if s > anchor and sp[SLOT + s, KIND] == SPATIAL and sp[FREE + s, d] != 0 and below(rng, 3) > 0:
+        if s > anchor and sp[SLOT + s, KIND] == SPATIAL and sp[FREE + s, d] != 0 and below(rng, THREE) > 0:
             used[s] = lanes_at(sp, e, s, sp[META, DIMS] - 1)
             partner = sp[SLOT + s, PARTNER]
             if partner >= 0:
                 used[partner] = lanes_at(sp, e, partner, sp[META, DIMS] - 1)
             space = room(sp, used, s)
             left = ceil_div(e[anchor, d], e[anchor + 1, d])
-            if below(rng, 2) == 0:
-                space = min(space, log_between(rng, 1, left))
+            if below(rng, TWO) == 0:
+                space = min(space, log_between(rng, ONE, left))
             count = nearest_count(sp, d, left, min(space, left), space)
             if count > 1:
                 move(e, d, anchor, s, count)
@@ -341,7 +347,7 @@ def rebuild(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, kept: Comp
     d = below(rng, dims)
     other = d
     clear(sp, e, d)
-    if below(rng, 2) == 0:
+    if below(rng, TWO) == 0:
         other = below(rng, dims)
         clear(sp, e, other)
     if other != d:
@@ -369,7 +375,7 @@ def cross(sp: Compiled, rng: Compiled, e: Compiled, r: Compiled, steps: Compiled
           mate: Compiled) -> Compiled:
     """Take the steps of random dimensions, or the loop order of a random memory, from parent number ``mate``."""
     dims = sp[META, DIMS]
-    if below(rng, 4) == 0:
+    if below(rng, FOUR) == 0:
         s = random_slot(sp, rng, TEMPORAL)
         for d in range(dims):
             r[s, d] = ranks[s, sp[ACTIVE, d], mate]
@@ -474,7 +480,7 @@ def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps
     """Make one child of the first ``count`` of a population into ``work``, or draw a newcomer."""
     e = work[EXTENTS]
     if count == 0 or chance(rng) < rates[NEWCOMER]:
-        draw_mapping(sp, rng, work, below(rng, 2) == 0)
+        draw_mapping(sp, rng, work, below(rng, TWO) == 0)
     else:
         load(sp, steps, ranks, by_rank(rng, count), e, work[RANKS])
         if chance(rng) < rates[CROSSOVER]:
@@ -483,7 +489,7 @@ def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps
         repair(sp, e, work[ROWS, LANES], below(rng, sp[META, DIMS]))
     if rates[ALONE] > 0.0:
         leave_one(sp, e, rng)
-        repair(sp, e, work[ROWS, LANES], 0)
+        repair(sp, e, work[ROWS, LANES], ZERO)
 
 
 @entry
