@@ -58,7 +58,8 @@ MIX2 = np.uint64(0x94D049BB133111EB)
 S30, S27, S31, S32, S11 = (np.uint64(n) for n in (30, 27, 31, 32, 11))
 TRIES = 64
 # Numbers as arguments: a function is compiled anew for every literal.
-NONE, ZERO, ONE, TWO, THREE, FOUR = (np.int64(n) for n in range(-1, 5))
+_NUMBERS: Compiled = tuple(np.int64(n) for n in range(-1, 5))
+NONE, ZERO, ONE, TWO, THREE, FOUR = _NUMBERS
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Without the interpreter lock, and without reference counts (so that nothing can be allocated).
