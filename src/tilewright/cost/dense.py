@@ -3,7 +3,7 @@
 from collections.abc import Mapping as Dict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from threading import local
 from typing import Any
 
@@ -188,17 +188,20 @@ class DenseModel:
 
     def _run(self, program: _Prepared, batch: MappingBatch, values: Floats, out: Floats, threads: int) -> None:
         count = len(batch)
-        if threads <= 1 or count < 2048:
+        firsts = iter(range(0, count, CHUNK))
+
+        def work() -> None:
+            for first in firsts:
+                span = first, min(first + CHUNK, count)
+                kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
+
+        if threads <= 1 or count <= CHUNK:
             kernel_run(program, batch.steps, batch.ranks, (0, count), values, self.scratch(program), out)
             return
-        share = -(-count // threads // LANES_PER_BLOCK) * LANES_PER_BLOCK
-
-        def part(first: int) -> None:
-            span = first, min(first + share, count)
-            kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
-
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(part, range(0, count, share)))
+        others = [_helpers(threads - 1).submit(work) for _ in range(threads - 1)]
+        work()
+        for other in others:
+            other.result()
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:
         """Rows that the calling thread works in."""
@@ -211,6 +214,14 @@ class DenseModel:
 
 LANES_PER_BLOCK = 128
 BLOCKS_FETCHED = 4
+CHUNK = 8 * BLOCKS_FETCHED * LANES_PER_BLOCK
+"""Mappings that a thread takes at a time."""
+
+
+@cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    """Return ``count`` threads that help the caller's; kept, as new ones first share a core with it."""
+    return ThreadPoolExecutor(count, thread_name_prefix="tilewright-score")
 
 
 def kernel_run(  # noqa: PLR0913, PLR0917 - what the kernel takes
