@@ -212,9 +212,9 @@ class DenseModel:
         return kept[which]
 
 
-LANES_PER_BLOCK = 128
+LANES_PER_BLOCK = 256
 BLOCKS_FETCHED = 4
-CHUNK = 8 * BLOCKS_FETCHED * LANES_PER_BLOCK
+CHUNK = 4 * BLOCKS_FETCHED * LANES_PER_BLOCK
 """Mappings that a thread takes at a time."""
 
 

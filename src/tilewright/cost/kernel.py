@@ -13,7 +13,7 @@ from numba import njit
 
 from tilewright.cost.program import Op
 
-LANES = 128
+LANES = 256
 """Mappings per block: few enough that the rows of a block stay in the inner caches."""
 
 _LANES = np.uint64(LANES)
@@ -28,6 +28,7 @@ _SUB = np.uint64(Op.SUB)
 _COPY = np.uint64(Op.COPY)
 _MULADD = np.uint64(Op.MULADD)
 _DOT2 = np.uint64(Op.DOT2)
+_DOT3 = np.uint64(Op.DOT3)
 _REAL = np.uint64(Op.REAL)
 _CHOOSE = np.uint64(Op.CHOOSE)
 _MERGE = np.uint64(Op.MERGE)
@@ -36,6 +37,7 @@ _CEIL = np.uint64(Op.CEIL)
 _CUT1 = np.uint64(Op.CUT1)
 _CUT2 = np.uint64(Op.CUT2)
 _CUT_MORE = np.uint64(Op.CUT_MORE)
+_DIVIDE_IF = np.uint64(Op.DIVIDE_IF)
 _SPLIT_IF = np.uint64(Op.SPLIT_IF)
 _REST_IF = np.uint64(Op.REST_IF)
 _CUT_IF = np.uint64(Op.CUT_IF)
@@ -73,6 +75,7 @@ _LAG_LAST = np.uint64(Op.LAG_LAST)
 _SLIDE = np.uint64(Op.SLIDE)
 _CARRIED = np.uint64(Op.CARRIED)
 _PRODUCT = np.uint64(Op.PRODUCT)
+_CEILS = np.uint64(Op.CEILS)
 _TIMES = np.uint64(Op.TIMES)
 _FMA = np.uint64(Op.FMA)
 _FMA3 = np.uint64(Op.FMA3)
@@ -179,6 +182,12 @@ def _dot2(w, N, a, b, c, d):
 
 
 @_inline
+def _dot3(w, N, a, b, c, d, e, f):
+    for i in range(_LANES):
+        w[N, i] = w[a, i] * w[b, i] + w[c, i] * w[d, i] + w[e, i] * w[f, i]
+
+
+@_inline
 def _real(w, N, before, S, zero, one):
     for i in range(_LANES):
         w[N, i] = one if w[S, i] < w[before, i] else zero
@@ -239,6 +248,14 @@ def _cut_more(w, N, acc, r, m, S, I, half):
         whole = np.floor((w[r, i] + half) * w[I, i])
         w[acc, i] += w[m, i] * whole
         w[N, i] = w[r, i] - whole * w[S, i]
+
+
+@_inline
+def _divide_if(w, N, A, m, Q, R, P, cut, zero, one):
+    for i in range(_LANES):
+        advances = one if w[P, i] < w[cut, i] else zero
+        w[N, i] = w[m, i] * (one + advances * (w[Q, i] - one))
+        w[A, i] = advances * w[R, i]
 
 
 @_inline
@@ -551,6 +568,15 @@ def _product(w, v, W, a, b, c, constant):
 
 
 @_inline
+def _ceils(w, v, W, a, x, b, y, c, z, zero, one):
+    for i in range(_LANES):
+        p = w[a, i] + (one if w[x, i] > zero else zero)
+        q = w[b, i] + (one if w[y, i] > zero else zero)
+        r = w[c, i] + (one if w[z, i] > zero else zero)
+        v[W, i] = 1.0 * p * q * r
+
+
+@_inline
 def _times(w, v, W, x, a, b, c):
     for i in range(_LANES):
         v[W, i] = v[x, i] * w[a, i] * w[b, i] * w[c, i]
@@ -818,6 +844,8 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
                 _muladd(n, code[at, 1], code[at, 2], code[at, 3])
             elif op == _DOT2:
                 _dot2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
+            elif op == _DOT3:
+                _dot3(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7])
             elif op == _REAL:
                 _real(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
             elif op == _CHOOSE:
@@ -836,6 +864,9 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
                       code[at, 8], code[at, 9], code[at, 10], code[at, 11], half)
             elif op == _CUT_MORE:
                 _cut_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], half)
+            elif op == _DIVIDE_IF:
+                _divide_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6],
+                           code[at, 7], zero, one)
             elif op == _SPLIT_IF:
                 _split_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], one)
             elif op == _REST_IF:
@@ -926,6 +957,9 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
                          int(code[at, 6]), int(code[at, 7]), int(code[at, 8]))
             elif op == _PRODUCT:
                 _product(n, wide, code[at, 1], code[at, 3], code[at, 4], code[at, 5], constants[code[at, 2]])
+            elif op == _CEILS:
+                _ceils(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6],
+                       code[at, 7], zero, one)
             elif op == _TIMES:
                 _times(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
             elif op == _FMA:

@@ -367,12 +367,19 @@ class Words:
 
     def sides(self, level: int, axis: str) -> int:
         """Wide row: instances that the loops along one side of a fan-out need."""
-        rows = []
-        for slot, where in enumerate(self.layout.slots):
-            if where.level == level and where.axis == axis:
-                links = [self.links[slot, name] for name in self.sizes]
-                rows += [self.program.one(Op.CEIL, link.Q, link.R) if not link.even else link.Q for link in links]
-        return self.program.product(rows)
+        links = [
+            self.links[slot, name] for slot, where in enumerate(self.layout.slots) for name in self.sizes
+            if where.level == level and where.axis == axis
+        ]
+        product = self.program.product([link.Q for link in links if link.even])
+        ragged = [(link.Q, link.R) for link in links if not link.even]
+        none = self.program.number(1.0), self.program.number(0.0)
+        for at in range(0, len(ragged), 3):
+            three = [*ragged[at : at + 3], none, none][:3]
+            counts = self.program.one(Op.CEILS, *(row for pair in three for row in pair))
+            first = at == 0 and len(ragged) == len(links)
+            product = counts if first else self.program.one(Op.WMUL, product, counts)
+        return product
 
 
 def memory_of(accelerator: Accelerator, level: int) -> Memory:

@@ -113,10 +113,13 @@ class Tables:
     def _cut_if(self, before: Pieces, action: Action) -> Pieces:
         emit, link = self.program, action.link
         assert link.place is not None
-        many = emit.one(Op.SPLIT_IF, before.many, link.Q, link.place, action.cut, fresh=bool(before.rests))
         own: Rests = ()
-        if not link.even:
-            own = ((emit.one(Op.REST_IF, link.R, link.place, action.cut), before.many),)
+        fresh, where = bool(before.rests), (link.place, action.cut)
+        if link.even:
+            many = emit.one(Op.SPLIT_IF, before.many, link.Q, *where, fresh=fresh)
+        else:
+            many, rest = emit.emit(Op.DIVIDE_IF, before.many, link.Q, link.R, *where, fresh=fresh)
+            own = ((rest, before.many),)
         left = [emit.one(Op.CUT_IF, many, *rest, link.S, link.I, link.place, action.cut) for rest in before.rests]
         return Pieces(link.S, many, (*_with(left, before.rests), *own))
 
@@ -206,8 +209,10 @@ class Tables:
         """Row with the sum of products of rows."""
         if len(pairs) == 1:
             return self.times(*pairs[0])
-        total = self.program.one(Op.DOT2, *pairs[0], *pairs[1], fresh=len(pairs) > 2)
-        for pair in pairs[2:]:
+        if len(pairs) == 2:
+            return self.program.one(Op.DOT2, *pairs[0], *pairs[1])
+        total = self.program.one(Op.DOT3, *_flat(pairs[:3]), fresh=len(pairs) > 3)
+        for pair in pairs[3:]:
             self.program.emit(Op.MULADD, total, *pair)
         return total
 

@@ -58,65 +58,68 @@ class Op(IntEnum):
     COPY = 8
     MULADD = 9
     DOT2 = 10
-    REAL = 11
-    CHOOSE = 12
-    MERGE = 13
-    DERIVE = 14
-    CEIL = 15
-    CUT1 = 16
-    CUT2 = 17
-    CUT_MORE = 18
-    SPLIT_IF = 19
-    REST_IF = 20
-    CUT_IF = 21
-    PICK1 = 22
-    PICK2 = 23
-    PICK_MORE = 24
-    COUNT0 = 25
-    COUNT1 = 26
-    COUNT2 = 27
-    LAST_CUT = 28
-    CEIL_IF = 29
-    LAST_CUT_IF = 30
-    PRESENT1 = 31
-    PRESENT2 = 32
-    LAST_PICK = 33
-    LAST_TILE = 34
-    HINGE1 = 35
-    HINGE2 = 36
-    HINGE3 = 37
-    HINGE4 = 38
-    HINGE5 = 39
-    HINGE_ADD = 40
-    BETWEEN = 41
-    BETWEEN1 = 42
-    BETWEEN2 = 43
-    AT = 44
-    PAIR_WHOLE = 45
-    PAIR_REST = 46
-    PAIR_CUT = 47
-    PAIR_PICK = 48
-    LAG = 49
-    LANE_OF = 50
-    LAG_CLASS = 51
-    LAG_LAST = 52
-    SLIDE = 53
-    CARRIED = 54
-    PRODUCT = 55
-    TIMES = 56
-    FMA = 57
-    FMA3 = 58
-    LINEAR = 59
-    KEEP_IF = 60
-    CEILDIV = 61
-    PORT2 = 62
-    PORT4 = 63
-    WMAX = 64
-    WMIN = 65
-    WADD = 66
-    WMUL = 67
-    OVER = 68
-    BLOCKS = 69
+    DOT3 = 11
+    REAL = 12
+    CHOOSE = 13
+    MERGE = 14
+    DERIVE = 15
+    CEIL = 16
+    CUT1 = 17
+    CUT2 = 18
+    CUT_MORE = 19
+    DIVIDE_IF = 20
+    SPLIT_IF = 21
+    REST_IF = 22
+    CUT_IF = 23
+    PICK1 = 24
+    PICK2 = 25
+    PICK_MORE = 26
+    COUNT0 = 27
+    COUNT1 = 28
+    COUNT2 = 29
+    LAST_CUT = 30
+    CEIL_IF = 31
+    LAST_CUT_IF = 32
+    PRESENT1 = 33
+    PRESENT2 = 34
+    LAST_PICK = 35
+    LAST_TILE = 36
+    HINGE1 = 37
+    HINGE2 = 38
+    HINGE3 = 39
+    HINGE4 = 40
+    HINGE5 = 41
+    HINGE_ADD = 42
+    BETWEEN = 43
+    BETWEEN1 = 44
+    BETWEEN2 = 45
+    AT = 46
+    PAIR_WHOLE = 47
+    PAIR_REST = 48
+    PAIR_CUT = 49
+    PAIR_PICK = 50
+    LAG = 51
+    LANE_OF = 52
+    LAG_CLASS = 53
+    LAG_LAST = 54
+    SLIDE = 55
+    CARRIED = 56
+    PRODUCT = 57
+    CEILS = 58
+    TIMES = 59
+    FMA = 60
+    FMA3 = 61
+    LINEAR = 62
+    KEEP_IF = 63
+    CEILDIV = 64
+    PORT2 = 65
+    PORT4 = 66
+    WMAX = 67
+    WMIN = 68
+    WADD = 69
+    WMUL = 70
+    OVER = 71
+    BLOCKS = 72
 
 
 # Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
@@ -133,6 +136,7 @@ SIGNATURES = {
     Op.COPY: "Nn",
     Op.MULADD: "Ann",
     Op.DOT2: "Nnnnn",
+    Op.DOT3: "Nnnnnnn",
     Op.REAL: "Nnn",
     Op.CHOOSE: "Nnnn",
     Op.MERGE: "Ann",
@@ -141,6 +145,7 @@ SIGNATURES = {
     Op.CUT1: "NNnnnnnn",
     Op.CUT2: "NNNnnnnnnnn",
     Op.CUT_MORE: "NAnnnn",
+    Op.DIVIDE_IF: "NNnnnnn",
     Op.SPLIT_IF: "Nnnnn",
     Op.REST_IF: "Nnnn",
     Op.CUT_IF: "NAnnnnnn",
@@ -178,6 +183,7 @@ SIGNATURES = {
     Op.SLIDE: "Nnn..",
     Op.CARRIED: "A*......",
     Op.PRODUCT: "W.nnn",
+    Op.CEILS: "Wnnnnnn",
     Op.TIMES: "Wwnnn",
     Op.FMA: "Vww",
     Op.FMA3: "Vwwwwww",
