@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.cost.engine import await_engine
 from tilewright.cost.model import ENERGY, EXCESS, LATENCY, RAMP, STEADY, STEPS, Model, narrow_enough, parameters_of
-from tilewright.cost.program import Machine
+from tilewright.cost.program import SIGNATURES, Machine, Op
 from tilewright.cost.records import Cost
 from tilewright.cost.single import single_cost
 from tilewright.hardware import Accelerator
@@ -80,6 +80,20 @@ class _Prepared:
             (m.code, m.lists, m.constants, m.constants.astype(self.narrow_type), m.outputs) for m in self.machines
         )
 
+    @cached_property
+    def rows_read(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+        """Rows (slot, dimension) of the steps and of the ranks that the programs look at."""
+        found: tuple[set[tuple[int, int]], ...] = (set(), set())
+        for machine in self.machines:
+            for operation, *operands in machine.code.tolist():
+                if operation in (Op.STEP, Op.STEP_EVEN):
+                    first = SIGNATURES[Op(operation)].index(".")
+                    found[0].add((operands[first], operands[first + 1]))
+                elif operation == Op.POSITION:
+                    found[1].add((operands[3], operands[4]))
+        steps, ranks = (np.array(sorted(rows), dtype=np.uint16).reshape(-1, 2) for rows in found)
+        return steps, ranks
+
     def scratch(self, shape: tuple[int, int]) -> tuple[Any, ...]:
         """Rows to work in, for layouts of ``shape``, with the constants filled in."""
         banks = []
@@ -89,8 +103,8 @@ class _Prepared:
                 narrow[int(row)] = value
             banks.append((narrow, np.zeros((machine.wide_rows, LANES_PER_BLOCK))))
         fetched = (*shape, BLOCKS_FETCHED * LANES_PER_BLOCK)
-        near = np.zeros(fetched, dtype=np.int32), np.zeros(fetched, dtype=np.int8)
-        return (*banks, *near, self.sizes, np.zeros((2, LANES_PER_BLOCK), dtype=self.narrow_type))
+        near = np.ones(fetched, dtype=np.int32), np.zeros(fetched, dtype=np.int8)
+        return (*banks, *near, *self.rows_read, self.sizes, np.zeros((2, LANES_PER_BLOCK), dtype=self.narrow_type))
 
 
 class DenseModel:

@@ -732,15 +732,14 @@ def _carried(words, narrow, lists, offset, lanes, windows, stride, dilation):
 
 
 @_inline
-def _fetch(near, far, first, count, room):
-    """Copy ``count`` mappings from ``first`` on, row by row, and repeat the last one up to ``room``."""
-    for s in range(far.shape[0]):
-        for d in range(far.shape[1]):
-            source, target = far[s, d], near[s, d]
-            for i in range(count):
-                target[i] = source[first + i]
-            for i in range(count, room):
-                target[i] = source[first + count - np.uint64(1)]
+def _fetch(near, far, rows, first, count, room):
+    """Copy ``rows`` (k, 2) of slot and dimension of ``count`` mappings, and repeat the last one up to ``room``."""
+    for k in range(rows.shape[0]):
+        source, target = far[rows[k, 0], rows[k, 1]], near[rows[k, 0], rows[k, 1]]
+        for i in range(count):
+            target[i] = source[first + i]
+        for i in range(count, room):
+            target[i] = source[first + count - np.uint64(1)]
 
 
 @_inline
@@ -774,8 +773,9 @@ def _set_parameters(v, parameters, first, count):
 def _store(out, v, outputs, first, count):
     """Hand out the results of a block."""
     for k in range(outputs.shape[0]):
-        for i in range(count):
-            out[k, first + i] = v[outputs[k], i]
+        target, row = out[k], outputs[k]
+        for i in range(np.uint64(count)):
+            target[np.uint64(first) + i] = v[row, i]
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -784,14 +784,14 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
 
     ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``programs`` = the general and the even one, each (code,
     lists, constants, numbers, outputs) of a `Machine`, ``numbers`` being its constants in the narrow type;
-    ``parameters`` (p, b) or (p, 1); ``scratch`` = ((narrow, wide) of each program, near steps, near ranks, sizes,
-    rows), narrow constants filled in; ``out`` (k, b) gets the wide rows ``outputs``.
+    ``parameters`` (p, b) or (p, 1); ``scratch`` = ((narrow, wide) of each program, near steps, near ranks, the
+    rows of each that are looked at, sizes, rows), narrow constants filled in; ``out`` (k, b) gets the rows ``outputs``.
 
     Rows of a large batch lie far apart, so several blocks of them are fetched together. Blocks in which every loop
     divides what it splits take the even program; after a ragged block, the next few are not even asked. The chain of
     tests at the end is one jump table to LLVM; it stands here, and not in a function, for the sake of compile time.
     """
-    banks, even_banks, near_steps, near_ranks, sizes, rows = scratch
+    banks, even_banks, near_steps, near_ranks, step_rows, rank_rows, sizes, rows = scratch
     zero, half, one, far = programs[0][3][0], programs[0][3][1], programs[0][3][2], programs[0][3][3]
     _set_parameters(banks[1], parameters, 0, 1)
     _set_parameters(even_banks[1], parameters, 0, 1)
@@ -802,8 +802,8 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
         if first == start:
             fetched = min(group, end - start)
             room = np.uint64((fetched + LANES - 1) // LANES * LANES)
-            _fetch(near_steps, steps, np.uint64(start), np.uint64(fetched), room)
-            _fetch(near_ranks, ranks, np.uint64(start), np.uint64(fetched), room)
+            _fetch(near_steps, steps, step_rows, np.uint64(start), np.uint64(fetched), room)
+            _fetch(near_ranks, ranks, rank_rows, np.uint64(start), np.uint64(fetched), room)
         lane = np.uint64(first - start)
         count = min(LANES, end - first)
         ragged = True
