@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 
-SCALAR = {"_carried", "_carried_lane", "_further_lanes", "_lane_of", "_set_parameters", "_store"}
+SCALAR = {"_carried", "_carried_lane", "_further_lanes", "_lane_at", "_set_parameters"}
 """What is not vectorised on purpose: seldom run, or bound by memory."""
 
 PACKED = re.compile(r"^\s*v\w+(?:p[sd]|dq\w*|d|q)\s.*%[yz]mm", re.MULTILINE)

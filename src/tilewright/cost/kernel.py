@@ -8,6 +8,8 @@ and ``zero`` come in the type of the narrow bank, so that single precision is ne
 indices are unsigned, and a choice between two rows is arithmetic rather than a choice of what to load.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -33,7 +35,6 @@ _REAL = np.uint64(Op.REAL)
 _CHOOSE = np.uint64(Op.CHOOSE)
 _MERGE = np.uint64(Op.MERGE)
 _DERIVE = np.uint64(Op.DERIVE)
-_CEIL = np.uint64(Op.CEIL)
 _CUT1 = np.uint64(Op.CUT1)
 _CUT2 = np.uint64(Op.CUT2)
 _CUT_MORE = np.uint64(Op.CUT_MORE)
@@ -91,10 +92,10 @@ _WMUL = np.uint64(Op.WMUL)
 _OVER = np.uint64(Op.OVER)
 _BLOCKS = np.uint64(Op.BLOCKS)
 
-_inline = njit(
-    nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True,
-    no_cpython_wrapper=True, no_cfunc_wrapper=True,  # Half the compile time: only `run` calls them.
-)  # type: ignore[call-overload]
+# Only `run` calls the others: to be callable from Python would take half the time of compiling them.
+_HIDDEN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_inline = njit(fastmath={"contract", "nsz"}, forceinline=True, **_HIDDEN)
+_scalar = njit(**_HIDDEN)
 
 
 @_inline
@@ -213,12 +214,6 @@ def _derive(w, Q, R, I, S, before, half, one):
         w[Q, i] = whole
         w[R, i] = w[before, i] - whole * w[S, i]
         w[I, i] = inverse
-
-
-@_inline
-def _ceil(w, N, Q, R, zero, one):
-    for i in range(_LANES):
-        w[N, i] = w[Q, i] + (one if w[R, i] > zero else zero)
 
 
 @_inline
@@ -637,7 +632,7 @@ def _blocks(v, W, a, b):
         v[W, i] = np.ceil(v[a, i] / v[b, i]) * v[b, i]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@_scalar
 def _lane_at(position, extent, narrow, lists, offset, lanes, i):
     """Start and width of the finest lane of [0, extent) that holds ``position``."""
     start = 0
@@ -649,7 +644,7 @@ def _lane_at(position, extent, narrow, lists, offset, lanes, i):
     return start, extent
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@_scalar
 def _further_lanes(extent, lag, narrow, lists, offset, lanes, i):
     """Words past ``lag`` of all lanes that ``extent`` is split into, the table kept as (extent, count) pairs."""
     extents = np.empty(16, dtype=np.int64)
@@ -670,7 +665,7 @@ def _further_lanes(extent, lag, narrow, lists, offset, lanes, i):
     return total
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@_scalar
 def _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, i):
     """Words carried over in one lane: `cost.closed_form.carried`.
 
@@ -711,7 +706,7 @@ def _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, i):
     return total
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@_scalar
 def _carried(words, narrow, lists, offset, lanes, windows, stride, dilation):
     """Correct the words carried over where dilation meets real merged lanes and the step is no multiple of it.
 
@@ -854,8 +849,6 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
                 _merge(n, code[at, 1], code[at, 2], code[at, 3])
             elif op == _DERIVE:
                 _derive(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, one)
-            elif op == _CEIL:
-                _ceil(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
             elif op == _CUT1:
                 _cut1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
                       code[at, 8], half)
