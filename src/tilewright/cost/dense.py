@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.cost.engine import await_engine
 from tilewright.cost.model import ENERGY, EXCESS, LATENCY, RAMP, STEADY, STEPS, Model, narrow_enough, parameters_of
-from tilewright.cost.program import SIGNATURES, Machine, Op
+from tilewright.cost.program import LANES, SIGNATURES, Machine, Op
 from tilewright.cost.records import Cost
 from tilewright.cost.single import single_cost
 from tilewright.hardware import Accelerator
@@ -98,13 +98,13 @@ class _Prepared:
         """Rows to work in, for layouts of ``shape``, with the constants filled in."""
         banks = []
         for machine in self.machines:
-            narrow = np.zeros((machine.narrow_rows, LANES_PER_BLOCK), dtype=self.narrow_type)
+            narrow = np.zeros((machine.narrow_rows, LANES), dtype=self.narrow_type)
             for row, value in machine.fixed_narrow:
                 narrow[int(row)] = value
-            banks.append((narrow, np.zeros((machine.wide_rows, LANES_PER_BLOCK))))
-        fetched = (*shape, BLOCKS_FETCHED * LANES_PER_BLOCK)
+            banks.append((narrow, np.zeros((machine.wide_rows, LANES))))
+        fetched = (*shape, BLOCKS_FETCHED * LANES)
         near = np.ones(fetched, dtype=np.int32), np.zeros(fetched, dtype=np.int8)
-        return (*banks, *near, *self.rows_read, self.sizes, np.zeros((2, LANES_PER_BLOCK), dtype=self.narrow_type))
+        return (*banks, *near, *self.rows_read, self.sizes, np.zeros((2, LANES), dtype=self.narrow_type))
 
 
 class DenseModel:
@@ -226,9 +226,8 @@ class DenseModel:
         return kept[which]
 
 
-LANES_PER_BLOCK = 256
 BLOCKS_FETCHED = 4
-CHUNK = 4 * BLOCKS_FETCHED * LANES_PER_BLOCK
+CHUNK = 4 * BLOCKS_FETCHED * LANES
 """Mappings that a thread takes at a time."""
 
 

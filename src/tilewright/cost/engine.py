@@ -21,7 +21,7 @@ def compile_aside() -> None:
         if _WORKERS or not sys.executable:
             return
         place = run.stats.cache_path
-        if place is None or any(Path(place).glob("kernel.run-*.nbi")):
+        if place is None or any(Path(place).glob(f"kernel.{run.py_func.__qualname__}-*.nbi")):
             return
         command = [sys.executable, "-c", "from tilewright.cost.engine import compile_here; compile_here()"]
         try:

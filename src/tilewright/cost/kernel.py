@@ -1,22 +1,23 @@
 """The compiled engine: runs a program over blocks of mappings, each instruction one loop that LLVM vectorises.
 
-What an instruction computes is written here; which instructions make the model, in `cost.lowering`. Everything that the
-kernel calls stands in this file: a cached kernel does not notice changes in another one.
+What an instruction computes is written here; which instructions make the model, in `cost.lowering`. All that the kernel
+calls stands in this file, and its name is stamped with `cost.program`, whose numbers it holds: so no cached kernel
+outlives a change.
 
 ``w`` is the narrow bank, ``v`` the wide one; other capital and short names are indices of their rows. ``one``, ``half``
 and ``zero`` come in the type of the narrow bank, so that single precision is never widened. For LLVM to vectorise,
 indices are unsigned, and a choice between two rows is arithmetic rather than a choice of what to load.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from tilewright.cost.program import Op
-
-LANES = 256
-"""Mappings per block: few enough that the rows of a block stay in the inner caches."""
+from tilewright.base import stamped
+from tilewright.cost import program
+from tilewright.cost.program import LANES, Op
 
 _LANES = np.uint64(LANES)
 _STEP = np.uint64(Op.STEP)
@@ -774,6 +775,7 @@ def _store(out, v, outputs, first, count):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
+@stamped([Path(program.__file__)])
 def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: C901, PLR0912, PLR0915
     """Score mappings ``begin`` to ``end`` of a batch.
 

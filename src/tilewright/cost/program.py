@@ -21,6 +21,9 @@ FIELDS = 13
 """Numbers per instruction: the operation and its operands."""
 
 
+LANES = 256
+"""Mappings per block: few enough that the rows of a block stay in the inner caches."""
+
 FAR = 2.0**22
 """Stands for a step or an offset beyond every extent; differences from it are exact in single precision."""
 

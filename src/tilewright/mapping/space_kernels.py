@@ -11,7 +11,6 @@ more than the work itself.
 """
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,6 +18,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
+from tilewright.base import stamped
 from tilewright.mapping.space_arrays import (
     ACTIVE,
     ALL_DIMS,
@@ -66,13 +66,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
-def _stamp() -> str:
-    """Return a hash of the sources whose functions and constants end up inside others."""
-    files = sorted(Path(__file__).parent.glob("space_*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
-
-
-STAMP = _stamp()
+# All sources whose functions and constants end up inside others.
+_named = stamped(Path(__file__).parent.glob("space_*.py"))
 
 
 def compiled(function: F) -> F:
@@ -82,13 +77,8 @@ def compiled(function: F) -> F:
 
 
 def entry(function: F) -> F:
-    """Compile ``function`` for Python to call, with all that it calls, and keep it on disk.
-
-    Numba's cache notices only changes in a function's own file; its entries are named after the function, so the stamp
-    in the name makes it notice changes in all of them.
-    """
-    function.__qualname__ += f"_{STAMP}"
-    return cast(F, njit(**OPTIONS, cache=True)(function))
+    """Compile ``function`` for Python to call, with all that it calls, and keep it on disk."""
+    return cast(F, njit(**OPTIONS, cache=True)(_named(function)))
 
 
 @compiled

@@ -1,0 +1,23 @@
+"""Names for compiled functions that change with the sources they are compiled from."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def stamped(sources: Iterable[Path]) -> Callable[[F], F]:
+    """Return a decorator that puts a hash of ``sources`` into a function's name.
+
+    Numba's cache notices only changes in a function's own file; its entries are named after the function, so the hash
+    makes it notice changes in other files whose functions and constants end up inside the function.
+    """
+    stamp = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(sources))).hexdigest()[:12]
+
+    def rename(function: F) -> F:
+        function.__qualname__ += f"_{stamp}"
+        return function
+
+    return rename
