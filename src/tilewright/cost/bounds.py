@@ -333,10 +333,8 @@ def _energies(operator: Operator, accelerator: Accelerator, chains: dict[str, tu
             found[level.name] = sum(_network(tensor, operator, accelerator, tuple(
                 name for name, other in least if other == tensor.name))[level.name] for tensor in operator.tensors)
     found[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac
-    leakage_mw = sum(memory.leakage_mw * accelerator.instances(memory.name) for memory in accelerator.memories)
-    leakage_mw += accelerator.compute.leakage_mw * accelerator.compute_instances
-    if leakage_mw:
-        found["leakage"] = leakage_mw * latency_cycles / accelerator.frequency_mhz * 1000
+    if accelerator.leakage_mw:
+        found["leakage"] = accelerator.leakage_mw * latency_cycles / accelerator.frequency_mhz * 1000
     return found
 
 

@@ -11,7 +11,7 @@ from math import gcd
 from tilewright.cost.pieces import Action, Kind, Link, Tables
 from tilewright.cost.program import Op, Program, remembered
 from tilewright.cost.sliding import Side, Sliding
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Layout
 from tilewright.workload import Axis, Operator, Tensor
 
@@ -380,10 +380,3 @@ class Words:
             first = at == 0 and len(ragged) == len(links)
             product = counts if first else self.program.one(Op.WMUL, product, counts)
         return product
-
-
-def memory_of(accelerator: Accelerator, level: int) -> Memory:
-    """Return the memory at ``level``."""
-    memory = accelerator.levels[level]
-    assert isinstance(memory, Memory)
-    return memory

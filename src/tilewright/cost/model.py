@@ -1,9 +1,10 @@
 """The whole dense model as a program: counts, cycles, energy, legality (`cost.single` for many mappings)."""
 
-from tilewright.cost.lowering import Edge, Look, Words, memory_of
+from tilewright.cost.lowering import Edge, Look, Words
+from tilewright.cost.nest import memory_at
 from tilewright.cost.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, remembered
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Layout
+from tilewright.mapping import Layout, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP = range(6)
@@ -26,9 +27,7 @@ def parameters_of(accelerator: Accelerator) -> dict[tuple[str, str], float]:
             continue
         found.update(_memory_parameters(level))
     found[accelerator.compute.name, "energy_pj_per_mac"] = accelerator.compute.energy_pj_per_mac
-    memories = sum(m.leakage_mw * accelerator.instances(m.name) for m in accelerator.memories)
-    leakage_mw = memories + accelerator.compute.leakage_mw * accelerator.compute_instances
-    found["leakage", "pj_per_cycle"] = leakage_mw / accelerator.frequency_mhz * 1000
+    found["leakage", "pj_per_cycle"] = accelerator.leakage_mw / accelerator.frequency_mhz * 1000
     return found
 
 
@@ -95,8 +94,7 @@ class Model:
         return self.parameters.get((self.accelerator.levels[level].name, what))
 
     def _scale(self, level: int, tensor: Tensor) -> float:
-        bits = tensor.word_bits or dict(self.accelerator.word_bits)[tensor.role]
-        return bits / memory_of(self.accelerator, level).word_bits
+        return tensor_bits(tensor, self.accelerator) / memory_at(self.accelerator, level).word_bits
 
     def _edge(self, tensor: Tensor, *, parent: int = -1, child: int = -1) -> Edge | None:
         found = [edge for edge in self.edges[tensor.name] if parent in (-1, edge.parent) and child in (-1, edge.child)]
@@ -185,15 +183,12 @@ class Model:
             if self._parameter(level, what) is None:
                 continue
             words = self.words.tile(tensor, self.words.first_slot(level))
-            taken = self.program.one(Op.WMUL, words, self.constant(copies * self._bytes(tensor)))
+            taken = self.program.one(Op.WMUL, words, self.constant(copies * tensor_bits(tensor, self.accelerator) / 8))
             used[what] = self.program.one(Op.WADD, used[what], taken) if what in used else taken
         for what, taken in used.items():
             capacity = self._parameter(level, what)
             assert capacity is not None
             self.program.emit(Op.OVER, total, taken, capacity)
-
-    def _bytes(self, tensor: Tensor) -> float:
-        return (tensor.word_bits or dict(self.accelerator.word_bits)[tensor.role]) / 8
 
     def _over_array(self, total: int, level: int, fanout: Fanout) -> None:
         need = {axis: self.words.sides(level, axis) for axis in "XY"}
@@ -256,7 +251,7 @@ class Model:
         return total
 
     def _single(self, level: int) -> bool:
-        return level > 0 and memory_of(self.accelerator, level).buffering == "single"
+        return level > 0 and memory_at(self.accelerator, level).buffering == "single"
 
     def _steady(self, steps: int) -> int:
         blocked: list[int | None] = [steps]
@@ -331,7 +326,7 @@ class Model:
 
     def _access_energy(self, level: int, tensor: Tensor) -> list[tuple[int, int]]:
         """Rows of words (of the memory's width) with the rows of their price."""
-        memory = memory_of(self.accelerator, level)
+        memory = memory_at(self.accelerator, level)
         found = []
         for kind, energy in (("reads", "read"), ("fills", "fill"), ("updates", "update"), ("drains", "drain")):
             price = self._parameter(level, f"{energy}_energy_pj_per_word")

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil
 
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Mapping
+from tilewright.mapping import Mapping, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 COMPUTE = "compute"
@@ -85,4 +85,11 @@ class Nest:
 
     def word_bits(self, tensor: Tensor) -> int:
         """Width of a word of ``tensor`` on this machine."""
-        return tensor.word_bits or dict(self.accelerator.word_bits)[tensor.role]
+        return tensor_bits(tensor, self.accelerator)
+
+
+def memory_at(accelerator: Accelerator, level: int) -> Memory:
+    """Return the memory at ``level``."""
+    memory = accelerator.levels[level]
+    assert isinstance(memory, Memory)
+    return memory

@@ -3,7 +3,7 @@
 from math import ceil, prod
 
 from tilewright.cost import closed_form as cf
-from tilewright.cost.nest import Boundary, Nest
+from tilewright.cost.nest import Boundary, Nest, memory_at
 from tilewright.cost.records import Cost, Count, MemoryTraffic
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Mapping
@@ -44,19 +44,13 @@ def memory_levels(nest: Nest) -> list[int]:
     return [index for index, level in enumerate(nest.accelerator.levels) if isinstance(level, Memory)]
 
 
-def _memory(nest: Nest, level: int) -> Memory:
-    memory = nest.accelerator.levels[level]
-    assert isinstance(memory, Memory)
-    return memory
-
-
 def _single(nest: Nest, level: int) -> bool:
-    return _memory(nest, level).buffering == "single"
+    return memory_at(nest.accelerator, level).buffering == "single"
 
 
 def _scale(nest: Nest, level: int, tensor: Tensor) -> float:
     """Words of the memory's own width per word of ``tensor``."""
-    return nest.word_bits(tensor) / _memory(nest, level).word_bits
+    return nest.word_bits(tensor) / memory_at(nest.accelerator, level).word_bits
 
 
 def counts(nest: Nest, *, busiest: bool) -> Counts:
@@ -130,7 +124,7 @@ class PortWords:
     """Words through the ports of the busiest instance of one memory, in words of the memory's own width."""
 
     def __init__(self, nest: Nest, busiest: Counts, level: int) -> None:
-        self.memory = _memory(nest, level)
+        self.memory = memory_at(nest.accelerator, level)
         moved = [(busiest[level, t.name], _scale(nest, level, t)) for t in nest.operator.tensors
                  if (level, t.name) in busiest]
         self.filled = sum(count.fills * scale for count, scale in moved)
@@ -162,13 +156,13 @@ def port_cycles(words: float, bandwidth: float | None) -> int:
 
 def cold_start(nest: Nest, level: int) -> int:
     """Cycles in which the first operand tiles of a memory come in and nothing overlaps (rule 8)."""
-    memory = _memory(nest, level)
+    memory = memory_at(nest.accelerator, level)
     kept = [b for t in nest.operator.operands for b in nest.boundaries(t) if b.child == level]
     inside = sum(b.tensor.words(nest.extents(level)) * _scale(nest, level, b.tensor) for b in kept)
     cycles = [max(port_cycles(inside, memory.bandwidth.write), port_cycles(inside, memory.bandwidth.shared))]
     for parent in {b.parent for b in kept}:
         asked = sum(first_read(nest, b) * _scale(nest, parent, b.tensor) for b in kept if b.parent == parent)
-        ports = _memory(nest, parent).bandwidth
+        ports = memory_at(nest.accelerator, parent).bandwidth
         cycles.append(max(port_cycles(asked, ports.read), port_cycles(asked, ports.shared)))
     return max(cycles)
 
@@ -186,7 +180,7 @@ def tail(nest: Nest, level: int) -> int:
         scale = {at: _scale(nest, at, boundary.tensor) for at in (boundary.parent, level)}
         own = last_tile(nest, boundary) * scale[level]
         merged = _one_visit(nest, boundary, last=True) * scale[boundary.parent]
-        read, write = _memory(nest, level).bandwidth, _memory(nest, boundary.parent).bandwidth
+        read, write = (memory_at(nest.accelerator, at).bandwidth for at in (level, boundary.parent))
         return max(port_cycles(own, read.read), port_cycles(own, read.shared),
                    port_cycles(merged, write.write), port_cycles(merged, write.shared))
     return 0
@@ -222,7 +216,7 @@ def energy_by_component(nest: Nest, totals: Counts, latency_cycles: int) -> dict
     accelerator, operator = nest.accelerator, nest.operator
     found: dict[str, float] = {}
     for level in memory_levels(nest):
-        memory = _memory(nest, level)
+        memory = memory_at(nest.accelerator, level)
         found[memory.name] = sum(
             _access_energy(memory, totals[level, t.name]) * _scale(nest, level, t)
             for t in operator.tensors if (level, t.name) in totals
@@ -231,7 +225,7 @@ def energy_by_component(nest: Nest, totals: Counts, latency_cycles: int) -> dict
     for level, fanout in enumerate(accelerator.levels):
         if isinstance(fanout, Fanout):
             found[fanout.name] = network_words(nest, totals, level) * fanout.network_energy_pj_per_word
-    leakage = leakage_mw(accelerator) * latency_cycles / accelerator.frequency_mhz * 1000
+    leakage = accelerator.leakage_mw * latency_cycles / accelerator.frequency_mhz * 1000
     if leakage:
         found["leakage"] = leakage
     return found
@@ -253,9 +247,3 @@ def network_words(nest: Nest, totals: Counts, level: int) -> int:
                 count = totals[boundary.child, tensor.name]
                 total += count.fills + count.drains
     return total
-
-
-def leakage_mw(accelerator: Accelerator) -> float:
-    """Leakage of all physical instances."""
-    memories = sum(m.leakage_mw * accelerator.instances(m.name) for m in accelerator.memories)
-    return memories + accelerator.compute.leakage_mw * accelerator.compute_instances

@@ -195,6 +195,12 @@ class Accelerator:
         return next(level for level in self.levels if level.name == name)
 
     @property
+    def leakage_mw(self) -> float:
+        """Leakage of all memory instances and compute units."""
+        memories = sum(memory.leakage_mw * self.instances(memory.name) for memory in self.memories)
+        return memories + self.compute.leakage_mw * self.compute_instances
+
+    @property
     def area_um2(self) -> float:
         """Area of all memory instances and compute units."""
         memories = sum(memory.area_um2 * self.instances(memory.name) for memory in self.memories)
