@@ -54,7 +54,7 @@ class CostBatch:
     ramp_cycles: Floats
     area_um2: float
 
-    @property
+    @cached_property
     def legal(self) -> NDArray[np.bool_]:
         """Which mappings fit the machine."""
         legal: NDArray[np.bool_] = self.excess == 0

@@ -1,6 +1,7 @@
 """What it runs on: memories and fan-outs, outermost first, ending in the compute unit."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Literal
 
@@ -194,13 +195,13 @@ class Accelerator:
         self.instances(name)
         return next(level for level in self.levels if level.name == name)
 
-    @property
+    @cached_property
     def leakage_mw(self) -> float:
         """Leakage of all memory instances and compute units."""
         memories = sum(memory.leakage_mw * self.instances(memory.name) for memory in self.memories)
         return memories + self.compute.leakage_mw * self.compute_instances
 
-    @property
+    @cached_property
     def area_um2(self) -> float:
         """Area of all memory instances and compute units."""
         memories = sum(memory.area_um2 * self.instances(memory.name) for memory in self.memories)
