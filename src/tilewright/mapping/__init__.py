@@ -1,6 +1,7 @@
 """How it runs: mappings, legality, map spaces, dataflows."""
 
 from tilewright.mapping.batch import Layout, MappingBatch, Slot
+from tilewright.mapping.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
 from tilewright.mapping.files import dump_mapping, load_mapping
 from tilewright.mapping.fit import array_fits, extents_at, full_keeps, tensor_bits, tile_bytes, tile_fits
@@ -11,7 +12,10 @@ from tilewright.mapping.space_size import SpaceSize
 from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
 
 __all__ = [
+    "ANY",
     "DATAFLOWS",
+    "Bounds",
+    "Constraints",
     "Dataflow",
     "Enumeration",
     "Layout",

@@ -1,8 +1,9 @@
 """The mappings that a mapper may use, and how to draw, enumerate and repair them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import permutations
 from typing import Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import Layout, MappingBatch
+from tilewright.mapping.constraints import ANY, Constraints
 from tilewright.mapping.space_arrays import (
     KIND,
     ORDER_COUNT,
@@ -39,27 +41,19 @@ class MapSpace:
     ----------
     tiling
         ``perfect``: every step divides the extent outside it. ``imperfect``: any step at any slot.
-    keeps
-        By memory: the tensors it keeps, where that is less than it can.
-    loops
-        By place, the dimensions that may loop there; a place is a memory (``GLB``) or one side of an array
-        (``PE.X``). Places that are not named allow all dimensions. Every dimension needs a memory where it may loop.
-    orders
-        By memory, the loop orders to choose from, outermost first, each naming every dimension. Memories that are not
-        named allow all orders.
+    constraints
+        What is left out beside that. Every dimension needs a memory where it may loop.
 
     Raises
     ------
     InputError
-        If a restriction names an unknown place or dimension, or leaves a dimension no memory to loop at.
+        If a constraint names an unknown place or dimension, or leaves a dimension no memory to loop at.
     """
 
     operator: Operator
     accelerator: Accelerator
     tiling: Tiling = "imperfect"
-    keeps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    loops: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    orders: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    constraints: Constraints = field(default_factory=Constraints)
 
     def __post_init__(self) -> None:
         if self.tiling not in ("perfect", "imperfect"):
@@ -67,23 +61,26 @@ class MapSpace:
         places = [self._place(s) for s in range(len(self.layout.slots))]
         memories = [level.name for level in self.accelerator.memories]
         for name, known in (("loops", places), ("orders", memories)):
-            unknown = sorted(set(getattr(self, name)) - set(known))
+            unknown = sorted(set(getattr(self.constraints, name)) - set(known))
             if unknown:
                 raise InputError(f"space.{name}", f"must name places among {', '.join(known)}", unknown)
-        for place, dims in self.loops.items():
+        for place, dims in self.constraints.loops.items():
             unknown = sorted(set(dims) - set(self.operator.sizes))
             if unknown:
                 raise InputError(f"space.loops.{place}", f"must name dimensions of {self.operator.name}", unknown)
-        for place, choices in self.orders.items():
+        for place, choices in self.constraints.orders.items():
             for choice in choices:
-                if sorted(choice) != sorted(self.operator.sizes) or not choices:
+                named = [name for name in choice if name != ANY]
+                rest = set(self.operator.sizes) - set(named)
+                if len(set(choice)) < len(choice) or set(named) - set(self.operator.sizes) or (
+                        rest and ANY not in choice):
                     raise InputError(f"space.orders.{place}", "must list orders of every dimension", choice,
-                                     f"Give each of {', '.join(self.operator.sizes)} once")
+                                     f"Give each of {', '.join(self.operator.sizes)} once, or {ANY} for the others")
 
     @cached_property
     def layout(self) -> Layout:
         """The layout of all batches of this space."""
-        return Layout.of(self.operator, self.accelerator, keeps=dict(self.keeps))
+        return Layout.of(self.operator, self.accelerator, keeps=dict(self.constraints.keeps))
 
     @cached_property
     def arrays(self) -> SpaceArrays:
@@ -95,7 +92,7 @@ class MapSpace:
         temporal = free * (slots[:, KIND] != SPATIAL)[:, None]
         for d, name in enumerate(layout.dimensions):
             if sizes[d] > 1 and not temporal[:, d].any():
-                raise InputError("space.loops", f"must let {name} loop at some memory", dict(self.loops))
+                raise InputError("space.loops", f"must let {name} loop at some memory", dict(self.constraints.loops))
         return SpaceArrays(
             sizes=np.array(sizes, dtype=np.int32),
             slots=slots,
@@ -184,17 +181,30 @@ class MapSpace:
     def _free_table(self) -> NDArray[np.uint8]:
         names = self.layout.dimensions
         sizes = self.operator.sizes
-        rows = [self.loops.get(self._place(s), names) for s in range(len(self.layout.slots))]
+        rows = [self.constraints.loops.get(self._place(s), names) for s in range(len(self.layout.slots))]
         return np.array([[name in row and sizes[name] > 1 for name in names] for row in rows], dtype=np.uint8)
 
     def _order_rows(self, slots: NDArray[np.int32]) -> NDArray[np.int8]:
         """Return ``(n, d)`` ranks of all allowed orders, and note in ``slots`` where each slot's begin."""
         rows: list[list[int]] = []
         for s in range(len(slots)):
-            choices = self.orders.get(self._place(s), ())
+            choices = self._orders_at(self._place(s))
             slots[s, ORDER_START], slots[s, ORDER_COUNT] = len(rows), len(choices)
             rows += [[choice.index(name) for name in self.layout.dimensions] for choice in choices]
         return np.array(rows, dtype=np.int8).reshape(-1, len(self.layout.dimensions))
+
+
+    def _orders_at(self, place: str) -> list[tuple[str, ...]]:
+        """Return the orders to choose from at a memory, those with `ANY` written out; none where all are allowed."""
+        found: dict[tuple[str, ...], None] = {}
+        for choice in self.constraints.orders.get(place, ()):
+            if choice == (ANY,):
+                return []
+            rest = [name for name in self.layout.dimensions if name not in choice]
+            at = choice.index(ANY) if ANY in choice else 0
+            for middle in permutations(rest):
+                found[(*choice[:at], *middle, *(name for name in choice[at:] if name != ANY))] = None
+        return list(found)
 
 
 class Enumeration:

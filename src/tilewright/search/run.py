@@ -80,12 +80,10 @@ class Request:
     def identity(self) -> dict[str, str]:
         """What a checkpoint must agree with."""
         space = self.space
-        restrictions = (space.tiling, sorted(space.keeps.items()), sorted(space.loops.items()),
-                        sorted(space.orders.items()))
         return {
             "operator": _digest(space.operator.signature),
             "accelerator": _digest(space.accelerator),
-            "space": _digest(restrictions),
+            "space": _digest((space.tiling, space.constraints)),
             "objective": f"{self.objective}; {', '.join(map(str, self.objective.constraints))}",
             "mapper": self.mapper,
             "budget": str(self.budget.samples),

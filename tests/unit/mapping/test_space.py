@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
-from tilewright.mapping import Enumeration, MappingBatch, MapSpace, is_legal, violations
+from tilewright.mapping import Constraints, Enumeration, MappingBatch, MapSpace, is_legal, violations
 from tilewright.workload import Axis, Operator, Tensor
 
 ALL = ("inputs", "weights", "outputs")
@@ -162,8 +162,8 @@ def test_distinct_orders_are_fewer_and_a_walk_can_be_taken_up_again():
 def test_restrictions_hold_for_samples_repairs_and_enumeration():
     operator = matmul(8, 6, 4)
     orders = {"GLB": (("K", "M", "N"), ("N", "M", "K"))}
-    space = MapSpace(operator, MACHINES["fixed"], "perfect", loops={"PE.X": ("M",), "PE.Y": (), "PAD": ("K",)},
-                     orders=orders)
+    space = MapSpace(operator, MACHINES["fixed"], "perfect",
+                     Constraints(loops={"PE.X": ("M",), "PE.Y": (), "PAD": ("K",)}, orders=orders))
     batches = [space.sample(np.random.default_rng(4), 200), *space.enumerate()]
     noise = space.empty(50)
     noise.steps[:] = np.random.default_rng(5).integers(1, 9, noise.steps.shape)
@@ -189,10 +189,10 @@ def test_a_space_too_large_to_count_gives_an_upper_bound():
 
 @pytest.mark.parametrize(("restriction", "path"), [
     ({"tiling": "ragged"}, "space.tiling"),
-    ({"loops": {"PE": ("M",)}}, "space.loops"),
-    ({"loops": {"GLB": ("X",)}}, "space.loops.GLB"),
-    ({"orders": {"GLB": (("M", "N"),)}}, "space.orders.GLB"),
-    ({"orders": {"PE.X": (("M", "N", "K"),)}}, "space.orders"),
+    ({"constraints": Constraints(loops={"PE": ("M",)})}, "space.loops"),
+    ({"constraints": Constraints(loops={"GLB": ("X",)})}, "space.loops.GLB"),
+    ({"constraints": Constraints(orders={"GLB": (("M", "N"),)})}, "space.orders.GLB"),
+    ({"constraints": Constraints(orders={"PE.X": (("M", "N", "K"),)})}, "space.orders"),
 ])
 def test_wrong_restrictions_are_named(restriction, path):
     with pytest.raises(InputError) as caught:
@@ -203,7 +203,7 @@ def test_wrong_restrictions_are_named(restriction, path):
 def test_a_dimension_without_a_memory_to_loop_at_is_named():
     nowhere = {name: ("N", "K") for name in ("DRAM", "GLB", "PAD")}
     with pytest.raises(InputError, match="M"):
-        _ = MapSpace(matmul(4, 4, 4), MACHINES["fixed"], loops=nowhere).arrays
+        _ = MapSpace(matmul(4, 4, 4), MACHINES["fixed"], constraints=Constraints(loops=nowhere)).arrays
 
 
 def test_same_seed_draws_the_same_and_legal_mappings_decode():

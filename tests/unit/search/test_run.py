@@ -11,7 +11,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import preset
-from tilewright.mapping import MapSpace
+from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import Budget, Progress, Watch, search
 from tilewright.search.checkpoint import load_checkpoint, save_checkpoint
 from tilewright.search.mapper import pack_generator, unpack_generator
@@ -139,6 +139,6 @@ def test_unknown_mappers_and_values_out_of_range_are_named():
 
 
 def test_a_restricted_space_is_kept_to():
-    space = MapSpace(OPERATOR, ACCELERATOR, "perfect", loops={"PEs.X": ("M",), "PEs.Y": ("N",)})
+    space = MapSpace(OPERATOR, ACCELERATOR, "perfect", Constraints(loops={"PEs.X": ("M",), "PEs.Y": ("N",)}))
     result = search(OPERATOR, ACCELERATOR, space=space, budget=1000)
     assert {(loop.dimension, loop.axis) for loop in result.mapping.at("PEs").loops} <= {("M", "X"), ("N", "Y")}
