@@ -130,6 +130,46 @@ def _positions(ordered: list[str], slides: set[str]) -> tuple[list[str], list[st
     return rows, columns, [d for d in ordered if d not in rows and d not in columns]
 
 
+def holdable(operator: Operator, accelerator: Accelerator) -> dict[str, tuple[Tensor, ...]]:
+    """Return, by memory, the tensors that it can keep and has room for: all at the outermost, else a word of each.
+
+    Raises
+    ------
+    InputError
+        If the outermost memory cannot hold the tensors whole.
+    """
+    found: dict[str, tuple[Tensor, ...]] = {}
+    for index, memory in enumerate(accelerator.memories):
+        able = tuple(t for t in operator.tensors if memory.can_keep(t.name, t.role))
+        if index == 0:
+            if able != operator.tensors or not tile_fits(memory, able, operator.sizes, accelerator):
+                raise InputError(f"{accelerator.name}.{memory.name}", "must be able to keep all tensors whole",
+                                 f"{operator.name}: {', '.join(t.name for t in operator.tensors)}",
+                                 "Enlarge it, or let it keep all roles")
+            found[memory.name] = able
+            continue
+        kept: tuple[Tensor, ...] = ()
+        for tensor in able:
+            if tile_fits(memory, (*kept, tensor), dict.fromkeys(operator.sizes, 1), accelerator):
+                kept = (*kept, tensor)
+        found[memory.name] = kept
+    return found
+
+
+def stationary(flow: Dataflow, operator: Operator) -> Tensor:
+    """Return the tensor that stays put: the one that plays the dataflow's stationary role, or else the output."""
+    inputs, weights = _operands(operator)
+    return {"inputs": inputs, "weights": weights}.get(flow.stationary) or operator.output
+
+
+def spills(memory: str, operator: Operator, accelerator: Accelerator, keeps: dict[str, tuple[Tensor, ...]]) -> bool:
+    """Whether a memory's loops, not the outermost's, move partial sums between the outermost and an inner memory."""
+    names = [other.name for other in accelerator.memories]
+    index = names.index(memory)
+    keeping = [i for i, name in enumerate(names) if operator.output in keeps[name]]
+    return index > 0 and max(i for i in keeping if i <= index) == 0 and keeping[-1] > index
+
+
 def _operands(operator: Operator) -> tuple[Tensor, Tensor | None]:
     """Return the operands that play inputs and weights: by role, or else the first and the next."""
     operands = operator.operands
@@ -155,7 +195,7 @@ class _Generator:
         self.sizes = operator.sizes
         self.classes = classes_of(operator)
         self.growth = [d for name in flow.growth for d in self.classes[name]]
-        self.keeps = {memory.name: self._holdable(index, memory) for index, memory in enumerate(accelerator.memories)}
+        self.keeps = holdable(operator, accelerator)
 
     def mapping(self) -> Mapping:
         sides = self._sides()
@@ -173,21 +213,6 @@ class _Generator:
             else:
                 entries.append(LevelLoops(level.name, tuple(self._spatial(index, sides, extents))))
         return Mapping(tuple(entries))
-
-    def _holdable(self, index: int, memory: Memory) -> tuple[Tensor, ...]:
-        """Return the tensors that a memory can keep and has room for: all at the outermost, else one word of each."""
-        able = tuple(t for t in self.operator.tensors if memory.can_keep(t.name, t.role))
-        if index == 0:
-            if able != self.operator.tensors or not tile_fits(memory, able, self.sizes, self.accelerator):
-                raise InputError(f"{self.accelerator.name}.{memory.name}", "must be able to keep all tensors whole",
-                                 f"{self.operator.name}: {', '.join(t.name for t in self.operator.tensors)}",
-                                 "Enlarge it, or let it keep all roles")
-            return able
-        kept: tuple[Tensor, ...] = ()
-        for tensor in able:
-            if tile_fits(memory, (*kept, tensor), dict.fromkeys(self.sizes, 1), self.accelerator):
-                kept = (*kept, tensor)
-        return kept
 
     def _sides(self) -> list[_Side]:
         """Spread the dataflow's dimensions over all arrays, outermost first."""
@@ -290,20 +315,12 @@ class _Generator:
 
     def _temporal(self, index: int, outside: Extents, inside: Extents) -> Iterator[Loop]:
         """Yield the loops of a memory: those that the stationary tensor uses outermost, slow growers first."""
-        inputs, weights = _operands(self.operator)
-        output = self.operator.output
-        stays = {"inputs": inputs, "weights": weights}.get(self.flow.stationary) or output
-        spills = self._spills(index)
-        for d in sorted(reversed(self.growth), key=lambda d: (spills and d not in output.dimensions,
+        output, stays = self.operator.output, stationary(self.flow, self.operator)
+        spilling = spills(self.accelerator.levels[index].name, self.operator, self.accelerator, self.keeps)
+        for d in sorted(reversed(self.growth), key=lambda d: (spilling and d not in output.dimensions,
                                                               d not in stays.dimensions)):
             if inside[d] < outside[d]:
                 yield Loop(d, inside[d])
-
-    def _spills(self, index: int) -> bool:
-        """Whether a level's loops, not the outermost's, move partial sums between the outermost and an inner memory."""
-        keeping = [i for i, level in enumerate(self.accelerator.levels)
-                   if isinstance(level, Memory) and self.operator.output in self.keeps[level.name]]
-        return index > 0 and max(i for i in keeping if i <= index) == 0 and keeping[-1] > index
 
     def _spatial(self, index: int, sides: list[_Side], extents: list[Extents]) -> Iterator[Loop]:
         outside, inside = dict(extents[index]), extents[index + 1]
