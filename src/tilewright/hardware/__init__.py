@@ -2,12 +2,37 @@
 
 from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Buffering, Compute, Fanout, Memory
 from tilewright.hardware.files import dump_accelerator, load_accelerator
+from tilewright.hardware.flexibility import (
+    AXES,
+    CLASSES,
+    CONVOLUTION,
+    Degree,
+    Flexibility,
+    OrderFlexibility,
+    ParallelismFlexibility,
+    ShapeFlexibility,
+    TileFlexibility,
+)
+from tilewright.hardware.flexibility_costs import (
+    PUBLISHED_PERCENT,
+    PUBLISHED_UM2,
+    T_FLEX_READ_UM2,
+    FlexibilityCosts,
+    FlexibilityOverhead,
+    flexibility_overhead,
+)
 from tilewright.hardware.presets import find_accelerator, preset, preset_names
 from tilewright.hardware.tables import build_technology, scale_technology, technology, technology_names
 from tilewright.hardware.technology import Anchor, Curve, Storage, Technology
 from tilewright.hardware.text import describe, format_bytes
 
 __all__ = [
+    "AXES",
+    "CLASSES",
+    "CONVOLUTION",
+    "PUBLISHED_PERCENT",
+    "PUBLISHED_UM2",
+    "T_FLEX_READ_UM2",
     "Accelerator",
     "AccessEnergy",
     "Anchor",
@@ -15,14 +40,23 @@ __all__ = [
     "Buffering",
     "Compute",
     "Curve",
+    "Degree",
     "Fanout",
+    "Flexibility",
+    "FlexibilityCosts",
+    "FlexibilityOverhead",
     "Memory",
+    "OrderFlexibility",
+    "ParallelismFlexibility",
+    "ShapeFlexibility",
     "Storage",
     "Technology",
+    "TileFlexibility",
     "build_technology",
     "describe",
     "dump_accelerator",
     "find_accelerator",
+    "flexibility_overhead",
     "format_bytes",
     "load_accelerator",
     "preset",

@@ -6,6 +6,8 @@ from math import prod
 from typing import Literal
 
 from tilewright.base import InputError
+from tilewright.hardware.flexibility import Flexibility, problems
+from tilewright.hardware.flexibility_costs import flexibility_overhead
 
 Buffering = Literal["single", "double", "buffet"]
 
@@ -136,6 +138,8 @@ class Accelerator:
         Where the figures come from, one citation per line.
     assumptions
         What no figure was known for and how it is counted instead, one sentence per line.
+    flexibility
+        What a mapper may choose, and what that costs; None where nothing is said (then all that the levels allow).
 
     Raises
     ------
@@ -151,6 +155,7 @@ class Accelerator:
     technology: str = "given"
     sources: tuple[str, ...] = field(default=(), compare=False)
     assumptions: tuple[str, ...] = field(default=(), compare=False)
+    flexibility: Flexibility | None = None
 
     def __post_init__(self) -> None:
         path = f"{self.name}.levels"
@@ -164,6 +169,12 @@ class Accelerator:
         for index, level in enumerate(self.levels):
             if isinstance(level, Fanout) and min(level.shape) < 1:
                 raise InputError(f"{path}[{index}].shape", "must be two positive integers", level.shape)
+        if self.flexibility is not None:
+            memories = {memory.name: memory.capacity_bytes for memory in self.memories}
+            arrays = {fanout.name: fanout.instances for fanout in self.fanouts}
+            for problem in problems(self.flexibility, memories, arrays):
+                where = ".".join(map(str, problem.where))
+                raise InputError(f"{self.name}.flexibility.{where}", problem.rule, problem.given, problem.mend)
 
     @property
     def memories(self) -> tuple[Memory, ...]:
@@ -196,13 +207,23 @@ class Accelerator:
         return next(level for level in self.levels if level.name == name)
 
     @cached_property
-    def leakage_mw(self) -> float:
+    def base_leakage_mw(self) -> float:
         """Leakage of all memory instances and compute units."""
         memories = sum(memory.leakage_mw * self.instances(memory.name) for memory in self.memories)
         return memories + self.compute.leakage_mw * self.compute_instances
 
     @cached_property
-    def area_um2(self) -> float:
+    def base_area_um2(self) -> float:
         """Area of all memory instances and compute units."""
         memories = sum(memory.area_um2 * self.instances(memory.name) for memory in self.memories)
         return memories + self.compute.area_um2 * self.compute_instances
+
+    @cached_property
+    def leakage_mw(self) -> float:
+        """Leakage of all memory instances and compute units, and of what stated flexibility adds."""
+        return self.base_leakage_mw + flexibility_overhead(self).leakage_mw
+
+    @cached_property
+    def area_um2(self) -> float:
+        """Area of all memory instances and compute units, and of what stated flexibility adds."""
+        return self.base_area_um2 + flexibility_overhead(self).total_um2

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
@@ -14,6 +15,8 @@ from ruamel.yaml.error import MarkedYAMLError
 
 from tilewright.base import InputError
 from tilewright.hardware.accelerator import Accelerator, Memory
+from tilewright.hardware.flexibility import Flexibility
+from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
 from tilewright.hardware.resolve import LevelFields, Location, Resolver
 from tilewright.hardware.schema import ROLE_NAMES, AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
 from tilewright.hardware.tables import build_technology, technology, technology_names
@@ -90,7 +93,13 @@ class _Document:
         levels = [self._level(level, index) for index, level in enumerate(fields.levels)]
         self._check_levels(levels)
         table, name = self._technology(fields.technology)
-        return Resolver(fields, table, name, self.fail).accelerator(levels)
+        machine = Resolver(fields, table, name, self.fail).accelerator(levels)
+        return replace(machine, flexibility=self._flexibility(fields, levels, table)) if fields.flexibility else machine
+
+    def _flexibility(self, fields: AcceleratorFields, levels: list[LevelFields],
+                     table: Technology | None) -> Flexibility:
+        given = self._validate(FlexibilityFields, fields.flexibility, ("flexibility",))
+        return read_flexibility(given, levels, table.node_nm if table else None, self.fail)
 
     def _validate(self, model: type[Model], data: Any, where: Location) -> Model:
         try:
@@ -223,6 +232,7 @@ def dump_accelerator(accelerator: Accelerator) -> str:
         levels=levels,
         compute=_filled(name=compute.name, energy_pj_per_mac=compute.energy_pj_per_mac, area_um2=compute.area_um2,
                         leakage_mw=compute.leakage_mw),
+        flexibility=_section(flexibility_tree(accelerator.flexibility)) if accelerator.flexibility else None,
     )
     out, yaml = StringIO(), YAML(typ="rt", pure=True)
     yaml.width = 120
@@ -248,6 +258,11 @@ def _memory_fields(memory: Memory) -> CommentedMap:
         area_um2=memory.area_um2,
         leakage_mw=memory.leakage_mw,
     )
+
+
+def _section(tree: dict[str, Any]) -> CommentedMap:
+    """Return the tree with everything below its first level on one line each."""
+    return CommentedMap((key, _flow(value) if isinstance(value, dict | list) else value) for key, value in tree.items())
 
 
 def _filled(**fields: Any) -> CommentedMap:

@@ -240,7 +240,8 @@ class TechnologyFields(Fields):
 class AcceleratorFields(Fields):
     """A whole accelerator file.
 
-    ``levels`` are validated one by one, as memories or fan-outs, and ``technology`` as a name or `TechnologyFields`.
+    ``levels`` are validated one by one, as memories or fan-outs, and ``technology`` as a name or `TechnologyFields`,
+    ``flexibility`` as `tilewright.hardware.flexibility_files.FlexibilityFields`.
     """
 
     name: Name
@@ -252,3 +253,4 @@ class AcceleratorFields(Fields):
     leakage: Literal["modelled", "omitted"] = "modelled"
     sources: list[str] = Field(default_factory=list)
     assumptions: list[str] = Field(default_factory=list)
+    flexibility: dict[str, Any] | None = None

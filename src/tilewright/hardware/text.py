@@ -1,6 +1,8 @@
 """An accelerator as text: a tree of its levels with capacities, bandwidths and energies."""
 
 from tilewright.hardware.accelerator import Accelerator, Fanout, Memory
+from tilewright.hardware.flexibility import Flexibility
+from tilewright.hardware.flexibility_costs import flexibility_overhead
 
 
 def describe(accelerator: Accelerator) -> str:
@@ -31,6 +33,8 @@ def describe(accelerator: Accelerator) -> str:
     compute = accelerator.compute
     lines.append("  " * depth + f"└─ {compute.name}  x{accelerator.compute_instances:,}  "
                  f"{compute.energy_pj_per_mac:.3g} pJ per multiply-accumulate, {compute.area_um2:,.0f} um2")
+    if accelerator.flexibility is not None:
+        lines += _flexibility_lines(accelerator, accelerator.flexibility)
     lines += [f"assumed: {text}" for text in accelerator.assumptions]
     return "\n".join(lines)
 
@@ -81,3 +85,23 @@ def _fanout_line(fanout: Fanout) -> str:
     does = [name for name, can in (("multicasts", fanout.multicast), ("reduces", fanout.reduce)) if can]
     return f"{fanout.name}  [{shape}{form}]  {' and '.join(does) or 'no multicast, no reduction'}, " \
            f"{fanout.network_energy_pj_per_word:.3g} pJ per delivered word"
+
+
+def _flexibility_lines(accelerator: Accelerator, flexibility: Flexibility) -> list[str]:
+    tile, shape, parallel = flexibility.tile, flexibility.shape, flexibility.parallelism
+    tiles = [f"{name} " + " ".join(f"{d}{extent}" for d, extent in extents) for name, extents in tile.fixed]
+    tiles += [f"{name} in hard partitions " + ", ".join(f"{role} {share:g}" for role, share in ratio)
+              for name, ratio in tile.partitions]
+    pairs = "any pair" if parallel.dimensions_per_side else "any dimensions"
+    any_shape = f"any of up to {accelerator.level(flexibility.array).instances}"  # type: ignore[union-attr]
+    sides = shape.fixed or shape.blocks
+    overhead = flexibility_overhead(accelerator)
+    known = f" ({overhead.area_share:+.3%})" if overhead.base_area_um2 > 0 else ""
+    return [
+        f"flexibility: {flexibility.name}",
+        f"  tile: {'; '.join(tiles) or 'any that fits ' + flexibility.memory}",
+        f"  order: {' or '.join(''.join(order) for order in flexibility.order.choices) or 'any'}",
+        f"  parallelism (X-Y): {' or '.join('-'.join(pair) for pair in parallel.choices) or pairs}",
+        f"  shape: {'blocks of ' if shape.blocks else ''}{f'{sides[0]} x {sides[1]}' if sides else any_shape}",
+        f"  adds {overhead.total_um2:,.0f} um2{known}",
+    ]

@@ -1,0 +1,236 @@
+"""How many ways a machine can run one operator: what is fixed and what is free in Tile, Order, Parallelism, Shape.
+
+Source: Kao, dissertation, Georgia Tech 2022, chapter 3 (Flexion), sections 3.1 and 3.2.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Literal
+
+from tilewright.base import InputError
+from tilewright.hardware.flexibility_costs import FlexibilityCosts
+
+Degree = Literal["inflexible", "partial", "full"]
+Extents = tuple[tuple[str, int], ...]
+Ratio = tuple[tuple[str, float], ...]
+
+CONVOLUTION = ("K", "C", "P", "Q", "R", "S")
+AXES = "TOPS"
+CLASSES = tuple("".join(bits) for bits in product("01", repeat=4))
+"""The 16 classes of section 3.1.2, from ``0000`` to ``1111``: one digit for each of T, O, P, S."""
+
+
+@dataclass(frozen=True)
+class TileFlexibility:
+    """Tile sizes: fixed ones by memory (inflexible), any within hard partitions (partial), or any that fit (full).
+
+    ``partitions`` are ratios by role; a memory's capacity is split by them.
+    """
+
+    fixed: tuple[tuple[str, Extents], ...] = ()
+    partitions: tuple[tuple[str, Ratio], ...] = ()
+
+    @property
+    def degree(self) -> Degree:
+        """How flexible it is."""
+        return "inflexible" if self.fixed else "partial" if self.partitions else "full"
+
+
+@dataclass(frozen=True)
+class OrderFlexibility:
+    """Loop orders, outermost first: one (inflexible), several (partial), or any (full, no ``choices``)."""
+
+    choices: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def degree(self) -> Degree:
+        """How flexible it is."""
+        return _degree(len(self.choices))
+
+
+@dataclass(frozen=True)
+class ParallelismFlexibility:
+    """Dimensions spread along the X and the Y side: one pair (inflexible), several (partial), or any (full).
+
+    ``dimensions_per_side`` is 1, as in the paper, or None where any number may share a side.
+    """
+
+    choices: tuple[tuple[str, str], ...] = ()
+    dimensions_per_side: int | None = 1
+
+    @property
+    def degree(self) -> Degree:
+        """How flexible it is."""
+        return _degree(len(self.choices))
+
+
+@dataclass(frozen=True)
+class ShapeFlexibility:
+    """Array shapes: one X by Y (inflexible), whole building blocks (partial), or any arrangement (full)."""
+
+    fixed: tuple[int, int] | None = None
+    blocks: tuple[int, int] | None = None
+
+    @property
+    def degree(self) -> Degree:
+        """How flexible it is."""
+        return "inflexible" if self.fixed else "partial" if self.blocks else "full"
+
+
+@dataclass(frozen=True)
+class Flexibility:
+    """What a machine lets a mapper choose.
+
+    Parameters
+    ----------
+    memory
+        The buffer whose tiles are meant (and counted) where an axis is fully flexible.
+    array
+        The fan-out that parallelism and shape are about.
+    dimensions
+        The dimensions spoken of. Operators that are no convolutions take part by what their dimensions do: see
+        `tilewright.mapping.stand_ins`.
+    costs
+        What flexibility costs in area and leakage.
+    """
+
+    memory: str
+    array: str
+    tile: TileFlexibility = TileFlexibility()
+    order: OrderFlexibility = OrderFlexibility()
+    parallelism: ParallelismFlexibility = ParallelismFlexibility()
+    shape: ShapeFlexibility = ShapeFlexibility()
+    dimensions: tuple[str, ...] = CONVOLUTION
+    costs: FlexibilityCosts = field(default_factory=FlexibilityCosts)
+
+    @property
+    def degrees(self) -> dict[str, Degree]:
+        """Degree of each axis, by its letter in TOPS."""
+        return {"T": self.tile.degree, "O": self.order.degree, "P": self.parallelism.degree, "S": self.shape.degree}
+
+    @property
+    def class_bits(self) -> str:
+        """The class as four digits, T O P S: 1 where the axis is flexible at all (equation 3.1)."""
+        return "".join("0" if degree == "inflexible" else "1" for degree in self.degrees.values())
+
+    @property
+    def name(self) -> str:
+        """``InFlex-0000``, ``FullFlex-1010`` or ``PartFlex-1010`` (partial on some flexible axis)."""
+        found = set(self.degrees.values())
+        return f"{'PartFlex' if 'partial' in found else 'FullFlex' if 'full' in found else 'InFlex'}-{self.class_bits}"
+
+    def of_class(self, bits: str) -> "Flexibility":
+        """Return the flexibility of a class: axes of digit 1 become full, those of digit 0 stay as they are.
+
+        Raises
+        ------
+        InputError
+            If ``bits`` is no class, or an axis of digit 0 is not inflexible here.
+        """
+        if bits not in CLASSES:
+            raise InputError("flexibility class", "must be four digits 0 or 1, for T, O, P, S", bits,
+                             "For example 1010")
+        loose = [letter for letter, bit in zip(AXES, bits, strict=True)
+                 if bit == "0" and self.degrees[letter] != "inflexible"]
+        if loose:
+            raise InputError("flexibility class", f"must be 1 for {', '.join(loose)}", bits,
+                             "Begin with a machine that is inflexible on these axes")
+        full: dict[str, object] = {"tile": TileFlexibility(), "order": OrderFlexibility(),
+                                   "parallelism": ParallelismFlexibility(), "shape": ShapeFlexibility()}
+        chosen = {name: axis for (name, axis), bit in zip(full.items(), bits, strict=True) if bit == "1"}
+        return replace(self, **chosen)  # type: ignore[arg-type]
+
+
+def _degree(choices: int) -> Degree:
+    return "full" if choices == 0 else "inflexible" if choices == 1 else "partial"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with a statement of flexibility: where (keys below ``flexibility``), the rule, what was given."""
+
+    where: tuple[str | int, ...]
+    rule: str
+    given: object = None
+    mend: str = ""
+
+
+def problems(flexibility: Flexibility, memories: Mapping[str, float | None],
+             arrays: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield what is wrong; ``memories`` gives capacities in bytes (None is unlimited), ``arrays`` instances."""
+    for name, given, known in (("memory", flexibility.memory, memories), ("array", flexibility.array, arrays)):
+        if given not in known:
+            yield Problem((name,), f"must be one of {', '.join(known) or 'none: the machine has no such level'}", given)
+            return
+    if len(set(flexibility.dimensions)) < len(flexibility.dimensions) or len(flexibility.dimensions) < 2:
+        yield Problem(("dimensions",), "must be two or more different names", list(flexibility.dimensions))
+    yield from _tile_problems(flexibility, memories)
+    yield from _order_problems(flexibility)
+    yield from _parallelism_problems(flexibility)
+    yield from _shape_problems(flexibility, arrays[flexibility.array])
+
+
+def _tile_problems(flexibility: Flexibility, memories: Mapping[str, float | None]) -> Iterator[Problem]:
+    tile, dims = flexibility.tile, flexibility.dimensions
+    if tile.fixed and tile.partitions:
+        yield Problem(("tile",), "takes one of fixed and partitions", mend="Remove one of them")
+    for name, extents in tile.fixed:
+        if name not in memories:
+            yield Problem(("tile", "fixed", name), f"must be one of {', '.join(memories)}", name)
+        given = [d for d, _ in extents]
+        if set(given) != set(dims):
+            missing = [d for d in dims if d not in given]
+            yield Problem(("tile", "fixed", name), f"must give {', '.join(dims)}", ", ".join(given),
+                          f"Add {', '.join(missing)}" if missing else "Remove the others")
+        for dimension, extent in extents:
+            if extent < 1:
+                yield Problem(("tile", "fixed", name, dimension), "must be a positive integer", extent)
+    yield from _partition_problems(tile, memories)
+
+
+def _partition_problems(tile: TileFlexibility, memories: Mapping[str, float | None]) -> Iterator[Problem]:
+    for name, ratio in tile.partitions:
+        if name not in memories:
+            yield Problem(("tile", "partitions", name), f"must be one of {', '.join(memories)}", name)
+        elif memories[name] is None:
+            yield Problem(("tile", "partitions", name), "must be a memory of limited capacity", name)
+        if not ratio or min(share for _, share in ratio) <= 0:
+            yield Problem(("tile", "partitions", name), "must give each role a positive part of the ratio")
+
+
+def _order_problems(flexibility: Flexibility) -> Iterator[Problem]:
+    choices, dims = flexibility.order.choices, flexibility.dimensions
+    for index, choice in enumerate(choices):
+        if sorted(choice) != sorted(dims):
+            yield Problem(("order", "choices", index), f"must hold each of {', '.join(dims)} once", list(choice))
+        if choice in choices[:index]:
+            yield Problem(("order", "choices", index), "must differ from the others", list(choice))
+
+
+def _parallelism_problems(flexibility: Flexibility) -> Iterator[Problem]:
+    parallel, dims = flexibility.parallelism, flexibility.dimensions
+    if parallel.dimensions_per_side not in (1, None):
+        yield Problem(("parallelism", "dimensions_per_side"), "must be 1 or any", parallel.dimensions_per_side)
+    if parallel.choices and parallel.dimensions_per_side is None:
+        yield Problem(("parallelism",), "takes one of choices and dimensions_per_side: any")
+    for index, choice in enumerate(parallel.choices):
+        where = ("parallelism", "choices", index)
+        if len(set(choice)) != 2 or len(choice) != 2:
+            yield Problem(where, "must name two different dimensions, for X and Y", list(choice))
+        elif set(choice) - set(dims):
+            yield Problem(where, f"must name dimensions among {', '.join(dims)}", list(choice))
+        if choice in parallel.choices[:index]:
+            yield Problem(where, "must differ from the others", list(choice))
+
+
+def _shape_problems(flexibility: Flexibility, instances: int) -> Iterator[Problem]:
+    shape = flexibility.shape
+    if shape.fixed and shape.blocks:
+        yield Problem(("shape",), "takes one of fixed and blocks", mend="Remove one of them")
+    for name, sides in (("fixed", shape.fixed), ("blocks", shape.blocks)):
+        if sides and min(sides) < 1:
+            yield Problem(("shape", name), "must be two positive integers", list(sides))
+        elif sides and sides[0] * sides[1] > instances:
+            yield Problem(("shape", name), f"must have at most the {instances} instances of {flexibility.array}",
+                          list(sides))
