@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli import bench, bounds, evaluate, explain, export, listing, mapping, show
+from tilewright.cli import bench, bounds, evaluate, explain, export, listing, mapping, reproduce, show
 
 WRONG_INPUT = 2
 INTERNAL_ERROR = 70
@@ -28,6 +28,7 @@ app.command("list")(listing.list_things)
 app.command("show")(show.show)
 app.command("export")(export.export)
 app.command("bench")(bench.bench)
+app.command("reproduce")(reproduce.reproduce)
 
 
 @app.callback()

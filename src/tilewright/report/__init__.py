@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tilewright.report.page import render_page, write_page
     from tilewright.report.quantities import byte_size, engineering, percent, significant
+    from tilewright.report.reproduction import print_reproduction, write_reproduction
     from tilewright.report.terminal import (
         cost_table,
         energy_table,
@@ -29,15 +30,18 @@ __all__ = [
     "percent",
     "print_layer",
     "print_listing",
+    "print_reproduction",
     "print_run",
     "render_page",
     "significant",
     "write_page",
+    "write_reproduction",
 ]
 
 _LATER = {
     "page": ("render_page", "write_page"),
     "quantities": ("byte_size", "engineering", "percent", "significant"),
+    "reproduction": ("print_reproduction", "write_reproduction"),
     "terminal": ("cost_table", "energy_table", "layer_table", "listing", "print_layer", "print_listing", "print_run"),
 }
 

@@ -46,7 +46,7 @@ class Bar:
 
 def render_page(record: RunRecord) -> str:
     """Return the page of a run as HTML text."""
-    return _environment().get_template("page.html.j2").render(
+    return page_environment().get_template("page.html.j2").render(
         run=record, figures=_figures(record), colours=figures.component_colours(record), plotly_js=get_plotlyjs(),
         rows=[(index, layer, _box(layer)) for index, layer in enumerate(record.layers)])
 
@@ -70,7 +70,8 @@ def write_page(record: RunRecord, path: str | os.PathLike[str]) -> Path:
 
 
 @cache
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """Return what renders the templates of pages."""
     environment = Environment(
         loader=PackageLoader("tilewright.report", "assets"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True)

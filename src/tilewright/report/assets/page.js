@@ -77,6 +77,7 @@
 
   // The layer table: sorted by any column, filtered by words.
   const table = document.getElementById("layers-table");
+  if (!table) return;
   const body = table.tBodies[0];
   const order = [...body.rows];
   const value = (row, column) => {

@@ -1,0 +1,94 @@
+"""``tilewright reproduce``: a published table or figure, measured again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import console
+
+if TYPE_CHECKING:
+    from tilewright.reproduce import Standing
+
+INTERRUPTED = 130
+
+
+def reproduce(
+    name: Annotated[str | None, typer.Argument(
+        metavar="NAME", show_default=False, help="What to reproduce, as ruby-table1; --list names all.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List what can be reproduced, and end.")] = False,
+    full: Annotated[bool, typer.Option(
+        "--full", help="Spend what the paper spent or more; without it, what takes under a minute.")] = False,
+    seeds: Annotated[int | None, typer.Option(
+        "--seeds", show_default=False, help="Repetitions, in place of the setting's own.")] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for tables, data and plots.")] = Path(
+        "out/reproduce"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs computed.")] = False,
+) -> None:
+    """Measure a published table or figure again: theirs beside ours, and a verdict on every claim.
+
+    What ended is kept in DIR/NAME/cells.jsonl, so that a run that was interrupted goes on where it was.
+    """
+    if listed:
+        _list()
+        return
+    if name is None:
+        raise InputError("NAME", "must be given", None, "tilewright reproduce --list names all reproductions")
+    from tilewright.report import print_reproduction, write_reproduction
+    from tilewright.reproduce import REPRODUCTIONS, run_study
+
+    study = REPRODUCTIONS.get(name)
+    try:
+        with _Bar() as bar:
+            outcome = run_study(study, "full" if full else "quick", seeds=seeds, out=out, fresh=fresh,
+                                observer=bar.update)
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped; what had ended is kept in {out / study.name}. The same command goes on from there.",
+                   err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    page = write_reproduction(outcome)
+    print_reproduction(outcome, console())
+    typer.echo(f"Written: {page}, {outcome.file('json').name} and {len(outcome.findings.tables)} CSV files beside it.")
+
+
+def _list() -> None:
+    from tilewright.report import print_listing
+    from tilewright.reproduce import REPRODUCTIONS
+
+    rows = [(name, study.title, study.source, str(study.quick), str(study.full))
+            for name, study in ((name, REPRODUCTIONS.get(name)) for name in REPRODUCTIONS)]
+    print_listing(("Reproduction", "What it shows", "Source", "Quick", "Full"), rows, (), console())
+
+
+class _Bar:
+    """A bar on stderr: cells done, samples a second, time left; nothing where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        screen = Console(stderr=True)
+        self.bars = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[about]}"),
+            console=screen, transient=True, disable=not screen.is_terminal)
+        self.task = self.bars.add_task("Starting", total=None, about="")
+
+    def __enter__(self) -> "_Bar":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def update(self, standing: "Standing") -> None:
+        """Show where the study stands."""
+        from tilewright.report import engineering
+
+        parts = [f"{engineering(standing.samples)} samples",
+                 f"{engineering(standing.samples / max(standing.seconds, 1e-9))}/s"] if standing.samples else []
+        if standing.eta_seconds is not None:
+            left = int(standing.eta_seconds)
+            parts.append(f"{left // 60}:{left % 60:02d} left")
+        self.bars.update(self.task, description=f"{standing.study} {standing.done}/{standing.total} cells",
+                         total=standing.total, completed=standing.done, about=" · ".join(parts))

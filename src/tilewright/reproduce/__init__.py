@@ -1,0 +1,64 @@
+"""What was published, beside what we measure: one file for each table or figure.
+
+A study is a record in `REPRODUCTIONS`: its claims, two settings, and ``run(setting, watch)``, which gives all work that
+takes time to ``watch.run`` as cells (kept on the disk as they end) and returns tables, plots and a judgement for every
+claim. `run_study` runs one; `tilewright.report` shows its `Outcome`.
+"""
+
+from tilewright.reproduce import ruby_table1
+from tilewright.reproduce.oracle import Check, check, same, twin
+from tilewright.reproduce.running import DEFAULT_FOLDER, Cell, Outcome, Standing, Watch, run_study
+from tilewright.reproduce.searching import (
+    best_run,
+    best_so_far,
+    bound_figures,
+    costs,
+    median_curve,
+    median_run,
+    oracle_cell,
+    search_cell,
+)
+from tilewright.reproduce.study import (
+    REPRODUCTIONS,
+    Claim,
+    Findings,
+    Judgement,
+    Plot,
+    Setting,
+    Study,
+    Table,
+    Value,
+    Verdict,
+)
+
+__all__ = [
+    "DEFAULT_FOLDER",
+    "REPRODUCTIONS",
+    "Cell",
+    "Check",
+    "Claim",
+    "Findings",
+    "Judgement",
+    "Outcome",
+    "Plot",
+    "Setting",
+    "Standing",
+    "Study",
+    "Table",
+    "Value",
+    "Verdict",
+    "Watch",
+    "best_run",
+    "best_so_far",
+    "bound_figures",
+    "check",
+    "costs",
+    "median_curve",
+    "median_run",
+    "oracle_cell",
+    "ruby_table1",
+    "run_study",
+    "same",
+    "search_cell",
+    "twin",
+]

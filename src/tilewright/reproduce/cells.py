@@ -1,0 +1,108 @@
+"""What a study has computed so far: one line of JSON for each cell, written as it ends."""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tilewright.base import InputError
+
+FILE = "cells.jsonl"
+_MODEL = ("hardware", "workload", "mapping", "cost", "search")
+
+
+class CellFile:
+    """The cells of one study in one folder, open for one run at a time (a context).
+
+    A line that is broken off (the machine went down) is passed over. Cells belong to a version of Tilewright and of the
+    study; those of others stay in the file and are not used.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written, or another run has it open.
+    """
+
+    def __init__(self, folder: Path, study: str, study_version: int, *, fresh: bool = False) -> None:
+        self.path = folder / FILE
+        self.belongs = {"study": study, "version": f"{version('tilewright')}/{study_version}"}
+        self.fresh = fresh
+        self.found: dict[str, dict[str, Any]] = {}
+        self.older = 0
+        """Cells taken over that other sources than the present ones computed."""
+
+    def __enter__(self) -> "CellFile":
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = self.path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise InputError("--out", "must be a folder that can be written", str(self.path.parent),
+                             error.strerror or str(error)) from None
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.file.close()
+            raise InputError("--out", "must not be in use by another run", str(self.path.parent),
+                             "Wait for it, or give another folder") from None
+        if self.fresh:
+            self.file.truncate(0)
+        self._read()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.file.close()
+
+    def get(self, cell: Mapping[str, object]) -> dict[str, Any] | None:
+        """Return the value kept for a cell, None if there is none."""
+        line = self.found.get(self.key(cell))
+        if line is None:
+            return None
+        self.older += line.get("sources") != sources()
+        value: dict[str, Any] = line["value"]
+        return value
+
+    def put(self, cell: Mapping[str, object], value: dict[str, Any]) -> None:
+        """Keep the value of a cell; it is on the disk when this returns."""
+        line = {"key": self.key(cell), "cell": dict(cell), "value": value, "sources": sources(),
+                "when": datetime.now(UTC).isoformat(timespec="seconds")}
+        self.found[line["key"]] = line  # type: ignore[index]
+        self.file.write(json.dumps(line) + "\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def key(self, cell: Mapping[str, object]) -> str:
+        """Return what a cell is kept under: a hash of all that decides its value."""
+        text = json.dumps({**self.belongs, "cell": dict(cell)}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    def _read(self) -> None:
+        self.file.seek(0)
+        text = self.file.read()
+        for text_line in text.splitlines():
+            try:
+                line = json.loads(text_line)
+                self.found[line["key"]] = {"value": line["value"], "sources": line["sources"]}
+            except (ValueError, KeyError, TypeError):
+                continue
+        if text and not text.endswith("\n"):
+            self.file.write("\n")
+
+
+@cache
+def sources() -> str:
+    """Return a hash of the code that decides what a mapping costs and which are found."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for room in _MODEL:
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix in (".py", ".yaml", ".json"):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,225 @@
+"""Ruby, table I: how many ways there are to map one dimension over two memories with nine lanes between."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.reproduce.study import REPRODUCTIONS, Claim, Findings, Judgement, Plot, Setting, Study, Table, Verdict
+
+SIZES = (3, 64, 100, 1000, 4096)
+LANES = 9
+SCRATCHPAD_WORDS = 1024
+"""Each lane's scratchpad, 1 KiB (section III-A), in words of a byte."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A space of the table: where it has remainders, and the numbers printed for it."""
+
+    name: str
+    temporal: bool
+    spatial: bool
+    published: tuple[int, ...]
+
+
+KINDS = (
+    Kind("PFM", False, False, (3, 22, 24, 52, 43)),
+    Kind("Ruby-S", False, True, (7, 50, 61, 117, 83)),
+    Kind("Ruby-T", True, False, (7, 157, 247, 2392, 10040)),
+    Kind("Ruby", True, True, (11, 414, 690, 5713, 30612)),
+)
+
+
+def chains(size: int, kind: Kind, lanes: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the counts (inner loop, lanes, outer loop) of every different mapping that equation 5 describes.
+
+    Equation 5, L_n = L_(n+1) P_n + R_n - 1, is solved from the inside, where L_0 = size - 1: a count P leaves one
+    remainder, R = 1 + L mod P, and must leave R = P where there may be none. What is left over is the outer loop's.
+    A count beyond what is left is another way to write the same mapping, so P stays at most L + 1.
+    """
+    for inner in range(1, size + 1):
+        last = size - 1
+        if not kind.temporal and last % inner != inner - 1:
+            continue
+        left = last // inner
+        for spread in range(1, min(lanes, left + 1) + 1):
+            if kind.spatial or left % spread == spread - 1:
+                yield inner, spread, left // spread + 1
+
+
+def tuples(size: int, kind: Kind, lanes: int) -> int:
+    """Count the different solutions (P, R) of equation 5 with counts up to the size and up to the lanes.
+
+    Unlike in `chains`, lanes or loops that are longer than what is left count as solutions of their own.
+    """
+    found = 0
+    for inner in range(1, size + 1):
+        if not kind.temporal and (size - 1) % inner != inner - 1:
+            continue
+        left = (size - 1) // inner
+        found += sum(kind.spatial or left % spread == spread - 1 for spread in range(1, lanes + 1))
+    return found
+
+
+def generated(size: int, kind: Kind) -> int:
+    """Count what the generator published with the paper lists (NVlabs/timeloop, numeric.cpp, its residual factors).
+
+    It draws the three counts from candidates (divisors, and divisors of m D ceil(D / m) for remainders m up to the
+    bound: 9 for lanes with remainders alone, else D), all but one of them at most sqrt(D) + 1.5, the product of all
+    P - 1 (ones left out) at most D; once for each place that the large one may have, so that some come twice. Lanes
+    beyond what is left count too. Lanes are not limited to nine where temporal loops have remainders.
+    """
+    bound = LANES if kind.spatial and not kind.temporal else size
+    candidate = _candidates(size, bound)
+    small = int(size ** 0.5 + 1.5)
+    total = 0
+    for inner in np.flatnonzero(candidate).tolist():
+        if not kind.temporal and size % inner:
+            continue
+        left = -(-size // inner)
+        spread = np.flatnonzero(candidate[:bound + 1])
+        if not kind.spatial:
+            spread = spread[left % spread == 0]
+        outer = -(-left // spread)
+        fits = candidate[outer] & (max(inner - 1, 1) * np.maximum(spread - 1, 1) * np.maximum(outer - 1, 1) <= size)
+        times = (((spread <= small) & (outer <= small)).astype(np.int64)
+                 + ((inner <= small) & (spread >= small) & (outer <= small))
+                 + ((inner <= small) & (spread <= small) & (outer >= small)))
+        total += int((times * fits).sum())
+    return total
+
+
+def _candidates(size: int, bound: int) -> Any:
+    """Return ``(size + 1)`` flags: the counts that the generator considers."""
+    numbers = np.arange(1, size + 1)
+    flags = np.zeros(size + 1, dtype=np.bool_)
+    flags[numbers[size % numbers == 0]] = True
+    for m in range(1, bound + 1):
+        product = m * size * -(-size // m)
+        divisors = numbers[product % numbers == 0]
+        partners = product // divisors
+        flags[divisors[divisors < size]] = True
+        flags[partners[(partners < size) & (divisors != partners)]] = True
+    return flags
+
+
+def _count(size: int, kind: Kind) -> dict[str, Any]:
+    on_lanes = list(chains(size, kind, LANES))
+    return {
+        "mappings": len(on_lanes),
+        "fitting": sum(min(inner, size) <= SCRATCHPAD_WORDS for inner, _, _ in on_lanes),
+        "unlimited": sum(1 for _ in chains(size, kind, size)),
+        "tuples": tuples(size, kind, LANES),
+        "generated": generated(size, kind) if kind.temporal or kind.spatial else None,
+    }
+
+
+CLAIMS = (
+    Claim("There are 3, 22, 24, 52 and 43 perfect factorisations on nine lanes", "3 22 24 52 43",
+          "holds where equation 1 gives these, with tiles that fit the scratchpad of 1 KiB (section III-A keeps only "
+          "valid mappings)"),
+    Claim("Ruby-S, Ruby-T and Ruby have the sizes of table I by equation 5", "7 50 61 117 83; 7 157 247 2392 10040; "
+          "11 414 690 5713 30612",
+          "holds where counting equation 5 gives them, on nine lanes or any, as mappings or as tuples (P, R); "
+          "impossible as published where none does"),
+    Claim("Ruby-S grows moderately, Ruby and Ruby-T dramatically", "at 4096: 1.9 times PFM, against 712 and 233 times",
+          "holds where PFM <= Ruby-S <= Ruby-T <= Ruby at every size, and at the largest Ruby-S has at most three "
+          "times as many as PFM and the others a hundred times; in direction where only Ruby-S has the fewest"),
+)
+
+_ROWS = (
+    ("mappings", "different mappings, equation 5 on 9 lanes"),
+    ("fitting", "those whose tile fits 1 KiB"),
+    ("unlimited", "different mappings, any lanes"),
+    ("tuples", "tuples (P, R) of equation 5, on 9 lanes"),
+    ("generated", "listed by the published generator"),
+)
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Count every space at every size, in every convention."""
+    sizes = tuple(setting["sizes"])
+    plan = [(kind, size) for kind in KINDS for size in sizes]
+    values = watch.run([Cell({"space": kind.name, "size": size}, partial(_count, size, kind)) for kind, size in plan])
+    counts = {(kind.name, size): value for (kind, size), value in zip(plan, values, strict=True)}
+    rows: list[tuple[str | int | None, ...]] = []
+    for kind in KINDS:
+        rows.append((kind.name, "published", *(kind.published[SIZES.index(size)] for size in sizes)))
+        rows += [(kind.name, text, *(counts[kind.name, size][name] for size in sizes)) for name, text in _ROWS
+                 if any(counts[kind.name, size][name] is not None for size in sizes)]
+    table = Table("sizes", "Ways to map one dimension (table I)", ("Space", "Counted", *map(str, sizes)), tuple(rows), (
+        "Spaces are chains of an inner loop, lanes and an outer loop; where there may be no remainder, R = P.",))
+    return Findings((table,), (_perfect(counts, sizes), _remainders(counts, sizes), _growth(counts, sizes)),
+                    (_plot(counts, sizes),))
+
+
+def _series(counts: dict[Any, Any], kind: str, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(counts[kind, size][name] for size in sizes)
+
+
+def _printed(kind: Kind, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(kind.published[SIZES.index(size)] for size in sizes)
+
+
+def _shown(numbers: tuple[int, ...]) -> str:
+    return " ".join(map(str, numbers))
+
+
+def _perfect(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Judgement:
+    ours, every = _series(counts, "PFM", "fitting", sizes), _series(counts, "PFM", "mappings", sizes)
+    holds = ours == _printed(KINDS[0], sizes)
+    return Judgement(CLAIMS[0], _shown(ours), "holds" if holds else "does not hold",
+                     f"without the scratchpad's limit it is {_shown(every)}" if every != ours else "")
+
+
+def _remainders(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Judgement:
+    by_equation = all(
+        any(_series(counts, kind.name, name, sizes) == _printed(kind, sizes)
+            for name in ("mappings", "fitting", "unlimited", "tuples")) for kind in KINDS[1:])
+    ours = "; ".join(_shown(_series(counts, kind.name, "mappings", sizes)) for kind in KINDS[1:])
+    agreed = [(kind.name, size) for kind in KINDS[1:] for size in sizes
+              if counts[kind.name, size]["generated"] == kind.published[SIZES.index(size)]]
+    total = len(sizes) * (len(KINDS) - 1)
+    because = (f"no way of counting equation 5 gives them; the published generator lists just as many in {len(agreed)} "
+               f"of {total} cases, some twice, some with idle lanes, and leaves out most with two large counts")
+    verdict: Verdict = "holds" if by_equation else "impossible as published"
+    return Judgement(CLAIMS[1], ours, verdict, "" if by_equation else because)
+
+
+def _growth(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Judgement:
+    series = [_series(counts, kind.name, name, sizes) for kind, name in
+              zip(KINDS, ("fitting", "mappings", "unlimited", "unlimited"), strict=True)]
+    times = [row[-1] / series[0][-1] for row in series]
+    ordered = all(a <= b <= c <= d for a, b, c, d in zip(*series, strict=True))
+    verdict: Verdict = "does not hold"
+    if all(s <= min(t, r) for _, s, t, r in zip(*series, strict=True)):
+        verdict = "holds in direction"
+    if ordered and times[1] <= 3 and min(times[2:]) >= 100:
+        verdict = "holds"
+    ours = f"at {sizes[-1]}: {times[1]:.1f} times PFM, against {times[3]:.0f} and {times[2]:.0f} times"
+    return Judgement(CLAIMS[2], ours, verdict)
+
+
+def _plot(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Plot:
+    data: list[dict[str, Any]] = []
+    for index, kind in enumerate(KINDS):
+        colour = ("@strong", "@curve-0", "@curve-1", "@curve-2")[index]
+        name = "mappings" if index < 2 else "unlimited"
+        for text, dash, values in (("published", "dot", _printed(kind, sizes)),
+                                   ("equation 5", "solid", _series(counts, kind.name, name, sizes))):
+            data.append({"type": "scatter", "mode": "lines+markers", "name": f"{kind.name}, {text}", "x": list(sizes),
+                         "y": list(values), "line": {"color": colour, "dash": dash}})
+    return Plot("sizes", "Sizes of the spaces", data, {
+        "xaxis": {"type": "log", "title": {"text": "Size of the dimension"}, "tickvals": list(sizes),
+                  "ticktext": [str(size) for size in sizes]},
+        "yaxis": {"type": "log", "title": {"text": "Mappings"}}},
+        "Different mappings by equation 5: PFM and Ruby-S on nine lanes, the others on any, as in the paper.")
+
+
+REPRODUCTIONS.register("ruby-table1")(Study(
+    "ruby-table1", "Sizes of the one-dimensional map spaces", "Horeni et al., Ruby, ISPASS 2022, table I", CLAIMS,
+    Setting("quick", 1, {"sizes": SIZES}), Setting("full", 1, {"sizes": SIZES}), run))

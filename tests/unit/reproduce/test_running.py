@@ -1,0 +1,142 @@
+import csv
+import json
+
+import pytest
+
+from tilewright.base import InputError
+from tilewright.reproduce import Cell, Claim, Findings, Judgement, Plot, Setting, Study, Table, run_study
+
+CLAIM = Claim("squares grow", "yes", "holds where each is larger than the one before")
+
+
+def study_of(counted, broken=(), version=1):
+    """Return a study of squares that counts what it computes and fails where told to."""
+
+    def cell(number):
+        def compute():
+            if number in broken:
+                raise RuntimeError(f"{number} is broken")
+            counted.append(number)
+            return {"square": number * number}
+        return Cell({"number": number}, compute, samples=10)
+
+    def run(setting, watch):
+        values = [cell["square"] for cell in watch.run([cell(n) for n in range(setting["numbers"])])]
+        table = Table("squares", "Squares", ("n", "square", "note"), tuple(
+            (n, square, None) for n, square in enumerate(values)))
+        plot = Plot("squares", "Squares", [{"type": "scatter", "y": values, "line": {"color": "@curve-0"}}],
+                    {"yaxis": {"title": {"text": "square"}}})
+        grows = values == sorted(values)
+        return Findings((table,), (Judgement(CLAIM, "yes", "holds" if grows else "does not hold"),), (plot,), ("End.",))
+
+    return Study("squares", "The first squares", "nowhere", (CLAIM,), Setting("quick", 1, {"numbers": 4}),
+                 Setting("full", 2, {"numbers": 6}), run, version)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
+    counted = []
+    with pytest.raises(RuntimeError, match="3 is broken"):
+        run_study(study_of(counted, broken={3}), out=tmp_path, workers=1)
+    assert counted == [0, 1, 2]
+    outcome = run_study(study_of(counted), out=tmp_path, workers=1)
+    assert counted == [0, 1, 2, 3]
+    assert (outcome.computed_cells, outcome.reused_cells, outcome.older_cells) == (1, 3, 0)
+    assert [row[1] for row in outcome.findings.tables[0].rows] == [0, 1, 4, 9]
+
+
+def test_ctrl_c_ends_the_run_and_keeps_what_had_ended(tmp_path):
+    counted = []
+
+    def stop(standing):
+        if standing.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study_of(counted), "full", out=tmp_path, workers=1, observer=stop)
+    assert 2 <= len(counted) < 6
+    before = len(counted)
+    outcome = run_study(study_of(counted), "full", out=tmp_path, workers=1)
+    assert outcome.computed_cells == len(counted) - before <= 4
+    assert sorted(set(counted)) == list(range(6))
+
+
+def test_a_line_broken_off_is_passed_over(tmp_path):
+    counted = []
+    run_study(study_of(counted), out=tmp_path)
+    file = tmp_path / "squares" / "cells.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:20])
+    assert run_study(study_of(counted), out=tmp_path).computed_cells == 1
+    assert run_study(study_of(counted), out=tmp_path).computed_cells == 0
+
+
+def test_cells_belong_to_a_version_of_the_study_and_fresh_forgets_them(tmp_path):
+    counted = []
+    run_study(study_of(counted), out=tmp_path)
+    assert run_study(study_of(counted, version=2), out=tmp_path).computed_cells == 4
+    assert run_study(study_of(counted), out=tmp_path).computed_cells == 0
+    assert run_study(study_of(counted), out=tmp_path, fresh=True).computed_cells == 4
+
+
+def test_cells_of_other_sources_are_told(tmp_path):
+    run_study(study_of([]), out=tmp_path)
+    file = tmp_path / "squares" / "cells.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[0]["sources"] = "others"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run_study(study_of([]), out=tmp_path).older_cells == 1
+
+
+def test_tables_data_and_page_are_written(tmp_path):
+    from tilewright.report import write_reproduction
+
+    outcome = run_study(study_of([]), out=tmp_path, seeds=3)
+    with (tmp_path / "squares" / "quick.squares.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["n", "square", "note"], ["0", "0", ""], ["1", "1", ""], ["2", "4", ""],
+                                          ["3", "9", ""]]
+    data = json.loads((tmp_path / "squares" / "quick.json").read_text())
+    assert data["setting"] == {"name": "quick", "seeds": 3, "numbers": 4}
+    assert data["judgements"][0]["verdict"] == "holds"
+    page = write_reproduction(outcome)
+    text = page.read_text()
+    assert page == tmp_path / "squares" / "quick.html"
+    assert "squares grow" in text and 'data-figure="squares"' in text and "src=" not in text.split("<script>")[0]
+    figures = text.split('<script id="figures" type="application/json">')[1].split("</script>")[0]
+    assert json.loads(figures)["squares"]["data"][0]["y"] == [0, 1, 4, 9]
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    from tilewright.reproduce.cells import CellFile
+
+    with CellFile(tmp_path / "squares", "squares", 1), pytest.raises(InputError, match="another run"):
+        run_study(study_of([]), out=tmp_path)
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (("ruby-tabel1",), "Did you mean ruby-table1"),
+    ((), "must be given"),
+    (("ruby-table1", "--seeds", "0"), "--seeds: must be a positive integer"),
+    (("ruby-table1", "--out", "/dev/null"), "--out: must be a folder"),
+])
+def test_bad_words_end_with_code_2(words, told, tmp_path, monkeypatch, capsys):
+    from tilewright.cli import main
+
+    monkeypatch.setattr("sys.argv", ["tilewright", "reproduce", *words])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_list_names_every_reproduction(monkeypatch, capsys):
+    from tilewright.cli import main
+    from tilewright.reproduce import REPRODUCTIONS
+
+    monkeypatch.setattr("sys.argv", ["tilewright", "reproduce", "--list"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in REPRODUCTIONS)
+    assert len(REPRODUCTIONS) >= 1
