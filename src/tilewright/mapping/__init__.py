@@ -8,12 +8,14 @@ from tilewright.mapping.fit import array_fits, extents_at, full_keeps, tensor_bi
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.mapping.space import Enumeration, MapSpace, random_state
+from tilewright.mapping.space_rules import TILINGS
 from tilewright.mapping.space_size import SpaceSize
 from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
 
 __all__ = [
     "ANY",
     "DATAFLOWS",
+    "TILINGS",
     "Bounds",
     "Constraints",
     "Dataflow",

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import permutations
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -13,24 +12,37 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import Layout, MappingBatch
-from tilewright.mapping.constraints import ANY, Constraints
+from tilewright.mapping.constraints import Constraints, written_out
 from tilewright.mapping.space_arrays import (
+    ACTIVE,
+    DIMS,
+    EXACT,
+    FLOOR,
     KIND,
+    KNOWN,
+    META,
     ORDER_COUNT,
     ORDER_START,
     SPATIAL,
     SpaceArrays,
     axis_table,
     capacity_groups,
+    chains_of,
     divisor_table,
     pack,
+    pack_rules,
+    reachable_lanes,
     relevance,
+    side_limits,
     slot_table,
 )
+from tilewright.mapping.space_rules import TILINGS, bands, common_tiling, exact_slots, lane_floors
 from tilewright.mapping.space_size import SpaceSize, space_size
 from tilewright.workload import Operator
 
-Tiling = Literal["perfect", "imperfect"]
+Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
+# Random mappings among which one of a space with rules is looked for, in draws of so many.
+DRAWS, DRAWN = 64, 256
 
 
 @dataclass(frozen=True)
@@ -40,14 +52,17 @@ class MapSpace:
     Parameters
     ----------
     tiling
-        ``perfect``: every step divides the extent outside it. ``imperfect``: any step at any slot.
+        ``perfect``: every step divides the extent outside it. ``imperfect``: any step at any slot. ``ruby``: full
+        tiles divide, the last one of a loop may be smaller; ``ruby-s`` and ``ruby-t``: that of loops in space, in time
+        alone (Horeni et al., ISPASS 2022, equation 5).
     constraints
         What is left out beside that. Every dimension needs a memory where it may loop.
 
     Raises
     ------
     InputError
-        If a constraint names an unknown place or dimension, or leaves a dimension no memory to loop at.
+        If a constraint names an unknown place or dimension or has a number out of range; on first use, if it leaves
+        a dimension no memory to loop at or no chain of steps, or an array too few lanes.
     """
 
     operator: Operator
@@ -56,44 +71,31 @@ class MapSpace:
     constraints: Constraints = field(default_factory=Constraints)
 
     def __post_init__(self) -> None:
-        if self.tiling not in ("perfect", "imperfect"):
-            raise InputError("space.tiling", "must be perfect or imperfect", self.tiling)
-        places = [self._place(s) for s in range(len(self.layout.slots))]
-        memories = [level.name for level in self.accelerator.memories]
-        for name, known in (("loops", places), ("orders", memories)):
-            unknown = sorted(set(getattr(self.constraints, name)) - set(known))
-            if unknown:
-                raise InputError(f"space.{name}", f"must name places among {', '.join(known)}", unknown)
-        for place, dims in self.constraints.loops.items():
-            unknown = sorted(set(dims) - set(self.operator.sizes))
-            if unknown:
-                raise InputError(f"space.loops.{place}", f"must name dimensions of {self.operator.name}", unknown)
-        for place, choices in self.constraints.orders.items():
-            for choice in choices:
-                named = [name for name in choice if name != ANY]
-                rest = set(self.operator.sizes) - set(named)
-                if len(set(choice)) < len(choice) or set(named) - set(self.operator.sizes) or (
-                        rest and ANY not in choice):
-                    raise InputError(f"space.orders.{place}", "must list orders of every dimension", choice,
-                                     f"Give each of {', '.join(self.operator.sizes)} once, or {ANY} for the others")
+        if self.tiling not in TILINGS:
+            raise InputError("space.tiling", f"must be one of {', '.join(TILINGS)}", self.tiling)
+        self.constraints.check(self.operator, self.accelerator)
 
     @cached_property
     def layout(self) -> Layout:
         """The layout of all batches of this space."""
-        return Layout.of(self.operator, self.accelerator, keeps=dict(self.constraints.keeps))
+        names = [tensor.name for tensor in self.operator.tensors]
+        keeps = {place: tuple(name for name in names if name in kept) for place, kept in self.constraints.keeps.items()}
+        return Layout.of(self.operator, self.accelerator, keeps=keeps)
 
     @cached_property
     def arrays(self) -> SpaceArrays:
         """The space as arrays."""
         layout, sizes = self.layout, list(self.operator.sizes.values())
         slots = slot_table(layout, self.accelerator)
+        slots[:, FLOOR] = lane_floors(self.constraints, layout, self.accelerator)
+        slots[:, EXACT] = exact_slots(self.tiling, layout)
         orders = self._order_rows(slots)
         free = self._free_table()
         temporal = free * (slots[:, KIND] != SPATIAL)[:, None]
         for d, name in enumerate(layout.dimensions):
             if sizes[d] > 1 and not temporal[:, d].any():
                 raise InputError("space.loops", f"must let {name} loop at some memory", dict(self.constraints.loops))
-        return SpaceArrays(
+        arrays = SpaceArrays(
             sizes=np.array(sizes, dtype=np.int32),
             slots=slots,
             free=free,
@@ -104,12 +106,37 @@ class MapSpace:
             groups=capacity_groups(self.operator, self.accelerator, layout),
             relevant=relevance(self.operator),
             perfect=self.tiling == "perfect",
+            whole=self.tiling != "imperfect",
+            ruled=self.tiling not in ("perfect", "imperfect") or bool(
+                self.constraints.factors or self.constraints.tiles or self.constraints.utilization),
+            bands=bands(self.constraints, self.places, self.operator.sizes, free, side_limits(slots)),
         )
+        if arrays.ruled:
+            self._check_rules(arrays)
+        return arrays
+
+    @cached_property
+    def places(self) -> list[str]:
+        """The name of every slot: a memory (``GLB``) or one side of an array (``PE.X``)."""
+        names = self.layout.levels
+        return [names[slot.level] if slot.axis == "T" else f"{names[slot.level]}.{slot.axis}"
+                for slot in self.layout.slots]
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """The space as the one table that compiled code reads."""
-        return pack(self.arrays)
+        """The space as the one table that compiled code reads; where there are rules, with a mapping that obeys them.
+
+        Raises
+        ------
+        InputError
+            If no mapping that obeys the rules is found.
+        """
+        return self._with_known(self.rules) if self.arrays.ruled else pack(self.arrays)
+
+    @cached_property
+    def rules(self) -> NDArray[np.int64]:
+        """The table with all rules written out, also where steps are simply free or perfect."""
+        return pack_rules(self.arrays)
 
     def size(self) -> SpaceSize:
         """Return how many mappings `enumerate` yields, or an upper bound where that cannot be counted."""
@@ -135,36 +162,98 @@ class MapSpace:
         return np.zeros((4, max(slots + 1, 3), max(slots, dims)), dtype=np.int64)
 
     def sample(self, rng: Generator, count: int, filling: float = 0.0) -> MappingBatch:
-        """Draw ``count`` random mappings whose loops fit the arrays (their tiles may not fit the memories).
+        """Draw ``count`` random mappings of the space (their tiles may not fit the memories).
 
         Each dimension visits its slots in random order, and each slot takes a random part of what is left: with
         perfect tiling a divisor, all equally likely, otherwise a count, uniform in its logarithm. ``filling`` is the
-        share of mappings that first spread as many lanes as fit.
+        share of mappings that first spread as many lanes as fit. What then breaks a rule is repaired.
         """
         from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
 
         batch = self.empty(count)
-        space_sampling.sample(self.table, random_state(rng), float(filling), self.scratch(), batch.steps, batch.ranks)
+        state = random_state(rng)
+        space_sampling.sample(self.table, state, float(filling), self.scratch(), batch.steps, batch.ranks)
+        if self.arrays.ruled:
+            self._legalise(self.table, state, batch, fitting=None)
         return batch
 
     def repair(self, batch: MappingBatch) -> MappingBatch:
-        """Return the batch with steps made monotone, divisible where asked and within the arrays; legal ones stay."""
+        """Return the batch with every mapping that the space does not contain replaced by one near it.
+
+        Extents are set from the innermost slot outward, dimension by dimension: each becomes the one nearest by ratio
+        that those inside it and the space allow. Loops that are in no allowed order get that with the fewest pairs
+        swapped. Without rules (see `SpaceArrays`) slots outside the outermost memory where a dimension may loop go
+        from outside inward. A mapping that cannot be mended so is replaced by any of the space.
+        """
         from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
 
         repaired = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
-        space_sampling.repair_batch(self.table, self.scratch(), repaired.steps, repaired.ranks)
+        if self.arrays.ruled:
+            self._legalise(self.table, np.zeros(1, dtype=np.uint64), repaired, fitting=False)
+        else:
+            space_sampling.repair_batch(self.table, self.scratch(), repaired.steps, repaired.ranks)
+        legal = self.contains(batch)
+        repaired.steps[:, :, legal], repaired.ranks[:, :, legal] = batch.steps[:, :, legal], batch.ranks[:, :, legal]
         return repaired
 
+    def contains(self, batch: MappingBatch) -> NDArray[np.bool_]:
+        """Return ``(b)``: whether each mapping is one of the space; its tiles may not fit the memories (see `fits`).
+
+        So are all that `sample` draws, `repair` returns and `enumerate` yields. A batch of another layout, which keeps
+        other tensors or has other slots, holds none.
+        """
+        from tilewright.mapping import space_projection  # noqa: PLC0415  (Numba loads late)
+
+        out = np.zeros(len(batch), dtype=np.bool_)
+        if batch.layout != self.layout:
+            return out
+        space_projection.inside_mask(self.rules, self.scratch(), batch.steps, batch.ranks, out)
+        temporal = [s for s, slot in enumerate(self.layout.slots) if slot.axis == "T"]
+        places = np.arange(len(self.layout.dimensions))[None, :, None]
+        resting = np.array(list(self.operator.sizes.values())) == 1
+        return np.asarray(out & (np.sort(batch.ranks[temporal], axis=1) == places).all(axis=(0, 1))
+                          & (batch.steps[:, resting] == 1).all(axis=(0, 1)))
+
     def fits(self, batch: MappingBatch) -> NDArray[np.bool_]:
-        """Return ``(b)``: whether loops fit the arrays and tiles the memories."""
+        """Return ``(b)``: whether loops fit the arrays and tiles the memories, whatever else the space asks."""
         from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
 
         out = np.empty(len(batch), dtype=np.bool_)
-        space_sampling.fit_mask(self.table, self.scratch(), batch.steps, batch.ranks, out)
+        space_sampling.fit_mask(self.rules, self.scratch(), batch.steps, batch.ranks, out)
         return out
 
+    def legalise(self, batch: MappingBatch, state: NDArray[np.uint64], span: tuple[int, int],
+                 fitting: bool = True) -> None:
+        """Make those mappings from ``span[0]`` to ``span[1]`` that break a rule legal, in place; loop orders stay.
+
+        ``state`` is of `random_state`. With ``fitting`` tiles are also made to fit the memories where possible.
+        Nothing is done where the space has no rules.
+        """
+        if self.arrays.ruled:
+            self._legalise(self.table, state, batch, fitting or None, span)
+
+    def intersect(self, other: "MapSpace") -> "MapSpace":
+        """Return the space of what both contain, also written ``self & other``.
+
+        What a memory keeps is part of every mapping: a memory that only one of the two names keeps what that one
+        says. Of loop orders those that both list are left, though a mapping with few loops may obey two different ones.
+
+        Raises
+        ------
+        InputError
+            If the operators or accelerators differ, or constraints contradict one another.
+        """
+        if (self.operator, self.accelerator) != (other.operator, other.accelerator):
+            raise InputError("space", "must be of the same operator and accelerator to be intersected",
+                             f"{self.operator.name} on {self.accelerator.name} and {other.operator.name} on "
+                             f"{other.accelerator.name}")
+        return MapSpace(self.operator, self.accelerator, cast(Tiling, common_tiling(self.tiling, other.tiling)),
+                        self.constraints.intersect(other.constraints, self.operator))
+
+    __and__ = intersect
+
     def enumerate(self, batch: int = 4096, distinct: bool = False) -> Iterator[MappingBatch]:
-        """Yield all mappings whose loops fit the arrays, in batches, each encoding once.
+        """Yield all mappings that the space contains, in batches, each encoding once.
 
         Loops that run once stand innermost, in the operator's order. With ``distinct``, of loop orders that cannot
         differ in cost (by rules 2 and 3 of the counting rules) only one is given.
@@ -173,38 +262,63 @@ class MapSpace:
         while len(found := enumeration.take(batch)):
             yield found
 
-    def _place(self, s: int) -> str:
-        slot = self.layout.slots[s]
-        name = self.layout.levels[slot.level]
-        return name if slot.axis == "T" else f"{name}.{slot.axis}"
+    def _legalise(self, table: NDArray[np.int64], state: NDArray[np.uint64], batch: MappingBatch,
+                  fitting: bool | None, span: tuple[int, int] | None = None) -> None:
+        """Make mappings legal in place; their tiles too, or (False) their orders, or (None) neither."""
+        from tilewright.mapping import space_projection as compiled  # noqa: PLC0415  (Numba loads late)
+
+        mode = {None: compiled.STEPS, False: compiled.ORDERS, True: compiled.FITTING}[fitting]
+        compiled.legalise_batch(table, state, self.scratch(), batch.steps, batch.ranks, span or (0, len(batch)), mode)
+
+    def _with_known(self, rules: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the table with some mapping of the space in it, to stand for those that cannot be mended."""
+        from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
+
+        state, drawn = np.zeros(1, dtype=np.uint64), self.empty(DRAWN)
+        for _ in range(DRAWS):
+            space_sampling.sample(rules, state, 0.5, self.scratch(), drawn.steps, drawn.ranks)
+            self._legalise(rules, state, drawn, fitting=True)
+            legal = self.contains(drawn)
+            if legal.any():
+                index = int(np.argmax(legal * (1 + self.fits(drawn))))
+                table, slots = rules.copy(), len(self.layout.slots)
+                active = table[ACTIVE, :table[META, DIMS]]
+                table[META, KNOWN] = known = len(table) - slots - 1
+                table[known, :len(active)] = self.arrays.sizes[active]
+                table[known + 1:, :len(active)] = drawn.steps[:, active, index]
+                return table
+        raise InputError("space.constraints", "must leave mappings that can be found", f"none in {DRAWS * DRAWN} draws",
+                         "Loosen factors, tiles or utilization")
+
+    def _check_rules(self, arrays: SpaceArrays) -> None:
+        """Raise where a dimension is left no chain of steps, or an array too few lanes."""
+        for d in np.flatnonzero(arrays.sizes > 1):
+            if not chains_of(arrays, int(d)).outward()[-1, 1]:
+                name = self.layout.dimensions[d]
+                raise InputError("space.constraints", f"must leave {name} ({arrays.sizes[d]}) a chain of steps",
+                                 "; ".join([f"{self.tiling} tiling", *self.constraints.about(name)]),
+                                 f"Loosen one of those for {name}")
+        for s in np.flatnonzero(arrays.slots[:, FLOOR] > 1):
+            reachable, needed = reachable_lanes(arrays, int(s)), int(arrays.slots[s, FLOOR])
+            if reachable < needed:
+                level = self.layout.levels[self.layout.slots[s].level]
+                raise InputError(f"space.utilization.{level}", f"must leave mappings that use {needed} instances",
+                                 f"at most {reachable} can be used", "Lower the share, or loosen what may loop there")
 
     def _free_table(self) -> NDArray[np.uint8]:
         names = self.layout.dimensions
         sizes = self.operator.sizes
-        rows = [self.constraints.loops.get(self._place(s), names) for s in range(len(self.layout.slots))]
+        rows = [self.constraints.loops.get(place, names) for place in self.places]
         return np.array([[name in row and sizes[name] > 1 for name in names] for row in rows], dtype=np.uint8)
 
     def _order_rows(self, slots: NDArray[np.int32]) -> NDArray[np.int8]:
         """Return ``(n, d)`` ranks of all allowed orders, and note in ``slots`` where each slot's begin."""
         rows: list[list[int]] = []
-        for s in range(len(slots)):
-            choices = self._orders_at(self._place(s))
+        for s, place in enumerate(self.places):
+            choices = written_out(self.constraints.orders.get(place, ()), self.layout.dimensions)
             slots[s, ORDER_START], slots[s, ORDER_COUNT] = len(rows), len(choices)
             rows += [[choice.index(name) for name in self.layout.dimensions] for choice in choices]
         return np.array(rows, dtype=np.int8).reshape(-1, len(self.layout.dimensions))
-
-
-    def _orders_at(self, place: str) -> list[tuple[str, ...]]:
-        """Return the orders to choose from at a memory, those with `ANY` written out; none where all are allowed."""
-        found: dict[tuple[str, ...], None] = {}
-        for choice in self.constraints.orders.get(place, ()):
-            if choice == (ANY,):
-                return []
-            rest = [name for name in self.layout.dimensions if name not in choice]
-            at = choice.index(ANY) if ANY in choice else 0
-            for middle in permutations(rest):
-                found[(*choice[:at], *middle, *(name for name in choice[at:] if name != ANY))] = None
-        return list(found)
 
 
 class Enumeration:
@@ -227,10 +341,11 @@ class Enumeration:
         """Return the next ``count`` mappings; fewer at the end, then none."""
         from tilewright.mapping import space_enumerate, space_sampling  # noqa: PLC0415  (Numba loads late)
 
+        table = self.space.rules if self.space.arrays.ruled else self.space.table
         batch, work = self.space.empty(count), self.space.scratch()
         work[space_sampling.ROWS, space_sampling.LEFT, 0] = self.distinct
         where = (self.state["extents"], self.state["ranks"], self.state["orders"])
-        written = space_enumerate.enumerate_into(self.space.table, *where, work, batch.steps, batch.ranks)
+        written = space_enumerate.enumerate_into(table, *where, work, batch.steps, batch.ranks)
         return batch if written == count else batch.take(slice(0, written))
 
 

@@ -10,6 +10,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
 from tilewright.mapping.fit import partition_of, tensor_bits
+from tilewright.mapping.space_rules import Bands, Chains, as_bits
 from tilewright.workload import Operator
 
 # Most that the packed table has room for.
@@ -22,11 +23,17 @@ AXES = RELEVANT + MOST_TENSORS
 GROUPS = AXES + MOST_AXES
 DIVISORS = GROUPS + MOST_GROUPS
 # Columns of its row META. DIMS counts the dimensions of size above 1, which are all that the table knows; ACTIVE holds
-# their places in the layout, PLACES the rank that each dimension of the layout has as long as it never loops.
-SLOTS, DIMS, TENSORS, GROUP_COUNT, PERFECT, ALL_DIMS = range(6)
+# their places in the layout, PLACES the rank that each dimension of the layout has as long as it never loops. RULES is
+# the row where the rules begin (`pack_rules`; 0: none, steps are free or perfect), WHOLE whether steps must divide the
+# extent outside (unless that is the size), KNOWN the row where the steps of one mapping of the space begin (0: none).
+SLOTS, DIMS, TENSORS, GROUP_COUNT, PERFECT, ALL_DIMS, RULES, WHOLE, KNOWN = range(9)
 # Its row SPANS: for each tensor, and one more, the row where its axes begin.
 # Columns of `SpaceArrays.slots`; in the packed table ORDER_START is a row of the table.
-KIND, PARTNER, MODE, LIMIT, BLOCK, PARTNER_BLOCK, ORDER_START, ORDER_COUNT = range(8)
+KIND, PARTNER, MODE, LIMIT, BLOCK, PARTNER_BLOCK, ORDER_START, ORDER_COUNT, FLOOR, EXACT = range(10)
+# Parts of the rules, each a row for every slot: bounds of counts, then of the extents outside. Two parts of bits
+# follow, a row for every slot (and one more) and dimension: the extents outside it that can come from the size, and
+# those that can come down to 1.
+LEAST, MOST, TILE_LEAST, TILE_MOST, BITS = range(5)
 # Values of the columns KIND and MODE.
 TEMPORAL, SPATIAL = np.int64(0), np.int64(1)
 FIXED, FLEXIBLE, BLOCKS = 0, 1, 2
@@ -40,9 +47,10 @@ class SpaceArrays(NamedTuple):
     sizes
         ``(d)`` int32.
     slots
-        ``(s, 8)`` int32: kind; the slot of the array's other side or -1; how the array is limited; the limit (side,
+        ``(s, 10)`` int32: kind; the slot of the array's other side or -1; how the array is limited; the limit (side,
         instances or blocks); own and partner's side of a block; first row and number of rows of ``orders`` (0 rows:
-        any order).
+        any order); at the first side of an array the lanes that it must have in use; whether counts may have no
+        remainder.
     free
         ``(s, d)`` uint8: whether the dimension may loop at the slot.
     anchor
@@ -60,6 +68,12 @@ class SpaceArrays(NamedTuple):
         ``(t, d)`` uint8: whether the tensor uses the dimension.
     perfect
         Whether steps must divide.
+    whole
+        Whether a step must divide the extent outside it unless that is the size (perfect, and the tilings of Ruby).
+    ruled
+        Whether anything but ``free``, the arrays and ``perfect`` restricts the steps.
+    bands
+        Bounds on counts and tiles.
     """
 
     sizes: NDArray[np.int32]
@@ -72,6 +86,9 @@ class SpaceArrays(NamedTuple):
     groups: NDArray[np.int64]
     relevant: NDArray[np.uint8]
     perfect: bool
+    whole: bool
+    ruled: bool
+    bands: Bands
 
 
 def divisors_of(number: int) -> list[int]:
@@ -91,8 +108,8 @@ def divisor_table(sizes: list[int]) -> NDArray[np.int32]:
 
 
 def slot_table(layout: Layout, accelerator: Accelerator) -> NDArray[np.int32]:
-    """Return ``(s, 8)``, the columns named above, with any loop order allowed."""
-    table = np.zeros((len(layout.slots), 8), dtype=np.int32)
+    """Return ``(s, 10)``, the columns named above, with any loop order and remainders allowed and no floors."""
+    table = np.zeros((len(layout.slots), 10), dtype=np.int32)
     table[:, PARTNER] = -1
     table[:, LIMIT:PARTNER_BLOCK + 1] = 1
     for s, slot in enumerate(layout.slots):
@@ -174,7 +191,7 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
     resting = np.setdiff1d(np.arange(len(space.sizes)), active)
     places = np.argsort(np.concatenate([active, resting]))
     counts = np.array([len(space.slots), len(active), len(space.relevant), len(space.groups), space.perfect,
-                       len(space.sizes)])
+                       len(space.sizes), 0, space.whole, 0])
     orders = DIVISORS + len(active)
     order_ranks = np.argsort(np.argsort(space.orders[:, active], axis=1), axis=1)
     placed: list[tuple[int, NDArray[Any]]] = [(start, array) for start, _, array, _ in parts]
@@ -186,6 +203,79 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
         table[start:start + len(array), :array.shape[1]] = array
     table[SLOT:SLOT + len(space.slots), ORDER_START] += orders
     return table
+
+
+def pack_rules(space: SpaceArrays) -> NDArray[np.int64]:
+    """Return the table of `pack` with the rules of the space behind it, and room for one mapping that is in it."""
+    table = pack(space)
+    slots, active = len(space.slots), table[ACTIVE, :table[META, DIMS]]
+    width = max(table.shape[1], 1 + int(space.sizes.max()) // 64)
+    rules, bits = len(table), (slots + 1) * len(active)
+    whole = np.zeros((rules + BITS * slots + 2 * bits + slots + 1, width), dtype=np.int64)
+    whole[:rules, :table.shape[1]] = table
+    for part, band in enumerate(space.bands):
+        start = rules + part * slots
+        whole[start:start + slots, :len(active)] = band[:, active]
+    start = rules + BITS * slots
+    for i, d in enumerate(active):
+        chains = chains_of(space, int(d))
+        for part, marks in enumerate((chains.outward(), chains.inward())):
+            whole[start + part * bits + i:start + (part + 1) * bits:len(active)] = as_bits(marks, width)
+    whole[META, RULES] = rules
+    return whole
+
+
+def chains_of(space: SpaceArrays, d: int) -> Chains:
+    """Return which chains of steps dimension ``d`` may have."""
+    band = Bands(*(part[:, d] for part in space.bands))
+    return Chains(int(space.sizes[d]), band, space.whole, space.slots[:, EXACT].astype(np.int64))
+
+
+def side_limits(slots: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return ``(s)``: the most lanes that each side of an array may have, 0 at memories."""
+    limits = np.where(slots[:, MODE] == BLOCKS, slots[:, LIMIT] * slots[:, BLOCK], slots[:, LIMIT])
+    return np.where(slots[:, KIND] == SPATIAL, limits, 0).astype(np.int64)
+
+
+def reachable_lanes(space: SpaceArrays, s: int) -> int:
+    """Return a bound on the lanes that the array with its first side at slot ``s`` can have in use.
+
+    Every count of a dimension that some chain has at a side is combined with all of the others; that both sides must
+    share one chain is left aside.
+    """
+    partner = int(space.slots[s, PARTNER])
+    sides = [side for side in (s, partner) if side >= 0]
+    limits, reached = side_limits(space.slots), []
+    for side in sides:
+        lanes = np.zeros(limits[side] + 1, dtype=np.bool_)
+        lanes[1] = True
+        for d in np.flatnonzero(space.sizes > 1):
+            chains = chains_of(space, int(d))
+            counts = chains.counts(side, chains.outward()[side], chains.inward()[side + 1])
+            more = np.zeros_like(lanes)
+            for count in counts:
+                top = limits[side] // count
+                more[count:count * top + 1:count] |= lanes[1:top + 1]
+            lanes = more
+        reached.append(np.flatnonzero(lanes))
+    if len(sides) == 1:
+        return int(reached[0].max(initial=0))
+    return _best_pair(space.slots[s], *reached)
+
+
+def _best_pair(slot: NDArray[np.int32], first: NDArray[np.intp], second: NDArray[np.intp]) -> int:
+    """Return the largest product of lanes along both sides that the array has room for."""
+    best = 0
+    for x in first.tolist():
+        if slot[MODE] == FIXED:
+            top = len(second)
+        elif slot[MODE] == FLEXIBLE:
+            top = int(np.searchsorted(second, slot[LIMIT] // x, side="right"))
+        else:
+            most = slot[LIMIT] // -(-x // slot[BLOCK]) * slot[PARTNER_BLOCK]
+            top = int(np.searchsorted(second, most, side="right"))
+        best = max(best, x * int(second[top - 1])) if top else best
+    return best
 
 
 def active_axes(axes: NDArray[np.int32], active: NDArray[np.intp]) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ The smallest tiles come first: all loops at the outermost memory, which fits whe
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
 from tilewright.mapping.space_arrays import (
+    BITS,
     DIMS,
     DIVISORS,
     FREE,
@@ -14,6 +15,7 @@ from tilewright.mapping.space_arrays import (
     ORDER_START,
     PERFECT,
     RELEVANT,
+    RULES,
     SIZES,
     SLOT,
     SLOTS,
@@ -22,6 +24,7 @@ from tilewright.mapping.space_arrays import (
     TENSORS,
 )
 from tilewright.mapping.space_kernels import Compiled, arrays_fit, compiled, entry, lanes, store
+from tilewright.mapping.space_projection import allowed, floor_missed
 from tilewright.mapping.space_sampling import COUNTS, LANES, LEFT, ORDER, RANKS, ROWS
 
 FRESH, RUNNING, FINISHED = 0, 1, 2
@@ -31,6 +34,12 @@ FRESH, RUNNING, FINISHED = 0, 1, 2
 def higher_step(sp: Compiled, e: Compiled, s: Compiled, d: Compiled) -> Compiled:
     """Return the next larger step that dimension ``d`` may have at slot ``s``; 0 if there is none."""
     whole, present = e[s, d], e[s + 1, d]
+    if sp[META, RULES] != 0:
+        row = sp[META, RULES] + BITS * sp[META, SLOTS] + (sp[META, SLOTS] + s + 2) * sp[META, DIMS] + d
+        for step in range(present + 1, whole + 1):
+            if (sp[row, step >> 6] >> (step & 63)) & 1 != 0 and allowed(sp, d, s, whole, step):
+                return step
+        return 0
     if sp[META, PERFECT] == 0:
         return present + 1 if present < whole else 0
     for i in range(1, sp[DIVISORS + d, 0] + 1):
@@ -42,10 +51,13 @@ def higher_step(sp: Compiled, e: Compiled, s: Compiled, d: Compiled) -> Compiled
 
 @compiled
 def close_chain(sp: Compiled, e: Compiled, d: Compiled, first: Compiled) -> Compiled:
-    """Let the first slot from ``first`` inward take all that is left of dimension ``d``; return whether one may."""
+    """Let the slots from ``first`` inward take, in turn, all they may of dimension ``d``; return whether that ends."""
     left = e[first, d]
     for s in range(first, sp[META, SLOTS]):
-        if sp[FREE + s, d] != 0:
+        if sp[META, RULES] != 0:
+            e[s + 1, d] = 0
+            left = higher_step(sp, e, s, d)
+        elif sp[FREE + s, d] != 0:
             left = 1
         e[s + 1, d] = left
     return left == 1
@@ -68,7 +80,7 @@ def next_chain(sp: Compiled, e: Compiled, d: Compiled) -> Compiled:
 def chain_fits(sp: Compiled, e: Compiled, d: Compiled, used: Compiled) -> Compiled:
     """Whether dimensions up to ``d`` together fit the arrays."""
     lanes(sp, e, used, d)
-    return arrays_fit(sp, used)
+    return arrays_fit(sp, used) and (d < sp[META, DIMS] - 1 or floor_missed(sp, used) < 0)
 
 
 @compiled

@@ -212,18 +212,33 @@ def sample(sp: Compiled, rng: Compiled, filling: Compiled, work: Compiled, steps
 
 
 @compiled
-def repair_order(sp: Compiled, r: Compiled, s: Compiled, before: Compiled) -> Compiled:
-    """Make the ranks of slot ``s`` a permutation that it allows; a legal one stays."""
-    dims = sp[META, DIMS]
-    start, count = sp[SLOT + s, ORDER_START], sp[SLOT + s, ORDER_COUNT]
-    for row in range(start, start + count):
-        same = True
-        for d in range(dims):
-            same = same and sp[row, d] == r[s, d]
-        if same:
-            return
+def misplaced(sp: Compiled, e: Compiled, r: Compiled, s: Compiled, nearest: Compiled) -> Compiled:
+    """Return how many pairs of loops of slot ``s`` stand the other way round than in the nearest order allowed.
+
+    ``nearest[0]`` receives the row of that order, where orders are restricted. Loops that run once count for nothing.
+    """
+    dims, start = sp[META, DIMS], sp[SLOT + s, ORDER_START]
+    fewest = 0 if sp[SLOT + s, ORDER_COUNT] == 0 else dims * dims
+    for row in range(start, start + sp[SLOT + s, ORDER_COUNT]):
+        pairs = 0
+        for a in range(dims):
+            for b in range(dims):
+                if r[s, a] <= r[s, b] and sp[row, a] > sp[row, b] and e[s + 1, a] < e[s, a] and e[s + 1, b] < e[s, b]:
+                    pairs += 1
+        if pairs < fewest:
+            fewest = pairs
+            nearest[0] = row
+    return fewest
+
+
+@compiled
+def repair_order(sp: Compiled, e: Compiled, r: Compiled, s: Compiled, before: Compiled) -> Compiled:
+    """Make the ranks of slot ``s`` a permutation, and its loops stand in the nearest order that it allows."""
+    dims, row = sp[META, DIMS], -1
+    if sp[SLOT + s, KIND] == TEMPORAL and misplaced(sp, e, r, s, before) > 0:
+        row = before[0]
     for d in range(dims):
-        before[d] = sp[start, d] if count > 0 else r[s, d]
+        before[d] = sp[row, d] if row >= 0 else r[s, d]
     for d in range(dims):
         place = 0
         for other in range(dims):
@@ -238,7 +253,7 @@ def repair_batch(sp: Compiled, work: Compiled, steps: Compiled, ranks: Compiled)
         load(sp, steps, ranks, b, work[EXTENTS], work[RANKS])
         repair(sp, work[EXTENTS], work[ROWS, LANES], ZERO)
         for s in range(sp[META, SLOTS]):
-            repair_order(sp, work[RANKS], s, work[ROWS, ORDER])
+            repair_order(sp, work[EXTENTS], work[RANKS], s, work[ROWS, ORDER])
         store(sp, work[EXTENTS], work[RANKS], steps, ranks, b)
 
 

@@ -1,0 +1,251 @@
+"""Compiled membership and projection for spaces with rules: the tilings of Ruby, bounds on counts and tiles, floors.
+
+A mapping is projected dimension by dimension and, in each, from the innermost slot outward: every extent becomes the
+one nearest to it, by ratio, that the extents inside it, the rules and the arrays allow, and from which the whole size
+can still be reached. So of all legal chains the one is taken whose extents differ least where they differ first, from
+inside. What cannot be mended so becomes the one mapping of the space that its table knows.
+"""
+# ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
+
+import numpy as np
+
+from tilewright.mapping.space_arrays import (
+    BITS,
+    DIMS,
+    EXACT,
+    FLOOR,
+    FREE,
+    KIND,
+    KNOWN,
+    LEAST,
+    META,
+    MOST,
+    PARTNER,
+    RULES,
+    SIZES,
+    SLOT,
+    SLOTS,
+    SPATIAL,
+    TEMPORAL,
+    TILE_LEAST,
+    TILE_MOST,
+    WHOLE,
+)
+from tilewright.mapping.space_kernels import (
+    ONE,
+    ZERO,
+    Compiled,
+    arrays_fit,
+    below,
+    capacities_fit,
+    ceil_div,
+    compiled,
+    entry,
+    fit,
+    lanes,
+    load,
+    room,
+    store,
+)
+from tilewright.mapping.space_sampling import EXTENTS, LANES, ORDER, RANKS, ROWS, misplaced, repair_order
+
+ATTEMPTS = 4
+# What `legalise_batch` looks after beside the steps.
+STEPS, ORDERS, FITTING = (np.int64(mode) for mode in range(3))
+
+
+@compiled
+def allowed(sp: Compiled, d: Compiled, s: Compiled, outside: Compiled, inside: Compiled) -> Compiled:
+    """Whether slot ``s`` may lead dimension ``d`` from the extent ``outside`` to ``inside``."""
+    rules, slots = sp[META, RULES], sp[META, SLOTS]
+    count = ceil_div(outside, inside)
+    if count < sp[rules + LEAST * slots + s, d] or count > sp[rules + MOST * slots + s, d]:
+        return False
+    if outside < sp[rules + TILE_LEAST * slots + s, d] or outside > sp[rules + TILE_MOST * slots + s, d]:
+        return False
+    if sp[META, WHOLE] == 0 or outside == inside or outside == sp[SIZES, d]:
+        return True
+    if outside % inside != 0:
+        return False
+    return sp[SLOT + s, EXACT] == 0 or ceil_div(sp[SIZES, d], inside) % count == 0
+
+
+@compiled
+def floor_missed(sp: Compiled, used: Compiled) -> Compiled:
+    """Return the first slot of an array of which the lanes ``used`` ``(s)`` are too few, or -1."""
+    for s in range(sp[META, SLOTS]):
+        floor = sp[SLOT + s, FLOOR]
+        if floor > 1:
+            partner = sp[SLOT + s, PARTNER]
+            if used[s] * (used[partner] if partner >= 0 else 1) < floor:
+                return s
+    return -ONE
+
+
+@compiled
+def inside(sp: Compiled, e: Compiled, used: Compiled) -> Compiled:
+    """Whether the steps belong to the space; ``used`` ``(s)`` receives the lanes."""
+    for d in range(sp[META, DIMS]):
+        if e[sp[META, SLOTS], d] != 1:
+            return False
+        for s in range(sp[META, SLOTS]):
+            if e[s + 1, d] < 1 or e[s + 1, d] > e[s, d] or not allowed(sp, d, s, e[s, d], e[s + 1, d]):
+                return False
+    lanes(sp, e, used, sp[META, DIMS] - 1)
+    return arrays_fit(sp, used) and floor_missed(sp, used) < 0
+
+
+@compiled
+def nearest_extent(sp: Compiled, d: Compiled, s: Compiled, within: Compiled, want: Compiled, top: Compiled,
+                   down: Compiled) -> Compiled:
+    """Return the extent nearest ``want`` that dimension ``d`` may have outside slot ``s``, ``within`` inside it; or 0.
+
+    ``top`` is the largest count; with ``down`` smaller extents go before larger ones, however near.
+    """
+    size, whole, slots = sp[SIZES, d], sp[META, WHOLE] != 0, sp[META, SLOTS]
+    row = sp[META, RULES] + BITS * slots + s * sp[META, DIMS] + d
+    top = min(top, sp[sp[META, RULES] + MOST * slots + s, d])
+    if top < 1:
+        return 0
+    unit = within if whole else 1
+    first, last = ceil_div(within, unit), ceil_div(min(size, within * top), unit)
+    start = min(max(want // unit if want < size else last, first), last)
+    low = 0
+    step = -1
+    p = start
+    while p <= last:
+        extent = min(unit * p, size)
+        if step > 0 and low > 0 and extent * low > want * want:
+            break
+        if (sp[row, extent >> 6] >> (extent & 63)) & 1 != 0 and allowed(sp, d, s, extent, within):
+            if step > 0:
+                return extent
+            low = extent
+            if down or low == want:
+                return low
+            p, step = start, 1
+        elif step < 0 and p == first:
+            p, step = start, 1
+        p += step
+    return low
+
+
+@compiled
+def project_chain(sp: Compiled, e: Compiled, d: Compiled, used: Compiled, down: Compiled) -> Compiled:
+    """Make the steps of dimension ``d`` legal, innermost first; return whether that was possible."""
+    slots = sp[META, SLOTS]
+    within = 1
+    e[slots, d] = 1
+    for s in range(slots - 1, -1, -1):
+        spatial = sp[SLOT + s, KIND] == SPATIAL
+        top = room(sp, used, s) if spatial else sp[SIZES, d]
+        extent = nearest_extent(sp, d, s, within, max(e[s, d], 1), top, down)
+        if extent == 0:
+            return False
+        if spatial:
+            used[s] *= ceil_div(extent, within)
+        e[s, d] = extent
+        within = extent
+    return True
+
+
+@compiled
+def widen(sp: Compiled, e: Compiled, used: Compiled, s: Compiled, first: Compiled) -> Compiled:
+    """Spread dimensions along side ``s`` as far as there is room until floors are met; return whether all is legal."""
+    dims = sp[META, DIMS]
+    for i in range(dims):
+        d = first + i if first + i < dims else first + i - dims
+        if sp[FREE + s, d] == 0 or floor_missed(sp, used) < 0:
+            continue
+        for other in range(sp[META, SLOTS]):
+            if sp[SLOT + other, KIND] == SPATIAL:
+                used[other] //= ceil_div(e[other, d], e[other + 1, d])
+        want = min(e[s + 1, d] * max(room(sp, used, s), 1), sp[SIZES, d])
+        for outer in range(1, s + 1):
+            e[outer, d] = max(e[outer, d], want)
+        if not project_chain(sp, e, d, used, False):
+            return False
+    return True
+
+
+@compiled
+def project(sp: Compiled, e: Compiled, used: Compiled, first: Compiled, down: Compiled) -> Compiled:
+    """Make the steps of all dimensions legal, those of ``first`` first; return whether that was possible.
+
+    ``used`` ``(s)`` receives the lanes; what dimensions not yet served must have is set aside for them.
+    """
+    dims, slots = sp[META, DIMS], sp[META, SLOTS]
+    least = sp[META, RULES] + LEAST * slots
+    for s in range(slots):
+        used[s] = 1
+        for d in range(dims):
+            used[s] *= sp[least + s, d]
+    for i in range(dims):
+        d = first + i if first + i < dims else first + i - dims
+        for s in range(slots):
+            used[s] //= sp[least + s, d]
+        if not project_chain(sp, e, d, used, down):
+            return False
+    for _ in range(slots):
+        s = floor_missed(sp, used)
+        if s < 0:
+            return True
+        partner = sp[SLOT + s, PARTNER]
+        if not widen(sp, e, used, s, first) or (partner >= 0 and not widen(sp, e, used, partner, first)):
+            return False
+    return floor_missed(sp, used) < 0
+
+
+@compiled
+def legalise(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, fitting: Compiled) -> Compiled:
+    """Make the steps legal, and with ``fitting`` tiles fit the memories if possible; return whether they are legal.
+
+    Legal steps (that fit, with ``fitting``) stay as they are.
+    """
+    dims, slots = sp[META, DIMS], sp[META, SLOTS]
+    legal = inside(sp, e, used)
+    for attempt in range(ATTEMPTS):
+        if not legal:
+            legal = project(sp, e, used, below(rng, dims), attempt > 0 and fitting)
+        elif not fitting or capacities_fit(sp, e):
+            return True
+        else:
+            fit(sp, e, rng)
+            legal = inside(sp, e, used)
+    if legal or project(sp, e, used, ZERO, False):
+        return True
+    known = sp[META, KNOWN]
+    for s in range(slots + 1):
+        for d in range(dims):
+            e[s, d] = sp[known + s, d] if known > 0 else sp[SIZES, d]
+    return known > 0
+
+
+@entry
+def legalise_batch(sp: Compiled, rng: Compiled, work: Compiled, steps: Compiled, ranks: Compiled, span: Compiled,
+                   mode: Compiled) -> Compiled:
+    """Make the mappings from ``span[0]`` to ``span[1]`` legal in place; return how many are not.
+
+    In mode `FITTING` tiles are made to fit the memories too where that is possible, in mode `ORDERS` loop orders legal.
+    """
+    e, r, failed = work[EXTENTS], work[RANKS], 0
+    for b in range(span[0], span[1]):
+        load(sp, steps, ranks, b, e, r)
+        failed += not legalise(sp, e, rng, work[ROWS, LANES], mode == FITTING)
+        if mode == ORDERS:
+            for s in range(sp[META, SLOTS]):
+                repair_order(sp, e, r, s, work[ROWS, ORDER])
+        store(sp, e, r, steps, ranks, b)
+    return failed
+
+
+@entry
+def inside_mask(sp: Compiled, work: Compiled, steps: Compiled, ranks: Compiled, out: Compiled) -> Compiled:
+    """Write to ``out`` ``(b)`` which mappings belong to the space: steps, lanes and loop orders."""
+    e, r = work[EXTENTS], work[RANKS]
+    for b in range(steps.shape[2]):
+        load(sp, steps, ranks, b, e, r)
+        out[b] = inside(sp, e, work[ROWS, LANES])
+        for s in range(sp[META, SLOTS]):
+            if out[b] and sp[SLOT + s, KIND] == TEMPORAL:
+                out[b] = misplaced(sp, e, r, s, work[ROWS, ORDER]) == 0
