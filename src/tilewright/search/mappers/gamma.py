@@ -183,6 +183,7 @@ class GammaMapper:
             self.seen[island, strand], self.steps[island], self.ranks[island], parents, batch.steps, batch.ranks, span,
             self.least_levels,
         )
+        self.space.legalise(batch, self.rng[island, strand], span, fitting=self.rates[gamma_kernels.REPAIR] > 0)
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Let the best of parents and children survive, and start islands afresh that do not improve any more."""
