@@ -8,6 +8,16 @@ from tilewright.mapping.fit import array_fits, extents_at, full_keeps, tensor_bi
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.mapping.space import Enumeration, MapSpace, random_state
+from tilewright.mapping.space_conflicts import Atom, conflicts, refuse_empty
+from tilewright.mapping.space_files import (
+    SpaceFile,
+    dump_constraints,
+    dump_space,
+    load_constraints,
+    load_space,
+    read_space,
+)
+from tilewright.mapping.space_presets import dataflow_constraints
 from tilewright.mapping.space_rules import TILINGS
 from tilewright.mapping.space_size import SpaceSize
 from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
@@ -16,6 +26,7 @@ __all__ = [
     "ANY",
     "DATAFLOWS",
     "TILINGS",
+    "Atom",
     "Bounds",
     "Constraints",
     "Dataflow",
@@ -29,18 +40,27 @@ __all__ = [
     "NestRow",
     "Occupancy",
     "Slot",
+    "SpaceFile",
     "SpaceSize",
     "Tile",
     "Violation",
     "array_fits",
+    "conflicts",
     "dataflow",
+    "dataflow_constraints",
+    "dump_constraints",
     "dump_mapping",
+    "dump_space",
     "extents_at",
     "full_keeps",
     "is_legal",
+    "load_constraints",
     "load_mapping",
+    "load_space",
     "nest_rows",
     "random_state",
+    "read_space",
+    "refuse_empty",
     "render",
     "repair",
     "tensor_bits",

@@ -1,0 +1,380 @@
+"""Files of map spaces and of constraints: YAML, both ways, with the line in every error.
+
+The format; every field may be left out::
+
+    operator: conv2_1                  # for people
+    accelerator: eyeriss               # for people
+    dimensions: {K: 64, C: 64}         # must then agree with the operator
+    tiling: ruby-s
+    dataflow: row-stationary           # the constraints of a preset, beside which all others hold
+    keeps: {GLB: [I, O]}               # by memory: tensors that stay there, by name or role
+    loops: {PEs.X: [K, P]}             # by place (a memory, or one side of an array): dimensions that may loop there
+    orders:
+      GLB: [K, "*", R, S]              # by memory: a loop order, outermost first, or a list of them; "*": all others
+    factors:
+      PEs.X: {K: 7, C: {most: 4}}      # by place: how often a loop runs; a number fixes it
+    tiles:
+      Spads: {S: {least: 3}}           # by memory: the extent of the tile that it holds
+    utilization: {PEs: 0.5}            # by fan-out: the least share of its instances in use
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.mapping.batch import slot_axes
+from tilewright.mapping.constraints import ANY, Bounds, Constraints
+from tilewright.mapping.space import MapSpace, Tiling
+from tilewright.mapping.space_conflicts import refuse_empty
+from tilewright.mapping.space_presets import dataflow_constraints
+from tilewright.mapping.space_schema import Location, SpaceFields, explained
+from tilewright.workload import Operator, Tensor
+
+
+def dump_space(space: MapSpace) -> str:
+    """Return a map space as YAML (format: see the module) that `load_space` reads back to an equal one."""
+    tree = CommentedMap(operator=space.operator.name, accelerator=space.accelerator.name)
+    tree["dimensions"] = _flow(dict(space.operator.dimensions))
+    tree["tiling"] = space.tiling
+    return _written(tree, space.constraints)
+
+
+def dump_constraints(constraints: Constraints) -> str:
+    """Return constraints as YAML (format: see the module) that `load_constraints` reads back to equal ones."""
+    return _written(CommentedMap(), constraints)
+
+
+def _written(tree: CommentedMap, constraints: Constraints) -> str:
+    for name in ("keeps", "loops"):
+        entries = {place: _flow(list(names)) for place, names in getattr(constraints, name).items()}
+        tree[name] = CommentedMap(entries)
+    tree["orders"] = CommentedMap({place: _orders(orders) for place, orders in constraints.orders.items()})
+    for name in ("factors", "tiles"):
+        entries = {place: _flow({dim: _bounds(bounds) for dim, bounds in limits.items()})
+                   for place, limits in getattr(constraints, name).items()}
+        tree[name] = CommentedMap(entries)
+    tree["utilization"] = _flow(dict(constraints.utilization))
+    for name in [name for name in tree if tree[name] == {}]:
+        del tree[name]
+    out, yaml = StringIO(), YAML(typ="rt", pure=True)
+    yaml.width = 120
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(tree, out)
+    return out.getvalue()
+
+
+def _orders(orders: tuple[tuple[str, ...], ...]) -> CommentedSeq:
+    rows = [_flow(list(order)) for order in orders]
+    return rows[0] if len(rows) == 1 else CommentedSeq(rows)
+
+
+def _bounds(bounds: Bounds) -> Any:
+    if bounds.least == bounds.most:
+        return bounds.least
+    fields = {"least": bounds.least, "most": bounds.most}
+    return _flow({name: number for name, number in fields.items() if number is not None and (name, number) != (
+        "least", 1)})
+
+
+def _flow(value: Any) -> Any:
+    """Return the collection so that it is written on one line."""
+    node = CommentedSeq(value) if isinstance(value, list) else CommentedMap(value)
+    node.fa.set_flow_style()
+    return node
+
+
+def load_space(source: str | Path, operator: Operator, accelerator: Accelerator) -> MapSpace:
+    """Return the map space in a YAML file, or in the text itself where ``source`` is text of more than one line.
+
+    Raises
+    ------
+    InputError
+        With file and line: broken YAML, unknown fields, names that neither operator nor accelerator has, numbers out of
+        range, entries that contradict each other, a space without any mapping.
+    """
+    found = read_space(source)
+    space = MapSpace(operator, accelerator, found.tiling or "imperfect", found.constraints(operator, accelerator))
+    found.refuse_empty(space)
+    return space
+
+
+def load_constraints(source: str | Path, operator: Operator, accelerator: Accelerator) -> Constraints:
+    """Return the constraints in a YAML file, or in text of more than one line; a tiling that it states is left aside.
+
+    Raises
+    ------
+    InputError
+        As for `load_space`, except that spaces without mappings are not looked for.
+    """
+    return read_space(source).constraints(operator, accelerator)
+
+
+def read_space(source: str | Path) -> "SpaceFile":
+    """Return a space file as it stands, for any operator and accelerator.
+
+    Raises
+    ------
+    InputError
+        With file and line: broken YAML, unknown fields, values of the wrong kind or out of range.
+    """
+    if isinstance(source, str) and "\n" in source:
+        return SpaceFile.parse("space", source)
+    try:
+        text = Path(source).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(source), "must be a space file that can be read", error.strerror) from None
+    except UnicodeDecodeError:
+        raise InputError(str(source), "must be a text file in UTF-8") from None
+    return SpaceFile.parse(str(source), text)
+
+
+@dataclass(frozen=True)
+class SpaceFile:
+    """A file of a map space: its checked fields, and the line of each."""
+
+    name: str
+    text: str
+    fields: SpaceFields
+    tree: Any
+
+    @classmethod
+    def parse(cls, name: str, text: str) -> "SpaceFile":
+        """Return the file called ``name`` with this text; what is wrong in itself is an `InputError`."""
+        tree = _parsed(name, text)
+        try:
+            fields = SpaceFields.model_validate(_plain(tree))
+        except ValidationError as errors:
+            where, rule, given, mend = explained(errors)
+            raise InputError(f"{name}:{_line(tree, where)}: {_path(where)}", rule, given, mend) from None
+        return cls(name, text, fields, tree)
+
+    @property
+    def tiling(self) -> Tiling | None:
+        """The tiling that the file states, if any."""
+        return self.fields.tiling
+
+    def where(self, path: str) -> str:
+        """Return ``file:line`` of an entry such as ``factors.PEs.X.K``; the preset's line where it comes from there."""
+        kind, _, rest = path.partition(".")
+        section = getattr(self.fields, kind, None)
+        found: Location = (kind,)
+        if isinstance(section, Mapping):
+            places = [place for place in section if f"{rest}.".startswith(f"{place}.")]
+            found = ("dataflow",) if self.fields.dataflow and not places else found
+            for place in places:
+                inner = rest[len(place) + 1:]
+                written = not inner or inner in section[place] or not self.fields.dataflow
+                found = (kind, place, inner) if written else ("dataflow",)
+        return f"{self.name}:{_line(self.tree, found)}"
+
+    def constraints(self, operator: Operator, accelerator: Accelerator,
+                    elsewhere: frozenset[str] = frozenset()) -> Constraints:
+        """Return the constraints for an operator on an accelerator, the preset's among them.
+
+        ``elsewhere`` are dimensions and tensors of other layers to which the file applies as well: their entries, and
+        orders that do not name all that this operator has, mean nothing here and are left out.
+
+        Raises
+        ------
+        InputError
+            With file and line: unknown names, numbers out of range, entries that contradict each other.
+        """
+        own = _Reader(self, operator, accelerator, elsewhere).constraints()
+        name = self.fields.dataflow
+        try:
+            own.check(operator, accelerator)
+            if name is None:
+                return own
+            preset = dataflow_constraints(name, operator, accelerator)
+            preset = replace(preset, keeps={**preset.keeps, **own.keeps})
+        except InputError as error:
+            raise self._placed(error, error.rule) from None
+        try:
+            return preset.intersect(own, operator)
+        except InputError as error:
+            raise self._placed(error, f"must go with the dataflow {name}") from None
+
+    def _placed(self, error: InputError, rule: str) -> InputError:
+        """Return an error about an entry with its file and line; any other as it is."""
+        if not error.field.startswith("space."):
+            return error
+        path = error.field.removeprefix("space.")
+        given = list(error.given) if isinstance(error.given, tuple) else error.given
+        return InputError(f"{self.where(path)}: {path}", rule, given, error.mend)
+
+    def refuse_empty(self, space: MapSpace) -> None:
+        """Raise if the space has no mapping, with the smallest set of entries that conflict."""
+        refuse_empty(space, self.where)
+
+
+def _parsed(name: str, text: str) -> CommentedMap:
+    try:
+        tree = YAML(typ="rt", pure=True).load(text)
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        problem = str(error.problem or error.context).split("\n", maxsplit=1)[0]
+        star = "alias" in f"{problem}{error.context}"
+        mend = f'Quote the star: "{ANY}"' if star else f"The parser says: {problem}"
+        raise InputError(f"{name}:{line}", "must be YAML", mend=mend) from None
+    except YAMLError as error:
+        raise InputError(name, "must be YAML", mend=f"The parser says: {error}".split("\n", maxsplit=1)[0]) from None
+    if not isinstance(tree, CommentedMap):
+        given = "nothing" if tree is None else "a list" if isinstance(tree, list) else str(tree)
+        raise InputError(f"{name}:1", "must be fields and values", given, "For example tiling: ruby-s")
+    return tree
+
+
+def _plain(node: Any) -> Any:
+    """Return the tree without ruamel's types; keys become text."""
+    if isinstance(node, CommentedMap):
+        return {str(key): _plain(value) for key, value in node.items()}
+    if isinstance(node, CommentedSeq):
+        return [_plain(value) for value in node]
+    for kind in (bool, int, float, str):
+        if isinstance(node, kind):
+            return kind(node)
+    return node
+
+
+def _line(tree: Any, where: Location) -> int:
+    """Return the line of the deepest part of a path that is in the file."""
+    node, line = tree, int(tree.lc.line)
+    for key in where:
+        if isinstance(node, CommentedMap) and key in node:
+            line = int(node.lc.key(key)[0])
+        elif isinstance(node, CommentedSeq) and isinstance(key, int) and key < len(node):
+            line = int(node.lc.item(key)[0])
+        else:
+            break
+        node = node[key]
+    return line + 1
+
+
+def _path(where: Location) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).removeprefix(".") or "the file"
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Turns the fields of one file into constraints, by the names of an operator and an accelerator."""
+
+    file: SpaceFile
+    operator: Operator
+    accelerator: Accelerator
+    elsewhere: frozenset[str]
+
+    def constraints(self) -> Constraints:
+        fields = self.file.fields
+        self.dimensions()
+        memories = [level.name for level in self.accelerator.memories]
+        for kind, known in (("keeps", memories), ("loops", self.places()), ("orders", memories),
+                            ("factors", self.places()), ("tiles", memories),
+                            ("utilization", [level.name for level in self.accelerator.fanouts])):
+            for place in getattr(fields, kind):
+                self.place(kind, place, known)
+        return Constraints(
+            keeps={place: self.tensors(place, names) for place, names in fields.keeps.items()},
+            loops=self.loops(),
+            orders=self.orders(),
+            factors=self.limits("factors"),
+            tiles=self.limits("tiles"),
+            utilization=fields.utilization,
+        )
+
+    def dimensions(self) -> None:
+        for name, size in self.file.fields.dimensions.items():
+            where: Location = ("dimensions", name)
+            self.named(where, name)
+            if name in self.operator.sizes and not self.elsewhere and size != self.operator.sizes[name]:
+                raise self.error(where, f"must be {self.operator.sizes[name]}, as in {self.operator.name}", size,
+                                 "Take the line out to use the file for another operator")
+
+    def places(self) -> list[str]:
+        return [level.name if axis == "T" else f"{level.name}.{axis}"
+                for level in self.accelerator.levels for axis in slot_axes(level)]
+
+    def place(self, kind: str, place: str, known: list[str]) -> None:
+        if place in known:
+            return
+        level = next((level for level in self.accelerator.levels if level.name == place.partition(".")[0]), None)
+        what = {"loops": "a memory or a side of an array", "factors": "a memory or a side of an array",
+                "utilization": "a fan-out"}.get(kind, "a memory")
+        mend = f"Known: {', '.join(known)}"
+        if isinstance(level, Fanout) and place == level.name and kind in ("loops", "factors"):
+            mend = f"Say which side: {' or '.join(f'{place}.{axis}' for axis in slot_axes(level))}"
+        elif near := get_close_matches(place, known, 1):
+            mend = f"Did you mean {near[0]}?"
+        raise self.error((kind, place), f"must be {what} of {self.accelerator.name}", place, mend)
+
+    def named(self, where: Location, name: str) -> bool:
+        """Whether the operator has this dimension; one that only other layers have is nothing to worry about."""
+        known = list(self.operator.sizes)
+        if name in known or name in self.elsewhere:
+            return name in known
+        near = [other for other in known if other.lower() == name.lower()]
+        raise self.error(where, f"must be a dimension of {self.operator.name}", name,
+                         f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}")
+
+    def tensors(self, place: str, names: list[str]) -> tuple[str, ...]:
+        memory = self.accelerator.level(place)
+        assert isinstance(memory, Memory)
+        found: dict[str, Tensor] = {}
+        for index, name in enumerate(names):
+            tensors = [t for t in self.operator.tensors if name in (t.name, t.role)]
+            if not tensors and name not in self.elsewhere:
+                raise self.error(("keeps", place, index), f"must be a tensor of {self.operator.name}, or a role", name,
+                                 f"Known: {', '.join(t.name for t in self.operator.tensors)}")
+            for tensor in tensors:
+                if not memory.can_keep(tensor.name, tensor.role):
+                    raise self.error(("keeps", place, index), f"must be a tensor that {place} can keep", name,
+                                     f"It keeps {', '.join(memory.keeps)}")
+                found[tensor.name] = tensor
+        if place == self.accelerator.levels[0].name and len(found) < len(self.operator.tensors):
+            raise self.error(("keeps", place), "must be all tensors at the outermost memory", list(found),
+                             "Take it out")
+        return tuple(t.name for t in self.operator.tensors if t.name in found)
+
+    def loops(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for place, names in self.file.fields.loops.items():
+            known = tuple(name for index, name in enumerate(names) if self.named(("loops", place, index), name))
+            if known or not names:
+                found[place] = known
+        return found
+
+    def orders(self) -> dict[str, tuple[tuple[str, ...], ...]]:
+        found: dict[str, tuple[tuple[str, ...], ...]] = {}
+        for place, orders in self.file.fields.orders.items():
+            kept = [self.order(place, index, order) for index, order in enumerate(orders)]
+            whole = tuple(order for order in kept if order)
+            if whole:
+                found[place] = whole
+        return found
+
+    def order(self, place: str, index: int, order: list[str]) -> tuple[str, ...]:
+        """Return an order without dimensions of other layers; none where it leaves out one of this operator's."""
+        known = tuple(name for at, name in enumerate(order)
+                      if name == ANY or self.named(("orders", place, index, at), name))
+        missing = [name for name in self.operator.sizes if name not in known] if ANY not in known else []
+        if missing and not self.elsewhere:
+            raise self.error(("orders", place, index), f"must name every dimension, or {ANY} for the others",
+                             list(order), f'Add {", ".join(missing)}, or "{ANY}" in their place')
+        return () if missing else known
+
+    def limits(self, kind: str) -> dict[str, dict[str, Bounds]]:
+        section: dict[str, dict[str, Any]] = getattr(self.file.fields, kind)
+        return {place: {dim: Bounds(bounds.least, bounds.most) for dim, bounds in limits.items()
+                        if self.named((kind, place, dim), dim)} for place, limits in section.items()}
+
+    def error(self, where: Location, rule: str, given: object = None, mend: str = "") -> InputError:
+        return InputError(f"{self.file.name}:{_line(self.file.tree, where)}: {_path(where)}", rule, given, mend)

@@ -1,0 +1,134 @@
+"""What a space file may say: pydantic models of its fields, and their errors in our words."""
+
+import re
+from difflib import get_close_matches
+from typing import Annotated, Any, TypeAlias, get_args
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from tilewright.mapping.constraints import ANY
+from tilewright.mapping.dataflows import DATAFLOWS
+from tilewright.mapping.space import Tiling
+
+Location: TypeAlias = tuple[int | str, ...]
+
+
+def _wrong(rule: str, mend: str = "") -> PydanticCustomError:
+    """Return the error for a broken ``rule``; the mend travels with it to the message."""
+    return PydanticCustomError("rule", "{rule}", {"rule": rule, "mend": mend})
+
+
+def _near(name: object, known: list[str]) -> str:
+    near = get_close_matches(str(name).lower(), known, 1, 0.5)
+    return f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}"
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise _wrong("must be a whole number of at least 1")
+    return value
+
+
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise _wrong("must be a share above 0 and at most 1")
+    return float(value)
+
+
+def _bounded(value: Any) -> Any:
+    """Let a number stand for bounds that fix it."""
+    if isinstance(value, dict):
+        return value
+    try:
+        return {"least": _whole(value), "most": value}
+    except PydanticCustomError:
+        raise _wrong("must be a whole number of at least 1, or least and most",
+                     "For example 4, or {least: 1, most: 4}") from None
+
+
+def _order_list(value: Any) -> Any:
+    """Let one order stand for a list of one."""
+    if isinstance(value, list) and value and not any(isinstance(item, list) for item in value):
+        return [value]
+    if isinstance(value, list) and value:
+        return value
+    raise _wrong("must be an order, or a list of orders", f'For example [K, "{ANY}", R, S]')
+
+
+def _distinct(names: list[str]) -> list[str]:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise _wrong(f"must not name {twice[0]} twice")
+    return names
+
+
+def _tiling(value: Any) -> Any:
+    if value not in get_args(Tiling):
+        raise _wrong("must be a known tiling", _near(value, list(get_args(Tiling))))
+    return value
+
+
+def _dataflow(value: Any) -> Any:
+    if value not in DATAFLOWS:
+        raise _wrong("must be a known dataflow", _near(value, list(DATAFLOWS)))
+    return value
+
+
+class _Fields(BaseModel):
+    """Strict fields: no unknown names, no silent conversions."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class BoundsFields(_Fields):
+    """Least and most of a number."""
+
+    least: Annotated[int, BeforeValidator(_whole)] = 1
+    most: Annotated[int, BeforeValidator(_whole)] | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "BoundsFields":
+        if self.most is not None and self.least > self.most:
+            raise _wrong("must have a least that is not above its most")
+        return self
+
+
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[list[Name], AfterValidator(_distinct)]
+Limits = dict[Name, Annotated[BoundsFields, BeforeValidator(_bounded)]]
+
+
+class SpaceFields(_Fields):
+    """A whole space file; the format is described in `space_files`."""
+
+    operator: str | None = None
+    accelerator: str | None = None
+    dimensions: dict[Name, Annotated[int, BeforeValidator(_whole)]] = Field(default_factory=dict)
+    tiling: Annotated[Tiling, BeforeValidator(_tiling)] | None = None
+    dataflow: Annotated[str, BeforeValidator(_dataflow)] | None = None
+    keeps: dict[Name, Names] = Field(default_factory=dict)
+    loops: dict[Name, Names] = Field(default_factory=dict)
+    orders: dict[Name, Annotated[list[Names], BeforeValidator(_order_list)]] = Field(default_factory=dict)
+    factors: dict[Name, Limits] = Field(default_factory=dict)
+    tiles: dict[Name, Limits] = Field(default_factory=dict)
+    utilization: dict[Name, Annotated[float, BeforeValidator(_share)]] = Field(default_factory=dict)
+
+
+_RULES = {"dict_type": "must be fields and values", "list_type": "must be a list", "string_type": "must be a name",
+          "string_too_short": "must be a name", "model_type": "must be fields and values"}
+
+
+def explained(errors: ValidationError) -> tuple[Location, str, object, str]:
+    """Return place, rule, given and mend of the first error, a misspelt field before all others."""
+    found = errors.errors(include_url=False)
+    error = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    where, given = error["loc"], error["input"]
+    shown = given if isinstance(given, str | int | float) else "nothing" if given is None else None
+    if error["type"] == "extra_forbidden":
+        known = ["least", "most"] if len(where) > 1 else list(SpaceFields.model_fields)
+        return where, "is not a known field", None, _near(where[-1], known)
+    context = error.get("ctx") or {}
+    rule = context.get("rule") or _RULES.get(error["type"]) or re.sub(
+        r"^(Input|Value) should ", "must ", error["msg"])
+    return where, rule, shown, context.get("mend", "")
