@@ -5,6 +5,8 @@ from tilewright.mapping.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
 from tilewright.mapping.files import dump_mapping, load_mapping
 from tilewright.mapping.fit import array_fits, extents_at, full_keeps, tensor_bits, tile_bytes, tile_fits
+from tilewright.mapping.flexibility import Flexion, TileRule, flexion
+from tilewright.mapping.flexible_spaces import effective_pairs, flexible_machine, flexible_spaces, stand_ins
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.mapping.space import Enumeration, MapSpace, random_state
@@ -21,6 +23,7 @@ from tilewright.mapping.space_presets import dataflow_constraints
 from tilewright.mapping.space_rules import TILINGS
 from tilewright.mapping.space_size import SpaceSize
 from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
+from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples
 
 __all__ = [
     "ANY",
@@ -29,8 +32,10 @@ __all__ = [
     "Atom",
     "Bounds",
     "Constraints",
+    "Count",
     "Dataflow",
     "Enumeration",
+    "Flexion",
     "Layout",
     "LevelLoops",
     "Loop",
@@ -43,6 +48,7 @@ __all__ = [
     "SpaceFile",
     "SpaceSize",
     "Tile",
+    "TileRule",
     "Violation",
     "array_fits",
     "conflicts",
@@ -51,20 +57,29 @@ __all__ = [
     "dump_constraints",
     "dump_mapping",
     "dump_space",
+    "effective_pairs",
     "extents_at",
+    "flexible_machine",
+    "flexible_spaces",
+    "flexion",
     "full_keeps",
     "is_legal",
     "load_constraints",
     "load_mapping",
     "load_space",
     "nest_rows",
+    "parted_buffer",
+    "parted_triples",
     "random_state",
     "read_space",
     "refuse_empty",
     "render",
     "repair",
+    "shared_buffer",
+    "stand_ins",
     "tensor_bits",
     "tile_bytes",
     "tile_fits",
+    "triples",
     "violations",
 ]
