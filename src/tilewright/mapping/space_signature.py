@@ -9,19 +9,26 @@ from tilewright.mapping.space_sampling import EXTENTS, RANKS
 
 
 @compiled
-def order_key(sp: Compiled, e: Compiled, r: Compiled, s: Compiled, t: Compiled) -> Compiled:
+def order_key(sp: Compiled, r: Compiled, s: Compiled, t: Compiled, loops: Compiled) -> Compiled:
     """Return the loops of slot ``s`` that tensor ``t`` stays during, as bits, and which loop first moves it.
 
-    Loops that run once count for nothing. Which loop it is matters for sliding axes only (halo), but is always told
-    apart.
+    ``loops`` are those that run more than once, as bits. Which loop it is matters for sliding axes only (halo), but is
+    always told apart.
     """
-    inside, first, place = 0, NONE, NONE
-    for d in range(sp[META, DIMS]):
-        if e[s + 1, d] < e[s, d] and sp[RELEVANT + t, d] != 0 and r[s, d] > place:
+    inside, first, place, d = 0, NONE, NONE, 0
+    left = loops
+    while left != 0:
+        if left & 1 != 0 and sp[RELEVANT + t, d] != 0 and r[s, d] > place:
             first, place = d, r[s, d]
-    for d in range(sp[META, DIMS]):
-        if e[s + 1, d] < e[s, d] and r[s, d] > place:
+        left >>= 1
+        d += 1
+    d = 0
+    left = loops
+    while left != 0:
+        if left & 1 != 0 and r[s, d] > place:
             inside |= 1 << d
+        left >>= 1
+        d += 1
     return np.uint64((inside << 8) + first + 1)
 
 
@@ -32,11 +39,13 @@ def signature(sp: Compiled, e: Compiled, r: Compiled) -> Compiled:
     for s in range(sp[META, SLOTS]):
         loops = 0
         for d in range(sp[META, DIMS]):
-            value = (value + np.uint64(e[s + 1, d])) * MIX1
-            loops += e[s + 1, d] < e[s, d]
-        if sp[SLOT + s, KIND] == TEMPORAL and loops > 1:
+            if e[s + 1, d] < e[s, d]:
+                loops |= 1 << d
+                value = (value + np.uint64(e[s + 1, d])) * MIX1
+        value = (value + np.uint64(loops)) * MIX1
+        if sp[SLOT + s, KIND] == TEMPORAL and loops & (loops - 1) != 0:
             for t in range(sp[META, TENSORS]):
-                value = (value + order_key(sp, e, r, s, t)) * MIX1
+                value = (value + order_key(sp, r, s, t, loops)) * MIX1
     value = (value ^ (value >> S30)) * MIX2
     return value ^ (value >> S31)
 

@@ -88,7 +88,7 @@ def test_every_operator_changes_what_it_is_named_after_and_leaves_it_sound(opera
     rates = GammaOptions(**dict.fromkeys(OPERATORS, 0.0) | {operator: 1.0}, crossover=0.0, single=1.0, chain=0.0,
                          newcomer=0.0, repair=False, distinct=False).rates()
     kernels.breed(space.table, random_state(np.random.default_rng(4)), rates, space.scratch(), np.zeros(64, np.uint64),
-                  parents.steps, parents.ranks, 60, children.steps, children.ranks, (0, 400), 0)
+                  parents.steps, parents.ranks, np.arange(60), 60, children.steps, children.ranks, (0, 400), 0)
     repaired = space.repair(children)
     assert np.array_equal(repaired.steps, children.steps)
     known = {parents.steps[:, :, i].tobytes() for i in range(60)}
@@ -97,6 +97,26 @@ def test_every_operator_changes_what_it_is_named_after_and_leaves_it_sound(opera
     reordered = sum(children.ranks[:, :, i].tobytes() not in orders for i in range(400))
     assert (tiles == 0) == (operator == "reorder")
     assert (reordered > 0) == (operator == "reorder")
+
+
+def test_survivors_are_the_best_of_parents_and_children_and_the_older_of_equals():
+    from tilewright.search.mappers import gamma_kernels as kernels
+
+    rng = np.random.default_rng(8)
+    size, generations = 20, 6
+    steps, ranks = np.zeros((1, 1, size), np.int32), np.zeros((1, 1, size), np.int8)
+    places, kept, have = np.zeros(size, np.int64), np.full(size, np.inf), 0
+    every = np.empty(0)
+    for generation in range(generations):
+        count = size - 3 if generation == generations - 1 else size
+        scores = rng.integers(0, 60, count).astype(float)
+        names = (np.arange(count, dtype=np.int32) + len(every)).reshape(1, 1, -1)
+        have = kernels.survive(steps, ranks, places, kept, have, names, names.astype(np.int8), scores, 0)
+        every = np.concatenate([every, scores])
+        best = np.argsort(every, kind="stable")[:size]
+        assert kept.tolist() == every[best].tolist()
+        assert steps[0, 0, places].tolist() == best.tolist() == ranks[0, 0, places].tolist()
+    assert have == size
 
 
 def test_crossover_takes_whole_dimensions_from_two_parents():
@@ -108,7 +128,7 @@ def test_crossover_takes_whole_dimensions_from_two_parents():
     rates = GammaOptions(**dict.fromkeys(OPERATORS, 0.0), crossover=1.0, single=0.0, newcomer=0.0, repair=False,
                          distinct=False).rates()
     kernels.breed(space.table, random_state(np.random.default_rng(6)), rates, space.scratch(), np.zeros(64, np.uint64),
-                  parents.steps, parents.ranks, 2, children.steps, children.ranks, (0, 200), 0)
+                  parents.steps, parents.ranks, np.arange(2), 2, children.steps, children.ranks, (0, 200), 0)
     sources = parents.steps[:, :, :, None] == children.steps[:, :, None, :]
     of_one_parent = sources.all(axis=0)
     assert of_one_parent.any(axis=1).all()

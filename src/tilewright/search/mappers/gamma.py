@@ -92,14 +92,14 @@ class GammaOptions:
     nudge: float = 0.2
     expand: float = 0.2
     rebuild: float = 1.0
-    single: float = 0.5
+    single: float = 1.0
     chain: float = 0.3
     newcomer: float = 0.02
     repair: bool = True
     distinct: bool = True
     parents: float = 0.5
     patience: int = 15
-    remembered: int = 1 << 16
+    remembered: int = 1 << 14
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -143,13 +143,14 @@ class GammaMapper:
         slots, dims = task.space.layout.shape
         self.steps = np.ones((islands, slots, dims, size), dtype=np.int32)
         self.ranks = np.zeros((islands, slots, dims, size), dtype=np.int8)
+        # Where each island's survivors stand in the arrays, and their scores, best first.
+        self.places = np.zeros((islands, size), dtype=np.int64)
         self.scores = np.full((islands, size), np.inf)
         # For each island: how many survivors, and generations without improvement.
         self.counts = np.zeros((islands, 2), dtype=np.int64)
         self.rng = random_state(task.rng, islands * STRANDS).reshape(islands, STRANDS, 1)
         self.seen = np.zeros((islands, STRANDS, self.options.remembered), dtype=np.uint64)
         self.work = [[task.space.scratch() for _ in range(STRANDS)] for _ in range(islands)]
-        self.room = np.empty((slots, dims, size), dtype=np.int32), np.empty((slots, dims, size), dtype=np.int8)
         self.least_levels = levels_in_use(task) if self.options.paper else 0
         self._pool: ThreadPoolExecutor | None = None
 
@@ -180,36 +181,28 @@ class GammaMapper:
         parents = min(survivors, max(2, int(size * self.options.parents)))
         gamma_kernels.breed(
             self.space.table, self.rng[island, strand], self.rates, self.work[island][strand],
-            self.seen[island, strand], self.steps[island], self.ranks[island], parents, batch.steps, batch.ranks, span,
-            self.least_levels,
+            self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
+            batch.steps, batch.ranks, span, self.least_levels,
         )
         self.space.legalise(batch, self.rng[island, strand], span, fitting=self.rates[gamma_kernels.REPAIR] > 0)
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Let the best of parents and children survive, and start islands afresh that do not improve any more."""
-        size = self.options.population
+        from tilewright.search.mappers import gamma_kernels  # noqa: PLC0415  (Numba loads late)
+
         if self.options.paper:
             scores = np.where(scores < BREAKS_CONSTRAINT, scores, np.inf)
         for island in range(len(self.steps)):
             before = self.scores[island, 0]
-            self._survive(island, batch, scores[island * size:(island + 1) * size])
+            self.counts[island, 0] = gamma_kernels.survive(
+                self.steps[island], self.ranks[island], self.places[island], self.scores[island],
+                self.counts[island, 0], batch.steps, batch.ranks, scores, island * self.options.population,
+            )
             self.counts[island, 1] = 0 if self.scores[island, 0] < before else self.counts[island, 1] + 1
             if 0 < self.options.patience <= self.counts[island, 1] and not self.options.paper:
                 self.counts[island] = 0
                 self.scores[island] = np.inf
                 self.seen[island] = 0
-
-    def _survive(self, island: int, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
-        from tilewright.search.mappers import gamma_kernels  # noqa: PLC0415  (Numba loads late)
-
-        have = int(self.counts[island, 0])
-        both = np.concatenate([self.scores[island, :have], scores])
-        best = np.argsort(both, kind="stable")[:self.options.population]
-        self.scores[island, :len(best)] = both[best]
-        first = island * self.options.population
-        gamma_kernels.survive(self.steps[island], self.ranks[island], have, batch.steps, batch.ranks, first, best,
-                              *self.room)
-        self.counts[island, 0] = len(best)
 
     def state(self) -> State:
         """Return the populations, generators and what was proposed."""
@@ -221,7 +214,7 @@ class GammaMapper:
             getattr(self, name)[:] = state[name]
 
 
-_STATE = ("steps", "ranks", "scores", "counts", "rng", "seen")
+_STATE = ("steps", "ranks", "places", "scores", "counts", "rng", "seen")
 
 
 def levels_in_use(task: Task) -> int:

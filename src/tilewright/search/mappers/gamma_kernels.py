@@ -25,6 +25,7 @@ from tilewright.mapping.space_kernels import (
     NONE,
     ONE,
     THREE,
+    TRIES,
     TWO,
     ZERO,
     Compiled,
@@ -72,25 +73,21 @@ def random_loop(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled) -> Compil
 @compiled
 def random_slot(sp: Compiled, rng: Compiled, kind: Compiled) -> Compiled:
     """Return a random slot of the kind, or -1."""
-    seen, found = 0, NONE
-    for s in range(sp[META, SLOTS]):
+    for _ in range(TRIES):
+        s = below(rng, sp[META, SLOTS])
         if sp[SLOT + s, KIND] == kind:
-            seen += 1
-            if seen == 1 or below(rng, seen) == 0:
-                found = s
-    return found
+            return s
+    return NONE
 
 
 @compiled
 def random_place(sp: Compiled, rng: Compiled, d: Compiled, most: Compiled) -> Compiled:
     """Return a random slot of kinds up to ``most`` where dimension ``d`` may loop, or -1."""
-    seen, found = 0, NONE
-    for s in range(sp[META, SLOTS]):
+    for _ in range(TRIES):
+        s = below(rng, sp[META, SLOTS])
         if sp[FREE + s, d] != 0 and sp[SLOT + s, KIND] <= most:
-            seen += 1
-            if seen == 1 or below(rng, seen) == 0:
-                found = s
-    return found
+            return s
+    return NONE
 
 
 @compiled
@@ -476,15 +473,15 @@ def leave_one(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
 
 @compiled
 def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps: Compiled, ranks: Compiled,
-             count: Compiled, least: Compiled) -> Compiled:
+             places: Compiled, count: Compiled, least: Compiled) -> Compiled:
     """Make one child of the first ``count`` of a population into ``work``, or draw a newcomer."""
     e = work[EXTENTS]
     if count == 0 or chance(rng) < rates[NEWCOMER]:
         draw_mapping(sp, rng, work, below(rng, TWO) == 0)
     else:
-        load(sp, steps, ranks, by_rank(rng, count), e, work[RANKS])
+        load(sp, steps, ranks, places[by_rank(rng, count)], e, work[RANKS])
         if chance(rng) < rates[CROSSOVER]:
-            cross(sp, rng, e, work[RANKS], steps, ranks, by_rank(rng, count))
+            cross(sp, rng, e, work[RANKS], steps, ranks, places[by_rank(rng, count)])
         vary(sp, rng, rates, work, least)
         repair(sp, e, work[ROWS, LANES], below(rng, sp[META, DIMS]))
     if rates[ALONE] > 0.0:
@@ -494,39 +491,60 @@ def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps
 
 @entry
 def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Compiled, steps: Compiled,
-          ranks: Compiled, parents: Compiled, children: Compiled, child_ranks: Compiled, span: Compiled,
-          least: Compiled) -> Compiled:
+          ranks: Compiled, places: Compiled, parents: Compiled, children: Compiled, child_ranks: Compiled,
+          span: Compiled, least: Compiled) -> Compiled:
     """Write the children of a population to places ``span[0]`` to ``span[1]`` of two arrays ``(s, d, b)``.
 
-    The population is ``steps`` and ``ranks`` ``(s, d, p)``, best first, of which the first ``parents`` have children
-    (0: draw the first population); ``seen`` holds the signatures of mappings that were children before; aging leaves
-    ``least`` levels of parallelism.
+    The population is ``steps`` and ``ranks`` ``(s, d, p)``, of which the best ``parents`` have children; where they
+    stand, best first, says ``places`` (no parents: draw the first population). ``seen`` holds the signatures of
+    mappings that were children before; a child that is known is changed once more. Aging leaves ``least`` levels of
+    parallelism.
     """
     e, r = work[EXTENTS], work[RANKS]
     for b in range(span[0], span[1]):
+        conceive(sp, rng, rates, work, steps, ranks, places, parents, least)
         for attempt in range(RETRIES):
-            conceive(sp, rng, rates, work, steps, ranks, parents, least)
-            if rates[REPAIR] > 0.0 and not fit(sp, e, rng) and attempt < RETRIES - 1:
-                continue
-            if rates[DISTINCT] == 0.0 or remember(seen, signature(sp, e, r)):
+            fits = rates[REPAIR] == 0.0 or fit(sp, e, rng)
+            if attempt == RETRIES - 1 or (fits and (rates[DISTINCT] == 0.0 or remember(seen, signature(sp, e, r)))):
                 break
+            if not fits:
+                conceive(sp, rng, rates, work, steps, ranks, places, parents, least)
+                continue
+            mutate(sp, rng, work, draw_operator(rates, rng), least)
+            repair(sp, e, work[ROWS, LANES], below(rng, sp[META, DIMS]))
         store(sp, e, r, children, child_ranks, b)
 
 
-@entry
-def survive(steps: Compiled, ranks: Compiled, have: Compiled, children: Compiled, child_ranks: Compiled,
-            first: Compiled, best: Compiled, room: Compiled, room_ranks: Compiled) -> Compiled:
-    """Keep those numbered ``best``, the ``have`` of a population counted before its children (from ``first`` on).
-
-    ``room`` and ``room_ranks`` are arrays of the population's shape to work in.
-    """
-    count = best.shape[0]
+@compiled
+def replace(steps: Compiled, ranks: Compiled, place: Compiled, children: Compiled, child_ranks: Compiled,
+            child: Compiled) -> Compiled:
+    """Copy child number ``child`` over the mapping at ``place`` of a population."""
     for s in range(steps.shape[0]):
         for d in range(steps.shape[1]):
-            for k in range(count):
-                b = best[k]
-                room[s, d, k] = steps[s, d, b] if b < have else children[s, d, first + b - have]
-                room_ranks[s, d, k] = ranks[s, d, b] if b < have else child_ranks[s, d, first + b - have]
-            for k in range(count):
-                steps[s, d, k] = room[s, d, k]
-                ranks[s, d, k] = room_ranks[s, d, k]
+            steps[s, d, place] = children[s, d, child]
+            ranks[s, d, place] = child_ranks[s, d, child]
+
+
+@entry
+def survive(steps: Compiled, ranks: Compiled, places: Compiled, kept: Compiled, have: Compiled, children: Compiled,
+            child_ranks: Compiled, scores: Compiled, first: Compiled) -> Compiled:
+    """Let children that are better than the worst of a population take its place; return how many live.
+
+    ``places`` and ``kept`` ``(p)`` are where the population's mappings stand in ``steps`` and ``ranks``, and their
+    scores, best first; the first ``have`` count. Children start at ``first``. Of equals the older stays ahead.
+    """
+    size = kept.shape[0]
+    for child in range(first, min(first + size, scores.shape[0])):
+        score = scores[child]
+        if have == size and not score < kept[size - 1]:
+            continue
+        if have < size:
+            places[have] = have
+            have += 1
+        at, place = have - 1, places[have - 1]
+        while at > 0 and score < kept[at - 1]:
+            kept[at], places[at] = kept[at - 1], places[at - 1]
+            at -= 1
+        kept[at], places[at] = score, place
+        replace(steps, ranks, place, children, child_ranks, child)
+    return have
