@@ -202,14 +202,16 @@ class DenseModel:
 
     def _run(self, program: _Prepared, batch: MappingBatch, values: Floats, out: Floats, threads: int) -> None:
         count = len(batch)
-        firsts = iter(range(0, count, CHUNK))
+        share = -(-count // (max(threads, 1) * LANES)) * LANES
+        chunk = min(CHUNK, share)
+        firsts = iter(range(0, count, chunk))
 
         def work() -> None:
             for first in firsts:
-                span = first, min(first + CHUNK, count)
+                span = first, min(first + chunk, count)
                 kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
 
-        if threads <= 1 or count <= CHUNK:
+        if threads <= 1 or count <= LEAST_SHARED:
             kernel_run(program, batch.steps, batch.ranks, (0, count), values, self.scratch(program), out)
             return
         others = [_helpers(threads - 1).submit(work) for _ in range(threads - 1)]
@@ -228,7 +230,9 @@ class DenseModel:
 
 BLOCKS_FETCHED = 4
 CHUNK = 4 * BLOCKS_FETCHED * LANES
-"""Mappings that a thread takes at a time."""
+"""Mappings that a thread takes at a time, at most."""
+LEAST_SHARED = 4 * LANES
+"""Fewer are scored sooner than another thread wakes up."""
 
 
 @cache
