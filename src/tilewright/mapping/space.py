@@ -36,6 +36,7 @@ from tilewright.mapping.space_arrays import (
     side_limits,
     slot_table,
 )
+from tilewright.mapping.space_orders import patterns_of
 from tilewright.mapping.space_rules import TILINGS, bands, common_tiling, exact_slots, lane_floors
 from tilewright.mapping.space_size import SpaceSize, space_size
 from tilewright.workload import Operator
@@ -139,12 +140,12 @@ class MapSpace:
         return pack_rules(self.arrays)
 
     def size(self) -> SpaceSize:
-        """Return how many mappings `enumerate` yields, or an upper bound where that cannot be counted."""
+        """Return how many mappings `enumerate` yields: counted, or estimated where that would take too long."""
         return self._size
 
     @cached_property
     def _size(self) -> SpaceSize:
-        return space_size(self.arrays)
+        return space_size(self.arrays, patterns_of(self.layout, self.constraints.orders))
 
     def empty(self, count: int) -> MappingBatch:
         """Return a batch of ``count`` mappings without loops."""

@@ -1,307 +1,284 @@
 """How many mappings a space holds, counted without enumerating them."""
 
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from itertools import product
-from math import comb, factorial, prod
-from typing import TypeAlias
+from math import ceil, prod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.space_arrays import (
-    BLOCK,
-    BLOCKS,
-    FIXED,
-    KIND,
-    LIMIT,
-    MODE,
-    ORDER_COUNT,
-    ORDER_START,
-    PARTNER,
-    PARTNER_BLOCK,
-    SPATIAL,
-    SpaceArrays,
-    divisors_of,
-)
+from tilewright.mapping.space_arrays import SpaceArrays
+from tilewright.mapping.space_chains import ChainCounter, Splits, TooLarge
+from tilewright.mapping.space_lanes import DEAD, Codes, LaneStates
+from tilewright.mapping.space_orders import ROOTS, Patterns, Term, modular_nodes, order_terms, real_nodes
 
-# Largest tables that an exact count may build; beyond, an upper bound is given.
-MOST_LANES = 4000
-MOST_STATES = 4_000_000
-MOST_PAIRS = 200_000
-MOST_CHAINS = 1_000_000
-MOST_WORK = 200_000_000
+# Largest tables that a count may build, and most work that makes a count exact; beyond, it is an estimate.
+MOST_PAIRS = 20_000_000
+MOST_NODES = 4096
+MOST_WORK = 60_000_000
+CHUNK = 1 << 20
 
-# How often a dimension splits in a given way: (lanes at each side, mask of temporal slots where it loops) -> ways.
-Splits: TypeAlias = Counter[tuple[tuple[int, ...], int]]
-# Ways to split a dimension into a number of non-trivial loops.
-Ways: TypeAlias = Callable[[int], int]
-# Products of lanes, numbered; the temporal slots; how many values the order bookkeeping of each takes.
-Tables: TypeAlias = tuple[dict[tuple[int, ...], int], list[int], tuple[int, ...]]
+ROUNDING = 2.0**-40
+"""Relative error of a count in floating point: terms are positive, and some thousand roundings follow each other."""
+
+# Whole numbers modulo a prime, or real numbers.
+Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class SpaceSize:
     """How many mappings a space holds.
 
-    Counted are the distinct encodings whose loops fit the arrays: steps, and orders of the loops that run more than
-    once. Whether tiles fit the memories is not looked at. ``exact`` is False where ``mappings`` is only an upper bound
-    (the arrays' limits left aside), because an exact count would need too much memory.
+    Counted are the distinct encodings whose loops fit the arrays and the constraints: steps, and orders of the loops
+    that run more than once. Whether tiles fit the memories is not looked at. Where ``exact`` is False, ``mappings`` is
+    an unbiased estimate and ``error`` its relative standard error.
     """
 
     mappings: int
     exact: bool
+    error: float = 0.0
 
     def __str__(self) -> str:
-        number = f"{self.mappings:,}" if self.mappings < 10**9 else f"{self.mappings:.3g}"
-        return number if self.exact else f"at most {number}"
+        if self.mappings < 10**9:
+            number = f"{self.mappings:,}"
+        else:
+            number = f"{self.mappings:.3g}" if self.mappings < 10**300 else f"10^{len(str(self.mappings)) - 1}"
+        if self.exact:
+            return number
+        return f"about {number} +- {100 * self.error:.1g} %" if self.error >= 5e-4 else f"about {number}"
 
 
-class _TooLarge(Exception):
-    """An exact count would need too much memory."""
+class Links(NamedTuple):
+    """How the states before a dimension go on: pairs ``(n)`` of a row and a split, sorted by row.
+
+    ``rows`` ``(r)`` are the states' codes, ``starts`` ``(r)`` where each begins among the pairs (all have some),
+    ``targets`` the row of the next dimension; at the last dimension only legal ones are kept, and lead nowhere.
+    """
+
+    rows: Codes
+    starts: NDArray[np.intp]
+    row: NDArray[np.int32]
+    split: NDArray[np.int32]
+    target: NDArray[np.int32]
 
 
-def space_size(sp: SpaceArrays) -> SpaceSize:
+class Nodes(NamedTuple):
+    """A sum of products instead of the numbers of orders.
+
+    ``weights`` ``(x)`` are of the products, ``factors`` ``(x, m)`` for each dimension those of every mask of memories
+    where it loops. ``prime`` 0 stands for real numbers.
+    """
+
+    weights: Numbers
+    factors: list[Numbers]
+    prime: int
+
+
+class SpaceTables:
+    """What counts and draws the mappings of a space.
+
+    ``patterns`` are those of the loop orders at every memory (`space_orders.patterns_of`).
+
+    Raises
+    ------
+    TooLarge
+        If they would not fit.
+    """
+
+    def __init__(self, space: SpaceArrays, patterns: list[Patterns]) -> None:
+        self.space, self.patterns = space, patterns
+        try:
+            self.lanes = LaneStates(space.slots)
+        except OverflowError:
+            raise TooLarge from None
+        self.memories = [s for s in range(len(space.slots)) if s not in self.lanes.sides]
+        active = np.flatnonzero(space.sizes > 1).tolist()
+        self.counters = {d: ChainCounter(space, self.lanes, d) for d in active}
+        splits = {d: counter.splits() for d, counter in self.counters.items()}
+        # The two dimensions that split in most ways stand where their pairs are fewest: first and last.
+        falling = sorted(active, key=lambda d: -len(splits[d].codes))
+        self.dims = [*falling[:1], *falling[2:], *falling[1:2]]
+        self.splits: list[Splits] = [splits[d] for d in self.dims]
+        self.whole = all(counter.kind is np.int64 for counter in self.counters.values())
+        self.links = self._links()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no mapping."""
+        rest = self.space.sizes == 1
+        if (self.space.bands.least[:, rest] > 1).any() or (self.space.bands.tile_most < 1).any():
+            return True
+        return any(len(link.row) == 0 for link in self.links) if self.dims else not self.lanes.legal(
+            self.lanes.first).all()
+
+    def _links(self) -> list[Links]:
+        rows, links = self.lanes.first, []
+        for place, split in enumerate(self.splits):
+            if len(rows) * len(split.codes) > MOST_PAIRS:
+                raise TooLarge
+            last = place == len(self.splits) - 1
+            row, chosen, codes = self._pairs(rows, split.codes, last)
+            after = np.zeros(0, dtype=np.int64) if last else np.unique(codes)
+            target = np.zeros_like(row) if last else np.searchsorted(after, codes).astype(np.int32)
+            links.append(Links(rows, np.zeros(0, dtype=np.intp), row, chosen, target))
+            rows = after
+        return _pruned(links)
+
+    def _pairs(self, rows: Codes, moves: Codes, last: bool) -> tuple[NDArray[np.int32], NDArray[np.int32], Codes]:
+        """Return all pairs that fit (with ``last``: and use the lanes that they must), and their codes."""
+        parts = []
+        height = max(1, CHUNK // max(1, len(moves)))
+        for start in range(0, max(1, len(rows)), height):
+            codes = self.lanes.times(rows[start:start + height], moves)
+            row, move = np.nonzero(codes != DEAD)
+            found = codes[row, move]
+            if last:
+                good = self.lanes.legal(found)
+                row, move, found = row[good], move[good], found[good]
+            parts.append(((row + start).astype(np.int32), move.astype(np.int32), found))
+        rows_, moves_, codes_ = zip(*parts, strict=True)
+        return np.concatenate(rows_), np.concatenate(moves_), np.concatenate(codes_)
+
+    @cached_property
+    def terms(self) -> list[list[Term]]:
+        """The terms of the number of orders at every memory, over all dimensions that count."""
+        found = []
+        for s, patterns in zip(self.memories, self.patterns, strict=True):
+            looping = [bool(self.space.free[s, d]) and self.space.bands.most[s, d] > 1 for d in self.dims]
+            dims = tuple(d for d, loops in zip(self.dims, looping, strict=True) if loops)
+            here = []
+            for term in order_terms(dims, patterns):
+                at = {d: i for i, d in enumerate(dims)}
+                off = tuple(term.off[at[d]] if d in at else 1 for d in self.dims)
+                on = tuple(term.on[at[d]] if d in at else 1 for d in self.dims)
+                free = frozenset(self.dims.index(dims[i]) for i in term.free)
+                here.append(Term(off, on, free if len(free) > 1 else frozenset()))
+            found.append(here)
+        return found
+
+    @cached_property
+    def degree(self) -> int:
+        """Nodes that the quadrature of a memory's orders needs."""
+        most = max((len(term.free) for terms in self.terms for term in terms), default=0)
+        return max(1, ceil((most + 1) / 2))
+
+    def nodes(self, prime: int = 0) -> Nodes:
+        """Return the sum of products that stands for the numbers of orders, modulo ``prime`` if there is one."""
+        points, weights = modular_nodes(self.degree, prime) if prime else real_nodes(self.degree)
+        slots = [[(weight, term.off, tuple(x * value if i in term.free else value for i, value in enumerate(term.on)))
+                  for term in terms for x, weight in (zip(points, weights, strict=True) if term.free else ((1, 1),))]
+                 for terms in self.terms]
+        if prod(map(len, slots)) > MOST_NODES:
+            raise TooLarge
+        kind: Any = np.int64 if prime else np.float64
+        masks = np.arange(1 << len(slots))
+        chosen = list(product(*slots))
+        total: Numbers = np.ones(len(chosen), dtype=kind)
+        factors: list[Numbers] = [np.ones((len(chosen), len(masks)), dtype=kind) for _ in self.dims]
+        for t in range(len(slots)):
+            total = _modulo(total * np.array([node[t][0] for node in chosen], dtype=kind), prime)
+            for i in range(len(self.dims)):
+                values = np.array([(node[t][1][i], node[t][2][i]) for node in chosen], dtype=kind)
+                factors[i] = _modulo(factors[i] * values[:, masks >> t & 1], prime)
+        return Nodes(total, factors, prime)
+
+    def weigh(self, place: int, ways: Numbers, nodes: Nodes) -> Numbers:
+        """Return ``(n, x)``: ``ways`` ``(n, m)`` of the dimension at ``place``, weighed by every node."""
+        factors = nodes.factors[place]
+        if not nodes.prime:
+            return np.asarray(ways @ factors.T)
+        total: Numbers = np.zeros((len(ways), len(factors)), dtype=np.int64)
+        for mask in range(ways.shape[1]):
+            column = ways[:, mask] % nodes.prime
+            if column.any():
+                total = _modulo(total + column[:, None] * factors[None, :, mask], nodes.prime)
+        return total
+
+    def futures(self, nodes: Nodes) -> list[Numbers]:
+        """Return for every dimension ``(r, x)``: the ways to go on from each state before it, by node."""
+        last = self.links[-1]
+        ways = np.add.reduceat(self.splits[-1].ways[last.split], last.starts, axis=0)
+        found = [self.weigh(len(self.dims) - 1, ways, nodes)]
+        for place in range(len(self.dims) - 2, -1, -1):
+            found.append(self._step(place, found[-1], nodes))
+        return found[::-1]
+
+    def _step(self, place: int, after: Numbers, nodes: Nodes) -> Numbers:
+        links, weighed = self.links[place], self.weigh(place, self.splits[place].ways, nodes)
+        count = len(nodes.weights)
+        found = np.empty((len(links.rows), count), dtype=after.dtype)
+        width = max(1, CHUNK // len(links.row))
+        for start in range(0, count, width):
+            part = slice(start, start + width)
+            ahead, here = np.ascontiguousarray(after[:, part]), np.ascontiguousarray(weighed[:, part])
+            terms = here[links.split]
+            terms *= ahead[links.target]
+            terms = _modulo(terms, nodes.prime)
+            found[:, part] = _modulo(np.add.reduceat(terms, links.starts, axis=0), nodes.prime)
+        return found
+
+    @property
+    def work(self) -> int:
+        """Multiplications of one pass."""
+        return sum(len(link.row) for link in self.links[:-1]) * prod(
+            sum(self.degree if term.free else 1 for term in terms) for terms in self.terms)
+
+
+def _pruned(links: list[Links]) -> list[Links]:
+    """Return links without rows that lead nowhere, so that every row has pairs, and where these begin."""
+    found: list[Links] = []
+    rank: NDArray[np.int32] | None = None
+    for link in reversed(links):
+        if rank is not None:
+            target = rank[link.target]
+            good = target >= 0
+            link = Links(link.rows, link.starts, link.row[good], link.split[good], target[good])  # noqa: PLW2901
+        present, starts = np.unique(link.row, return_index=True)
+        rank = np.full(len(link.rows), -1, dtype=np.int32)
+        rank[present] = np.arange(len(present))
+        found.append(Links(link.rows[present], starts, rank[link.row], link.split, link.target))
+    return found[::-1]
+
+
+def _modulo(values: Numbers, prime: int) -> Numbers:
+    if not prime:
+        return values
+    # numpy divides whole arrays by one number far faster than it takes remainders.
+    return np.asarray(values - values // prime * prime)
+
+
+def space_size(space: SpaceArrays, patterns: list[Patterns]) -> SpaceSize:
     """Count the mappings of a space."""
-    try:
-        return SpaceSize(_count(sp, bounded=True), exact=True)
-    except _TooLarge:
-        return SpaceSize(_count(sp, bounded=False), exact=False)
+    tables = SpaceTables(space, patterns)
+    if tables.empty:
+        return SpaceSize(0, exact=True)
+    if not tables.dims:
+        return SpaceSize(1, exact=True)
+    nodes = tables.nodes()
+    total = float(tables.futures(nodes)[0][0] @ nodes.weights)
+    doubt = total * ROUNDING + 0.5
+    residues: list[int] = []
+    primes: list[int] = []
+    candidates = [prime for prime, _ in ROOTS.get(tables.degree, ())]
+    while prod(primes) < 2 * doubt + 1 and doubt > 0.75:
+        if not tables.whole or len(primes) == len(candidates) or tables.work * (len(primes) + 1) > MOST_WORK:
+            return SpaceSize(round(total), exact=False, error=ROUNDING)
+        prime = candidates[len(primes)]
+        nodes = tables.nodes(prime)
+        values = tables.futures(nodes)[0][0].astype(np.int64)
+        residues.append(sum((values * nodes.weights % prime).tolist()) % prime)
+        primes.append(prime)
+    return SpaceSize(_nearest(round(total), residues, primes), exact=True)
 
 
-def _count(sp: SpaceArrays, bounded: bool) -> int:
-    sides = [s for s in range(len(sp.slots)) if sp.slots[s, KIND] == SPATIAL] if bounded else []
-    splits = [_splits(sp, d, sides, bounded) for d in range(len(sp.sizes))]
-    lanes = _reachable(sp, sides, splits)
-    slots = [s for s in range(len(sp.slots)) if sp.slots[s, KIND] != SPATIAL]
-    shape = tuple(_order_states(sp, s) for s in slots)
-    if len(lanes) * prod(shape) > MOST_STATES:
-        raise _TooLarge
-    work = len(lanes) * prod(shape) * sum(len(split) for split in splits)
-    primes = _primes(1 + _bits_needed(sp, splits, slots) // 30)
-    if bounded and work * len(primes) > MOST_WORK:
-        raise _TooLarge
-    weights = _order_weights(sp, slots, shape)
-    residues = [_count_modulo(sp, splits, (lanes, slots, shape), weights, prime) for prime in primes]
-    return _chinese_remainder(residues, primes)
-
-
-def _splits(sp: SpaceArrays, d: int, sides: list[int], bounded: bool) -> Splits:
-    size = int(sp.sizes[d])
-    if size == 1:
-        return Counter({((1,) * len(sides), 0): 1})
-    if sp.perfect:
-        return _perfect_splits(sp, d, sides, bounded)
-    if bounded:
-        return _chains(sp, d, sides)
-    return _ordered_splits(sp, d, lambda count: comb(size - 2, count - 1))
-
-
-def _perfect_splits(sp: SpaceArrays, d: int, sides: list[int], bounded: bool) -> Splits:
-    size = int(sp.sizes[d])
-    if not bounded:
-        return _ordered_splits(sp, d, lambda count: ordered_factorisations(size, count))
-    temporal = [s for s in range(len(sp.slots)) if sp.slots[s, KIND] != SPATIAL and sp.free[s, d]]
-    choices = [[f for f in divisors_of(size) if _alone(sp, s, f)] if sp.free[s, d] else [1] for s in sides]
-    found: Splits = Counter()
-    for lanes in product(*choices):
-        rest, spare = divmod(size, prod(lanes))
-        if spare:
-            continue
-        for mask, slots in _subsets(temporal):
-            ways = ordered_factorisations(rest, slots)
-            if ways:
-                found[lanes, mask] += ways
-    return found
-
-
-def _ordered_splits(sp: SpaceArrays, d: int, ways_in: Ways) -> Splits:
-    """Return the splits without the lanes' sizes; ``ways_in(n)`` splits the dimension into n non-trivial loops."""
-    temporal = [s for s in range(len(sp.slots)) if sp.slots[s, KIND] != SPATIAL and sp.free[s, d]]
-    spatial = sum(int(sp.free[s, d]) for s in range(len(sp.slots)) if sp.slots[s, KIND] == SPATIAL)
-    found: Splits = Counter()
-    for mask, slots in _subsets(temporal):
-        ways = sum(comb(spatial, extra) * ways_in(slots + extra) for extra in range(spatial + 1) if slots + extra)
-        if ways:
-            found[(), mask] += ways
-    return found
-
-
-def _chains(sp: SpaceArrays, d: int, sides: list[int]) -> Splits:
-    """Count the step chains of a dimension whose steps need not divide, slot by slot from outside."""
-    states: Counter[tuple[int, tuple[int, ...], int]] = Counter({(int(sp.sizes[d]), (1,) * len(sides), 0): 1})
-    last, looked_at = len(sp.slots) - 1, 0
-    for s in range(last + 1):
-        after: Counter[tuple[int, tuple[int, ...], int]] = Counter()
-        for (extent, lanes, mask), ways in states.items():
-            steps = [extent] if s < last or extent == 1 else []
-            if sp.free[s, d]:
-                steps += [1] if s == last and extent > 1 else range(1, extent) if s < last else []
-            looked_at += len(steps)
-            if looked_at > MOST_CHAINS:
-                raise _TooLarge
-            for step in steps:
-                count = -(-extent // step)
-                if sp.slots[s, KIND] != SPATIAL:
-                    after[step, lanes, mask | (1 << s if count > 1 else 0)] += ways
-                elif _alone(sp, s, count):
-                    at = sides.index(s)
-                    after[step, (*lanes[:at], count, *lanes[at + 1:]), mask] += ways
-        states = after
-    found: Splits = Counter()
-    for (_, lanes, mask), ways in states.items():
-        found[lanes, mask] += ways
-    return found
-
-
-def _subsets(slots: list[int]) -> list[tuple[int, int]]:
-    """Return every subset of ``slots`` as a bit mask, with its size."""
-    masks = [sum(1 << s for s, taken in zip(slots, bits, strict=True) if taken)
-             for bits in product((False, True), repeat=len(slots))]
-    return [(mask, mask.bit_count()) for mask in masks]
-
-
-@lru_cache(maxsize=4096)
-def ordered_factorisations(number: int, count: int) -> int:
-    """Return in how many ways ``number`` is an ordered product of exactly ``count`` factors above 1."""
-    exponents = list(_exponents(number).values())
-    return sum((-1) ** (count - i) * comb(count, i) * prod(comb(e + i - 1, e) for e in exponents)
-               for i in range(count + 1))
-
-
-def _exponents(number: int) -> Counter[int]:
-    found: Counter[int] = Counter()
-    factor = 2
-    while factor * factor <= number:
-        while number % factor == 0:
-            found[factor] += 1
-            number //= factor
-        factor += 1
-    if number > 1:
-        found[number] += 1
-    return found
-
-
-def _alone(sp: SpaceArrays, s: int, count: int) -> bool:
-    """Whether ``count`` lanes fit side ``s`` when the other side has one."""
-    return _fits(sp, {s: count})
-
-
-def _fits(sp: SpaceArrays, lanes: dict[int, int]) -> bool:
-    """Whether the products of lanes by slot fit the arrays."""
-    for s, used in lanes.items():
-        row = sp.slots[s]
-        other = lanes.get(int(row[PARTNER]), 1)
-        if row[MODE] == FIXED:
-            legal = used <= row[LIMIT]
-        elif row[MODE] == BLOCKS:
-            legal = -(-used // int(row[BLOCK])) * -(-other // int(row[PARTNER_BLOCK])) <= row[LIMIT]
-        else:
-            legal = used * other <= row[LIMIT]
-        if not legal:
-            return False
-    return True
-
-
-def _reachable(sp: SpaceArrays, sides: list[int], splits: list[Splits]) -> dict[tuple[int, ...], int]:
-    """Return the products of lanes that whole mappings reach and that fit, numbered."""
-    known = {(1,) * len(sides)}
-    for split in splits:
-        steps = {lanes for lanes, _ in split}
-        if len(known) * len(steps) > MOST_PAIRS:
-            raise _TooLarge
-        grown = {tuple(a * b for a, b in zip(have, more, strict=True)) for have in known for more in steps}
-        known = {lanes for lanes in grown if _fits(sp, dict(zip(sides, lanes, strict=True)))} | known
-        if len(known) > MOST_LANES:
-            raise _TooLarge
-    return {lanes: index for index, lanes in enumerate(sorted(known))}
-
-
-def _order_states(sp: SpaceArrays, s: int) -> int:
-    """Return how many values the order bookkeeping of a temporal slot takes."""
-    rows = int(sp.slots[s, ORDER_COUNT])
-    if rows == 1:
-        return 1
-    looping = int(np.sum((sp.sizes > 1) & (sp.free[s] != 0)))
-    return 1 << len(sp.sizes) if rows > 1 else looping + 1
-
-
-def _order_weights(sp: SpaceArrays, slots: list[int], shape: tuple[int, ...]) -> list[list[int]]:
-    """Return for each temporal slot and value of its bookkeeping the number of distinct orders."""
-    weights = []
-    for s, states in zip(slots, shape, strict=True):
-        rows = int(sp.slots[s, ORDER_COUNT])
-        if rows > 1:
-            start = int(sp.slots[s, ORDER_START])
-            table = sp.orders[start:start + rows]
-            weights.append([len({_induced(row, mask) for row in table}) for mask in range(states)])
-        else:
-            weights.append([factorial(k) if rows == 0 else 1 for k in range(states)])
-    return weights
-
-
-def _induced(row: NDArray[np.int8], mask: int) -> tuple[int, ...]:
-    return tuple(sorted((d for d in range(len(row)) if mask >> d & 1), key=lambda d: int(row[d])))
-
-
-def _bits_needed(sp: SpaceArrays, splits: list[Splits], slots: list[int]) -> int:
-    """Return a bound on the bits of the count."""
-    tilings: int = prod(max(1, split.total()) for split in splits)
-    bound: int = tilings * factorial(len(sp.sizes)) ** len(slots)
-    return bound.bit_length()
-
-
-def _count_modulo(sp: SpaceArrays, splits: list[Splits], tables: Tables, weights: list[list[int]],
-                  prime: int) -> int:
-    """Count by dynamic programming over the dimensions, modulo ``prime``."""
-    lanes, slots, shape = tables
-    known = list(lanes)
-    ways = np.zeros((len(known), *shape), dtype=np.int64)
-    ways[lanes[(1,) * len(known[0])]][(0,) * len(shape)] = 1
-    for d, split in enumerate(splits):
-        after = np.zeros_like(ways)
-        for (more, mask), count in split.items():
-            pairs = [(i, lanes.get(tuple(a * b for a, b in zip(have, more, strict=True)), -1))
-                     for have, i in lanes.items()]
-            taken = [pair for pair in pairs if pair[1] >= 0]
-            shifts = [_shift(sp, s, states, mask >> s & 1, d) for s, states in zip(slots, shape, strict=True)]
-            into = (slice(None), *(slice(shift, None) for shift in shifts))
-            out_of = (slice(None), *(slice(None, states - shift) for states, shift in zip(shape, shifts, strict=True)))
-            part = ways[[i for i, _ in taken]][out_of] * (count % prime) % prime
-            target = after[into]
-            target[[j for _, j in taken]] = (target[[j for _, j in taken]] + part) % prime
-        ways = after
-    for axis, row in reversed(list(enumerate(weights, start=1))):
-        factors = np.array([value % prime for value in row], dtype=np.int64)
-        ways = (np.moveaxis(ways, axis, -1) * factors % prime).sum(axis=-1) % prime
-    return int(ways.sum() % prime)
-
-
-def _shift(sp: SpaceArrays, s: int, states: int, loops: int, d: int) -> int:
-    """Return by how much a loop over dimension ``d`` moves the bookkeeping of slot ``s``."""
-    if not loops or states == 1:
-        return 0
-    return 1 << d if sp.slots[s, ORDER_COUNT] > 1 else 1
-
-
-@lru_cache(maxsize=64)
-def _primes(count: int) -> tuple[int, ...]:
-    """Return the ``count`` largest primes below 2^31 (products of two residues fit 64 bits)."""
-    found: list[int] = []
-    candidate = 2**31 - 1
-    trial = np.arange(3, 46342, 2)
-    while len(found) < count:
-        if np.all(candidate % trial):
-            found.append(candidate)
-        candidate -= 2
-    return tuple(found)
-
-
-def _chinese_remainder(residues: list[int], primes: tuple[int, ...]) -> int:
-    value, modulus = 0, 1
+def _nearest(value: int, residues: list[int], primes: list[int]) -> int:
+    """Return the number nearest ``value`` that leaves these residues."""
+    found, modulus = 0, 1
     for residue, prime in zip(residues, primes, strict=True):
-        value += modulus * ((residue - value) * pow(modulus, -1, prime) % prime)
+        found += modulus * ((residue - found) * pow(modulus, -1, prime) % prime)
         modulus *= prime
-    return value
+    if modulus == 1:
+        return value
+    return value + (found - value + modulus // 2) % modulus - modulus // 2

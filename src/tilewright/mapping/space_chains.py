@@ -1,0 +1,304 @@
+"""The chains of steps of one dimension, counted by the lanes that they use and the memories where they loop.
+
+A chain is built from inside: its extent is 1 inside all slots and the dimension's size outside all. Tables hold, for
+every set of lanes used and memories looped at so far (a row) and every extent (a column), how many chains lead there.
+"""
+
+from dataclasses import dataclass
+from math import comb
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.mapping.space_arrays import EXACT, SpaceArrays
+from tilewright.mapping.space_lanes import DEAD, Codes, LaneStates
+
+# Whole numbers, or real ones where they grow too large.
+Ways = NDArray[Any]
+
+MOST_CELLS = 6_000_000
+"""Most numbers in one table: about 50 MB, of which a few are alive at a time."""
+
+
+class TooLarge(Exception):
+    """A table would need more memory than a count may take."""
+
+
+class Splits(NamedTuple):
+    """How often a dimension splits in a given way.
+
+    ``codes`` ``(n)`` are states of the lanes, ascending; ``ways`` ``(n, m)`` counts the chains for each of them and
+    each mask, whose bit t says whether the dimension loops at the t-th memory.
+    """
+
+    codes: Codes
+    ways: Ways
+
+
+class Grid(Protocol):
+    """What counts there are between the extents of one dimension at one slot."""
+
+    extents: NDArray[np.int64]
+
+    def spread(self, ways: Ways, low: int, high: int) -> Ways:
+        """Return by extent outside the ways that lead there through counts from ``low`` (above 1) to ``high``."""
+
+    def gather(self, ways: Ways, low: int, high: int, width: int) -> Ways:
+        """Return by extent inside, up to ``width`` of them, the ways that lead on through such counts."""
+
+
+class Loose:
+    """Any extent inside may stand below any larger one outside."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.extents = np.arange(1, size + 1)
+
+    def spread(self, ways: Ways, low: int, high: int) -> Ways:
+        """Return by extent outside the ways that lead there through counts from ``low`` (above 1) to ``high``."""
+        jumps = np.zeros((len(ways), self.size + 1), dtype=ways.dtype)
+        starts = jumps[:, low - 1::low - 1]
+        starts += ways[:, :starts.shape[1]]
+        ends = jumps[:, high::high]
+        ends -= ways[:, :ends.shape[1]]
+        return np.cumsum(jumps[:, :-1], axis=1)
+
+    def gather(self, ways: Ways, low: int, high: int, width: int) -> Ways:
+        """Return by extent inside, up to ``width`` of them, the ways that lead on through such counts."""
+        total = np.concatenate([np.zeros((len(ways), 1), dtype=ways.dtype), np.cumsum(ways, axis=1)], axis=1)
+        top, bottom = (np.minimum(self.extents[:width] * count, self.size) for count in (high, low - 1))
+        return np.asarray(total[:, top] - total[:, bottom])
+
+
+class Whole:
+    """An extent inside divides the one outside, unless that is the size; ``exact`` where nothing may be left over."""
+
+    def __init__(self, size: int, extents: NDArray[np.int64], exact: bool) -> None:
+        self.extents = extents
+        inside, counts = _counts_of(size, extents, exact)
+        self.inside, self.counts = np.searchsorted(extents, inside), counts
+        left = -(-size // inside)
+        outside = np.where(counts == left, size, inside * counts)
+        self.outside = np.searchsorted(extents, outside)
+        self.by_inside = np.argsort(self.inside, kind="stable")
+        self.by_outside = np.argsort(self.outside, kind="stable")
+
+    def spread(self, ways: Ways, low: int, high: int) -> Ways:
+        """Return by extent outside the ways that lead there through counts from ``low`` (above 1) to ``high``."""
+        return self._moved(ways, self._chosen(self.by_outside, low, high), self.inside, self.outside)
+
+    def gather(self, ways: Ways, low: int, high: int, width: int) -> Ways:
+        """Return by extent inside, up to ``width`` of them, the ways that lead on through such counts."""
+        return self._moved(ways, self._chosen(self.by_inside, low, high), self.outside, self.inside)[:, :width]
+
+    def _chosen(self, order: NDArray[np.intp], low: int, high: int) -> NDArray[np.intp]:
+        counts = self.counts[order]
+        return order[(counts >= low) & (counts <= high)]
+
+    def _moved(self, ways: Ways, chosen: NDArray[np.intp], source: NDArray[np.intp], target: NDArray[np.intp]) -> Ways:
+        moved = np.zeros((len(ways), len(self.extents)), dtype=ways.dtype)
+        if len(chosen):
+            ends, starts = np.unique(target[chosen], return_index=True)
+            moved[:, ends] = np.add.reduceat(ways[:, source[chosen]], starts, axis=1)
+        return moved
+
+
+def _counts_of(size: int, extents: NDArray[np.int64], exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return every extent inside with every count above 1 that a slot may have there."""
+    inside, counts = [], []
+    for extent in extents[:-1].tolist():
+        left = -(-size // extent)
+        found = np.arange(2, left + 1)
+        found = found[left % found == 0] if exact else found
+        inside.append(np.full(len(found), extent))
+        counts.append(found)
+    empty = np.zeros(0, dtype=np.int64)
+    return np.concatenate([empty, *inside]), np.concatenate([empty, *counts])
+
+
+def whole_extents(size: int, exact: list[bool]) -> NDArray[np.int64]:
+    """Return the extents that whole counts reach from 1, ``exact`` telling of every slot whether it leaves no rest."""
+    if not all(exact):
+        seen = np.zeros(size + 1, dtype=np.bool_)
+        seen[[1, size]] = True
+        for rule in reversed(exact):
+            inside, counts = _counts_of(size, np.append(np.flatnonzero(seen[:size]), size), rule)
+            seen[np.minimum(inside * counts, size)] = True
+        return np.flatnonzero(seen)
+    return np.array([extent for extent in range(1, size + 1) if size % extent == 0])
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A table after some slot: ``codes`` and ``masks`` of its rows, ``ways`` ``(rows, extents)``."""
+
+    codes: Codes
+    masks: Codes
+    ways: Ways
+
+
+class ChainCounter:
+    """Counts the chains of dimension ``d`` of a space."""
+
+    def __init__(self, space: SpaceArrays, lanes: LaneStates, d: int) -> None:
+        self.space, self.lanes, self.d = space, lanes, d
+        self.size, self.slots = int(space.sizes[d]), len(space.slots)
+        self.memories = [s for s in range(self.slots) if s not in lanes.sides]
+        self.grids = self._grids()
+        self.extents = self.grids[0].extents
+        # Whole numbers as long as no count can pass them; sums on the way may, as they wrap round and back.
+        free = max(1, int(space.free[:, d].sum()))
+        self.kind: Any = np.int64 if comb(self.size + free - 2, free - 1) < 2**62 else np.float64
+        spread = [s for s in lanes.sides if self._bounds(s)[1] > 1]
+        self.cut = min(spread, default=self.slots)
+
+    def _grids(self) -> list[Grid]:
+        if not self.space.whole:
+            return [Loose(self.size)] * self.slots
+        rules = [bool(rule) for rule in self.space.slots[:, EXACT]]
+        extents = whole_extents(self.size, rules)
+        known: dict[bool, Grid] = {rule: Whole(self.size, extents, rule) for rule in set(rules)}
+        return [known[rule] for rule in rules]
+
+    def _bounds(self, s: int) -> tuple[int, int]:
+        """Return the least and most counts of slot ``s``."""
+        bands = self.space.bands
+        most = min(int(bands.most[s, self.d]), self.size) if self.space.free[s, self.d] else 1
+        return int(bands.least[s, self.d]), most
+
+    def _within(self, s: int) -> NDArray[np.bool_]:
+        """Return which extents a memory may hold outside slot ``s``."""
+        bands = self.space.bands
+        return np.asarray((self.extents >= bands.tile_least[s, self.d]) & (self.extents <= bands.tile_most[s, self.d]))
+
+    def splits(self) -> Splits:
+        """Return how often the dimension splits in which way."""
+        inner, outer = self.inner()[-1], self.outer()[self.cut]
+        spans = self.spans(self.cut) if self.cut < self.slots else [(1, 1, 0)]
+        codes, parts = [], []
+        for low, high, code in spans:
+            ahead, width = self.ahead(outer, low, high)
+            reached = self.lanes.times(np.array([code]), inner.codes)[0]
+            rows = np.flatnonzero((reached != DEAD) & inner.ways[:, :width].any(axis=1))
+            found = np.zeros((len(rows), 1 << len(self.memories)), dtype=self.kind)
+            places = inner.masks[rows, None] | outer.masks[None, :]
+            found[np.arange(len(rows))[:, None], places] = inner.ways[rows, :width] @ ahead.T
+            codes.append(reached[rows])
+            parts.append(found)
+        if not codes:
+            return Splits(self.lanes.first[:0], np.zeros((0, 1 << len(self.memories)), dtype=self.kind))
+        known, ways = _merged(np.concatenate(codes), np.concatenate(parts))
+        useful = ways.any(axis=1)
+        return Splits(known[useful], ways[useful])
+
+    def ahead(self, outer: Layer, low: int, high: int) -> tuple[Ways, int]:
+        """Return the ways on from inside slot ``cut``, by extent up to the largest with such counts, and how many."""
+        if low == 1:
+            return outer.ways, len(self.extents)
+        width = self._width(low)
+        return self.grids[self.cut].gather(outer.ways, low, high, width), width
+
+    def _width(self, low: int) -> int:
+        """Return how many extents may have counts from ``low`` up outside them: those to (size - 1) / (low - 1)."""
+        return int(np.searchsorted(self.extents, (self.size - 1) // max(low - 1, 1), side="right"))
+
+    def inner(self) -> list[Layer]:
+        """Return the tables from inside all slots to inside the outermost side of an array that may be used."""
+        start = np.zeros((1, len(self.extents)), dtype=self.kind)
+        start[0, 0] = 1
+        layers = [Layer(self.lanes.first, np.zeros(1, dtype=np.int64), start)]
+        for s in range(self.slots - 1, self.cut, -1):
+            step = self._across if s in self.lanes.sides else self._through
+            layers.append(step(layers[-1], s))
+        return layers
+
+    def outer(self) -> dict[int, Layer]:
+        """Return by slot the tables of ways to go on from the extents outside it, through memories alone."""
+        start = np.zeros((1, len(self.extents)), dtype=self.kind)
+        start[0, -1] = 1
+        layers = {0: Layer(self.lanes.first, np.zeros(1, dtype=np.int64), start)}
+        for s in range(self.cut):
+            layer = layers[s]
+            least, most = self._bounds(s)
+            ways = layer.ways * self._within(s)
+            parts = [(layer.masks, ways if least <= 1 else np.zeros_like(ways))]
+            if most > 1:
+                bit = 1 << self.memories.index(s)
+                parts.append((layer.masks | bit, self.grids[s].gather(ways, max(least, 2), most, len(self.extents))))
+            layers[s + 1] = Layer(self.lanes.first, np.concatenate([masks for masks, _ in parts]),
+                                  np.concatenate([found for _, found in parts]))
+        return layers
+
+    def _through(self, layer: Layer, s: int) -> Layer:
+        """Return the table outside a memory's loops."""
+        least, most = self._bounds(s)
+        parts = [(layer.codes, layer.masks, layer.ways if least <= 1 else np.zeros_like(layer.ways))]
+        if most > 1:
+            self._room_for(2 * len(layer.ways))
+            looped = self.grids[s].spread(layer.ways, max(least, 2), most)
+            parts.append((layer.codes, layer.masks | 1 << self.memories.index(s), looped))
+        codes, masks, ways = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Layer(codes, masks, ways * self._within(s))
+
+    def _across(self, layer: Layer, s: int) -> Layer:
+        """Return the table outside one side of an array."""
+        spans = self.spans(s)
+        if not spans:
+            return Layer(layer.codes[:0], layer.masks[:0], layer.ways[:0])
+        steps = self.lanes.times(np.array([code for _, _, code in spans]), layer.codes)
+        many = 1 << len(self.memories)
+        keys = np.where(steps == DEAD, DEAD, steps * many + layer.masks)
+        known = np.unique(keys)
+        known = known[known != DEAD]
+        self._room_for(len(known))
+        places = np.searchsorted(known, keys)
+        ways = np.zeros((len(known), len(self.extents)), dtype=self.kind)
+        jumps = np.zeros((len(known), self.size + 1), dtype=self.kind) if not self.space.whole else ways
+        for (low, high, _), key, place in zip(spans, keys, places, strict=True):
+            rows = np.flatnonzero(key != DEAD)
+            targets, merged = _merged(place[rows], layer.ways[rows, :self._width(low) if low > 1 else None])
+            if low == 1:
+                ways[targets] += merged
+            elif self.space.whole:
+                ways[targets] += self.grids[s].spread(merged, low, high)
+            else:
+                _jump(jumps, targets, merged, low, high)
+        if not self.space.whole:
+            ways += np.cumsum(jumps[:, :-1], axis=1)
+        return Layer(known // many, known % many, ways)
+
+    def spans(self, s: int) -> list[tuple[int, int, int]]:
+        """Return the counts of side ``s``, those together that come to the same state; 1 alone: low, high, code."""
+        least, most = self._bounds(s)
+        if most < least:
+            return []
+        counts = np.arange(least, most + 1)
+        codes = self.lanes.alone(s, counts)
+        counts, codes = counts[codes != DEAD], codes[codes != DEAD]
+        breaks = np.flatnonzero((codes[1:] != codes[:-1]) | (counts[:-1] == 1)) + 1
+        return [(int(part[0]), int(part[-1]), int(code[0]))
+                for part, code in zip(np.split(counts, breaks), np.split(codes, breaks), strict=True) if len(part)]
+
+    def _room_for(self, rows: int) -> None:
+        if rows * len(self.extents) > MOST_CELLS:
+            raise TooLarge
+
+
+def _merged(targets: NDArray[Any], ways: Ways) -> tuple[NDArray[Any], Ways]:
+    """Return the different targets and the sums of the rows that go to each."""
+    order = np.argsort(targets, kind="stable")
+    ends, starts = np.unique(targets[order], return_index=True)
+    return ends, ways[order] if len(ends) == len(ways) else np.add.reduceat(ways[order], starts, axis=0)
+
+
+def _jump(jumps: Ways, targets: NDArray[np.intp], ways: Ways, low: int, high: int) -> None:
+    """Add ``ways`` by extent inside to all extents outside that counts from ``low`` to ``high`` lead to.
+
+    They lead from e to (low - 1) e + 1 ... high e. Written is where that begins and ends.
+    """
+    size = jumps.shape[1] - 1
+    first = min(size // (low - 1), ways.shape[1])
+    last = min(size // high, ways.shape[1])
+    jumps[targets, low - 1:(low - 1) * first + 1:low - 1] += ways[:, :first]
+    jumps[targets, high:high * last + 1:high] -= ways[:, :last]
