@@ -264,29 +264,32 @@ class MapSpace:
             yield found
 
     def _legalise(self, table: NDArray[np.int64], state: NDArray[np.uint64], batch: MappingBatch,
-                  fitting: bool | None, span: tuple[int, int] | None = None) -> None:
-        """Make mappings legal in place; their tiles too, or (False) their orders, or (None) neither."""
+                  fitting: bool | None, span: tuple[int, int] | None = None) -> NDArray[np.int8]:
+        """Make mappings legal in place; their tiles too, or (False) their orders, or (None) neither.
+
+        Returned is for each 0 where that failed, 1 where it is legal, 2 where its tiles were made to fit too.
+        """
         from tilewright.mapping import space_projection as compiled  # noqa: PLC0415  (Numba loads late)
 
         mode = {None: compiled.STEPS, False: compiled.ORDERS, True: compiled.FITTING}[fitting]
-        compiled.legalise_batch(table, state, self.scratch(), batch.steps, batch.ranks, span or (0, len(batch)), mode)
+        span = span or (0, len(batch))
+        found = np.zeros(span[1] - span[0], dtype=np.int8)
+        compiled.legalise_batch(table, state, self.scratch(), batch.steps, batch.ranks, span, mode, found)
+        return found
 
     def _with_known(self, rules: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the table with some mapping of the space in it, to stand for those that cannot be mended."""
-        from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
-
-        state, drawn = np.zeros(1, dtype=np.uint64), self.empty(DRAWN)
+        drawn, rng, state = self.empty(DRAWN), np.random.default_rng(0), np.zeros(1, dtype=np.uint64)
+        sizes = self.arrays.sizes[None, :, None]
         for _ in range(DRAWS):
-            space_sampling.sample(rules, state, 0.5, self.scratch(), drawn.steps, drawn.ranks)
-            self._legalise(rules, state, drawn, fitting=True)
-            legal = self.contains(drawn)
-            if legal.any():
-                index = int(np.argmax(legal * (1 + self.fits(drawn))))
+            drawn.steps[:] = sizes ** np.sort(rng.random(drawn.steps.shape), axis=0)[::-1]
+            found = self._legalise(rules, state, drawn, fitting=True)
+            if found.any():
                 table, slots = rules.copy(), len(self.layout.slots)
                 active = table[ACTIVE, :table[META, DIMS]]
                 table[META, KNOWN] = known = len(table) - slots - 1
                 table[known, :len(active)] = self.arrays.sizes[active]
-                table[known + 1:, :len(active)] = drawn.steps[:, active, index]
+                table[known + 1:, :len(active)] = drawn.steps[:, active, int(found.argmax())]
                 return table
         raise InputError("space.constraints", "must leave mappings that can be found", f"none in {DRAWS * DRAWN} draws",
                          "Loosen factors, tiles or utilization")

@@ -33,7 +33,7 @@ from tilewright.mapping.space_arrays import (
 )
 from tilewright.mapping.space_kernels import (
     ONE,
-    ZERO,
+    TWO,
     Compiled,
     arrays_fit,
     below,
@@ -186,57 +186,57 @@ def project(sp: Compiled, e: Compiled, used: Compiled, first: Compiled, down: Co
             used[s] //= sp[least + s, d]
         if not project_chain(sp, e, d, used, down):
             return False
-    for _ in range(slots):
+    for turn in range(2 * slots):
         s = floor_missed(sp, used)
         if s < 0:
             return True
-        partner = sp[SLOT + s, PARTNER]
-        if not widen(sp, e, used, s, first) or (partner >= 0 and not widen(sp, e, used, partner, first)):
+        if turn % 2 == 1 and sp[SLOT + s, PARTNER] >= 0:
+            s = sp[SLOT + s, PARTNER]
+        if not widen(sp, e, used, s, first):
             return False
-    return floor_missed(sp, used) < 0
+    return False
 
 
 @compiled
 def legalise(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, fitting: Compiled) -> Compiled:
-    """Make the steps legal, and with ``fitting`` tiles fit the memories if possible; return whether they are legal.
+    """Make the steps legal, and with ``fitting`` tiles fit the memories; return 1 for legal, 2 where tiles fit too.
 
-    Legal steps (that fit, with ``fitting``) stay as they are.
+    Legal steps (that fit, with ``fitting``) stay as they are. It is 0 where no legal mapping is known.
     """
-    dims, slots = sp[META, DIMS], sp[META, SLOTS]
-    legal = inside(sp, e, used)
+    dims, slots, legal = sp[META, DIMS], sp[META, SLOTS], False
     for attempt in range(ATTEMPTS):
-        if not legal:
-            legal = project(sp, e, used, below(rng, dims), attempt > 0 and fitting)
-        elif not fitting or capacities_fit(sp, e):
-            return True
-        else:
+        last = attempt == ATTEMPTS - 1
+        legal = inside(sp, e, used) or project(sp, e, used, below(rng, dims), fitting and attempt > 0 and not last)
+        if legal and not fitting:
+            return ONE
+        if legal and capacities_fit(sp, e):
+            return TWO
+        if legal and not last:
             fit(sp, e, rng)
-            legal = inside(sp, e, used)
-    if legal or project(sp, e, used, ZERO, False):
-        return True
+    if legal:
+        return ONE
     known = sp[META, KNOWN]
     for s in range(slots + 1):
         for d in range(dims):
             e[s, d] = sp[known + s, d] if known > 0 else sp[SIZES, d]
-    return known > 0
+    return min(known, ONE)
 
 
 @entry
 def legalise_batch(sp: Compiled, rng: Compiled, work: Compiled, steps: Compiled, ranks: Compiled, span: Compiled,
-                   mode: Compiled) -> Compiled:
-    """Make the mappings from ``span[0]`` to ``span[1]`` legal in place; return how many are not.
+                   mode: Compiled, out: Compiled) -> Compiled:
+    """Make the mappings from ``span[0]`` to ``span[1]`` legal in place; ``out`` ``(b)`` receives what `legalise` says.
 
     In mode `FITTING` tiles are made to fit the memories too where that is possible, in mode `ORDERS` loop orders legal.
     """
-    e, r, failed = work[EXTENTS], work[RANKS], 0
+    e, r = work[EXTENTS], work[RANKS]
     for b in range(span[0], span[1]):
         load(sp, steps, ranks, b, e, r)
-        failed += not legalise(sp, e, rng, work[ROWS, LANES], mode == FITTING)
+        out[b - span[0]] = legalise(sp, e, rng, work[ROWS, LANES], mode == FITTING)
         if mode == ORDERS:
             for s in range(sp[META, SLOTS]):
                 repair_order(sp, e, r, s, work[ROWS, ORDER])
         store(sp, e, r, steps, ranks, b)
-    return failed
 
 
 @entry
