@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         load_accelerator,
         load_mapping,
         load_network,
+        map_space,
         open_run,
         pick_operator,
     )
@@ -29,7 +30,22 @@ if TYPE_CHECKING:
     from tilewright.base import InputError
     from tilewright.cost import explain
     from tilewright.hardware import Accelerator, describe, dump_accelerator
-    from tilewright.mapping import Mapping, dataflow, dump_mapping, is_legal, render, repair, violations
+    from tilewright.mapping import (
+        Constraints,
+        Mapping,
+        MapSpace,
+        dataflow,
+        dataflow_constraints,
+        dump_constraints,
+        dump_mapping,
+        dump_space,
+        is_legal,
+        load_constraints,
+        load_space,
+        render,
+        repair,
+        violations,
+    )
     from tilewright.search import Budget
     from tilewright.store import Store
     from tilewright.workload import Graph, Operator, convolution, depthwise, einsum, matmul, transposed_convolution
@@ -37,9 +53,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Accelerator",
     "Budget",
+    "Constraints",
     "Evaluation",
     "Graph",
     "InputError",
+    "MapSpace",
     "Mapping",
     "Operator",
     "Run",
@@ -47,18 +65,24 @@ __all__ = [
     "bounds",
     "convolution",
     "dataflow",
+    "dataflow_constraints",
     "depthwise",
     "describe",
     "dump_accelerator",
+    "dump_constraints",
     "dump_mapping",
+    "dump_space",
     "einsum",
     "evaluate",
     "explain",
     "is_legal",
     "load_accelerator",
+    "load_constraints",
     "load_mapping",
     "load_network",
+    "load_space",
     "map",
+    "map_space",
     "matmul",
     "open_run",
     "pick_operator",
@@ -69,12 +93,14 @@ __all__ = [
 ]
 
 _LATER = {
-    "api": ("Evaluation", "Run", "bounds", "evaluate", "load_accelerator", "load_mapping", "load_network", "open_run",
-            "pick_operator"),
+    "api": ("Evaluation", "Run", "bounds", "evaluate", "load_accelerator", "load_mapping", "load_network", "map_space",
+            "open_run", "pick_operator"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),
-    "mapping": ("Mapping", "dataflow", "dump_mapping", "is_legal", "render", "repair", "violations"),
+    "mapping": ("Constraints", "MapSpace", "Mapping", "dataflow", "dataflow_constraints", "dump_constraints",
+                "dump_mapping", "dump_space", "is_legal", "load_constraints", "load_space", "render", "repair",
+                "violations"),
     "search": ("Budget",),
     "store": ("Store",),
     "workload": ("Graph", "Operator", "convolution", "depthwise", "einsum", "matmul", "transposed_convolution"),

@@ -170,7 +170,7 @@ def test_a_network_without_layers_to_map_is_refused():
 
 
 def test_tilings_are_perfect_or_not():
-    with pytest.raises(tw.InputError, match="must be perfect or imperfect"):
+    with pytest.raises(tw.InputError, match="must be one of perfect, imperfect, ruby"):
         tw.map(SMALL, "edge-s1", tiling="perfectly", store=False)
     steps = mapping_of(tw.map("matmul:M=60,N=35,K=12", "edge-s1", tiling="perfect", budget=500,
                               store=False).layers["matmul"]).levels

@@ -9,19 +9,23 @@ if TYPE_CHECKING:
     from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator
     from tilewright.api.places import ready_place
     from tilewright.api.runs import Run, Watcher, map_network, open_run
+    from tilewright.api.spaces import SpaceChoice, choose_space, map_space
 
 __all__ = [
     "Evaluation",
     "Option",
     "Run",
+    "SpaceChoice",
     "Watcher",
     "bounds",
     "case_cost",
+    "choose_space",
     "evaluate",
     "load_accelerator",
     "load_mapping",
     "load_network",
     "map_network",
+    "map_space",
     "mapper_options",
     "mapper_summary",
     "mappers_page",
@@ -36,6 +40,7 @@ _LATER = {
     "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator"),
     "places": ("ready_place",),
     "runs": ("Run", "Watcher", "map_network", "open_run"),
+    "spaces": ("SpaceChoice", "choose_space", "map_space"),
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -16,11 +16,12 @@ from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerator, load_network, select_layers
 from tilewright.api.places import ready_place
+from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
 from tilewright.api.text import shown
 from tilewright.base import InputError, unknown_name
 from tilewright.cost import Bounds, Explanation, explain, layer_bounds
 from tilewright.hardware import Accelerator
-from tilewright.mapping import MapSpace
+from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import (
     MAPPERS,
     METRICS,
@@ -157,10 +158,11 @@ class Task:
     request: RequestRecord
     budget: Budget
     workers: int
+    choice: SpaceChoice
 
     def space(self, operator: Operator) -> MapSpace:
         """Return the mappings to choose from."""
-        return MapSpace(operator, self.accelerator, cast(Literal["perfect", "imperfect"], self.request.tiling))
+        return self.choice.space(operator, self.accelerator)
 
 
 class Watcher(ProgressObserver, Protocol):
@@ -178,8 +180,9 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     mapper: str = "gamma",
     budget: str | int | Budget = 10_000,
     seed: int = 0,
-    tiling: Literal["perfect", "imperfect"] = "imperfect",
-    constraints: Iterable[str] = (),
+    tiling: str | None = None,
+    constraints: Iterable[str | Limits] | Limits = (),
+    dataflow: str | None = None,
     options: Mapping[str, Scalar] | None = None,
     bind: Mapping[str, int] | None = None,
     layers: str | None = None,
@@ -207,9 +210,13 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
         Mappings scored for each distinct layer (``10000``, ``1M``), or the time of the whole run (``10s``, ``5min``),
         which the layers share evenly. Only a budget of mappings gives the same result every time.
     tiling
-        ``imperfect`` allows tiles that do not divide, ``perfect`` does not.
+        ``imperfect`` allows tiles that do not divide, ``perfect`` does not; ``ruby``, ``ruby-s`` and ``ruby-t`` allow
+        remainders of full tiles everywhere, in space, in time. Default: that of the constraints, or imperfect.
     constraints
-        Limits on each layer, such as ``latency<=1e6``.
+        Limits on each layer, such as ``latency<=1e6``; and, one at most, constraints of the map spaces: `Constraints`,
+        a YAML file, or its text. What they say of dimensions that a layer lacks means nothing to that layer.
+    dataflow
+        The dataflow that all mappings follow (`tilewright list dataflows`).
     layers
         A pattern of names (``layer1.*``): only those layers.
     workers
@@ -229,21 +236,37 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     check_sizes(graph)
     parsed = read_budget(budget)
     MAPPERS.get(mapper)
-    goal = Objective.parse(objective, constraints)
+    limits, spaces = _split(constraints)
+    goal = Objective.parse(objective, limits)
+    operators = [unique.operator for unique in unique_operators(graph)]
+    choice = choose_space(tiling, spaces, dataflow, operators)
+    choice.refuse_empty(operators, accelerator)
     if not 0 <= seed <= LARGEST_NUMBER:
         raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
     cores = _cores() if workers is None else workers
     if cores < 1:
         raise InputError("workers", "must be a positive integer", workers)
     share = layer_budget(parsed, len(unique_operators(graph)), cores)
-    request = RequestRecord(str(goal), mapper, seed, tiling, tuple(map(str, goal.constraints)), dict(options or {}),
-                            share.samples, share.seconds)
-    request = replace(request, command=command_line(network, arch, request, parsed, {"bind": bind, "layers": layers}))
-    task = Task(graph, accelerator, goal, request, share, cores)
+    request = RequestRecord(str(goal), mapper, seed, choice.tiling, tuple(map(str, goal.constraints)),
+                            dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
+                            space=choice.file.text if choice.file else "")
+    rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
+    request = replace(request, command=command_line(network, arch, request, parsed, rest))
+    task = Task(graph, accelerator, goal, request, share, cores, choice)
     record = _record_of(task, _searched(task, progress, checkpoint))
     if store is False:
         return Run(record)
     return Run(record, keep(record, None if store is True else store))
+
+
+def _split(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str], Limits | None]:
+    """Return the limits on layers, and the constraints of map spaces."""
+    given = [constraints] if isinstance(constraints, str | Path | Constraints) else list(constraints)
+    spaces = [one for one in given if is_space(one)]
+    if len(spaces) > 1:
+        raise InputError("constraints", "must hold one set of constraints of map spaces at most", len(spaces),
+                         "Write them into one file")
+    return [str(one) for one in given if not is_space(one)], spaces[0] if spaces else None
 
 
 def read_budget(budget: str | int | Budget) -> Budget:
@@ -281,6 +304,10 @@ def command_line(network: Network, arch: Machine, request: RequestRecord, budget
     words = ["tilewright", "map", _name(network), "--arch", _name(arch), "--objective", request.objective,
              "--mapper", request.mapper, "--budget", _budget_text(budget), "--seed", str(request.seed),
              "--tiling", request.tiling]
+    if request.dataflow:
+        words += ["--dataflow", request.dataflow]
+    if rest.get("constraints"):
+        words += ["--constraints", str(rest["constraints"])]
     for constraint in request.constraints:
         words += ["--constraint", constraint]
     for name, value in request.options.items():
@@ -355,7 +382,7 @@ def _record_of(task: Task, searched: _Searched) -> RunRecord:
 
 def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult) -> LayerRecord:
     operator, accelerator = unique.operator, task.accelerator
-    bound = layer_bounds(operator, accelerator)
+    bound = layer_bounds(operator, accelerator, keeps=dict(task.space(operator).constraints.keeps))
     bounds = bounds_record(bound, score_bound(task.objective, operator, accelerator, bound))
     bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
                        search=_search_record(result))

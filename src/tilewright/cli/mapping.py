@@ -1,25 +1,30 @@
 """``tilewright map``: the main job."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Arch, Bind, Json, Network, StorePlace, console, sizes, values, write_text
+from tilewright.cli.options import (
+    Arch,
+    Bind,
+    Dataflow,
+    Json,
+    Network,
+    SpaceFile,
+    StorePlace,
+    TilingOption,
+    console,
+    sizes,
+    values,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from tilewright.api import Run
 
 INTERRUPTED = 130
-
-
-class Tiling(StrEnum):
-    """Whether tiles must divide."""
-
-    perfect = "perfect"
-    imperfect = "imperfect"
 
 
 def map_network(
@@ -34,8 +39,9 @@ def map_network(
         "Mappings scored for every distinct layer (10000, 10k, 1M), or the time of the whole run (10s, 5min), which "
         "the distinct layers share evenly. Only a number of mappings repeats exactly."))] = "10000",
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same result, on any number of workers.")] = 0,
-    tiling: Annotated[Tiling, typer.Option("--tiling", help=(
-        "imperfect: the last tile may be smaller; perfect: tiles divide."))] = Tiling.imperfect,
+    tiling: TilingOption = None,
+    constraints: SpaceFile = None,
+    dataflow: Dataflow = None,
     constraint: Annotated[list[str] | None, typer.Option(
         "--constraint", "-c", metavar="METRIC<=NUMBER", show_default=False,
         help="A limit on every layer, for example 'latency<=1e6' or 'power<=300' (mW). Repeatable.")] = None,
@@ -72,9 +78,11 @@ def map_network(
     folder = _checkpoint(checkpoint, resume)
     with Progress() as shown:
         run = search_all(
-            network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed, tiling=tiling.value,
-            constraints=constraint or (), options=values(option, "--option"), bind=sizes(bind, "--bind"),
-            layers=layers, workers=workers, progress=shown, checkpoint=folder,
+            network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed,
+            tiling=tiling and tiling.value, dataflow=dataflow,
+            constraints=[*(constraint or ()), *([Path(constraints)] if constraints is not None else [])],
+            options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
+            workers=workers, progress=shown, checkpoint=folder,
             store=False if no_store else store or True)
     screen = console(json)
     print_run(run.record, screen)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +29,29 @@ StorePlace = Annotated[str | None, typer.Option(
     "--store", metavar="PATH", show_default=False,
     help="The store of runs: a SQLite file or a database URL. Default: $TILEWRIGHT_STORE, or the platform's data "
          "directory.")]
+SpaceFile = Annotated[str | None, typer.Option(
+    "--constraints", metavar="FILE.yaml", show_default=False,
+    help="What the map spaces leave out: loops, orders, factors, tiles, ... (docs/how-to.md). What it says of "
+         "dimensions that a layer lacks means nothing to that layer.")]
+Dataflow = Annotated[str | None, typer.Option(
+    "--dataflow", show_default=False,
+    help="Only mappings that follow this dataflow; see: tilewright list dataflows.")]
+
+
+class Tiling(StrEnum):
+    """How tiles may divide; the same as those of the map spaces, which load late."""
+
+    perfect = "perfect"
+    imperfect = "imperfect"
+    ruby = "ruby"
+    ruby_s = "ruby-s"
+    ruby_t = "ruby-t"
+
+
+TilingOption = Annotated[Tiling | None, typer.Option(
+    "--tiling", show_default=False,
+    help="imperfect (unless the constraints say otherwise): any tile; perfect: tiles divide; ruby: full tiles divide, "
+         "the last one may be smaller; ruby-s, ruby-t: that of loops in space, in time alone.")]
 
 
 def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:

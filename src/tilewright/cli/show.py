@@ -26,6 +26,9 @@ def show(
     mapping: Annotated[str | None, typer.Option(
         "--mapping", metavar="FILE.yaml", show_default=False,
         help="With --layer: write its mapping as a file for tilewright evaluate; - is stdout.")] = None,
+    constraints: Annotated[str | None, typer.Option(
+        "--constraints", metavar="FILE.yaml", show_default=False,
+        help="Write the constraints of the map spaces as a file for tilewright map; - is stdout.")] = None,
     command: Annotated[bool, typer.Option("--command", help="Print only the command that repeats the run.")] = False,
     store: StorePlace = None,
 ) -> None:
@@ -35,7 +38,7 @@ def show(
     from tilewright.store import record_to_json
 
     found = open_run(run, store)
-    screen = console("-" if "-" in (json, mapping) else None)
+    screen = console("-" if "-" in (json, mapping, constraints) else None)
     if command:
         print(found.record.request.command)
         return
@@ -46,6 +49,8 @@ def show(
         print_run(found.record, screen)
     if mapping is not None:
         write_text(mapping, _mapping_text(chosen))
+    if constraints is not None:
+        write_text(constraints, found.record.request.space or "{}\n")
     if json is not None:
         write_text(json, record_to_json(found.record, indent=1) + "\n")
     if report is not None:

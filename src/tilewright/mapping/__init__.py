@@ -9,7 +9,7 @@ from tilewright.mapping.flexibility import Flexion, TileRule, flexion
 from tilewright.mapping.flexible_spaces import effective_pairs, flexible_machine, flexible_spaces, stand_ins
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
-from tilewright.mapping.space import Enumeration, MapSpace, random_state
+from tilewright.mapping.space import Enumeration, MapSpace, Tiling, random_state
 from tilewright.mapping.space_conflicts import Atom, conflicts, refuse_empty
 from tilewright.mapping.space_files import (
     SpaceFile,
@@ -49,6 +49,7 @@ __all__ = [
     "SpaceSize",
     "Tile",
     "TileRule",
+    "Tiling",
     "Violation",
     "array_fits",
     "conflicts",

@@ -107,8 +107,11 @@ def _smaller(atoms: list[Atom], size: int) -> Iterable[tuple[Atom, ...]]:
         yield from combinations(reversed(atoms), count)
 
 
-def refuse_empty(space: MapSpace, where: Callable[[str], str] | None = None) -> None:
-    """Raise if a space has no mapping; ``where`` gives the file and line of an entry by its path.
+def refuse_empty(space: MapSpace, where: Callable[[str], str | None] | None = None, alone: bool = True) -> None:
+    """Raise if a space has no mapping.
+
+    ``where`` gives the file and line of an entry by its path, None where it stands in no file. With ``alone`` it is
+    raised also where the machine alone leaves none.
 
     Raises
     ------
@@ -116,20 +119,25 @@ def refuse_empty(space: MapSpace, where: Callable[[str], str] | None = None) -> 
         Naming the smallest set of entries, array sides and capacities that conflict.
     """
     found = conflicts(space.operator, space.accelerator, space.tiling, space.constraints)
-    if not found:
+    if not found or not (alone or any(atom.given for atom in found)):
         return
     operator, machine = space.operator, space.accelerator.name
-    first, *others = sorted(found, key=lambda atom: not atom.given)
-    told = [f"{atom} ({where(atom.path)})" if where and atom.given else str(atom) for atom in others]
+    lines = {atom: (where(atom.path) if where and atom.given else None) or "" for atom in found}
+    first, *others = sorted(found, key=lambda atom: (not atom.given, not lines[atom], _line_number(lines[atom])))
+    told = [f"{atom} ({lines[atom]})" if lines[atom] else str(atom) for atom in others]
     asked = first.says if first.given else str(first)
     clash = f"{asked} conflicts with {_listed(told)}" if told else f"{asked} cannot be had"
-    named = dict.fromkeys(atom.dimension for atom in found if atom.dimension)
+    named = dict.fromkeys(atom.dimension for atom in (first, *others) if atom.dimension)
     sizes = "".join(f", {name} is {operator.sizes[name]}" for name in named)
     field = f"space.{first.path}" if first.given else f"{machine}.{first.path}"
-    if where and first.given:
-        field = f"{where(first.path)}: {first.path}"
+    if lines[first]:
+        field = f"{lines[first]}: {first.path}"
     mend = "Loosen one of them" if told else ""
     raise InputError(field, f"must leave a mapping of {operator.name} on {machine}: {clash}{sizes}", mend=mend)
+
+
+def _line_number(line: str) -> int:
+    return int(line.rpartition(":")[2]) if line else 0
 
 
 def _listed(parts: list[str]) -> str:

@@ -163,19 +163,24 @@ class SpaceFile:
         """The tiling that the file states, if any."""
         return self.fields.tiling
 
-    def where(self, path: str) -> str:
-        """Return ``file:line`` of an entry such as ``factors.PEs.X.K``; the preset's line where it comes from there."""
+    def where(self, path: str) -> str | None:
+        """Return ``file:line`` of an entry such as ``factors.PEs.X.K``; None if the file does not say it.
+
+        The line of what a dataflow asks for is that where the file names it.
+        """
         kind, _, rest = path.partition(".")
-        section = getattr(self.fields, kind, None)
-        found: Location = (kind,)
+        section = self.tree.get(kind)
+        found: Location | None = (kind,) if section is not None else None
         if isinstance(section, Mapping):
             places = [place for place in section if f"{rest}.".startswith(f"{place}.")]
-            found = ("dataflow",) if self.fields.dataflow and not places else found
+            found = (kind,) if not rest else None
             for place in places:
                 inner = rest[len(place) + 1:]
-                written = not inner or inner in section[place] or not self.fields.dataflow
-                found = (kind, place, inner) if written else ("dataflow",)
-        return f"{self.name}:{_line(self.tree, found)}"
+                if not inner or inner in section[place]:
+                    found = (kind, place, inner)
+        if found is None and "dataflow" in self.tree:
+            found = ("dataflow",)
+        return None if found is None else f"{self.name}:{_line(self.tree, found)}"
 
     def constraints(self, operator: Operator, accelerator: Accelerator,
                     elsewhere: frozenset[str] = frozenset()) -> Constraints:
@@ -198,11 +203,12 @@ class SpaceFile:
             preset = dataflow_constraints(name, operator, accelerator)
             preset = replace(preset, keeps={**preset.keeps, **own.keeps})
         except InputError as error:
-            raise self._placed(error, error.rule) from None
+            layer = f" ({operator.name})" if elsewhere else ""
+            raise self._placed(error, error.rule + layer) from None
         try:
             return preset.intersect(own, operator)
         except InputError as error:
-            raise self._placed(error, f"must go with the dataflow {name}") from None
+            raise self._placed(error, f"must go with the dataflow {name} of {operator.name}") from None
 
     def _placed(self, error: InputError, rule: str) -> InputError:
         """Return an error about an entry with its file and line; any other as it is."""
@@ -210,7 +216,8 @@ class SpaceFile:
             return error
         path = error.field.removeprefix("space.")
         given = list(error.given) if isinstance(error.given, tuple) else error.given
-        return InputError(f"{self.where(path)}: {path}", rule, given, error.mend)
+        line = self.where(path)
+        return InputError(f"{line}: {path}" if line else error.field, rule, given, error.mend)
 
     def refuse_empty(self, space: MapSpace) -> None:
         """Raise if the space has no mapping, with the smallest set of entries that conflict."""

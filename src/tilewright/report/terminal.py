@@ -200,6 +200,8 @@ def _request_line(record: RunRecord) -> str:
               f"{request.budget_seconds:g} s" if request.budget_seconds is not None else ""]
     parts = [f"objective {request.objective}", f"mapper {request.mapper}",
              f"{' or '.join(part for part in budget if part) or 'no budget'} a layer", f"{request.tiling} tiling",
+             *([f"{request.dataflow} dataflow"] if request.dataflow else []),
+             *(["map spaces constrained by a file"] if request.space else []),
              f"seed {request.seed}", *request.constraints]
     return " · ".join(parts)
 

@@ -59,7 +59,10 @@ class AcceleratorRecord:
 
 @dataclass(frozen=True)
 class RequestRecord:
-    """What was asked for. Budgets are per layer; None is no limit of that kind."""
+    """What was asked for. Budgets are per layer; None is no limit of that kind.
+
+    ``tiling``, ``dataflow`` and ``space``, the text of a space file, say which mappings were to choose from.
+    """
 
     objective: str
     mapper: str
@@ -70,6 +73,8 @@ class RequestRecord:
     budget_samples: int | None = None
     budget_seconds: float | None = None
     command: str = ""
+    dataflow: str = ""
+    space: str = ""
 
 
 @dataclass(frozen=True)

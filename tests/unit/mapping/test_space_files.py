@@ -171,7 +171,7 @@ MALFORMED = [
     ("utilization: {PEs: .nan}\n", "1: utilization.PEs: must be a share above 0 and at most 1; Got nan."),
     ("utilization: {PEs: half}\n", "1: utilization.PEs: must be a share above 0 and at most 1; Got 'half'."),
     ("tiling: ruby\ndataflow: row-stationary\nfactors:\n  PEs.Y: {R: 1}\n", "4: factors.PEs.Y.R: must go with the "
-     "dataflow row-stationary; Got '3 and 1'."),
+     "dataflow row-stationary of conv2_1; Got '3 and 1'."),
 ]
 
 EMPTY = [
@@ -187,8 +187,9 @@ EMPTY = [
      "at least 11 conflicts with"),
     ("loops:\n  DRAM: [N, C, P, Q, R, S]\n  GLB: [P]\n  RF: [C]\n", "2: loops.DRAM: must leave a mapping of conv2_1 on "
      "spads: C N P Q R S conflicts with loops.GLB = P (file:3) and loops.RF = C (file:4); Loosen one of them."),
-    ("loops:\n  PEs.X: [N]\n  PEs.Y: [N]\nutilization: {PEs: 0.1}\n", "4: utilization.PEs: must leave a mapping of "
-     "conv2_1 on spads: 0.1 conflicts with loops.PEs.X = N (file:2) and loops.PEs.Y = N (file:3); Loosen one of them."),
+    ("loops:\n  PEs.X: [N]\n  PEs.Y: [N]\nutilization: {PEs: 0.1}\n", "2: loops.PEs.X: must leave a mapping of "
+     "conv2_1 on spads: N conflicts with loops.PEs.Y = N (file:3) and utilization.PEs = 0.1 (file:4); Loosen one of "
+     "them."),
 ]
 
 

@@ -1,0 +1,158 @@
+"""Which map space each layer is searched in: a tiling, a file of constraints, a dataflow."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from tilewright.api.inputs import Machine, Network, load_accelerator, pick_operator
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.mapping import (
+    DATAFLOWS,
+    TILINGS,
+    Constraints,
+    MapSpace,
+    SpaceFile,
+    Tiling,
+    dump_constraints,
+    read_space,
+    refuse_empty,
+)
+from tilewright.workload import Operator
+
+Limits: TypeAlias = str | Path | Constraints
+"""Constraints of a map space: a YAML file, its text, or the constraints themselves."""
+
+_FILES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class SpaceChoice:
+    """The map spaces of the layers of a network.
+
+    Parameters
+    ----------
+    file
+        What the spaces leave out, as a file; None for nothing.
+    dataflow
+        The dataflow that was chosen apart from the file (and is among its fields, though not in its text), if any.
+    elsewhere
+        Names of dimensions and tensors that some layer has: entries of the file may name them, and mean nothing to
+        layers without them.
+    """
+
+    tiling: Tiling = "imperfect"
+    file: SpaceFile | None = None
+    dataflow: str = ""
+    elsewhere: frozenset[str] = frozenset()
+
+    @property
+    def file_name(self) -> str:
+        """The file's name, or one for constraints that came without; empty where there are none."""
+        if self.file is None or not self.file.text:
+            return ""
+        return self.file.name if self.file.name.endswith(_FILES) else "constraints.yaml"
+
+    def space(self, operator: Operator, accelerator: Accelerator) -> MapSpace:
+        """Return the mappings of one operator to choose from.
+
+        Raises
+        ------
+        InputError
+            If the file does not fit the operator and the accelerator.
+        """
+        if self.file is None:
+            return MapSpace(operator, accelerator, self.tiling)
+        others = self.elsewhere - {*operator.sizes, *(tensor.name for tensor in operator.tensors)}
+        return MapSpace(operator, accelerator, self.tiling, self.file.constraints(operator, accelerator, others))
+
+    def refuse_empty(self, operators: Iterable[Operator], accelerator: Accelerator) -> None:
+        """Raise if what was asked for leaves some operator no mapping, with the smallest set of entries that conflict.
+
+        Operators for which the machine alone has none are passed over.
+        """
+        if self.file is not None or self.tiling != "imperfect":
+            for operator in operators:
+                where = self.file.where if self.file is not None else None
+                refuse_empty(self.space(operator, accelerator), where, alone=False)
+
+
+def choose_space(tiling: str | None, constraints: Limits | None, dataflow: str | None,
+                 operators: Iterable[Operator]) -> SpaceChoice:
+    """Return what was chosen, for these operators; the tiling is that of the file, or imperfect, where not given.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, the file says something wrong in itself, or says other than what was given beside it.
+    """
+    if tiling is not None and tiling not in TILINGS:
+        raise InputError("tiling", f"must be one of {', '.join(TILINGS)}", tiling)
+    if dataflow is not None:
+        DATAFLOWS.get(dataflow)
+    file = _file(constraints) if constraints is not None else None
+    if file is not None:
+        for name, mine, theirs in (("tiling", tiling, file.tiling), ("dataflow", dataflow, file.fields.dataflow)):
+            if mine is not None and theirs is not None and mine != theirs:
+                raise InputError(name, f"must be {theirs}, as in {file.where(name)}", mine, "Leave one of them out")
+    if dataflow is not None:
+        file = file or replace(SpaceFile.parse("dataflow", "{}\n"), text="")
+        file = replace(file, fields=file.fields.model_copy(update={"dataflow": dataflow}))
+    chosen = cast(Tiling, tiling or (file and file.tiling) or "imperfect")
+    elsewhere = frozenset(name for operator in operators
+                          for name in (*operator.sizes, *(tensor.name for tensor in operator.tensors)))
+    return SpaceChoice(chosen, file, dataflow or "", elsewhere)
+
+
+def _file(constraints: Limits) -> SpaceFile:
+    if isinstance(constraints, Constraints):
+        return SpaceFile.parse("constraints", dump_constraints(constraints))
+    return read_space(constraints)
+
+
+def is_space(constraint: object) -> bool:
+    """Whether this is about map spaces (`Constraints`, a YAML file, its text), rather than a limit such as power<=3."""
+    return isinstance(constraint, Constraints | Path) or (
+        isinstance(constraint, str) and ("\n" in constraint or constraint.endswith(_FILES)))
+
+
+def map_space(  # noqa: PLR0913  (keywords of an entry point)
+    network: Network,
+    arch: Machine,
+    layer: str | None = None,
+    *,
+    tiling: str | None = None,
+    constraints: Limits | None = None,
+    dataflow: str | None = None,
+    bind: Mapping[str, int] | None = None,
+) -> MapSpace:
+    """Return the map space of one layer: all its mappings on a machine that a mapper may use.
+
+    Parameters
+    ----------
+    network, layer
+        The operator, or a network and the name of its layer (see `load_network`).
+    tiling
+        ``perfect``, ``imperfect`` (where neither this nor the file says otherwise), ``ruby``, ``ruby-s`` or ``ruby-t``.
+    constraints
+        A YAML file, its text, or `Constraints`.
+    dataflow
+        A preset whose constraints hold besides (`tilewright list dataflows`).
+
+    Raises
+    ------
+    InputError
+        If something that was given is wrong, or leaves no mapping.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> space = tw.map_space("matmul:M=6,N=4,K=2", arch="edge-s1", tiling="ruby-s")
+    >>> space.size().exact
+    True
+    """
+    operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
+    choice = choose_space(tiling, constraints, dataflow, ())
+    choice.refuse_empty([operator], accelerator)
+    return choice.space(operator, accelerator)
