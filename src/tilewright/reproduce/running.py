@@ -189,7 +189,9 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
         setting = replace(setting, seeds=seeds)
     folder = Path(out) / study.name
     began = time.perf_counter()
-    with CellFile(folder, study.name, study.version, fresh=fresh) as cells:
+    owner = REPRODUCTIONS.get(study.cells) if study.cells else study
+    with CellFile(Path(out) / owner.name, owner.name, owner.version, fresh=fresh) as cells:
+        folder.mkdir(parents=True, exist_ok=True)
         watch = Watch(study.name, cells, observer, workers)
         findings = study.run(setting, watch)
         outcome = Outcome(

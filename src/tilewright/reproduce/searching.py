@@ -63,9 +63,13 @@ def costs(cost: Cost) -> dict[str, Any]:
             "steps": cost.steps, "utilisation": cost.utilisation, "bottleneck": cost.bottleneck}
 
 
-def bound_figures(operator: Operator, accelerator: Accelerator) -> dict[str, float]:
-    """Return what nothing can beat: cycles of compute and of data movement, energy, EDP."""
-    bounds = layer_bounds(operator, accelerator, bypass=True)
+def bound_figures(operator: Operator, accelerator: Accelerator,
+                  keeps: Mapping[str, tuple[str, ...]] | None = None) -> dict[str, float]:
+    """Return what nothing can beat: cycles of compute and of data movement, energy, EDP.
+
+    ``keeps`` says what memories keep where that is less than they can, as in `Constraints`.
+    """
+    bounds = layer_bounds(operator, accelerator, dict(keeps or {}))
     return {"compute_cycles": bounds.compute_cycles, "data_cycles": bounds.data_movement_cycles,
             "energy_pj": bounds.energy_pj, "edp": bounds.edp}
 

@@ -125,6 +125,8 @@ class Study:
         Measures. All that takes time goes through ``watch.run`` as cells, so that it is kept and can be taken up again.
     version
         Raised when a cell of the same description would come out otherwise.
+    cells
+        The study whose cells it shares (their folder and version), itself by default.
     """
 
     name: str
@@ -135,6 +137,7 @@ class Study:
     full: Setting
     run: "Callable[[Setting, Watch], Findings]"
     version: int = 1
+    cells: str = ""
 
 
 REPRODUCTIONS: Registry[Study] = Registry("reproduction")

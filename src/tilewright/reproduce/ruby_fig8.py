@@ -1,0 +1,125 @@
+"""Ruby, figure 8: one dimension on a line of 16 elements; perfect tiling, padding, and Ruby-S, searched to the end."""
+
+from typing import Any
+
+from tilewright.mapping import MapSpace
+from tilewright.reproduce.ruby_contest import TILINGS
+from tilewright.reproduce.ruby_machines import toy
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
+from tilewright.reproduce.study import (
+    REPRODUCTIONS,
+    Claim,
+    Findings,
+    Judgement,
+    Plot,
+    Setting,
+    Study,
+    Table,
+    Value,
+    Verdict,
+)
+from tilewright.workload import Operator, matmul
+
+ELEMENTS = 16
+STRATEGIES = ("perfect", "padding", "ruby-s")
+_ENOUGH = 1_000_000
+
+CLAIMS = (
+    Claim("At D = 127, a prime, perfect tiling cannot use more than one element, which costs it dearly", "one of 16",
+          "holds where it takes 127 steps and its EDP is at least 5 times that of Ruby-S"),
+    Claim("At D = 127 padding to 128 costs next to nothing", "1 ineffectual computation",
+          "holds where its EDP is within 5 % of Ruby-S's"),
+    Claim("At D = 113 padding costs 20 % of EDP, as 12 % of the work is on zeros", "+20 %",
+          "holds from +15 % to +25 %, in direction for any overhead"),
+    Claim("Ruby-S is the best of the three at every size", "never above 1",
+          "holds where neither of the others is below it anywhere"),
+)
+
+
+def vector(size: int) -> Operator:
+    """Return the scaling of a vector, the smallest operator with one dimension."""
+    return matmul(f"vector-{size}", m=size, n=1, k=1)
+
+
+def sizes_of(setting: Setting) -> list[int]:
+    """Return the sizes of the sweep: every so manieth up to the last, and those that the paper names."""
+    return sorted({*range(setting["step"], setting["last"] + 1, setting["step"]), 100, 113, 127, 128})
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Search every space to its end at every size."""
+    machine, sizes = toy(ELEMENTS), sizes_of(setting)
+    operators = {(size, strategy): vector(-(-size // ELEMENTS) * ELEMENTS if strategy == "padding" else size)
+                 for size in sizes for strategy in STRATEGIES}
+    keys: dict[tuple[int, str], dict[str, object]] = {
+        where: {"size": where[0], "strategy": where[1]} for where in operators}
+    cells = [search_cell(watch, keys[where],
+                         MapSpace(operator, machine, TILINGS[where[1]]),  # type: ignore[arg-type]
+                         mapper="exhaustive", samples=_ENOUGH, seed=0)
+             for where, operator in operators.items()]
+    best = dict(zip(operators, watch.run(cells), strict=True))
+    checks: dict[tuple[int, str], Cell] = {
+        where: oracle_cell(keys[where], operators[where], machine, value["mapping"]) for where, value in best.items()}
+    told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
+    whole = sum(value["scale"] == 1 for value in told.values())
+    table = Table("sweep", "EDP over that of Ruby-S, by the size of the dimension (figure 8)", (
+        "Size", "PFM / Ruby-S", "Padding / Ruby-S", "EDP bound", "EDP Ruby-S", "Compute bound (cycles)", "Steps PFM",
+        "Steps padding", "Steps Ruby-S", "Mappings PFM", "Mappings Ruby-S"),
+        tuple(_row(size, best, machine) for size in sizes), (
+        f"Every mapping of every space was evaluated ({_complete(best)}). The oracle confirms "
+        f"{sum(bool(value['agrees']) for value in told.values())} of the {len(told)} best ones, {whole} walked whole. "
+        "EDP in pJ x cycles.",))
+    return Findings((table,), _judge(best, sizes), (_plot(best, sizes),))
+
+
+def _complete(best: Any) -> str:
+    left = sum(not value["complete"] for value in best.values())
+    return f"all {len(best)} searches ended by themselves" if left == 0 else f"{left} searches ran out of samples"
+
+
+def _row(size: int, best: Any, machine: Any) -> tuple[Value, ...]:
+    perfect, pad, ruby = (best[size, strategy] for strategy in STRATEGIES)
+    bound = bound_figures(vector(size), machine)
+    return (size, perfect["edp"] / ruby["edp"], pad["edp"] / ruby["edp"], bound["edp"], ruby["edp"],
+            int(bound["compute_cycles"]), perfect["steps"], pad["steps"], ruby["steps"], perfect["samples"],
+            ruby["samples"])
+
+
+def _judge(best: Any, sizes: list[int]) -> tuple[Judgement, ...]:
+    def over(size: int, strategy: str) -> float:
+        return float(best[size, strategy]["edp"] / best[size, "ruby-s"]["edp"])
+
+    prime, pad_prime, pad = over(127, "perfect"), over(127, "padding"), over(113, "padding")
+    above = [size for size in sizes for strategy in STRATEGIES[:2] if over(size, strategy) < 1 - 1e-9]
+    steps = best[127, "perfect"]["steps"]
+    verdict: Verdict = "holds" if 1.15 <= pad <= 1.25 else "holds in direction" if pad > 1 else "does not hold"
+    energy = best[113, "padding"]["energy_pj"] / best[113, "ruby-s"]["energy_pj"]
+    return (
+        Judgement(CLAIMS[0], f"{steps} steps, EDP {prime:.1f} times", "holds" if steps == 127 and prime >= 5
+                  else "holds in direction" if prime > 1.05 else "does not hold"),
+        Judgement(CLAIMS[1], f"{100 * (pad_prime - 1):+.1f} %", "holds" if abs(pad_prime - 1) <= 0.05
+                  else "does not hold"),
+        Judgement(CLAIMS[2], f"{100 * (pad - 1):+.1f} %", verdict,
+                  f"energy {100 * (energy - 1):+.1f} %, steps {best[113, 'padding']['steps']} and "
+                  f"{best[113, 'ruby-s']['steps']}: 113 and 128 both take ceil(D / 16) = 8"),
+        Judgement(CLAIMS[3], "never above" if not above else f"above at {', '.join(map(str, above))}",
+                  "holds" if not above else "does not hold"),
+    )
+
+
+def _plot(best: Any, sizes: list[int]) -> Plot:
+    names = {"perfect": ("perfect tiling", "@strong"), "padding": ("padding", "@curve-1"),
+             "ruby-s": ("Ruby-S", "@curve-0")}
+    data = [{"type": "scatter", "mode": "lines+markers", "name": name, "x": sizes,
+             "y": [best[size, strategy]["edp"] / best[size, "ruby-s"]["edp"] for size in sizes],
+             "line": {"color": colour}, "marker": {"size": 4}} for strategy, (name, colour) in names.items()]
+    return Plot("sweep", "EDP over that of Ruby-S on 16 elements (lower is better)", data, {
+        "xaxis": {"title": {"text": "Size of the dimension"}},
+        "yaxis": {"type": "log", "title": {"text": "EDP / EDP of Ruby-S"}}}, "Best mapping of each space.")
+
+
+REPRODUCTIONS.register("ruby-fig8")(Study(
+    "ruby-fig8", "One dimension on 16 elements: perfect tiling, padding and Ruby-S",
+    "Horeni et al., Ruby, ISPASS 2022, figure 8", CLAIMS, Setting("quick", 1, {"step": 8, "last": 256}),
+    Setting("full", 1, {"step": 1, "last": 512}), run))

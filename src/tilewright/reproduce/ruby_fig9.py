@@ -1,0 +1,129 @@
+"""Ruby, figure 9: AlexNet's second layer on the Eyeriss-like array, mapped by hand, by perfect tiling, by Ruby-S."""
+
+from typing import Any
+
+from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping
+from tilewright.reproduce.ruby_contest import Entry, Layer, Match, change, near, oracle_word, play
+from tilewright.reproduce.ruby_machines import eyeriss_like
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.reproduce.searching import bound_figures, costs, oracle_cell
+from tilewright.reproduce.study import REPRODUCTIONS, Claim, Findings, Judgement, Plot, Setting, Study, Table, Value
+from tilewright.workload import Operator, convolution
+
+CLAIMS = (
+    Claim("The mapping by hand uses 85 % of the elements", "85 %", "holds within 5 points"),
+    Claim("The best perfect factorisation uses 71 %", "71 %",
+          "holds within 5 points, in direction where it uses less than the mapping by hand"),
+    Claim("Ruby-S uses 85 %, as the mapping by hand", "85 %",
+          "holds within 5 points, in direction where it uses more than perfect tiling"),
+    Claim("Ruby-S has less EDP than the mapping by hand", "-16 %",
+          "holds within 5 points, in direction for any decrease"),
+    Claim("Ruby-S needs less energy than the mapping by hand", "-10 %",
+          "holds within 5 points, in direction for any decrease"),
+)
+HAND = "by hand"
+
+
+def layer() -> Operator:
+    """Return AlexNet's second layer as the paper has it: 27 x 27 x 48 in, 5 x 5 filters, 96 of them."""
+    return convolution("alexnet-conv2", in_channels=48, out_channels=96, out_size=(27, 27), kernel=5)
+
+
+def strip_mined() -> Mapping:
+    """Return Eyeriss's own mapping of the layer (Chen et al., ISCA 2016, and table III of JSSC 2017).
+
+    27 output rows fold into strips of 14 and 13, stacked on the 12 rows of the array above one another, 5 filter rows
+    each. An element works on 16 filters and 2 channels at a time (p = 16, q = 2); the buffer gathers the sums of 64
+    filters over all channels (m = 64), while output columns slide past.
+    """
+    return Mapping((
+        LevelLoops("DRAM", (Loop("K", 64), Loop("C", 2))),
+        LevelLoops("GLB", (Loop("K", 16), Loop("Q", 1))),
+        LevelLoops("PEs", (Loop("P", 2, "X"), Loop("P", 1, "Y"), Loop("R", 1, "Y"))),
+        LevelLoops("Spads", (Loop("C", 1), Loop("S", 1), Loop("K", 1))),
+    ))
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Cost the mapping by hand, search both spaces with every mapper, and compare; judge by the first mapper."""
+    operator, machine = layer(), eyeriss_like()
+    text = dump_mapping(strip_mined(), operator, machine)
+
+    def hand() -> dict[str, Any]:
+        from tilewright.cost import DenseModel  # noqa: PLC0415  (the engine only where it is needed)
+
+        return {**costs(DenseModel(operator, machine).cost(strip_mined())), "mapping": text}
+
+    key: dict[str, object] = {"layer": operator.name, "machine": machine.name, "strategy": HAND, "mapping": text}
+    (by_hand,) = watch.run([Cell(key, hand)])
+    (told,) = watch.run([oracle_cell(key, operator, machine, text)])
+    entry = Layer("alexnet", operator.name, 1, operator)
+    matches = [Match(entry, machine, strategy, "row-stationary", mapper, setting["samples"])
+               for mapper in setting["mappers"] for strategy in ("perfect", "ruby-s")]
+    found = play(watch, matches, setting.seeds)
+    all_found = [Entry(Match(entry, machine, HAND, "row-stationary", "", 0), by_hand, told), *found]
+    return Findings((_table(all_found),), _judge(all_found), (_plot(all_found),), tuple(
+        f"{_name(entry)}:\n{entry.median['mapping']}" for entry in all_found[:3] if entry.median))
+
+
+def use(entry: Entry) -> float:
+    """Return the share of elements at work, averaged over the steps of compute."""
+    match = entry.match
+    return match.layer.operator.macs / (entry["steps"] * match.machine.compute_instances)
+
+
+def _name(entry: Entry) -> str:
+    return f"{entry.match.strategy}{f', {entry.match.mapper}' if entry.match.mapper else ''}"
+
+
+def _table(entries: list[Entry]) -> Table:
+    bound = bound_figures(layer(), eyeriss_like())
+    hand = entries[0]
+    rows: list[tuple[Value, ...]] = [
+        (_name(entry), 100 * use(entry), entry["edp"], entry["edp"] / hand["edp"], entry["energy_pj"],
+         entry["energy_pj"] / hand["energy_pj"], int(entry["latency_cycles"]), int(entry["steps"]),
+         "agrees" if entry.oracle and entry.oracle["agrees"] else "disagrees") for entry in entries]
+    rows.append(("bound", None, bound["edp"], bound["edp"] / hand["edp"], bound["energy_pj"],
+                 bound["energy_pj"] / hand["energy_pj"], int(max(bound["compute_cycles"], bound["data_cycles"])),
+                 int(bound["compute_cycles"]), ""))
+    published: tuple[tuple[Value, ...], ...] = (
+        ("published: by hand", 85, None, 1.0, None, 1.0, None, None, ""),
+        ("published: perfect", 71, None, None, None, None, None, None, ""),
+        ("published: ruby-s", 85, None, 0.84, None, 0.9, None, None, ""))
+    return Table("mappings", "AlexNet layer 2 on the Eyeriss-like array", (
+        "Mapping", "Use (%)", "EDP (pJ x cycles)", "over by hand", "Energy (pJ)", "over by hand ", "Cycles", "Steps",
+        "Oracle"), (*published, *rows), (oracle_word(entries),))
+
+
+def _judge(entries: list[Entry]) -> tuple[Judgement, ...]:
+    hand, perfect, ruby = entries[:3]
+    shares = [use(entry) for entry in (hand, perfect, ruby)]
+    near_share = [abs(share - published) <= 0.05 for share, published in zip(shares, (0.85, 0.71, 0.85), strict=True)]
+    edp, energy = ruby["edp"] / hand["edp"], ruby["energy_pj"] / hand["energy_pj"]
+    beside = f"; perfect tiling {change(perfect['edp'] / hand['edp'])} against the mapping by hand"
+    return (
+        Judgement(CLAIMS[0], f"{100 * shares[0]:.1f} %", "holds" if near_share[0] else "does not hold",
+                  "27 rows on two strips of 14: 135 of 168 elements work on average"),
+        Judgement(CLAIMS[1], f"{100 * shares[1]:.1f} %",
+                  "holds" if near_share[1] else "holds in direction" if shares[1] < shares[0] else "does not hold"),
+        Judgement(CLAIMS[2], f"{100 * shares[2]:.1f} %",
+                  "holds" if near_share[2] else "holds in direction" if shares[2] > shares[1] else "does not hold"),
+        Judgement(CLAIMS[3], change(edp) + beside, near(edp, 0.84)),
+        Judgement(CLAIMS[4], change(energy), near(energy, 0.9)),
+    )
+
+
+def _plot(entries: list[Entry]) -> Plot:
+    hand = entries[0]
+    parts = (("EDP", "edp", "@curve-0"), ("energy", "energy_pj", "@curve-1"), ("cycles", "latency_cycles", "@curve-2"))
+    data = [{"type": "bar", "name": text, "x": [_name(entry) for entry in entries], "marker": {"color": colour},
+             "y": [entry[figure] / hand[figure] for entry in entries]} for text, figure, colour in parts]
+    return Plot("mappings", "Against the mapping by hand", data, {
+        "barmode": "group", "yaxis": {"title": {"text": "over the mapping by hand"}, "rangemode": "tozero"}})
+
+
+REPRODUCTIONS.register("ruby-fig9")(Study(
+    "ruby-fig9", "AlexNet layer 2 on an Eyeriss-like machine: by hand, perfect tiling, Ruby-S",
+    "Horeni et al., Ruby, ISPASS 2022, figure 9", CLAIMS,
+    Setting("quick", 3, {"mappers": ("gamma",), "samples": 20_000}),
+    Setting("full", 10, {"mappers": ("gamma", "random-pruned"), "samples": 100_000}), run))

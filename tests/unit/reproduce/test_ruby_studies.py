@@ -1,0 +1,108 @@
+import csv
+import json
+
+import pytest
+
+from tilewright.base import InputError
+from tilewright.cost import layer_bounds
+from tilewright.mapping import is_legal
+from tilewright.reproduce import REPRODUCTIONS, Setting, run_study
+from tilewright.reproduce.ruby_contest import FLOWS, below, near, network_layers, padded
+from tilewright.reproduce.ruby_fig9 import layer, strip_mined
+from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like, toy
+from tilewright.workload import matmul
+
+TINY = {
+    "ruby-fig7": Setting("tiny", 2, {"samples": 200, "panels": ("a", "d")}),
+    "ruby-fig8": Setting("tiny", 1, {"step": 100, "last": 100}),
+    "ruby-fig9": Setting("tiny", 1, {"mappers": ("gamma",), "samples": 2_000}),
+    "ruby-fig10": Setting("tiny", 1, {"mappers": ("gamma",), "samples": 500, "every": 9}),
+    "ruby-fig12": Setting("tiny", 1, {"mappers": ("gamma",), "samples": 500, "every": 23}),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, tmp_path):
+    from tilewright.report import write_reproduction
+
+    outcome = run_study(name, TINY[name], out=tmp_path)
+    study, found = outcome.study, outcome.findings
+    assert [judged.claim for judged in found.judgements] == list(study.claims)
+    data = json.loads(outcome.file("json").read_text())
+    assert data["reproduction"] == name and len(data["plots"]) == len(found.plots) >= 1
+    for table in found.tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+        with outcome.file(f"{table.name}.csv").open(newline="") as file:
+            assert len(list(csv.reader(file))) == len(table.rows) + 1
+    told = json.dumps(data["tables"])
+    assert "agrees" in told or "oracle confirms" in told.lower()
+    assert "disagrees" not in told
+    assert write_reproduction(outcome).stat().st_size > 1_000_000
+    again = run_study(name, TINY[name], out=tmp_path)
+    assert again.computed_cells == 0
+    assert again.findings == found
+
+
+def test_every_study_of_ruby_has_a_tiny_run_here():
+    assert set(TINY) | {"ruby-table1"} == {name for name in REPRODUCTIONS if name.startswith("ruby-")}
+
+
+def test_figures_of_the_sweep_in_one_dimension(tmp_path):
+    outcome = run_study("ruby-fig8", TINY["ruby-fig8"], out=tmp_path)
+    rows = {row[0]: dict(zip(outcome.findings.tables[0].columns, row, strict=True))
+            for row in outcome.findings.tables[0].rows}
+    assert (rows[127]["Steps PFM"], rows[127]["Steps padding"], rows[127]["Steps Ruby-S"]) == (127, 8, 8)
+    assert rows[113]["Padding / Ruby-S"] == pytest.approx(128 / 113, rel=0.01)
+    assert all(row["PFM / Ruby-S"] >= 1 for row in rows.values())
+
+
+def test_the_mapping_by_hand_is_legal_and_uses_what_two_strips_use():
+    from tilewright.cost import DenseModel
+
+    operator, machine = layer(), eyeriss_like()
+    assert is_legal(strip_mined(), operator, machine)
+    cost = DenseModel(operator, machine).cost(strip_mined())
+    assert operator.macs / cost.steps == pytest.approx(135)
+
+
+def test_machines_are_those_of_the_paper():
+    assert eyeriss_like().compute_instances == 168
+    assert eyeriss_like().level("GLB").capacity_bytes == 128 * 1024
+    assert dict(eyeriss_like().level("Spads").partitions_bytes) == {"inputs": 24, "weights": 448, "outputs": 32}
+    assert simba_like(15, 4, 4).compute_instances == 240
+    assert simba_like(9, 3, 3).compute_instances == 81
+    assert toy(16).level("Spad").capacity_bytes == 1024
+    assert eyeriss_like(16, 16).area_um2 > eyeriss_like(2, 7).area_um2
+
+
+def test_padding_rounds_one_dimension_up_for_each_side():
+    operator, machine = matmul("m", m=13, n=127, k=50), eyeriss_like(4, 16)
+    constraints = FLOWS["row-stationary"](operator, machine)
+    grown = padded(operator, machine, constraints)
+    for place, side in (("PEs.X", 4), ("PEs.Y", 16)):
+        assert any(grown.sizes[d] % side == 0 for d in constraints.loops[place])
+    assert all(0 <= grown.sizes[d] - size < 16 for d, size in operator.sizes.items())
+    assert layer_bounds(grown, machine).macs > operator.macs
+
+
+def test_padding_leaves_what_matches_alone():
+    operator, machine = matmul("m", m=16, n=32, k=64), eyeriss_like(4, 16)
+    assert padded(operator, machine, FLOWS["free"](operator, machine)).sizes == operator.sizes
+
+
+def test_verdicts_on_ratios():
+    assert [near(value, 0.86) for value in (0.86, 0.82, 0.7, 1.0, 1.1)] == [
+        "holds", "holds", "holds in direction", "does not hold", "does not hold"]
+    assert [below(value, 0.8, 1) for value in (0.8, 0.9, 1)] == ["holds", "holds in direction", "does not hold"]
+
+
+def test_layers_of_a_network_are_distinct_and_counted():
+    layers = network_layers("resnet50")
+    assert len(layers) == 24
+    assert sum(layer.count for layer in layers) == 54
+    assert len(network_layers("resnet50", every=9)) == 3
+
+
+def test_a_setting_must_be_known():
+    with pytest.raises(InputError, match="quick or full"):
+        run_study("ruby-fig8", "slow")
