@@ -14,17 +14,14 @@ from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import Layout, MappingBatch
 from tilewright.mapping.constraints import Constraints, written_out
 from tilewright.mapping.space_arrays import (
-    ACTIVE,
-    DIMS,
     EXACT,
     FLOOR,
     KIND,
-    KNOWN,
-    META,
     ORDER_COUNT,
     ORDER_START,
     SPATIAL,
     SpaceArrays,
+    add_known,
     axis_table,
     capacity_groups,
     chains_of,
@@ -42,8 +39,8 @@ from tilewright.mapping.space_size import SpaceSize, space_size
 from tilewright.workload import Operator
 
 Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
-# Random mappings among which one of a space with rules is looked for, in draws of so many.
-DRAWS, DRAWN = 64, 256
+# Random mappings from which some of a space with rules are made, in draws of so many, and how many are enough.
+DRAWS, DRAWN, MOST_KNOWN = 64, 256, 64
 
 
 @dataclass(frozen=True)
@@ -278,21 +275,20 @@ class MapSpace:
         return found
 
     def _with_known(self, rules: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the table with some mapping of the space in it, to stand for those that cannot be mended."""
+        """Return the table with some mappings of the space in it, to lend to those that cannot be mended."""
         drawn, rng, state = self.empty(DRAWN), np.random.default_rng(0), np.zeros(1, dtype=np.uint64)
-        sizes = self.arrays.sizes[None, :, None]
+        known = drawn.steps[:, :, :0]
         for _ in range(DRAWS):
-            drawn.steps[:] = sizes ** np.sort(rng.random(drawn.steps.shape), axis=0)[::-1]
+            drawn.steps[:] = self.arrays.sizes[None, :, None] ** np.sort(rng.random(drawn.steps.shape), axis=0)[::-1]
             found = self._legalise(rules, state, drawn, fitting=True)
-            if found.any():
-                table, slots = rules.copy(), len(self.layout.slots)
-                active = table[ACTIVE, :table[META, DIMS]]
-                table[META, KNOWN] = known = len(table) - slots - 1
-                table[known, :len(active)] = self.arrays.sizes[active]
-                table[known + 1:, :len(active)] = drawn.steps[:, active, int(found.argmax())]
-                return table
-        raise InputError("space.constraints", "must leave mappings that can be found", f"none in {DRAWS * DRAWN} draws",
-                         "Loosen factors, tiles or utilization")
+            best = np.argsort(-found, kind="stable")[:min(np.count_nonzero(found), MOST_KNOWN)]
+            known = np.concatenate([known, drawn.steps[:, :, best]], axis=2)
+            if known.shape[2] >= MOST_KNOWN:
+                break
+        if not known.size:
+            raise InputError("space.constraints", "must leave mappings that can be found",
+                             f"none in {DRAWS * DRAWN} draws", "Loosen factors, tiles or utilization")
+        return add_known(rules, known)
 
     def _check_rules(self, arrays: SpaceArrays) -> None:
         """Raise where a dimension is left no chain of steps, or an array too few lanes."""

@@ -25,8 +25,9 @@ DIVISORS = GROUPS + MOST_GROUPS
 # Columns of its row META. DIMS counts the dimensions of size above 1, which are all that the table knows; ACTIVE holds
 # their places in the layout, PLACES the rank that each dimension of the layout has as long as it never loops. RULES is
 # the row where the rules begin (`pack_rules`; 0: none, steps are free or perfect), WHOLE whether steps must divide the
-# extent outside (unless that is the size), KNOWN the row where the steps of one mapping of the space begin (0: none).
-SLOTS, DIMS, TENSORS, GROUP_COUNT, PERFECT, ALL_DIMS, RULES, WHOLE, KNOWN = range(9)
+# extent outside (unless that is the size), KNOWN the row where the extents of mappings of the space begin, MAPPINGS how
+# many these are.
+SLOTS, DIMS, TENSORS, GROUP_COUNT, PERFECT, ALL_DIMS, RULES, WHOLE, KNOWN, MAPPINGS = range(10)
 # Its row SPANS: for each tensor, and one more, the row where its axes begin.
 # Columns of `SpaceArrays.slots`; in the packed table ORDER_START is a row of the table.
 KIND, PARTNER, MODE, LIMIT, BLOCK, PARTNER_BLOCK, ORDER_START, ORDER_COUNT, FLOOR, EXACT = range(10)
@@ -191,7 +192,7 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
     resting = np.setdiff1d(np.arange(len(space.sizes)), active)
     places = np.argsort(np.concatenate([active, resting]))
     counts = np.array([len(space.slots), len(active), len(space.relevant), len(space.groups), space.perfect,
-                       len(space.sizes), 0, space.whole, 0])
+                       len(space.sizes), 0, space.whole, 0, 0])
     orders = DIVISORS + len(active)
     order_ranks = np.argsort(np.argsort(space.orders[:, active], axis=1), axis=1)
     placed: list[tuple[int, NDArray[Any]]] = [(start, array) for start, _, array, _ in parts]
@@ -206,12 +207,12 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
 
 
 def pack_rules(space: SpaceArrays) -> NDArray[np.int64]:
-    """Return the table of `pack` with the rules of the space behind it, and room for one mapping that is in it."""
+    """Return the table of `pack` with the rules of the space behind it."""
     table = pack(space)
     slots, active = len(space.slots), table[ACTIVE, :table[META, DIMS]]
     width = max(table.shape[1], 1 + int(space.sizes.max()) // 64)
     rules, bits = len(table), (slots + 1) * len(active)
-    whole = np.zeros((rules + BITS * slots + 2 * bits + slots + 1, width), dtype=np.int64)
+    whole = np.zeros((rules + BITS * slots + 2 * bits, width), dtype=np.int64)
     whole[:rules, :table.shape[1]] = table
     for part, band in enumerate(space.bands):
         start = rules + part * slots
@@ -223,6 +224,17 @@ def pack_rules(space: SpaceArrays) -> NDArray[np.int64]:
             whole[start + part * bits + i:start + (part + 1) * bits:len(active)] = as_bits(marks, width)
     whole[META, RULES] = rules
     return whole
+
+
+def add_known(rules: NDArray[np.int64], steps: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the table of `pack_rules` with the mappings ``steps`` ``(s, d, b)`` of the space behind it."""
+    table = np.concatenate([rules, np.zeros((steps.shape[2] * (len(steps) + 1), rules.shape[1]), dtype=np.int64)])
+    active = table[ACTIVE, :table[META, DIMS]]
+    known = table[len(rules):].reshape(steps.shape[2], len(steps) + 1, -1)
+    known[:, 0, :len(active)] = table[SIZES, :len(active)]
+    known[:, 1:, :len(active)] = steps[:, active].transpose(2, 0, 1)
+    table[META, [KNOWN, MAPPINGS]] = len(rules), steps.shape[2]
+    return table
 
 
 def chains_of(space: SpaceArrays, d: int) -> Chains:

@@ -3,7 +3,8 @@
 A mapping is projected dimension by dimension and, in each, from the innermost slot outward: every extent becomes the
 one nearest to it, by ratio, that the extents inside it, the rules and the arrays allow, and from which the whole size
 can still be reached. So of all legal chains the one is taken whose extents differ least where they differ first, from
-inside. What cannot be mended so becomes the one mapping of the space that its table knows.
+inside. What cannot be mended so, for the sake of the arrays, takes its lanes from some mapping of the space that the
+table knows, or if need be all of it.
 """
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
@@ -18,6 +19,7 @@ from tilewright.mapping.space_arrays import (
     KIND,
     KNOWN,
     LEAST,
+    MAPPINGS,
     META,
     MOST,
     PARTNER,
@@ -49,7 +51,7 @@ from tilewright.mapping.space_kernels import (
 )
 from tilewright.mapping.space_sampling import EXTENTS, LANES, ORDER, RANKS, ROWS, misplaced, repair_order
 
-ATTEMPTS = 4
+ATTEMPTS = 5
 # What `legalise_batch` looks after beside the steps.
 STEPS, ORDERS, FITTING = (np.int64(mode) for mode in range(3))
 
@@ -198,28 +200,49 @@ def project(sp: Compiled, e: Compiled, used: Compiled, first: Compiled, down: Co
 
 
 @compiled
+def borrow(sp: Compiled, e: Compiled, known: Compiled, all_of_it: Compiled) -> Compiled:
+    """Take the lanes of the mapping at row ``known`` of the table, or all of it; loops in time stay if they can."""
+    slots = sp[META, SLOTS]
+    for d in range(sp[META, DIMS]):
+        size, outer = sp[SIZES, d], 1
+        for s in range(slots):
+            if sp[SLOT + s, KIND] == SPATIAL:
+                outer *= ceil_div(sp[known + s, d], sp[known + s + 1, d])
+        extent, within = 1, max(e[slots, d], 1)
+        for s in range(slots - 1, -1, -1):
+            before = max(e[s, d], within)
+            if sp[SLOT + s, KIND] == SPATIAL:
+                count = ceil_div(sp[known + s, d], sp[known + s + 1, d])
+                extent *= count
+                outer //= count
+            else:
+                extent = min(extent * ceil_div(before, within), max(extent, size // outer))
+            within = before
+            e[s, d] = sp[known + s, d] if all_of_it else min(extent, size)
+        e[0, d], e[slots, d] = size, 1
+
+
+@compiled
 def legalise(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, fitting: Compiled) -> Compiled:
     """Make the steps legal, and with ``fitting`` tiles fit the memories; return 1 for legal, 2 where tiles fit too.
 
-    Legal steps (that fit, with ``fitting``) stay as they are. It is 0 where no legal mapping is known.
+    Legal steps (that fit, with ``fitting``) stay as they are. It is 0 where that failed and no legal mapping is known.
     """
-    dims, slots, legal = sp[META, DIMS], sp[META, SLOTS], False
+    legal, known = True, 0
     for attempt in range(ATTEMPTS):
         last = attempt == ATTEMPTS - 1
-        legal = inside(sp, e, used) or project(sp, e, used, below(rng, dims), fitting and attempt > 0 and not last)
+        if not legal and sp[META, MAPPINGS] > 0:
+            known = sp[META, KNOWN] + below(rng, sp[META, MAPPINGS]) * (sp[META, SLOTS] + 1)
+            borrow(sp, e, known, last)
+        down = fitting and attempt > 0 and not last
+        legal = inside(sp, e, used) or project(sp, e, used, below(rng, sp[META, DIMS]), down)
         if legal and not fitting:
             return ONE
         if legal and capacities_fit(sp, e):
             return TWO
         if legal and not last:
             fit(sp, e, rng)
-    if legal:
-        return ONE
-    known = sp[META, KNOWN]
-    for s in range(slots + 1):
-        for d in range(dims):
-            e[s, d] = sp[known + s, d] if known > 0 else sp[SIZES, d]
-    return min(known, ONE)
+    return np.int64(legal)
 
 
 @entry
