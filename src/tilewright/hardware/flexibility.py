@@ -25,16 +25,19 @@ CLASSES = tuple("".join(bits) for bits in product("01", repeat=4))
 class TileFlexibility:
     """Tile sizes: fixed ones by memory (inflexible), any within hard partitions (partial), or any that fit (full).
 
+    ``fixed`` are extents of the tile that a memory holds. ``per_element`` are those for each place of the array: a
+    dimension along a side has as many times its extent as there are lanes, so that the tile follows the array.
     ``partitions`` are ratios by role; a memory's capacity is split by them.
     """
 
     fixed: tuple[tuple[str, Extents], ...] = ()
+    per_element: tuple[tuple[str, Extents], ...] = ()
     partitions: tuple[tuple[str, Ratio], ...] = ()
 
     @property
     def degree(self) -> Degree:
         """How flexible it is."""
-        return "inflexible" if self.fixed else "partial" if self.partitions else "full"
+        return "inflexible" if self.fixed or self.per_element else "partial" if self.partitions else "full"
 
 
 @dataclass(frozen=True)
@@ -173,20 +176,26 @@ def problems(flexibility: Flexibility, memories: Mapping[str, float | None],
 
 def _tile_problems(flexibility: Flexibility, memories: Mapping[str, float | None]) -> Iterator[Problem]:
     tile, dims = flexibility.tile, flexibility.dimensions
-    if tile.fixed and tile.partitions:
-        yield Problem(("tile",), "takes one of fixed and partitions", mend="Remove one of them")
-    for name, extents in tile.fixed:
-        if name not in memories:
-            yield Problem(("tile", "fixed", name), f"must be one of {', '.join(memories)}", name)
-        given = [d for d, _ in extents]
-        if set(given) != set(dims):
-            missing = [d for d in dims if d not in given]
-            yield Problem(("tile", "fixed", name), f"must give {', '.join(dims)}", ", ".join(given),
-                          f"Add {', '.join(missing)}" if missing else "Remove the others")
-        for dimension, extent in extents:
-            if extent < 1:
-                yield Problem(("tile", "fixed", name, dimension), "must be a positive integer", extent)
+    if sum(map(bool, (tile.fixed, tile.per_element, tile.partitions))) > 1:
+        yield Problem(("tile",), "takes one of fixed, per_element and partitions", mend="Remove the others")
+    for key, given in (("fixed", tile.fixed), ("per_element", tile.per_element)):
+        for name, extents in given:
+            where = ("tile", key, name)
+            if name not in memories:
+                yield Problem(where, f"must be one of {', '.join(memories)}", name)
+            yield from _extent_problems(where, extents, dims)
     yield from _partition_problems(tile, memories)
+
+
+def _extent_problems(where: tuple[str, ...], extents: Extents, dims: tuple[str, ...]) -> Iterator[Problem]:
+    given = [d for d, _ in extents]
+    if set(given) != set(dims):
+        missing = [d for d in dims if d not in given]
+        yield Problem(where, f"must give {', '.join(dims)}", ", ".join(given),
+                      f"Add {', '.join(missing)}" if missing else "Remove the others")
+    for dimension, extent in extents:
+        if extent < 1:
+            yield Problem((*where, dimension), "must be a positive integer", extent)
 
 
 def _partition_problems(tile: TileFlexibility, memories: Mapping[str, float | None]) -> Iterator[Problem]:

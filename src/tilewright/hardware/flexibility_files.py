@@ -21,9 +21,10 @@ Pair = Annotated[list[Count], Field(min_length=2, max_length=2)]
 
 
 class TileFields(Fields):
-    """``any``, or extents by memory, or a ratio of hard partitions by memory."""
+    """``any``, or extents by memory (of its tile, or for each element), or a ratio of hard partitions by memory."""
 
     fixed: dict[Name, dict[Name, Count]] | None = None
+    per_element: dict[Name, dict[Name, Count]] | None = None
     partitions: dict[Name, dict[Name, Positive]] | None = None
 
 
@@ -92,7 +93,7 @@ class FlexibilityFields(Fields):
         for name, given in (("order", self.order.choices), ("parallelism", self.parallelism.choices)):
             if given == []:
                 raise wrong(f"must give {name} at least one choice", f"Add one, or write {name}: any")
-        if self.tile.fixed == {} or self.tile.partitions == {}:
+        if {} in (self.tile.fixed, self.tile.per_element, self.tile.partitions):
             raise wrong("must name a memory in tile", "Add it, or write tile: any")
         return self
 
@@ -111,7 +112,8 @@ def read_flexibility(fields: FlexibilityFields, levels: list[LevelFields], node_
     found = Flexibility(
         memory=fields.memory or limited[0],
         array=fields.array or next(iter(arrays)),
-        tile=TileFlexibility(_nested(fields.tile.fixed), _nested(fields.tile.partitions)),
+        tile=TileFlexibility(_nested(fields.tile.fixed), _nested(fields.tile.per_element),
+                             _nested(fields.tile.partitions)),
         order=OrderFlexibility(tuple(tuple(order) for order in fields.order.choices or ())),
         parallelism=ParallelismFlexibility(tuple((x, y) for x, y in fields.parallelism.choices or ()),
                                            fields.parallelism.dimensions_per_side),
@@ -145,7 +147,8 @@ def flexibility_tree(flexibility: Flexibility) -> dict[str, Any]:
     if parallel.dimensions_per_side is None:
         pairs["dimensions_per_side"] = "any"
     tiles = {name: {memory: dict(inner) for memory, inner in given}
-             for name, given in (("fixed", tile.fixed), ("partitions", tile.partitions)) if given}
+             for name, given in (("fixed", tile.fixed), ("per_element", tile.per_element),
+                                ("partitions", tile.partitions)) if given}
     shapes = {name: list(sides) for name, sides in (("fixed", shape.fixed), ("blocks", shape.blocks)) if sides}
     orders = {"choices": [list(order) for order in flexibility.order.choices]} if flexibility.order.choices else {}
     return {

@@ -90,6 +90,8 @@ def _fanout_line(fanout: Fanout) -> str:
 def _flexibility_lines(accelerator: Accelerator, flexibility: Flexibility) -> list[str]:
     tile, shape, parallel = flexibility.tile, flexibility.shape, flexibility.parallelism
     tiles = [f"{name} " + " ".join(f"{d}{extent}" for d, extent in extents) for name, extents in tile.fixed]
+    tiles += [f"{name} " + " ".join(f"{d}{extent}" for d, extent in extents) + " per element"
+              for name, extents in tile.per_element]
     tiles += [f"{name} in hard partitions " + ", ".join(f"{role} {share:g}" for role, share in ratio)
               for name, ratio in tile.partitions]
     pairs = "any pair" if parallel.dimensions_per_side else "any dimensions"

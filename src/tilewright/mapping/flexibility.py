@@ -246,9 +246,8 @@ class _Counts:
                         sum(w for w, _, _ in pairs), sum(c for _, c, _ in pairs), sum(a for _, _, a in chosen))
 
     def tile(self) -> Flexion:
-        tile = self.flexibility.tile
         room = _Room.of(self.accelerator, self.flexibility)
-        sizes, fixed = self.sizes, dict(tile.fixed).get(self.flexibility.memory)
+        sizes, fixed = self.sizes, self._fixed_tile()
         extents = dict(zip(sizes, workload_tiles(list(sizes.values()), self.rule.workload == "divisors"), strict=True))
         words = self._words()
         whole = Count(prod(len(values) for values in extents.values()))
@@ -260,6 +259,16 @@ class _Counts:
             return Flexion("T", hardware[0], Count(1), whole, shared, mine)
         mine = shared if room.parts is None else fitting_tiles(extents, room.parted_fit(words), self.rng)
         return Flexion("T", hardware[0], hardware[1], whole, shared, mine)
+
+    def _fixed_tile(self) -> tuple[tuple[str, int], ...] | None:
+        """Return the one tile of the buffer; where it follows the array, with as many lanes as its sides have."""
+        tile, flexibility = self.flexibility.tile, self.flexibility
+        fixed = dict(tile.fixed or tile.per_element).get(flexibility.memory)
+        if fixed is None or not tile.per_element:
+            return fixed
+        pair = flexibility.parallelism.choices[0] if len(flexibility.parallelism.choices) == 1 else ()
+        sides = dict(zip(pair, flexibility.shape.fixed or (1, 1), strict=False))
+        return tuple((d, extent * sides.get(d, 1)) for d, extent in fixed)
 
     def _hardware_tiles(self, room: "_Room") -> tuple[Count, Count]:
         """Return how many tiles any use of the buffer has, and how many its partitions."""

@@ -23,7 +23,8 @@ def flexible_spaces(operator: Operator, accelerator: Accelerator, tiling: Tiling
     Tiles, orders and array shapes are constraints of each; every pair of dimensions that may be spread is a member of
     its own, as far as pairs differ for this operator. A machine that states no flexibility has one member: everything.
 
-    Where tiles and shape are both fixed, so are the lanes: as many as the tile gives and the side has. Dimensions that
+    Where tiles and shape are both fixed, so are the lanes: as many as the tile gives and the side has. Tiles that are
+    fixed per element and follow an array of any shape leave to the mapper how many lanes. Dimensions that
     the machine does not speak of (the batch) are tiled by 1 where its tiles are fixed, loop outside all others where
     its orders are listed, and are never spread unless any dimension may be.
 
@@ -50,12 +51,14 @@ def flexible_spaces(operator: Operator, accelerator: Accelerator, tiling: Tiling
         tiles=_tiles(operator, flexibility, ours),
     )
     if flexibility.parallelism.dimensions_per_side is None:
-        return (MapSpace(operator, machine, tiling, shared),)
+        tiles, _ = _element_tiles((None, None), operator, flexibility, ours)
+        return (MapSpace(operator, machine, tiling, replace(shared, tiles={**shared.tiles, **tiles})),)
     members = []
     for pair in effective_pairs(operator, flexibility, mirrored=_mirrored(machine, flexibility)):
         loops, factors = _pair_limits(pair, operator, machine, flexibility, ours)
+        tiles, counts = _element_tiles(pair, operator, flexibility, ours)
         members.append(MapSpace(operator, machine, tiling, replace(
-            shared, loops={**shared.loops, **loops}, factors=factors)))
+            shared, loops={**shared.loops, **loops}, factors={**factors, **counts}, tiles={**shared.tiles, **tiles})))
     return tuple(members)
 
 
@@ -190,11 +193,32 @@ def _tiles(operator: Operator, flexibility: Flexibility, ours: Mapping[str, str 
     return found
 
 
+def _element_tiles(pair: Pair, operator: Operator, flexibility: Flexibility,
+                   ours: Mapping[str, str | None]) -> tuple[Limits, Limits]:
+    """Return the tiles, and how often the memory's own loops may run, where extents are fixed per element."""
+    tiles: Limits = {}
+    counts: Limits = {}
+    sides = flexibility.shape.fixed
+    for memory, extents in flexibility.tile.per_element:
+        given = {name: extent for d, extent in extents if (name := ours[d]) is not None}
+        tiles[memory] = {}
+        for d, size in operator.sizes.items():
+            extent = given.get(d, 1)
+            if d not in pair:
+                tiles[memory][d] = Bounds(extent, extent)
+            elif sides is not None:
+                lanes = min(sides[pair.index(d)], size)
+                tiles[memory][d] = Bounds(extent * lanes, extent * lanes)
+            else:
+                counts.setdefault(memory, {})[d] = Bounds(1, extent)
+    return tiles, counts
+
+
 def _pair_limits(pair: Pair, operator: Operator, machine: Accelerator, flexibility: Flexibility,
                  ours: Mapping[str, str | None]) -> tuple[dict[str, tuple[str, ...]], Limits]:
     """Return what may loop along the array's sides, and how often where that is fixed."""
     array = machine.level(flexibility.array)
-    fixed = dict(flexibility.tile.fixed).get(flexibility.memory)
+    fixed = dict(flexibility.tile.fixed or flexibility.tile.per_element).get(flexibility.memory)
     loops: dict[str, tuple[str, ...]] = {}
     factors: Limits = {}
     for axis, dimension in zip("XY", pair, strict=True):
@@ -203,7 +227,8 @@ def _pair_limits(pair: Pair, operator: Operator, machine: Accelerator, flexibili
         place = f"{array.name}.{axis}"
         loops[place] = () if dimension is None else (dimension,)
         if fixed and flexibility.shape.fixed and dimension is not None:
-            tile = {ours[d]: extent for d, extent in fixed}.get(dimension, 1)
-            lanes = min(flexibility.shape.fixed["XY".index(axis)], tile, operator.sizes[dimension])
+            lanes = min(flexibility.shape.fixed["XY".index(axis)], operator.sizes[dimension])
+            if flexibility.tile.fixed:
+                lanes = min(lanes, {ours[d]: extent for d, extent in fixed}.get(dimension, 1))
             factors[place] = {dimension: Bounds(lanes, lanes)}
     return loops, factors

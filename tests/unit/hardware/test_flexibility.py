@@ -86,8 +86,9 @@ def test_classes_and_names(section, name):
     assert load_accelerator(MACHINE + section).flexibility.name == name
 
 
-@pytest.mark.parametrize("section", [INFLEX, FULLFLEX, PARTFLEX, FULLFLEX.replace(
-    "parallelism: any", "parallelism: {dimensions_per_side: any}")])
+@pytest.mark.parametrize("section", [
+    INFLEX, INFLEX.replace("{fixed: {GLB", "{per_element: {GLB"), FULLFLEX, PARTFLEX,
+    FULLFLEX.replace("parallelism: any", "parallelism: {dimensions_per_side: any}")])
 def test_what_is_written_reads_back(section):
     machine = load_accelerator(MACHINE + section)
     again = load_accelerator(dump_accelerator(machine))
@@ -107,6 +108,7 @@ def test_a_machine_without_a_section_states_nothing_and_costs_nothing():
     ("tile: {fixed", "tile: {fixd", 18, "flexibility.tile.fixd: is not a known field; Did you mean fixed?"),
     ("GLB: {K", "GLX: {K", 18, "flexibility.tile.fixed.GLX: must be one of DRAM, GLB"),
     (", S: 3}", "}", 18, "tile.fixed.GLB: must give K, C, P, Q, R, S"),
+    ("tile: {", "tile: {per_element: {GLB: {K: 1}}, ", 18, "tile: takes one of fixed, per_element and partitions"),
     ("K: 64", "K: 0", 18, "tile.fixed.GLB.K: must be greater than or equal to 1"),
     ("[[K, C, P, Q, R, S]]", "[[K, C, P, Q, R]]", 19, "order.choices[0]: must hold each of K, C, P, Q, R, S once"),
     ("[[K, C, P, Q, R, S]]", "[[K, C, P, Q, R, S], [K, C, P, Q, R, S]]", 19, "order.choices[1]: must differ"),
@@ -212,6 +214,8 @@ def test_a_description_says_what_is_free():
     assert "order: PQKCRS or KCRSPQ" in text
     assert "parallelism (X-Y): C-K or P-Q" in text
     assert "blocks of 4 x 4" in text
+    assert "GLB K64 C16 P3 Q3 R3 S3 per element" in describe(
+        load_accelerator(MACHINE + INFLEX.replace("{fixed: {GLB", "{per_element: {GLB")))
     rigid = describe(load_accelerator(MACHINE + INFLEX))
     assert "tile: GLB K64 C16 P3 Q3 R3 S3" in rigid
     assert "shape: 16 x 64" in rigid

@@ -139,6 +139,32 @@ def test_an_inflexible_machine_has_one_mapping_up_to_the_order_of_single_loops()
     assert lanes == {"X": [("M", 2)], "Y": [("N", 2)]}
 
 
+def test_tiles_per_element_follow_the_array():
+    operator = matmul("gemm", m=5, n=4, k=2)
+    each = TileFlexibility(per_element=(("GLB", (("M", 2), ("N", 1), ("K", 1))),))
+    rigid = replace(FREE, tile=each, order=OrderFlexibility((("K", "M", "N"),)), shape=ShapeFlexibility(fixed=(2, 2)),
+                    parallelism=ParallelismFlexibility((("M", "N"),)))
+    (space,) = flexible_spaces(operator, small(rigid))
+    (mapping,) = legal(space)
+    tile, orders, lanes = described(mapping, operator.sizes)
+    assert tile == {"B": 1, "M": 4, "N": 2, "K": 1}
+    assert orders == [["K", "M", "N"], ["M"], []]
+    assert lanes == {"X": [("M", 2)], "Y": [("N", 2)]}
+    # On an array of any shape: up to two for each lane along M, one for each along N.
+    (space,) = flexible_spaces(operator, small(replace(rigid, shape=ShapeFlexibility())))
+    found = [described(mapping, operator.sizes) for mapping in legal(space)]
+    wide = {(dict(lanes["X"]).get("M", 1), dict(lanes["Y"]).get("N", 1)) for _, _, lanes in found}
+    assert {(1, 4), (4, 1), (2, 2), (1, 1)} <= wide
+    assert all(x * y <= 4 for x, y in wide)
+    for tile, _, lanes in found:
+        assert tile["N"] == dict(lanes["Y"]).get("N", 1)
+        assert tile["M"] <= 2 * dict(lanes["X"]).get("M", 1)
+    # A dimension along no side has the extent of one element.
+    (space,) = flexible_spaces(operator, small(replace(rigid, parallelism=ParallelismFlexibility((("K", "N"),)))))
+    (mapping,) = legal(space)
+    assert described(mapping, operator.sizes)[0] == {"B": 1, "M": 2, "N": 2, "K": 2}
+
+
 def test_the_base_machine_runs_any_layer_in_one_way():
     layers = [convolution("c", in_channels=40, out_channels=120, in_size=28, kernel=1),
               convolution("g", in_channels=48, out_channels=32, in_size=9, kernel=3, groups=2),

@@ -128,6 +128,15 @@ def test_a_fixed_tile_that_does_not_fit_supports_nothing():
     assert flexion(large, machine(100_000), "T").target_on_workload.value == 1
 
 
+def test_a_tile_per_element_grows_with_the_array():
+    large = conv(64, 64, 28, 28, 3, 3)
+    each = TileFlexibility(per_element=(("GLB", tuple((d, 1 if d in "KC" else 3) for d in DIMS)),))
+    # 64 x 16 x 9 weights, 144 inputs and 576 outputs
+    assert flexion(large, machine(2 * 9936, tile=each), "T").target_on_workload.value == 1
+    assert flexion(large, machine(2 * 9935, tile=each), "T").target_on_workload.value == 0
+    assert flexion(large, machine(2 * 9935, sides=(4, 64), tile=each), "T").target_on_workload.value == 1
+
+
 def test_pairs_and_shapes_together_by_hand():
     # K = 4, C = 2, P = Q = 1: pairs K-C and C-K; sides up to 4 and up to 2.
     layer = conv(4, 2, 1, 1, 1, 1)
