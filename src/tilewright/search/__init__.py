@@ -1,6 +1,7 @@
 """Which mapping? The one search loop, the mappers, objectives and budgets."""
 
 from tilewright.search import mappers
+from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
@@ -39,5 +40,7 @@ __all__ = [
     "mappers",
     "read_options",
     "search",
+    "search_flexible",
     "search_network",
+    "search_spaces",
 ]

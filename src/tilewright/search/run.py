@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Protocol, cast, get_args
@@ -137,7 +137,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     if watch is None:
         watch = Watch(progress=progress, checkpoint=Path(checkpoint) if checkpoint else None)
     with interruptible(watch.stop):
-        return _Run(request, watch, model or dense_model(space)).go()
+        return Run(request, watch, model or dense_model(space)).go()
 
 
 def dense_model(space: MapSpace) -> CostModel:
@@ -177,7 +177,7 @@ def _digest(thing: object) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
-class _Run:
+class Run:
     """One search under way."""
 
     def __init__(self, request: Request, watch: Watch, model: CostModel) -> None:
@@ -196,9 +196,11 @@ class _Run:
 
     @property
     def seconds(self) -> float:
+        """Seconds spent, those before a resumption included."""
         return self.earlier_seconds + time.perf_counter() - self.started
 
     def go(self) -> SearchResult:
+        """Search to the end."""
         self._resume()
         while self.stopped is None or self.stopped == "interrupted":
             self.stopped = self._reason()
@@ -208,11 +210,25 @@ class _Run:
             if self.stopped == "interrupted":
                 break
         self._save()
-        result = self._result()
+        result = self.result()
         self._show(time.perf_counter())
         if self.watch.recorder:
             self.watch.recorder(result)
         return result
+
+    def spend(self, samples: int) -> int:
+        """Score up to ``samples`` more mappings than so far; return how many."""
+        before = self.samples
+        if samples < 1 or self.stopped == "exhausted":
+            return 0
+        self.request = replace(self.request, budget=Budget(before + samples))
+        self.stopped = None
+        while self.stopped is None:
+            self.stopped = self._reason()
+            if self.stopped is None:
+                self._step()
+                self._look_up()
+        return self.samples - before
 
     def _reason(self) -> Stopped | None:
         """Return why to stop now, None to go on."""
@@ -299,7 +315,8 @@ class _Run:
         if reason >= 0 and REASONS[reason] == "exhausted":
             self.stopped = "exhausted"
 
-    def _result(self) -> SearchResult:
+    def result(self) -> SearchResult:
+        """Return what has been found."""
         request = self.request
         operator = request.space.operator
         mapping = cost = None

@@ -1,0 +1,123 @@
+"""Searches over several spaces at once: what a flexible machine can run is a union of them."""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.mapping import MapSpace, Tiling, flexible_spaces
+from tilewright.search.mapper import Options
+from tilewright.search.objective import Constraint, Objective
+from tilewright.search.records import Budget, SearchResult
+from tilewright.search.run import Request, Run, Seed, Watch, dense_model, interruptible
+from tilewright.workload import Operator
+
+
+def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
+    operator: Operator,
+    accelerator: Accelerator,
+    *,
+    objective: str | Objective = "edp",
+    mapper: str = "gamma",
+    samples: int = 10_000,
+    seed: Seed = 0,
+    constraints: Iterable[str | Constraint] = (),
+    tiling: Tiling = "imperfect",
+    options: Options | None = None,
+    watch: Watch | None = None,
+) -> SearchResult:
+    """Search the best mapping among those that the flexibility of ``accelerator`` allows.
+
+    ``samples`` is the budget of all members of the feasible space together, so that machines of different flexibility
+    compare at equal samples: see `search_spaces`.
+    """
+    return search_spaces(flexible_spaces(operator, accelerator, tiling), objective=objective, mapper=mapper,
+                         samples=samples, seed=seed, constraints=constraints, options=options, watch=watch)
+
+
+def search_spaces(  # noqa: PLR0913
+    spaces: Sequence[MapSpace],
+    *,
+    objective: str | Objective = "edp",
+    mapper: str = "gamma",
+    samples: int = 10_000,
+    seed: Seed = 0,
+    constraints: Iterable[str | Constraint] = (),
+    options: Options | None = None,
+    watch: Watch | None = None,
+) -> SearchResult:
+    """Search the best mapping of a union of spaces of one operator.
+
+    Spaces that their share of the samples covers are enumerated; what they leave over goes to the others. Those are
+    searched by successive halving: all get an equal part of the samples, the better half goes on with the same
+    populations, and so forth, in as many rounds as it takes to come down to one, each of equal samples.
+
+    Raises
+    ------
+    InputError
+        If there is no space, or spaces of different operators, or there are fewer samples than spaces.
+    """
+    if not spaces or any(space.operator != spaces[0].operator for space in spaces):
+        raise InputError("spaces", "must be one or more of one operator", len(spaces))
+    if samples < len(spaces):
+        raise InputError("budget.samples", f"must be at least 1 for each of the {len(spaces)} spaces", samples)
+    watch = watch or Watch()
+    if watch.checkpoint is not None and len(spaces) > 1:
+        raise InputError("checkpoint", "must be left out where several spaces are searched", str(watch.checkpoint))
+    started = time.perf_counter()
+    parsed = Objective.parse(objective, constraints)
+    path = seed if isinstance(seed, tuple) else (seed,)
+    inner = replace(watch, recorder=None)
+    with interruptible(watch.stop):
+        runs = [_start(space, parsed, mapper, samples, len(spaces), (*path, index) if len(spaces) > 1 else seed,
+                       options or {}, inner) for index, space in enumerate(spaces)]
+        _halve(runs, samples, watch)
+        results = [run.result() for run in runs if run.samples]
+    best = min(results, key=_worth)
+    found = replace(
+        best, samples=sum(result.samples for result in results), seed=seed, budget=Budget(samples),
+        legal_samples=sum(result.legal_samples for result in results),
+        seconds=time.perf_counter() - started, mapper=mapper,
+        space_size=best.space_size if len(spaces) == 1 else None,
+        complete=len(results) == len(spaces) and all(result.complete for result in results),
+        stopped=best.stopped if len(spaces) == 1 else "interrupted" if watch.stop.is_set() else
+        "exhausted" if all(result.complete for result in results) else "samples",
+    )
+    if watch.recorder is not None:
+        watch.recorder(found)
+    return found
+
+
+def _worth(result: SearchResult) -> tuple[bool, bool, float]:
+    return not result.feasible, result.mapping is None, result.score
+
+
+def _start(space: MapSpace, objective: Objective, mapper: str, samples: int, members: int, seed: Seed,  # noqa: PLR0913, PLR0917
+           options: Options, watch: Watch) -> Run:
+    """Return the search of one member: of all its mappings where its share of the samples covers them."""
+    size = space.size()
+    if size.exact and size.mappings <= samples // members:
+        mapper, options = "exhaustive", {}
+    # A mapper plans for the samples that a finalist gets.
+    plan = Budget(samples if members == 1 else max(1, samples // max(1, math.ceil(math.log2(members)))))
+    return Run(Request(space, objective, mapper, plan, seed, options), watch, dense_model(space))
+
+
+def _halve(runs: list[Run], samples: int, watch: Watch) -> None:
+    """Spend the samples on the runs: those that end by themselves first, then round by round."""
+    left = samples
+    small = [run for run in runs if run.request.mapper == "exhaustive"]
+    alive = [run for run in runs if run.request.mapper != "exhaustive"]
+    for run in small:
+        left -= run.spend(left)
+    rounds = max(1, math.ceil(math.log2(len(alive)))) if alive else 0
+    for index in range(rounds):
+        each, spare = divmod(left // (rounds - index), len(alive))
+        for place, run in enumerate(alive):
+            if not watch.stop.is_set():
+                left -= run.spend(each + (place < spare))
+        alive = sorted(alive, key=lambda run: run.best)[:max(1, math.ceil(len(alive) / 2))]
+    if alive and left and not watch.stop.is_set():
+        alive[0].spend(left)

@@ -1,0 +1,74 @@
+"""Searches over unions of spaces: equal samples, the best of all members, nothing lost."""
+
+from dataclasses import replace
+
+import pytest
+
+from tilewright.base import InputError
+from tilewright.hardware import CLASSES, preset
+from tilewright.mapping import MapSpace, flexible_spaces
+from tilewright.search import search, search_flexible, search_spaces
+from tilewright.workload import convolution, matmul
+
+BASE = preset("flexion")
+LAYER = convolution("c", in_channels=24, out_channels=40, in_size=14, kernel=3, padding=1)
+
+
+def flexible(bits):
+    return replace(BASE, flexibility=BASE.flexibility.of_class(bits))
+
+
+@pytest.mark.parametrize("bits", CLASSES)
+def test_every_class_is_searched_with_the_samples_given(bits):
+    found = search_flexible(LAYER, flexible(bits), objective="latency", samples=600, seed=3)
+    assert found.mapping is not None
+    assert found.samples <= 600
+    assert found.samples == 600 or found.complete
+    assert (found.stopped == "exhausted") == found.complete
+    assert found.seed == 3
+    assert found.budget.samples == 600
+
+
+def test_an_inflexible_machine_needs_one_sample():
+    found = search_flexible(LAYER, BASE, samples=500)
+    assert (found.samples, found.complete, found.space_size.mappings) == (1, True, 1)
+
+
+def test_more_flexibility_is_no_worse_where_all_is_enumerated():
+    latency = {}
+    for bits in ("0000", "0010"):
+        found = search_flexible(LAYER, flexible(bits), objective="latency", samples=2000)
+        assert found.complete
+        latency[bits] = found.cost.latency_cycles
+    assert latency["0010"] <= latency["0000"]
+
+
+def test_the_best_member_is_found():
+    spaces = flexible_spaces(LAYER, flexible("0010"))
+    each = [search(space.operator, space.accelerator, space=space, objective="latency", mapper="exhaustive",
+                   budget=1000).score for space in spaces]
+    assert search_spaces(spaces, objective="latency", samples=1000).score == min(each)
+
+
+def test_the_same_seed_finds_the_same():
+    one, other = (search_flexible(LAYER, flexible("1011"), samples=900, seed=1) for _ in range(2))
+    assert one.mapping == other.mapping
+    assert [(x.samples, x.score) for x in one.history] == [(x.samples, x.score) for x in other.history]
+
+
+def test_one_member_is_searched_as_alone():
+    space = MapSpace(LAYER, preset("edge-s1"))
+    alone = search(LAYER, preset("edge-s1"), space=space, budget=700, seed=5)
+    found = search_spaces([space], samples=700, seed=5)
+    assert (found.mapping, found.score, found.samples, found.stopped) == (
+        alone.mapping, alone.score, alone.samples, alone.stopped)
+
+
+def test_wrong_unions_are_refused():
+    spaces = flexible_spaces(LAYER, flexible("1010"))
+    with pytest.raises(InputError, match="one or more of one operator"):
+        search_spaces([])
+    with pytest.raises(InputError, match="one or more of one operator"):
+        search_spaces([spaces[0], MapSpace(matmul("m", m=2, n=2, k=2), BASE)])
+    with pytest.raises(InputError, match="at least 1 for each"):
+        search_spaces(spaces, samples=2)
