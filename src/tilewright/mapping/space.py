@@ -17,8 +17,10 @@ from tilewright.mapping.space_arrays import (
     EXACT,
     FLOOR,
     KIND,
+    META,
     ORDER_COUNT,
     ORDER_START,
+    PERFECT,
     SPATIAL,
     SpaceArrays,
     add_known,
@@ -130,6 +132,18 @@ class MapSpace:
             If no mapping that obeys the rules is found.
         """
         return self._with_known(self.rules) if self.arrays.ruled else pack(self.arrays)
+
+    @cached_property
+    def divisible(self) -> NDArray[np.int64]:
+        """The table for operators that keep whole factors apart, where that is most of what the rules ask.
+
+        In spaces of the tilings of Ruby it says that steps are perfect, which are among theirs; else it is `table`.
+        """
+        if not (self.arrays.ruled and self.arrays.whole):
+            return self.table
+        table = self.table.copy()
+        table[META, PERFECT] = True
+        return table
 
     @cached_property
     def rules(self) -> NDArray[np.int64]:

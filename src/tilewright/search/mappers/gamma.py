@@ -179,8 +179,9 @@ class GammaMapper:
         span = island * size + size * strand // STRANDS, island * size + size * (strand + 1) // STRANDS
         survivors = int(self.counts[island, 0])
         parents = min(survivors, max(2, int(size * self.options.parents)))
+        table = self.space.divisible if strand % 2 else self.space.table
         gamma_kernels.breed(
-            self.space.table, self.rng[island, strand], self.rates, self.work[island][strand],
+            table, self.rng[island, strand], self.rates, self.work[island][strand],
             self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
             batch.steps, batch.ranks, span, self.least_levels,
         )
