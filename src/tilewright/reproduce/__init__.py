@@ -5,7 +5,15 @@ takes time to ``watch.run`` as cells (kept on the disk as they end) and returns 
 claim. `run_study` runs one; `tilewright.report` shows its `Outcome`.
 """
 
-from tilewright.reproduce import ruby_fig7, ruby_fig8, ruby_fig9, ruby_fig10, ruby_table1
+from tilewright.reproduce import (
+    ruby_fig7,
+    ruby_fig8,
+    ruby_fig9,
+    ruby_fig10,
+    ruby_fig11,
+    ruby_fig13,
+    ruby_table1,
+)
 from tilewright.reproduce.oracle import Check, check, same, twin
 from tilewright.reproduce.running import DEFAULT_FOLDER, Cell, Outcome, Standing, Watch, run_study
 from tilewright.reproduce.searching import (
@@ -60,6 +68,8 @@ __all__ = [
     "ruby_fig8",
     "ruby_fig9",
     "ruby_fig10",
+    "ruby_fig11",
+    "ruby_fig13",
     "ruby_table1",
     "run_study",
     "same",

@@ -76,14 +76,14 @@ def network_layers(*networks: str, every: int = 1) -> list[Layer]:
     return found[::every]
 
 
-def play(watch: Watch, matches: Sequence[Match], seeds: int) -> list[Entry]:
-    """Search every match with every seed, take the median runs, and have the oracle count each."""
+def play(watch: Watch, matches: Sequence[Match], seeds: int, figure: str = "edp") -> list[Entry]:
+    """Search every match with every seed, take the runs of median ``figure``, and have the oracle count each."""
     spaces = [match.space for match in matches]
     cells = [search_cell(watch, match.key, space, mapper=match.mapper, samples=match.samples, seed=seed,
                          objective=match.objective)
              for match, space in zip(matches, spaces, strict=True) for seed in range(seeds)]
     values = watch.run(cells)
-    medians = [median_run(values[at:at + seeds]) for at in range(0, len(values), seeds)]
+    medians = [median_run(values[at:at + seeds], figure) for at in range(0, len(values), seeds)]
     checks: dict[int, Cell] = {
         index: oracle_cell(matches[index].key, spaces[index].operator, spaces[index].accelerator, median["mapping"])
         for index, median in enumerate(medians) if median is not None}

@@ -151,7 +151,7 @@ def run12(setting: Setting, watch: Watch) -> Findings:
 
 
 _QUICK = Setting("quick", 3, {"mappers": ("gamma",), "samples": 5_000, "every": 1})
-_FULL = Setting("full", 10, {"mappers": ("gamma", "random-pruned"), "samples": 50_000, "every": 1})
+_FULL = Setting("full", 10, {"mappers": ("gamma", "random-pruned"), "samples": 20_000, "every": 1})
 
 REPRODUCTIONS.register("ruby-fig10")(Study(
     "ruby-fig10", "ResNet-50 on an Eyeriss-like machine: perfect tiling against Ruby-S",

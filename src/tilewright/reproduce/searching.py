@@ -35,7 +35,7 @@ def search_cell(  # noqa: PLR0913  (a search is decided by this much)
             space.operator, space.accelerator, objective=objective, mapper=mapper, budget=samples, seed=seed,
             space=space, options=dict(options or {}), watch=SearchWatch(stop=watch.stop, threads=1))
         if found.mapping is None or found.cost is None or not found.feasible:
-            return {"edp": None, "samples": found.samples, "legal_samples": found.legal_samples}
+            return {"edp": None, "latency_cycles": None, "samples": found.samples, "legal_samples": found.legal_samples}
         return {
             **costs(found.cost), "samples": found.samples, "legal_samples": found.legal_samples,
             "complete": found.complete, "history": [[step.samples, step.score] for step in found.history],

@@ -17,6 +17,9 @@ TINY = {
     "ruby-fig8": Setting("tiny", 1, {"step": 100, "last": 100}),
     "ruby-fig9": Setting("tiny", 1, {"mappers": ("gamma",), "samples": 2_000}),
     "ruby-fig10": Setting("tiny", 1, {"mappers": ("gamma",), "samples": 500, "every": 9}),
+    "ruby-fig11": Setting("tiny", 1, {"mappers": ("gamma",), "samples": 500, "every": 30}),
+    "ruby-fig13": Setting("tiny", 1, {"mapper": "gamma", "samples": 300, "every": 9, "arrays": ((2, 7), (14, 12))}),
+    "ruby-fig14": Setting("tiny", 1, {"mapper": "gamma", "samples": 300, "every": 9, "arrays": ((2, 7), (14, 12))}),
     "ruby-fig12": Setting("tiny", 1, {"mappers": ("gamma",), "samples": 500, "every": 23}),
 }
 
