@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
-from tilewright.mapping import MapSpace, Tiling, flexible_spaces
+from tilewright.mapping import Layout, MapSpace, Tiling, flexible_spaces
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult
-from tilewright.search.run import Request, Run, Seed, Watch, dense_model, interruptible
+from tilewright.search.run import CostModel, Request, Run, Seed, Watch, dense_model, interruptible
 from tilewright.workload import Operator
 
 
@@ -70,39 +70,40 @@ def search_spaces(  # noqa: PLR0913
     parsed = Objective.parse(objective, constraints)
     path = seed if isinstance(seed, tuple) else (seed,)
     inner = replace(watch, recorder=None)
+    models: dict[Layout, CostModel] = {}
     with interruptible(watch.stop):
-        runs = [_start(space, parsed, mapper, samples, len(spaces), (*path, index) if len(spaces) > 1 else seed,
-                       options or {}, inner) for index, space in enumerate(spaces)]
+        runs = []
+        for index, space in enumerate(spaces):
+            # Members that differ by constraints alone are scored by one model.
+            alike = space.accelerator == spaces[0].accelerator
+            model = _model(models, space) if alike else dense_model(space)
+            own = (*path, index) if len(spaces) > 1 else seed
+            runs.append(_start(space, parsed, mapper, (samples, len(spaces)), own, options or {}, inner, model))
         _halve(runs, samples, watch)
-        results = [run.result() for run in runs if run.samples]
-    best = min(results, key=_worth)
+        best = min((run for run in runs if run.samples), key=lambda run: run.best).result()
+    complete = all(run.stopped == "exhausted" and run.mapper.covers_space for run in runs)
     found = replace(
-        best, samples=sum(result.samples for result in results), seed=seed, budget=Budget(samples),
-        legal_samples=sum(result.legal_samples for result in results),
-        seconds=time.perf_counter() - started, mapper=mapper,
-        space_size=best.space_size if len(spaces) == 1 else None,
-        complete=len(results) == len(spaces) and all(result.complete for result in results),
+        best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),
+        seconds=time.perf_counter() - started, seed=seed, budget=Budget(samples), mapper=mapper,
+        space_size=best.space_size if len(spaces) == 1 else None, complete=complete,
         stopped=best.stopped if len(spaces) == 1 else "interrupted" if watch.stop.is_set() else
-        "exhausted" if all(result.complete for result in results) else "samples",
+        "exhausted" if complete else "samples",
     )
     if watch.recorder is not None:
         watch.recorder(found)
     return found
 
 
-def _worth(result: SearchResult) -> tuple[bool, bool, float]:
-    return not result.feasible, result.mapping is None, result.score
-
-
-def _start(space: MapSpace, objective: Objective, mapper: str, samples: int, members: int, seed: Seed,  # noqa: PLR0913, PLR0917
-           options: Options, watch: Watch) -> Run:
+def _start(space: MapSpace, objective: Objective, mapper: str, share: tuple[int, int], seed: Seed,  # noqa: PLR0913, PLR0917
+           options: Options, watch: Watch, model: CostModel) -> Run:
     """Return the search of one member: of all its mappings where its share of the samples covers them."""
+    samples, members = share
     size = space.size()
     if size.exact and size.mappings <= samples // members:
         mapper, options = "exhaustive", {}
     # A mapper plans for the samples that a finalist gets.
     plan = Budget(samples if members == 1 else max(1, samples // max(1, math.ceil(math.log2(members)))))
-    return Run(Request(space, objective, mapper, plan, seed, options), watch, dense_model(space))
+    return Run(Request(space, objective, mapper, plan, seed, options), watch, model)
 
 
 def _halve(runs: list[Run], samples: int, watch: Watch) -> None:
@@ -121,3 +122,9 @@ def _halve(runs: list[Run], samples: int, watch: Watch) -> None:
         alive = sorted(alive, key=lambda run: run.best)[:max(1, math.ceil(len(alive) / 2))]
     if alive and left and not watch.stop.is_set():
         alive[0].spend(left)
+
+
+def _model(models: dict[Layout, CostModel], space: MapSpace) -> CostModel:
+    if space.layout not in models:
+        models[space.layout] = dense_model(space)
+    return models[space.layout]
