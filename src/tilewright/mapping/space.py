@@ -37,7 +37,8 @@ from tilewright.mapping.space_arrays import (
 )
 from tilewright.mapping.space_orders import patterns_of
 from tilewright.mapping.space_rules import TILINGS, bands, common_tiling, exact_slots, lane_floors
-from tilewright.mapping.space_size import SpaceSize, space_size
+from tilewright.mapping.space_size import SpaceSize
+from tilewright.mapping.space_uniform import UniformDraws
 from tilewright.workload import Operator
 
 Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
@@ -154,9 +155,35 @@ class MapSpace:
         """Return how many mappings `enumerate` yields: counted, or estimated where that would take too long."""
         return self._size
 
+    def legal_size(self, rng: Generator, draws: int = 20_000) -> SpaceSize:
+        """Return an unbiased estimate of how many of them fit the memories too, with its error (`UniformDraws`)."""
+        return self._uniform.legal_size(rng, draws)
+
+    def draw(self, rng: Generator, count: int, legal: bool = False) -> MappingBatch:
+        """Draw ``count`` mappings, each of the space as likely as any other, independent of one another.
+
+        With ``legal``, from those whose tiles fit the memories, by leaving out the others. The mappings are those that
+        `enumerate` yields. Most of a large space is much alike; `sample` spreads its draws over all scales.
+
+        Raises
+        ------
+        InputError
+            If there are none, or hardly any draw is legal.
+        """
+        batch = self.unwritten(count)
+        self._uniform.draw(rng, batch.steps, batch.ranks, legal)
+        return batch
+
     @cached_property
     def _size(self) -> SpaceSize:
-        return space_size(self.arrays, patterns_of(self.layout, self.constraints.orders))
+        return self._uniform.size()
+
+    @cached_property
+    def _uniform(self) -> UniformDraws:
+        return UniformDraws(self.arrays, patterns_of(self.layout, self.constraints.orders), self._fit)
+
+    def _fit(self, steps: NDArray[np.int32], ranks: NDArray[np.int8]) -> NDArray[np.bool_]:
+        return self.fits(MappingBatch(self.layout, steps, ranks))
 
     def empty(self, count: int) -> MappingBatch:
         """Return a batch of ``count`` mappings without loops."""

@@ -4,6 +4,7 @@ A chain is built from inside: its extent is 1 inside all slots and the dimension
 every set of lanes used and memories looped at so far (a row) and every extent (a column), how many chains lead there.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +17,7 @@ from tilewright.mapping.space_lanes import DEAD, Codes, LaneStates
 
 # Whole numbers, or real ones where they grow too large.
 Ways = NDArray[Any]
+Span = tuple[NDArray[Any], NDArray[Any]]
 
 MOST_CELLS = 6_000_000
 """Most numbers in one table: about 50 MB, of which a few are alive at a time."""
@@ -37,7 +39,11 @@ class Splits(NamedTuple):
 
 
 class Grid(Protocol):
-    """What counts there are between the extents of one dimension at one slot."""
+    """What counts there are between the extents of one dimension at one slot.
+
+    Extents are known by their places among ``extents``. Ways that end at (or set out from) an extent stand in a row of
+    *places*, so that those through counts from ``low`` to ``high`` stand side by side.
+    """
 
     extents: NDArray[np.int64]
 
@@ -46,6 +52,12 @@ class Grid(Protocol):
 
     def gather(self, ways: Ways, low: int, high: int, width: int) -> Ways:
         """Return by extent inside, up to ``width`` of them, the ways that lead on through such counts."""
+
+    def places(self, ways: Ways, inside: bool) -> tuple[Ways, NDArray[Any]]:
+        """Return the ways by place, and the extent (inside, or else outside) that each place stands for."""
+
+    def span(self, extents: NDArray[Any], counts: tuple[NDArray[Any], NDArray[Any]], inside: bool) -> Span:
+        """Return where the places of the extents inside (or else outside) the given ones begin and end."""
 
 
 class Loose:
@@ -70,6 +82,18 @@ class Loose:
         top, bottom = (np.minimum(self.extents[:width] * count, self.size) for count in (high, low - 1))
         return np.asarray(total[:, top] - total[:, bottom])
 
+    def places(self, ways: Ways, inside: bool) -> tuple[Ways, NDArray[Any]]:
+        """Return the ways by place, and the extent (inside, or else outside) that each place stands for."""
+        return ways, np.arange(self.size)
+
+    def span(self, extents: NDArray[Any], counts: tuple[NDArray[Any], NDArray[Any]], inside: bool) -> Span:
+        """Return where the places of the extents inside (or else outside) the given ones begin and end."""
+        low, high = counts
+        extents = extents + 1
+        if inside:
+            return -(-extents // high) - 1, -(-extents // (low - 1)) - 1
+        return np.minimum(extents * (low - 1), self.size), np.minimum(extents * high, self.size)
+
 
 class Whole:
     """An extent inside divides the one outside, unless that is the size; ``exact`` where nothing may be left over."""
@@ -81,8 +105,9 @@ class Whole:
         left = -(-size // inside)
         outside = np.where(counts == left, size, inside * counts)
         self.outside = np.searchsorted(extents, outside)
-        self.by_inside = np.argsort(self.inside, kind="stable")
-        self.by_outside = np.argsort(self.outside, kind="stable")
+        self.by_inside = np.lexsort((self.counts, self.inside))
+        self.by_outside = np.lexsort((self.counts, self.outside))
+        self.size = size
 
     def spread(self, ways: Ways, low: int, high: int) -> Ways:
         """Return by extent outside the ways that lead there through counts from ``low`` (above 1) to ``high``."""
@@ -91,6 +116,18 @@ class Whole:
     def gather(self, ways: Ways, low: int, high: int, width: int) -> Ways:
         """Return by extent inside, up to ``width`` of them, the ways that lead on through such counts."""
         return self._moved(ways, self._chosen(self.by_inside, low, high), self.outside, self.inside)[:, :width]
+
+    def places(self, ways: Ways, inside: bool) -> tuple[Ways, NDArray[Any]]:
+        """Return the ways by place, and the extent (inside, or else outside) that each place stands for."""
+        extents = self.inside[self.by_outside] if inside else self.outside[self.by_inside]
+        return ways[:, extents], extents
+
+    def span(self, extents: NDArray[Any], counts: tuple[NDArray[Any], NDArray[Any]], inside: bool) -> Span:
+        """Return where the places of the extents inside (or else outside) the given ones begin and end."""
+        order, known = (self.by_outside, self.outside) if inside else (self.by_inside, self.inside)
+        keys = known[order] * (self.size + 1) + self.counts[order]
+        low, high = (extents * (self.size + 1) + count for count in counts)
+        return np.searchsorted(keys, low), np.searchsorted(keys, high, side="right")
 
     def _chosen(self, order: NDArray[np.intp], low: int, high: int) -> NDArray[np.intp]:
         counts = self.counts[order]
@@ -138,6 +175,19 @@ class Layer:
     ways: Ways
 
 
+class Part(NamedTuple):
+    """Splits whose count at the outermost side of an array is from ``low`` to ``high``.
+
+    ``rows`` ``(n)`` are those of the table inside that slot, ``codes`` ``(n)`` and ``ways`` ``(n, m)`` as in `Splits`.
+    """
+
+    low: int
+    high: int
+    rows: NDArray[np.intp]
+    codes: Codes
+    ways: Ways
+
+
 class ChainCounter:
     """Counts the chains of dimension ``d`` of a space."""
 
@@ -150,7 +200,7 @@ class ChainCounter:
         # Whole numbers as long as no count can pass them; sums on the way may, as they wrap round and back.
         free = max(1, int(space.free[:, d].sum()))
         self.kind: Any = np.int64 if comb(self.size + free - 2, free - 1) < 2**62 else np.float64
-        spread = [s for s in lanes.sides if self._bounds(s)[1] > 1]
+        spread = [s for s in lanes.sides if self.bounds(s)[1] > 1]
         self.cut = min(spread, default=self.slots)
 
     def _grids(self) -> list[Grid]:
@@ -161,13 +211,13 @@ class ChainCounter:
         known: dict[bool, Grid] = {rule: Whole(self.size, extents, rule) for rule in set(rules)}
         return [known[rule] for rule in rules]
 
-    def _bounds(self, s: int) -> tuple[int, int]:
+    def bounds(self, s: int) -> tuple[int, int]:
         """Return the least and most counts of slot ``s``."""
         bands = self.space.bands
         most = min(int(bands.most[s, self.d]), self.size) if self.space.free[s, self.d] else 1
         return int(bands.least[s, self.d]), most
 
-    def _within(self, s: int) -> NDArray[np.bool_]:
+    def within(self, s: int) -> NDArray[np.bool_]:
         """Return which extents a memory may hold outside slot ``s``."""
         bands = self.space.bands
         return np.asarray((self.extents >= bands.tile_least[s, self.d]) & (self.extents <= bands.tile_most[s, self.d]))
@@ -175,22 +225,25 @@ class ChainCounter:
     def splits(self) -> Splits:
         """Return how often the dimension splits in which way."""
         inner, outer = self.inner()[-1], self.outer()[self.cut]
+        parts = [part for part in self.parts(inner, outer) if len(part.rows)]
+        if not parts:
+            return Splits(self.lanes.first[:0], np.zeros((0, 1 << len(self.memories)), dtype=self.kind))
+        known, ways = _merged(np.concatenate([part.codes for part in parts]),
+                              np.concatenate([part.ways for part in parts]))
+        useful = ways.any(axis=1)
+        return Splits(known[useful], ways[useful])
+
+    def parts(self, inner: Layer, outer: Layer) -> Iterator[Part]:
+        """Yield for the counts of slot ``cut`` the splits with these alone."""
         spans = self.spans(self.cut) if self.cut < self.slots else [(1, 1, 0)]
-        codes, parts = [], []
         for low, high, code in spans:
             ahead, width = self.ahead(outer, low, high)
             reached = self.lanes.times(np.array([code]), inner.codes)[0]
             rows = np.flatnonzero((reached != DEAD) & inner.ways[:, :width].any(axis=1))
             found = np.zeros((len(rows), 1 << len(self.memories)), dtype=self.kind)
-            places = inner.masks[rows, None] | outer.masks[None, :]
-            found[np.arange(len(rows))[:, None], places] = inner.ways[rows, :width] @ ahead.T
-            codes.append(reached[rows])
-            parts.append(found)
-        if not codes:
-            return Splits(self.lanes.first[:0], np.zeros((0, 1 << len(self.memories)), dtype=self.kind))
-        known, ways = _merged(np.concatenate(codes), np.concatenate(parts))
-        useful = ways.any(axis=1)
-        return Splits(known[useful], ways[useful])
+            masks = inner.masks[rows, None] | outer.masks[None, :]
+            found[np.arange(len(rows))[:, None], masks] = inner.ways[rows, :width] @ ahead.T
+            yield Part(low, high, rows, reached[rows], found)
 
     def ahead(self, outer: Layer, low: int, high: int) -> tuple[Ways, int]:
         """Return the ways on from inside slot ``cut``, by extent up to the largest with such counts, and how many."""
@@ -220,8 +273,8 @@ class ChainCounter:
         layers = {0: Layer(self.lanes.first, np.zeros(1, dtype=np.int64), start)}
         for s in range(self.cut):
             layer = layers[s]
-            least, most = self._bounds(s)
-            ways = layer.ways * self._within(s)
+            least, most = self.bounds(s)
+            ways = layer.ways * self.within(s)
             parts = [(layer.masks, ways if least <= 1 else np.zeros_like(ways))]
             if most > 1:
                 bit = 1 << self.memories.index(s)
@@ -232,14 +285,14 @@ class ChainCounter:
 
     def _through(self, layer: Layer, s: int) -> Layer:
         """Return the table outside a memory's loops."""
-        least, most = self._bounds(s)
+        least, most = self.bounds(s)
         parts = [(layer.codes, layer.masks, layer.ways if least <= 1 else np.zeros_like(layer.ways))]
         if most > 1:
             self._room_for(2 * len(layer.ways))
             looped = self.grids[s].spread(layer.ways, max(least, 2), most)
             parts.append((layer.codes, layer.masks | 1 << self.memories.index(s), looped))
         codes, masks, ways = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Layer(codes, masks, ways * self._within(s))
+        return Layer(codes, masks, ways * self.within(s))
 
     def _across(self, layer: Layer, s: int) -> Layer:
         """Return the table outside one side of an array."""
@@ -270,7 +323,7 @@ class ChainCounter:
 
     def spans(self, s: int) -> list[tuple[int, int, int]]:
         """Return the counts of side ``s``, those together that come to the same state; 1 alone: low, high, code."""
-        least, most = self._bounds(s)
+        least, most = self.bounds(s)
         if most < least:
             return []
         counts = np.arange(least, most + 1)

@@ -11,7 +11,6 @@ from functools import lru_cache
 from math import factorial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.mapping.batch import Layout
 from tilewright.mapping.constraints import ANY, Orders
@@ -86,20 +85,6 @@ def order_count(loops: int, patterns: Patterns) -> int:
     return total
 
 
-@lru_cache(maxsize=4096)
-def orders_of(loops: int, patterns: Patterns) -> tuple[tuple[int, ...], ...]:
-    """Return all orders of the dimensions in the bit mask ``loops`` that follow one of the patterns."""
-    if not loops:
-        return ((),)
-    patterns = _among(loops, patterns)
-    found: list[tuple[int, ...]] = []
-    for d in range(loops.bit_length()):
-        if loops >> d & 1:
-            rest = _after(d, loops, patterns)
-            found += [(d, *order) for order in orders_of(loops & ~(1 << d), rest)] if rest else []
-    return tuple(found)
-
-
 def _among(loops: int, patterns: Patterns) -> Patterns:
     """Return the patterns with only the dimensions in ``loops``."""
     return frozenset((tuple(d for d in first if loops >> d & 1), tuple(d for d in last if loops >> d & 1))
@@ -122,59 +107,65 @@ def _after(d: int, loops: int, patterns: Patterns) -> Patterns:
 
 @dataclass(frozen=True)
 class Term:
-    """A product over dimensions: of ``off`` where one does not loop, ``on`` where it does; k! for those in ``free``."""
+    """A product: of ``off`` for each dimension that does not loop, ``on`` for each that does, and (k + ``shift``)!.
+
+    k is how many of the dimensions in ``free`` loop.
+    """
 
     off: tuple[int, ...]
     on: tuple[int, ...]
     free: frozenset[int]
+    shift: int
 
 
 def order_terms(dims: tuple[int, ...], patterns: Patterns) -> list[Term]:
     """Return terms whose sum is, for every subset of ``dims``, the number of its orders."""
-    counts = {}
+    counts = []
     for index in range(1 << len(dims)):
-        loops = sum(1 << d for i, d in enumerate(dims) if index >> i & 1)
-        counts[index] = order_count(loops, patterns)
-    table = np.array([counts[index] for index in range(1 << len(dims))], dtype=np.int64)
-    return [Term(tuple(off), tuple(on), frozenset(free)) for off, on, free in _split(table, len(dims))]
+        counts.append(order_count(sum(1 << d for i, d in enumerate(dims) if index >> i & 1), patterns))
+    named = frozenset(d for first, last in patterns for d in (*first, *last))
+    found = _split(tuple(counts), dims, named)
+    return [Term(tuple(part[d][0] for d in dims), tuple(part[d][1] for d in dims),
+                 frozenset(i for i, d in enumerate(dims) if part[d][2]), shift) for part, shift in found]
 
 
-_Parts = list[tuple[list[int], list[int], list[int]]]
+# By dimension: its factors where it does not loop and where it does, and whether it is free; then the shift.
+_Part = tuple[dict[int, tuple[int, int, bool]], int]
 
 
-def _split(table: NDArray[np.int64], width: int) -> _Parts:
-    """Return the terms of ``table`` ``(2^width)`` as lists over its dimensions of off, on, and the free ones."""
-    if not table.any():
-        return []
-    sizes = np.array([index.bit_count() for index in range(1 << width)])
-    factorials = np.array([factorial(k) for k in range(width + 1)], dtype=np.int64)
-    if width and np.array_equal(table, table[0] * factorials[sizes]) and table[0] == 1:
-        return [([1] * width, [1] * width, list(range(width)))]
-    if not width:
-        return [([], [], [])] * int(table[0])
-    for d in range(width):
-        off, on = _halves(table, d, width)
-        if np.array_equal(off, on):
-            return [_with(part, d, 1, 1) for part in _split(off, width - 1)]
+@lru_cache(maxsize=16384)
+def _split(table: tuple[int, ...], dims: tuple[int, ...], named: frozenset[int]) -> tuple[_Part, ...]:
+    """Return terms whose sum is ``table`` ``(2^d)``, taking dimensions apart that are no factors nor free."""
+    if not any(table):
+        return ()
+    for shift in range(8):
+        times, left = divmod(table[0], factorial(shift))
+        if not left and all(value == times * factorial(index.bit_count() + shift) for index, value in enumerate(table)):
+            return (({d: (1, 1, True) for d in dims}, shift),) * times
+    for i, d in enumerate(dims):
+        off, on = _halves(table, i)
+        rest = tuple(other for other in dims if other != d)
+        times = on[0] // off[0] if off[0] else 0
+        if times and all(b == times * a for a, b in zip(off, on, strict=True)):
+            return _with(d, (1, times, False), _split(off, rest, named))
     tries = []
-    for d in range(width):
-        off, on = _halves(table, d, width)
-        tries.append([_with(part, d, 1, 0) for part in _split(off, width - 1)]
-                     + [_with(part, d, 0, 1) for part in _split(on, width - 1)])
-        if width > 3:
-            break
+    # What no pattern names is alike.
+    for d in [d for d in dims if d in named] or dims[:1]:
+        off, on = _halves(table, dims.index(d))
+        rest = tuple(other for other in dims if other != d)
+        tries.append((*_with(d, (1, 0, False), _split(off, rest, named)),
+                      *_with(d, (0, 1, False), _split(on, rest, named))))
     return min(tries, key=len)
 
 
-def _halves(table: NDArray[np.int64], d: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    cube = table.reshape(1 << (width - 1 - d), 2, 1 << d)
-    return cube[:, 0].reshape(-1), cube[:, 1].reshape(-1)
+def _with(d: int, factors: tuple[int, int, bool], parts: tuple[_Part, ...]) -> tuple[_Part, ...]:
+    return tuple(({**part, d: factors}, shift) for part, shift in parts)
 
 
-def _with(part: tuple[list[int], list[int], list[int]], d: int, off: int, on: int,
-          ) -> tuple[list[int], list[int], list[int]]:
-    offs, ons, free = part
-    return ([*offs[:d], off, *offs[d:]], [*ons[:d], on, *ons[d:]], [f + (f >= d) for f in free])
+def _halves(table: tuple[int, ...], i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the values of ``table`` without and with the i-th dimension."""
+    off, on = (tuple(value for index, value in enumerate(table) if index >> i & 1 == bit) for bit in (0, 1))
+    return off, on
 
 
 @lru_cache(maxsize=64)

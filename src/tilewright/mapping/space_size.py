@@ -16,7 +16,8 @@ from tilewright.mapping.space_orders import ROOTS, Patterns, Term, modular_nodes
 
 # Largest tables that a count may build, and most work that makes a count exact; beyond, it is an estimate.
 MOST_PAIRS = 20_000_000
-MOST_NODES = 4096
+MOST_NODES = 65536
+MOST_STEPS = 1_000_000_000
 MOST_WORK = 60_000_000
 CHUNK = 1 << 20
 
@@ -154,23 +155,27 @@ class SpaceTables:
                 off = tuple(term.off[at[d]] if d in at else 1 for d in self.dims)
                 on = tuple(term.on[at[d]] if d in at else 1 for d in self.dims)
                 free = frozenset(self.dims.index(dims[i]) for i in term.free)
-                here.append(Term(off, on, free if len(free) > 1 else frozenset()))
+                here.append(Term(off, on, free if len(free) + term.shift > 1 else frozenset(), term.shift))
             found.append(here)
         return found
 
     @cached_property
     def degree(self) -> int:
         """Nodes that the quadrature of a memory's orders needs."""
-        most = max((len(term.free) for terms in self.terms for term in terms), default=0)
+        most = max((len(term.free) + term.shift for terms in self.terms for term in terms if term.free), default=0)
         return max(1, ceil((most + 1) / 2))
 
     def nodes(self, prime: int = 0) -> Nodes:
         """Return the sum of products that stands for the numbers of orders, modulo ``prime`` if there is one."""
         points, weights = modular_nodes(self.degree, prime) if prime else real_nodes(self.degree)
-        slots = [[(weight, term.off, tuple(x * value if i in term.free else value for i, value in enumerate(term.on)))
-                  for term in terms for x, weight in (zip(points, weights, strict=True) if term.free else ((1, 1),))]
-                 for terms in self.terms]
-        if prod(map(len, slots)) > MOST_NODES:
+        slots: list[list[Any]] = []
+        for terms in self.terms:
+            slots.append([])
+            for term in terms:
+                for x, weight in zip(points, weights, strict=True) if term.free else ((1, 1),):
+                    on = tuple(x * value if i in term.free else value for i, value in enumerate(term.on))
+                    slots[-1].append((_modulo(weight * x**term.shift, prime), term.off, on))
+        if prod(map(len, slots)) > MOST_NODES or self.work > MOST_STEPS:
             raise TooLarge
         kind: Any = np.int64 if prime else np.float64
         masks = np.arange(1 << len(slots))
@@ -242,16 +247,24 @@ def _pruned(links: list[Links]) -> list[Links]:
     return found[::-1]
 
 
-def _modulo(values: Numbers, prime: int) -> Numbers:
-    if not prime:
-        return values
+def _modulo(values: Any, prime: int) -> Any:
     # numpy divides whole arrays by one number far faster than it takes remainders.
-    return np.asarray(values - values // prime * prime)
+    return values - values // prime * prime if prime else values
 
 
 def space_size(space: SpaceArrays, patterns: list[Patterns]) -> SpaceSize:
-    """Count the mappings of a space."""
-    tables = SpaceTables(space, patterns)
+    """Count the mappings of a space.
+
+    Raises
+    ------
+    TooLarge
+        If that takes tables that do not fit.
+    """
+    return tables_size(SpaceTables(space, patterns))
+
+
+def tables_size(tables: SpaceTables) -> SpaceSize:
+    """Count the mappings that tables stand for."""
     if tables.empty:
         return SpaceSize(0, exact=True)
     if not tables.dims:

@@ -1,0 +1,300 @@
+"""Mappings drawn uniformly from all that a space counts."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from math import hypot, inf, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.mapping.space_arrays import (
+    BLOCK,
+    BLOCKS,
+    FIXED,
+    FLEXIBLE,
+    FLOOR,
+    KIND,
+    LIMIT,
+    MODE,
+    ORDER_COUNT,
+    ORDER_START,
+    PARTNER,
+    PARTNER_BLOCK,
+    SPATIAL,
+    SpaceArrays,
+)
+from tilewright.mapping.space_chains import TooLarge
+from tilewright.mapping.space_orders import Patterns
+from tilewright.mapping.space_size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
+from tilewright.mapping.space_walks import ChainDrawer, Index, choose, totals
+
+# Draws at a time; most for a share that makes up a size, and the error that is enough; draws in vain for each mapping
+# before uniform drawing of legal ones is given up.
+BATCH = 1 << 15
+SHARE_DRAWS, SHARE_ERROR = 1_000_000, 0.004
+HOPELESS = 100_000
+
+# Which mappings, given as steps and ranks, fit the memories.
+Fits = Callable[[NDArray[np.int32], NDArray[np.int8]], NDArray[np.bool_]]
+
+
+class TableDraws:
+    """Draws mappings of a space, all alike.
+
+    The number of orders is a sum of products over dimensions (`space_orders`): a draw chooses one of these products
+    first, then dimension after dimension how it splits, given the lanes that those before it use, and the memories
+    where it loops; then a chain among those that split so, and orders among all for the loops that there are.
+    """
+
+    def __init__(self, tables: SpaceTables) -> None:
+        self.tables = tables
+
+    @cached_property
+    def size(self) -> SpaceSize:
+        """How many mappings there are to draw."""
+        return tables_size(self.tables)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The products of which the number of orders is the sum."""
+        return self.tables.nodes()
+
+    @cached_property
+    def futures(self) -> list[NDArray[np.float64]]:
+        """How many ways lead on, before every dimension."""
+        return self.tables.futures(self.nodes)
+
+    @cached_property
+    def chains(self) -> list[ChainDrawer]:
+        """What draws the chains of every dimension."""
+        return [ChainDrawer(self.tables.counters[d], split)
+                for d, split in zip(self.tables.dims, self.tables.splits, strict=True)]
+
+    def draw(self, rng: Generator, steps: NDArray[np.int32], ranks: NDArray[np.int8]) -> None:
+        """Fill ``steps`` and ``ranks`` ``(s, d, b)``."""
+        tables, count = self.tables, steps.shape[2]
+        steps[:], masks = 1, []
+        if tables.dims:
+            odds = self.futures[0][0] * self.nodes.weights
+            zeros = np.zeros(count, dtype=np.intp)
+            node = np.sort(choose(rng, totals(odds)[None], zeros, zeros, zeros + len(odds)))
+            row = np.zeros(count, dtype=np.intp)
+            for place, d in enumerate(tables.dims):
+                split, row = self._splits(rng, place, node, row)
+                masks.append(self._masks(rng, place, node, split))
+                steps[:, d] = self.chains[place].draw(rng, split, masks[-1])
+        self._orders(rng, masks, ranks)
+        # Draws of one product stand side by side.
+        order = rng.permutation(count)
+        steps[:], ranks[:] = steps[:, :, order], ranks[:, :, order]
+
+    def _splits(self, rng: Generator, place: int, node: Index, row: Index) -> tuple[Index, Index]:
+        """Return how the dimension at ``place`` splits in every draw, and the row of the next dimension."""
+        links, last = self.tables.links[place], place == len(self.tables.dims) - 1
+        weighed = self.tables.weigh(place, self.tables.splits[place].ways, self.nodes)
+        pair = np.empty(len(node), dtype=np.intp)
+        ends = np.append(links.starts[1:], len(links.row))
+        for x, first, after in _runs(node):
+            odds = weighed[links.split, x]
+            if not last:
+                odds = odds * self.futures[place + 1][links.target, x]
+            # Each row's odds sum to 1, so that totals over all rows are as precise as those of one.
+            whole = self.futures[place][links.row, x]
+            odds = np.divide(odds, whole, out=np.zeros(len(odds)), where=whole > 0)
+            rows = row[first:after]
+            pair[first:after] = choose(rng, totals(odds)[None], np.zeros_like(rows), links.starts[rows], ends[rows])
+        return links.split[pair].astype(np.intp), links.target[pair].astype(np.intp)
+
+    def _masks(self, rng: Generator, place: int, node: Index, split: Index) -> Index:
+        """Return at which memories the dimension at ``place`` loops in every draw."""
+        odds = self.tables.splits[place].ways[split] * self.nodes.factors[place][node]
+        zeros = np.zeros(len(node), dtype=np.intp)
+        return choose(rng, totals(odds), np.arange(len(node)), zeros, zeros + odds.shape[1])
+
+    def _orders(self, rng: Generator, masks: list[Index], ranks: NDArray[np.int8]) -> None:
+        """Write ranks: loops in a random order of those allowed, then what does not loop, sizes of 1 last.
+
+        Where orders are listed, what does not loop has its place in one of them.
+        """
+        tables, count = self.tables, ranks.shape[2]
+        resting = np.arange(len(tables.space.sizes)) + np.where(tables.space.sizes == 1, 1000.0, 1.0)
+        still = np.broadcast_to(resting[:, None], (len(resting), count))
+        ranks[:] = _ranked(still[:, :1])
+        for t, s in enumerate(tables.memories):
+            loops = np.zeros((len(resting), count), dtype=np.bool_)
+            for d, mask in zip(tables.dims, masks, strict=True):
+                loops[d] = mask >> t & 1
+            if tables.space.slots[s, ORDER_COUNT] == 0:
+                ranks[s] = _ranked(np.where(loops, rng.random(loops.shape), still))
+            else:
+                self._listed(rng, s, loops, ranks[s])
+
+    def _listed(self, rng: Generator, s: int, loops: NDArray[np.bool_], ranks: NDArray[np.int8]) -> None:
+        """Write ranks ``(d, b)`` of slot ``s``, whose orders are listed: each that loops can have, as likely as others.
+
+        Of several that put the loops in the same order, the first stands for it.
+        """
+        space = self.tables.space
+        start, count = int(space.slots[s, ORDER_START]), int(space.slots[s, ORDER_COUNT])
+        still = np.arange(len(loops)) + 1000
+        rows = _ranked(np.where(space.sizes == 1, still, space.orders[start:start + count]).T).T
+        bits = (1 << np.arange(len(loops))) @ loops
+        for mask in np.unique(bits).tolist():
+            draws = np.flatnonzero(bits == mask)
+            dims = [d for d in range(len(loops)) if mask >> d & 1]
+            _, first = np.unique(np.argsort(rows[:, dims], axis=1), axis=0, return_index=True)
+            ranks[:, draws] = rows[first[rng.integers(len(first), size=len(draws))]].T
+
+
+def _ranked(keys: NDArray[Any]) -> NDArray[np.int8]:
+    """Return ``(d, b)``: the place of each key among those of its column."""
+    return np.argsort(np.argsort(keys, axis=0, kind="stable"), axis=0).astype(np.int8)
+
+
+def _runs(values: Index) -> list[tuple[int, int, int]]:
+    """Return the runs of equal numbers: which, from where, to where."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=np.intp)
+    ends = np.append(starts[1:], len(values))
+    return [(int(values[start]), int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
+
+
+class UniformDraws:
+    """Draws mappings of a space uniformly, and measures what cannot be counted.
+
+    Where the tables of the space would grow too large, those of a simpler one that holds it serve, and draws outside
+    are left out: blocks are forgotten, then how many lanes must be in use. ``fits`` tells which mappings fit the
+    memories.
+    """
+
+    def __init__(self, space: SpaceArrays, patterns: list[Patterns], fits: Fits) -> None:
+        self.space, self.patterns, self.fits = space, patterns, fits
+
+    @cached_property
+    def every(self) -> TableDraws:
+        """Draws from all that is counted."""
+        return TableDraws(_tables(self.space, self.patterns))
+
+    @cached_property
+    def small(self) -> TableDraws:
+        """Draws from those whose every dimension alone leaves room for one word of the others in all memories."""
+        return TableDraws(_tables(within_capacities(self.space), self.patterns))
+
+    def size(self) -> SpaceSize:
+        """Return how many mappings there are."""
+        try:
+            return space_size(self.space, self.patterns)
+        except TooLarge:
+            return self._share(self.every, np.random.default_rng(0), SHARE_DRAWS, legal=False)
+
+    def legal_size(self, rng: Generator, draws: int) -> SpaceSize:
+        """Return an estimate, from ``draws`` draws, of how many mappings fit the memories too."""
+        return self._share(self.small, rng, draws, legal=True)
+
+    def _share(self, source: TableDraws, rng: Generator, draws: int, legal: bool) -> SpaceSize:
+        """Return how many mappings of ``source`` are of the space: its size times the share found."""
+        whole = source.size
+        if not whole.mappings:
+            return whole
+        found, tried, error = 0, 0, inf
+        while tried < draws and (legal or error > SHARE_ERROR):
+            some = min(BATCH, draws - tried)
+            found += int(self._good(source, rng, some, legal)[2].sum())
+            tried += some
+            # One more miss than there was: no share is known to be 1.
+            error = sqrt((tried - found + 1) / tried / found) if found else inf
+        mappings = round(Fraction(found, tried) * whole.mappings)
+        return SpaceSize(mappings, exact=False, error=hypot(error, whole.error))
+
+    def _good(self, source: TableDraws, rng: Generator, count: int,
+              legal: bool) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.bool_]]:
+        """Return draws and which are of the space (with ``legal``: and fit the memories)."""
+        shape = (len(self.space.slots), len(self.space.sizes), count)
+        steps, ranks = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int8)
+        source.draw(rng, steps, ranks)
+        good = arrays_hold(self.space, steps)
+        return steps, ranks, good & self.fits(steps, ranks) if legal else good
+
+    def draw(self, rng: Generator, steps: NDArray[np.int32], ranks: NDArray[np.int8], legal: bool) -> None:
+        """Fill ``steps`` and ``ranks`` ``(s, d, b)``.
+
+        Raises
+        ------
+        InputError
+            If there are none, or fewer than 1 in `HOPELESS` draws is legal.
+        """
+        source = self.small if legal else self.every
+        if not source.size.mappings:
+            raise InputError("space", "must hold mappings to draw", "none", "Loosen the constraints")
+        written, tried, count = 0, 0, steps.shape[2]
+        while written < count:
+            share = max(written, 1) / max(tried, 1) if tried else 0.5
+            some = int(min(max(1.1 * (count - written) / share, 256), BATCH))
+            found, orders, good = self._good(source, rng, some, legal)
+            chosen = np.flatnonzero(good)[:count - written]
+            steps[:, :, written:written + len(chosen)] = found[:, :, chosen]
+            ranks[:, :, written:written + len(chosen)] = orders[:, :, chosen]
+            written, tried = written + len(chosen), tried + some
+            if tried > HOPELESS * (written + 1):
+                raise InputError("space", "must hold mappings that fit the memories, to draw them uniformly",
+                                 f"{written} in {tried:,} draws", "Draw with MapSpace.sample and mend with repair")
+
+
+def _tables(space: SpaceArrays, patterns: list[Patterns]) -> SpaceTables:
+    """Return the tables of the space, or of the first simpler one whose tables are not too large."""
+    slots = space.slots.copy()
+    blocks = slots[:, MODE] == BLOCKS
+    slots[blocks, LIMIT] *= slots[blocks, BLOCK] * slots[blocks, PARTNER_BLOCK]
+    slots[blocks, MODE] = FLEXIBLE
+    flexible = space._replace(slots=slots)
+    bare = slots.copy()
+    bare[:, FLOOR] = 0
+    for simpler in (space, flexible, space._replace(slots=bare)):
+        try:
+            tables = SpaceTables(simpler, patterns)
+            tables.nodes()
+        except TooLarge:
+            continue
+        return tables
+    raise InputError("space", "must be small enough to be counted",
+                     f"{len(space.slots)} levels, sizes up to {space.sizes.max()}", "Restrict loops, orders or arrays")
+
+
+def arrays_hold(space: SpaceArrays, steps: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return ``(b)``: whether the loops of ``steps`` ``(s, d, b)`` fit the arrays and use the lanes that they must."""
+    good = np.ones(steps.shape[2], dtype=np.bool_)
+    for s, row in enumerate(space.slots):
+        partner = int(row[PARTNER])
+        if row[KIND] != SPATIAL or 0 <= partner < s:
+            continue
+        own, other = (_lanes(space, steps, side) for side in (s, partner))
+        if row[MODE] == FIXED:
+            good &= own <= row[LIMIT]
+            good &= other <= (space.slots[partner, LIMIT] if partner >= 0 else 1)
+        elif row[MODE] == BLOCKS:
+            good &= -(-own // row[BLOCK]) * -(-other // row[PARTNER_BLOCK]) <= row[LIMIT]
+        else:
+            good &= own * other <= row[LIMIT]
+        good &= own * other >= row[FLOOR]
+    return good
+
+
+def _lanes(space: SpaceArrays, steps: NDArray[np.int32], s: int) -> NDArray[np.int64]:
+    if s < 0:
+        return np.ones(steps.shape[2], dtype=np.int64)
+    outside = steps[s - 1] if s else np.broadcast_to(space.sizes[:, None], steps.shape[1:])
+    return np.asarray(np.prod(-(-outside // steps[s]), axis=0, dtype=np.int64))
+
+
+def within_capacities(space: SpaceArrays) -> SpaceArrays:
+    """Return the space with tiles no larger than what fits when all other dimensions are 1: all legal mappings stay."""
+    most = space.bands.tile_most.copy()
+    for s, capacity, *bits in space.groups.tolist():
+        for d in range(len(space.sizes)):
+            moved = sum(b for b, uses in zip(bits, space.relevant[:, d], strict=True) if uses)
+            if moved:
+                most[s, d] = min(most[s, d], (capacity - sum(bits) + moved) // moved)
+    return space._replace(bands=space.bands._replace(tile_most=most))
