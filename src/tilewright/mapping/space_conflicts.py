@@ -5,7 +5,7 @@ then all smaller sets are tried while that is cheap. A set is empty if something
 
 * each dimension has a chain of steps within its bounds (exact, by itself);
 * the least tile of each memory fits it (every dimension at the least extent that some chain has there);
-* lanes of all dimensions together fit each array and fill its floor (exact for arrays of up to `MOST_INSTANCES`).
+* lanes of all dimensions together fit each array and fill its floor (exact up to `MOST_INSTANCES`).
 
 So a set that is called empty is. With several arrays, which the lanes of one dimension couple, the exact count decides
 besides. What lanes and capacities exclude together is not found here.
@@ -38,8 +38,11 @@ Row: TypeAlias = NDArray[np.int64]
 ENDLESS = 2**31
 """The side of an array that nothing limits."""
 
-MOST_INSTANCES = 1024
-"""Largest array whose lanes are combined exactly."""
+MOST_INSTANCES, MOST_EXTENT = 1024, 2**16
+"""Largest array whose lanes are combined exactly, and largest dimension; beyond, they are bounded."""
+
+MOST_SIZE = 2**22
+"""Largest dimension whose chains are looked at; spaces with larger ones are not known to be empty."""
 
 MOST_TRIALS = 2000
 """Sets of one size that are tried, at most."""
@@ -87,6 +90,8 @@ def conflicts(operator: Operator, accelerator: Accelerator, tiling: Tiling,
 
     What memories keep, and the operator's sizes, are taken as they are.
     """
+    if max(operator.sizes.values()) > MOST_SIZE:
+        return ()
     oracle = _Oracle(operator, accelerator, constraints)
     atoms = [*_machine_atoms(operator, accelerator, constraints), *_given_atoms(tiling, constraints)]
     if not oracle.empty(atoms):
@@ -315,7 +320,8 @@ class _Oracle:
                 return False
         if needed <= 1:
             return True
-        if array != fanout or fanout.instances > MOST_INSTANCES:
+        largest = max(self.operator.sizes.values())
+        if array != fanout or fanout.instances > MOST_INSTANCES or largest > MOST_EXTENT:
             bounds = (np.prod([line.most_lanes(s) for _, line in lines], dtype=float) for s in slots)
             whole = fanout.instances if array == fanout else np.inf
             return bool(min(np.prod(list(bounds)), whole) >= needed)
@@ -374,7 +380,8 @@ def _lanes(line: _Line, slots: list[int], first: bool = False) -> Iterable[tuple
         least, top = chains.band.least.copy(), chains.band.most.copy()
         least[down] = top[down] = y
         with_y = Chains(chains.size, chains.band._replace(least=least, most=top), chains.whole, chains.exact)
-        yield from ((x, y) for x in with_y.counts(across, line.outward[across], with_y.inward()[down])[:most])
+        between = with_y.outside_of(line.inward[down + 1], down)
+        yield from ((x, y) for x in with_y.counts(across, line.outward[across], between)[:most])
 
 
 def _most_lanes(fanout: Fanout, lanes_of: list[Pairs]) -> int:

@@ -120,7 +120,7 @@ class Chains:
         found = np.zeros((self.slots + 1, self.size + 1), dtype=np.bool_)
         found[-1, 1] = True
         for s in range(self.slots - 1, -1, -1):
-            found[s] = self._outside_of(found[s + 1], s) & self._tiles(s)
+            found[s] = self.outside_of(found[s + 1], s) & self._tiles(s)
         return found
 
     def counts(self, s: int, outside: Marks, inside: Marks) -> list[int]:
@@ -171,7 +171,7 @@ class Chains:
             found[inside] |= outside[inside * counts].any()
         return found
 
-    def _outside_of(self, inside: Marks, s: int) -> Marks:
+    def outside_of(self, inside: Marks, s: int) -> Marks:
         """Return the extents outside slot ``s`` that go with any of those inside."""
         least, most = int(self.band.least[s]), int(self.band.most[s])
         found = inside.copy() if least <= 1 <= most else np.zeros_like(inside)
