@@ -151,6 +151,11 @@ class MapSpace:
         """The table with all rules written out, also where steps are simply free or perfect."""
         return pack_rules(self.arrays)
 
+    @property
+    def unaided(self) -> NDArray[np.int64]:
+        """The table without known mappings, which takes no looking for them."""
+        return self.rules if self.arrays.ruled else self.table
+
     def size(self) -> SpaceSize:
         """Return how many mappings `enumerate` yields: counted, or estimated where that would take too long."""
         return self._size
@@ -258,7 +263,7 @@ class MapSpace:
         from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
 
         out = np.empty(len(batch), dtype=np.bool_)
-        space_sampling.fit_mask(self.rules, self.scratch(), batch.steps, batch.ranks, out)
+        space_sampling.fit_mask(self.unaided, self.scratch(), batch.steps, batch.ranks, out)
         return out
 
     def legalise(self, batch: MappingBatch, state: NDArray[np.uint64], span: tuple[int, int],
@@ -382,11 +387,10 @@ class Enumeration:
         """Return the next ``count`` mappings; fewer at the end, then none."""
         from tilewright.mapping import space_enumerate, space_sampling  # noqa: PLC0415  (Numba loads late)
 
-        table = self.space.rules if self.space.arrays.ruled else self.space.table
         batch, work = self.space.empty(count), self.space.scratch()
         work[space_sampling.ROWS, space_sampling.LEFT, 0] = self.distinct
         where = (self.state["extents"], self.state["ranks"], self.state["orders"])
-        written = space_enumerate.enumerate_into(table, *where, work, batch.steps, batch.ranks)
+        written = space_enumerate.enumerate_into(self.space.unaided, *where, work, batch.steps, batch.ranks)
         return batch if written == count else batch.take(slice(0, written))
 
 

@@ -220,8 +220,13 @@ def pack_rules(space: SpaceArrays) -> NDArray[np.int64]:
     start = rules + BITS * slots
     for i, d in enumerate(active):
         chains = chains_of(space, int(d))
-        for part, marks in enumerate((chains.outward(), chains.inward())):
+        inward = chains.inward()
+        both = chains.outward() & inward
+        for part, marks in enumerate((both, inward)):
             whole[start + part * bits + i:start + (part + 1) * bits:len(active)] = as_bits(marks, width)
+        for part, order in ((TILE_LEAST, 1), (TILE_MOST, -1)):
+            ends = both[:-1, ::order].argmax(axis=1)
+            whole[rules + part * slots:rules + (part + 1) * slots, i] = ends if order > 0 else chains.size - ends
     whole[META, RULES] = rules
     return whole
 

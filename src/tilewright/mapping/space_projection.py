@@ -52,6 +52,7 @@ from tilewright.mapping.space_kernels import (
 from tilewright.mapping.space_sampling import EXTENTS, LANES, ORDER, RANKS, ROWS, misplaced, repair_order
 
 ATTEMPTS = 5
+PAIRED = 100
 # What `legalise_batch` looks after beside the steps.
 STEPS, ORDERS, FITTING = (np.int64(mode) for mode in range(3))
 
@@ -98,35 +99,62 @@ def inside(sp: Compiled, e: Compiled, used: Compiled) -> Compiled:
 
 
 @compiled
+def stands(sp: Compiled, d: Compiled, s: Compiled, extent: Compiled, within: Compiled) -> Compiled:
+    """Whether dimension ``d`` may have ``extent`` outside slot ``s`` and ``within`` inside it, and go on outward."""
+    row = sp[META, RULES] + BITS * sp[META, SLOTS] + s * sp[META, DIMS] + d
+    return (sp[row, extent >> 6] >> (extent & 63)) & 1 != 0 and allowed(sp, d, s, extent, within)
+
+
+@compiled
+def paired_extent(sp: Compiled, d: Compiled, s: Compiled, within: Compiled, want: Compiled, first: Compiled,
+                  last: Compiled, down: Compiled) -> Compiled:
+    """Return what `nearest_extent` does: counts from ``first`` to ``last`` that divide what is left, pair by pair."""
+    size, p, low, high = sp[SIZES, d], 1, 0, 0
+    left = ceil_div(size, within)
+    while p * p <= left:
+        if left % p == 0:
+            for count in (p, left // p):
+                extent = min(within * count, size)
+                if first <= count <= last and stands(sp, d, s, extent, within):
+                    if extent <= want:
+                        low = max(low, extent)
+                    elif high == 0 or extent < high:
+                        high = extent
+        p += 1
+    if low == 0 or (high > 0 and not down and high * low <= want * want):
+        return high
+    return low
+
+
+@compiled
 def nearest_extent(sp: Compiled, d: Compiled, s: Compiled, within: Compiled, want: Compiled, top: Compiled,
                    down: Compiled) -> Compiled:
     """Return the extent nearest ``want`` that dimension ``d`` may have outside slot ``s``, ``within`` inside it; or 0.
 
-    ``top`` is the largest count; with ``down`` smaller extents go before larger ones, however near.
+    ``top`` is the largest count; with ``down`` smaller extents go before larger ones, however near. Counts that must
+    divide a large number are found in pairs, others one by one from ``want`` down and then up.
     """
-    size, whole, slots = sp[SIZES, d], sp[META, WHOLE] != 0, sp[META, SLOTS]
-    row = sp[META, RULES] + BITS * slots + s * sp[META, DIMS] + d
-    top = min(top, sp[sp[META, RULES] + MOST * slots + s, d])
-    if top < 1:
-        return 0
-    unit = within if whole else 1
-    first, last = ceil_div(within, unit), ceil_div(min(size, within * top), unit)
+    size, rules, slots = sp[SIZES, d], sp[META, RULES], sp[META, SLOTS]
+    top = min(top, sp[rules + MOST * slots + s, d])
+    unit = within if sp[META, WHOLE] != 0 else 1
+    first = ceil_div(max(within, sp[rules + TILE_LEAST * slots + s, d]), unit)
+    last = ceil_div(min(sp[rules + TILE_MOST * slots + s, d], within * top), unit)
     start = min(max(want // unit if want < size else last, first), last)
-    low = 0
-    step = -1
-    p = start
+    if top < 1 or first > last:
+        return 0
+    if sp[SLOT + s, EXACT] != 0 and size > PAIRED * within and not stands(sp, d, s, min(unit * start, size), within):
+        return paired_extent(sp, d, s, within, want, first, last, down)
+    low, p, step = 0, start, -1
     while p <= last:
         extent = min(unit * p, size)
         if step > 0 and low > 0 and extent * low > want * want:
-            break
-        if (sp[row, extent >> 6] >> (extent & 63)) & 1 != 0 and allowed(sp, d, s, extent, within):
-            if step > 0:
-                return extent
+            return low
+        found = stands(sp, d, s, extent, within)
+        if found and (step > 0 or down or extent == want):
+            return extent
+        if found:
             low = extent
-            if down or low == want:
-                return low
-            p, step = start, 1
-        elif step < 0 and p == first:
+        if step < 0 and (found or p == first):
             p, step = start, 1
         p += step
     return low

@@ -231,13 +231,19 @@ def test_every_legal_mapping_is_its_own_repair(tiling, constraints):
         assert np.array_equal(repaired.ranks, batch.ranks)
 
 
-def test_repair_takes_the_nearest_extent_at_the_first_slot_that_differs():
-    space = MapSpace(matmul(12, 1, 1), MACHINES["array last"], "ruby-t", CONSTRAINTS["tiles"])
+@pytest.mark.parametrize(("size", "tiling", "constraints"), [
+    (12, "ruby-t", "tiles"), (13, "ruby", "none"), (12, "imperfect", "factors"), (360, "perfect", "factors"),
+    (126, "ruby-s", "none"), (254, "ruby-t", "factors"),
+])
+def test_repair_takes_the_nearest_extent_at_the_first_slot_that_differs(size, tiling, constraints):
+    space = MapSpace(matmul(size, 1, 1), MACHINES["array last"], tiling, CONSTRAINTS[constraints])
     chains = np.array(legal_chains(space, 0))
-    noise = noise_in(space, 300, 4)
+    chains = chains[[lanes_stand(space, np.array([counts_of(chain)]).T) for chain in chains]]
+    noise = noise_in(space, 200, 4)
+    noise.steps[:] = np.exp(np.random.default_rng(5).random(noise.steps.shape) * np.log(size + 1))
     repaired = space.repair(noise)
     for b in range(len(noise)):
-        legal = chains[[lanes_stand(space, np.array([counts_of(chain)]).T) for chain in chains]]
+        legal = chains
         for s in range(legal.shape[1] - 2, 0, -1):
             within = legal[:, s + 1]
             distance = np.abs(np.log(legal[:, s] / np.maximum(np.maximum(noise.steps[s - 1, 0, b], 1), within)))
