@@ -132,8 +132,9 @@ def _by_class(operator: Operator) -> dict[str, str | None]:
 def effective_pairs(operator: Operator, flexibility: Flexibility, mirrored: bool = False) -> tuple[Pair, ...]:
     """Return the pairs of the operator's dimensions that may be spread along X and Y, each once.
 
-    A side whose dimension has size 1 has none. Pairs that spread a part of what another spreads are left out;
-    ``mirrored`` also leaves out the same two dimensions the other way round, where the sides are alike.
+    A side whose dimension has size 1 has none. Pairs that spread a part of what another spreads are left out, unless
+    lanes are fixed (by tile and shape) so that the other would have to spread all; ``mirrored`` also leaves out the
+    same two dimensions the other way round, where the sides are alike.
     """
     ours, sizes = stand_ins(operator, flexibility), operator.sizes
     active = {d: name if name is not None and sizes[name] > 1 else None for d, name in ours.items()}
@@ -145,6 +146,8 @@ def effective_pairs(operator: Operator, flexibility: Flexibility, mirrored: bool
         for pair in pairs:
             seen.setdefault(frozenset(pair), pair)
         pairs = list(seen.values())
+    if flexibility.tile.degree == "inflexible" and flexibility.shape.fixed:
+        return tuple(pairs)
     return tuple(pair for pair in pairs
                  if not any(other != pair and _covers(other, pair, mirrored) for other in pairs))
 

@@ -188,6 +188,9 @@ def test_pairs_differ_only_where_they_spread_something_else():
     alone = replace(flexible, parallelism=ParallelismFlexibility((("R", "K"), ("S", "P"))))
     assert effective_pairs(layer, alone) == ((None, "K"), (None, "P"))
     assert effective_pairs(matmul("v", m=1, n=1, k=1), flexible) == ((None, None),)
+    # With fixed lanes, a pair that spreads less may fit where one that spreads more does not.
+    rigid = replace(preset("flexion").flexibility, parallelism=one.parallelism)
+    assert effective_pairs(layer, rigid) == ((None, "K"), ("C", "K"))
 
 
 def test_who_stands_in_for_whom():
