@@ -1,7 +1,7 @@
 """Units, errors, seeds, registry: what every room stands on."""
 
+from tilewright.base.compiling import part_options, stamped
 from tilewright.base.errors import InputError
 from tilewright.base.registry import Registry, unknown_name
-from tilewright.base.stamp import stamped
 
-__all__ = ["InputError", "Registry", "stamped", "unknown_name"]
+__all__ = ["InputError", "Registry", "part_options", "stamped", "unknown_name"]

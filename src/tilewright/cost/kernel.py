@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from tilewright.base import stamped
+from tilewright.base import part_options, stamped
 from tilewright.cost import program
 from tilewright.cost.program import LANES, Op
 
@@ -93,10 +93,10 @@ _WMUL = np.uint64(Op.WMUL)
 _OVER = np.uint64(Op.OVER)
 _BLOCKS = np.uint64(Op.BLOCKS)
 
-# Only `run` calls the others: to be callable from Python would take half the time of compiling them.
-_HIDDEN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_inline = njit(fastmath={"contract", "nsz"}, forceinline=True, **_HIDDEN)
-_scalar = njit(**_HIDDEN)
+# Only `run` calls the others.
+_PART: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | part_options(optimised=True)
+_inline = njit(fastmath={"contract", "nsz"}, forceinline=True, **_PART)
+_scalar = njit(**_PART)
 
 
 @_inline

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from tilewright.base import stamped
+from tilewright.base import part_options, stamped
 from tilewright.mapping.space_arrays import (
     ACTIVE,
     ALL_DIMS,
@@ -64,16 +64,15 @@ NONE, ZERO, ONE, TWO, THREE, FOUR = _NUMBERS
 F = TypeVar("F", bound=Callable[..., Any])
 # Without the interpreter lock, and without reference counts (so that nothing can be allocated).
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
-
+_PART = part_options(optimised=False)
 
 # All sources whose functions and constants end up inside others.
 _named = stamped(Path(__file__).parent.glob("space_*.py"))
 
 
 def compiled(function: F) -> F:
-    """Compile ``function`` for others to call, at their first call: not for Python, which saves half the time."""
-    unwrapped: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast(F, njit(**unwrapped)(function))
+    """Compile ``function`` for others to call, at their first call."""
+    return cast(F, njit(**OPTIONS, **_PART)(function))
 
 
 def entry(function: F) -> F:

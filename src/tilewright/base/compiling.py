@@ -1,4 +1,4 @@
-"""Names for compiled functions that change with the sources they are compiled from."""
+"""How Numba compiles our engines: quickly, and anew when their sources change."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -21,3 +21,15 @@ def stamped(sources: Iterable[Path]) -> Callable[[F], F]:
         return function
 
     return rename
+
+
+def part_options(*, optimised: bool) -> dict[str, Any]:
+    """Return what to give `numba.njit` for functions that only compiled functions call.
+
+    They are not made callable from Python, nor native, by themselves. ``optimised`` says whether they are optimised
+    before they become part of others, too, which loops that are to be vectorised need.
+    """
+    from tilewright.base.parts import OptimisedPartCompiler, RawPartCompiler  # noqa: PLC0415  (Numba loads late)
+
+    return {"no_cpython_wrapper": True, "no_cfunc_wrapper": True,
+            "pipeline_class": OptimisedPartCompiler if optimised else RawPartCompiler}
