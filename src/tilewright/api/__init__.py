@@ -9,17 +9,19 @@ if TYPE_CHECKING:
     from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator
     from tilewright.api.places import ready_place
     from tilewright.api.runs import Run, Watcher, map_network, open_run
-    from tilewright.api.spaces import SpaceChoice, choose_space, map_space
+    from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
 
 __all__ = [
     "Evaluation",
     "Option",
     "Run",
     "SpaceChoice",
+    "SpaceFigures",
     "Watcher",
     "bounds",
     "case_cost",
     "choose_space",
+    "drawn_mappings",
     "evaluate",
     "load_accelerator",
     "load_mapping",
@@ -32,6 +34,7 @@ __all__ = [
     "open_run",
     "pick_operator",
     "ready_place",
+    "space_figures",
 ]
 
 _LATER = {
@@ -40,7 +43,7 @@ _LATER = {
     "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator"),
     "places": ("ready_place",),
     "runs": ("Run", "Watcher", "map_network", "open_run"),
-    "spaces": ("SpaceChoice", "choose_space", "map_space"),
+    "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
 }
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
+import numpy as np
+
 from tilewright.api.inputs import Machine, Network, load_accelerator, pick_operator
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
@@ -14,11 +16,13 @@ from tilewright.mapping import (
     Constraints,
     MapSpace,
     SpaceFile,
+    SpaceSize,
     Tiling,
     dump_constraints,
     read_space,
     refuse_empty,
 )
+from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
 
 Limits: TypeAlias = str | Path | Constraints
@@ -115,6 +119,47 @@ def is_space(constraint: object) -> bool:
     """Whether this is about map spaces (`Constraints`, a YAML file, its text), rather than a limit such as power<=3."""
     return isinstance(constraint, Constraints | Path) or (
         isinstance(constraint, str) and ("\n" in constraint or constraint.endswith(_FILES)))
+
+
+@dataclass(frozen=True)
+class SpaceFigures:
+    """How large a map space is, and how many of its mappings fit the memories.
+
+    ``fitting`` is estimated by draws; None where there were none. A space without mappings has a size of 0, and
+    ``conflict`` says why.
+    """
+
+    tiling: str
+    size: SpaceSize
+    fitting: SpaceSize | None = None
+    conflict: str = ""
+
+    @property
+    def fitting_share(self) -> float | None:
+        """The share of the mappings that fits the memories; None where it is not known."""
+        return None if self.fitting is None else self.fitting.mappings / max(1, self.size.mappings)
+
+
+def space_figures(space: MapSpace, draws: int = 20_000, seed: int = 0) -> SpaceFigures:
+    """Return the size of a space, and how many of its mappings fit the memories, estimated by uniform ``draws``."""
+    try:
+        refuse_empty(space)
+    except InputError as error:
+        return SpaceFigures(space.tiling, SpaceSize(0, exact=True), conflict=error.rule)
+    fitting = space.legal_size(np.random.default_rng(seed), draws) if draws else None
+    return SpaceFigures(space.tiling, space.size(), fitting)
+
+
+def drawn_mappings(space: MapSpace, count: int, seed: int = 0) -> list[Nest]:
+    """Return ``count`` mappings drawn uniformly from those that fit the memories.
+
+    Raises
+    ------
+    InputError
+        If there are none, or too few to be found by drawing.
+    """
+    batch = space.draw(np.random.default_rng(seed), count, legal=True)
+    return [batch.mapping(index, space.operator.sizes) for index in range(count)]
 
 
 def map_space(  # noqa: PLR0913  (keywords of an entry point)

@@ -184,6 +184,15 @@ def _fixed(fanout: Fanout) -> bool:
     return not fanout.flexible and fanout.blocks is None
 
 
+def _holds_none(space: MapSpace) -> bool:
+    """Whether the exact count of a space is none; False where it is too large to be counted."""
+    try:
+        size = space.size()
+    except InputError:
+        return False
+    return size.exact and size.mappings == 0
+
+
 @dataclass(frozen=True)
 class _Line:
     """What one dimension may do under some atoms.
@@ -252,8 +261,7 @@ class _Oracle:
         key = tiling, str(part)
         if key not in self.counted:
             whole = replace(part, keeps=self.constraints.keeps)
-            size = MapSpace(self.operator, self.accelerator, tiling, whole).size()
-            self.counted[key] = size.exact and size.mappings == 0
+            self.counted[key] = _holds_none(MapSpace(self.operator, self.accelerator, tiling, whole))
         return self.counted[key]
 
     def _part(self, active: frozenset[Atom]) -> Constraints:

@@ -115,7 +115,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@pytest.mark.parametrize("verb", [("map", "-b", "100")], ids=["map"])
+@pytest.mark.parametrize("verb", [("map", "-b", "100"), ("space",)], ids=["map", "space"])
 def test_what_is_wrong_is_one_line_and_exit_code_two(tilewright, machine, tmp_path, case, verb):
     words, text, message = WRONG[case]
     if text is not None:

@@ -1,0 +1,150 @@
+"""``tilewright space``: how many mappings there are to choose from."""
+
+import json
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import (
+    Arch,
+    Bind,
+    Dataflow,
+    Json,
+    Network,
+    SpaceFile,
+    TilingOption,
+    console,
+    sizes,
+    write_text,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tilewright.api import SpaceChoice, SpaceFigures
+    from tilewright.mapping import Mapping, MapSpace, SpaceSize
+
+
+def space(
+    network: Network,
+    arch: Arch,
+    layer: Annotated[str | None, typer.Option(
+        "--layer", "-l", show_default=False, help="Its layer; may be left out where there is only one.")] = None,
+    tiling: TilingOption = None,
+    constraints: SpaceFile = None,
+    dataflow: Dataflow = None,
+    samples: Annotated[int, typer.Option(
+        "--samples", min=0, help="Mappings drawn to estimate how many fit the memories; 0 leaves that out.")] = 20_000,
+    draw: Annotated[int, typer.Option(
+        "--draw", min=0, help="Show this many mappings, drawn uniformly from those that fit.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same draws.")] = 0,
+    bind: Bind = None,
+    json_file: Json = None,
+    export: Annotated[str | None, typer.Option(
+        "--export", metavar="FILE.yaml", show_default=False,
+        help="Write the space with all its constraints, for --constraints; - is stdout.")] = None,
+) -> None:
+    """Show how many mappings of a layer there are to choose from, how many of them fit, and what the space leaves out.
+
+    Without a tiling all are counted; --draw and --export then speak of imperfect. Sizes are those before the memories
+    are looked at. An empty space names the smallest set of constraints that conflict (exit code 2).
+    """
+    from tilewright.api import choose_space, drawn_mappings, load_accelerator, pick_operator, space_figures
+    from tilewright.mapping import MapSpace
+    from tilewright.mapping import Tiling as Known
+
+    if "-" in (json_file, export) and json_file == export:
+        raise InputError("--json, --export", "must not both go to standard output")
+    operator, accelerator = pick_operator(network, layer, sizes(bind, "--bind")), load_accelerator(arch)
+    choice = choose_space(tiling and tiling.value, constraints, dataflow, ())
+    choice.refuse_empty([operator], accelerator)
+    chosen = choice.space(operator, accelerator)
+    stated = tiling is not None or (choice.file is not None and choice.file.tiling is not None)
+    shown = (choice.tiling,) if stated else get_args(Known)
+    spaces = [MapSpace(operator, accelerator, name, chosen.constraints) for name in shown]
+    figures = [space_figures(one, samples, seed) for one in spaces]
+    screen = console("-" if "-" in (json_file, export) else None)
+    drawn = drawn_mappings(chosen, draw, seed) if draw else []
+    _print(chosen, figures, choice, screen)
+    _print_drawn(chosen, drawn, screen)
+    if json_file is not None:
+        write_text(json_file, _as_json(chosen, figures, drawn))
+    if export is not None:
+        from tilewright.mapping import dump_space
+
+        write_text(export, dump_space(chosen))
+
+
+def _print(space: "MapSpace", figures: "list[SpaceFigures]", choice: "SpaceChoice", screen: "Console") -> None:
+    from tilewright.report import print_listing
+
+    operator, accelerator = space.operator, space.accelerator
+    shape = " ".join(f"{name}{size}" for name, size in operator.dimensions if size > 1) or "scalar"
+    screen.print(f"{operator.name} on {accelerator.name}: {shape}\n", markup=False, soft_wrap=True)
+    rows = [(one.tiling, "none" if one.conflict else str(one.size), *_fitting(one)) for one in figures]
+    print_listing(("Tiling", "Mappings", "Fit the memories", "Share"), rows, (1, 2, 3), screen)
+    for one in figures:
+        if one.conflict:
+            screen.print(f"\n{one.tiling}: {one.conflict}", markup=False, soft_wrap=True)
+    entries = _entries(space, choice)
+    if entries:
+        screen.print()
+        print_listing(("Constraint", "Where", "What", "From"), entries, (), screen)
+
+
+def _fitting(figures: "SpaceFigures") -> tuple[str, str]:
+    """Return how many mappings fit the memories, and the share of them."""
+    if figures.fitting is None or figures.fitting_share is None:
+        return "", ""
+    if not figures.fitting.mappings:
+        return "none that was drawn", ""
+    return str(figures.fitting), f"{100 * figures.fitting_share:.3g} %"
+
+
+def _entries(space: "MapSpace", choice: "SpaceChoice") -> list[tuple[str, str, str, str]]:
+    """Return a row for every constraint in force, with the line that it comes from."""
+    constraints = space.constraints
+    rows = [("keeps", place, " ".join(names) or "nothing") for place, names in constraints.keeps.items()]
+    rows += [("loops", place, " ".join(dims) or "none") for place, dims in constraints.loops.items()]
+    rows += [("order", place, _orders(orders)) for place, orders in constraints.orders.items()]
+    for kind, limits in (("factors", constraints.factors), ("tiles", constraints.tiles)):
+        rows += [(kind, f"{place}.{dim}", str(bounds)) for place, found in limits.items()
+                 for dim, bounds in found.items()]
+    rows += [("utilization", place, f"at least {100 * share:g} %") for place, share in constraints.utilization.items()]
+    found = []
+    for kind, place, says in rows:
+        line = choice.file.where(f"{kind.replace('order', 'orders')}.{place}") if choice.file else None
+        found.append((kind, place, says, line or choice.dataflow))
+    return found
+
+
+def _orders(orders: tuple[tuple[str, ...], ...]) -> str:
+    shown = ", ".join(" ".join(order) for order in orders[:3])
+    return shown + (f", ... ({len(orders)} in all)" if len(orders) > 3 else "")
+
+
+def _print_drawn(space: "MapSpace", drawn: "list[Mapping]", screen: "Console") -> None:
+    from tilewright.mapping import render
+
+    for index, mapping in enumerate(drawn, start=1):
+        screen.print(f"\nDrawn {index} of {len(drawn)}\n", style="bold", markup=False)
+        screen.print(render(mapping, space.operator, space.accelerator), markup=False, soft_wrap=True)
+
+
+def _as_json(space: "MapSpace", figures: "list[SpaceFigures]", drawn: "list[Mapping]") -> str:
+    from tilewright.mapping import dump_mapping, dump_space
+
+    data = {
+        "operator": space.operator.name, "accelerator": space.accelerator.name,
+        "dimensions": dict(space.operator.dimensions), "space": dump_space(space),
+        "sizes": [{"tiling": one.tiling, **_size(one.size), "fitting": one.fitting and _size(one.fitting),
+                   "fitting_share": one.fitting_share, "conflict": one.conflict} for one in figures],
+        "drawn": [dump_mapping(mapping, space.operator, space.accelerator) for mapping in drawn],
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _size(size: "SpaceSize") -> dict[str, int | float | bool]:
+    return {"mappings": size.mappings, "exact": size.exact, "error": size.error if isfinite(size.error) else 1.0}
