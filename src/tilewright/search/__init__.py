@@ -14,7 +14,7 @@ from tilewright.search.records import (
     ProgressObserver,
     SearchResult,
 )
-from tilewright.search.run import CostModel, Watch, search
+from tilewright.search.run import CostModel, Watch, interruptible, search
 
 __all__ = [
     "MAPPERS",
@@ -37,6 +37,7 @@ __all__ = [
     "Task",
     "Term",
     "Watch",
+    "interruptible",
     "mappers",
     "read_options",
     "search",

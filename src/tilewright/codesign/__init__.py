@@ -1,0 +1,20 @@
+"""Which hardware? What flexibility is worth on given networks, and which fixed machine suits a network best."""
+
+from tilewright.codesign.exploration import Exploration, Outcome, explore, pareto
+from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune
+from tilewright.codesign.variants import class_choices, with_array, with_buffer, with_flexibility
+
+__all__ = [
+    "Exploration",
+    "FixedDesign",
+    "Outcome",
+    "class_choices",
+    "explore",
+    "fixed_mappings",
+    "pareto",
+    "score_designs",
+    "tune",
+    "with_array",
+    "with_buffer",
+    "with_flexibility",
+]
