@@ -78,7 +78,7 @@ def check_batches(seed, machines):
         operator, accelerator, mapping = random_case(rng)
         layout = MappingBatch.from_mappings([mapping], operator, accelerator).layout
         batch = random_arrays(rng, layout, operator, 30)
-        model = DenseModel(operator, accelerator, layout)
+        model = DenseModel(operator, accelerator, layout, even_after=0)
         found = model.counts(batch), model.score(batch)
         for index in range(len(batch)):
             drawn = batch.mapping(index, operator.sizes)
@@ -121,7 +121,7 @@ def check(case):
     single = single_cost(case.operator, case.accelerator, case.mapping)
     check_against_oracle(single, oracle, case)
     batch = MappingBatch.from_mappings([case.mapping], case.operator, case.accelerator)
-    model = DenseModel(case.operator, case.accelerator, batch.layout)
+    model = DenseModel(case.operator, case.accelerator, batch.layout, even_after=0)
     check_compiled((model.counts(batch), model.score(batch)), single, str(case))
 
 

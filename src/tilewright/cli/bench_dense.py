@@ -173,7 +173,7 @@ class Rates:
 def measure_dense(count: int = 100_000, repeats: int = 15, threads: int = 2, stride: int = 1) -> Rates:
     """Measure the compiled model and the C loop in turns, on the same random mappings, warm."""
     operator, accelerator = benchmark_layer(stride), benchmark_machine()
-    model = DenseModel(operator, accelerator)
+    model = DenseModel(operator, accelerator, even_after=0)
     ragged = random_mappings(operator, accelerator, count)
     perfect = random_mappings(operator, accelerator, count, perfect=True)
     out = np.empty((6, count))

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping as Dict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
 from threading import local
 from typing import Any
 
@@ -66,7 +66,7 @@ class CostBatch:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The general and the even program, with the arrays that the kernel takes."""
+    """The general program and the even one, or the general one in its place; with the arrays that the kernel takes."""
 
     machines: tuple[Machine, Machine]
     narrow_type: type[np.floating[Any]]
@@ -116,6 +116,9 @@ class DenseModel:
         What runs on what.
     layout
         Layout of the batches to be scored; by default one slot per memory and per side of a fan-out.
+    even_after
+        Mappings scored after which even ones (no step leaves a rest) have a shorter program of their own; the costs are
+        the same.
 
     Raises
     ------
@@ -124,35 +127,34 @@ class DenseModel:
         outermost memory does not keep every tensor.
     """
 
-    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout | None = None) -> None:
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout | None = None,
+                 even_after: int = 100_000) -> None:
         self.operator = operator
         self.accelerator = accelerator
         self.layout = layout or Layout.of(operator, accelerator)
         self.parameters = parameters_of(accelerator)
         self._scratch = local()
+        self._scored, self._even_after = 0, even_after
         _check(operator, accelerator, self.layout)
 
-    @cached_property
+    @property
     def program(self) -> _Prepared:
         """The program that scores; its outputs are latency, energy, excess, steps, steady and ramp cycles."""
-        return self._prepare(detail=False)
+        even = self._scored >= self._even_after
+        return _prepared(self.operator, self.accelerator, self.layout, even=even)
 
-    @cached_property
+    @property
     def _detailed(self) -> _Prepared:
-        return self._prepare(detail=True)
-
-    def _prepare(self, *, detail: bool) -> _Prepared:
-        models = [Model(self.operator, self.accelerator, self.layout, even=even) for even in (False, True)]
-        (general, names), (even, _) = (model.machine(detail=detail) for model in models)
-        sizes = np.array([self.operator.sizes[name] for name in self.layout.dimensions], dtype=np.int32)
-        narrow_type = np.float32 if narrow_enough(self.operator) else np.float64
-        return _Prepared((general, even), narrow_type, sizes, names)
+        even = self._scored >= self._even_after
+        return _prepared(self.operator, self.accelerator, self.layout, detail=True, even=even)
 
     def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
         """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
-        out = np.empty((len(self.program.machines[0].outputs), len(batch)))
         self._check_layout(batch)
-        self._run(self.program, batch, self._values(hardware, len(batch)), out, threads)
+        self._scored += len(batch)
+        program = self.program
+        out = np.empty((len(program.machines[0].outputs), len(batch)))
+        self._run(program, batch, self._values(hardware, len(batch)), out, threads)
         return self.costs(out)
 
     def costs(self, out: Floats) -> CostBatch:
@@ -162,7 +164,8 @@ class DenseModel:
 
     def score_into(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], out: Floats) -> None:
         """Score raw arrays (s, d, b) into ``out`` (6, b), on the calling thread and without the interpreter lock."""
-        kernel_run(self.program, steps, ranks, (0, steps.shape[2]), self._defaults, self.scratch(self.program), out)
+        program = self.program
+        kernel_run(program, steps, ranks, (0, steps.shape[2]), self._defaults, self.scratch(program), out)
 
     def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
         """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
@@ -222,10 +225,24 @@ class DenseModel:
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:
         """Rows that the calling thread works in."""
         kept: dict[str, tuple[Any, ...]] = self._scratch.__dict__
-        which = "detailed" if program.names else "plain"
+        which = f"{'detailed' if program.names else 'plain'} {len(set(map(id, program.machines)))}"
         if which not in kept:
             kept[which] = program.scratch(self.layout.shape)
         return kept[which]
+
+
+@lru_cache(maxsize=128)
+def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, *, detail: bool = False,
+              even: bool = False) -> _Prepared:
+    """Write the programs of a model; kept, as the same layer is often searched again."""
+    model = Model(operator, accelerator, layout, even=even)
+    machine, names = model.machine(detail=detail)
+    if even:
+        general = _prepared(operator, accelerator, layout, detail=detail)
+        return replace(general, machines=(general.machines[0], machine))
+    sizes = np.array([operator.sizes[name] for name in layout.dimensions], dtype=np.int32)
+    narrow_type = np.float32 if narrow_enough(operator) else np.float64
+    return _Prepared((machine, machine), narrow_type, sizes, names)
 
 
 BLOCKS_FETCHED = 4

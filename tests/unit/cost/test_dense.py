@@ -89,7 +89,7 @@ def same(found, expected, index=slice(None)):
 def test_a_batch_scores_each_mapping_as_if_alone(name, perfect):
     operator, accelerator = OPERATORS[name], machine()
     batch = random_batch(operator, accelerator, 200, seed=len(name), perfect=perfect)
-    model = DenseModel(operator, accelerator)
+    model = DenseModel(operator, accelerator, even_after=0)
     together, counts = model.score(batch), model.counts(batch)
     for index in range(0, 200, 2):
         alone = batch.take(slice(index, index + 1))
@@ -106,7 +106,7 @@ def test_a_batch_scores_each_mapping_as_if_alone(name, perfect):
 @pytest.mark.parametrize("count", [1, 127, 128, 129, 255, 256, 257, 700])
 def test_blocks_that_are_not_full(count):
     accelerator = machine()
-    model = DenseModel(STRIDED, accelerator)
+    model = DenseModel(STRIDED, accelerator, even_after=0)
     batch = random_batch(STRIDED, accelerator, 700)
     same(model.score(batch), model.score(batch.take(slice(700 - count, 700))), slice(700 - count, 700))
 
@@ -119,7 +119,7 @@ def test_even_and_ragged_mappings_may_be_mixed(run):
     from_even = np.arange(1500) // run % 2 == 0
     mixed = MappingBatch(even.layout, np.ascontiguousarray(np.where(from_even, even.steps, ragged.steps)),
                          np.ascontiguousarray(np.where(from_even, even.ranks, ragged.ranks)))
-    model = DenseModel(SQUARE, accelerator)
+    model = DenseModel(SQUARE, accelerator, even_after=0)
     found, scored = model.score(mixed), (model.score(even), model.score(ragged))
     for row in ROWS:
         expected = np.where(from_even, *(getattr(batch, row) for batch in scored))
@@ -129,7 +129,7 @@ def test_even_and_ragged_mappings_may_be_mixed(run):
 @pytest.mark.parametrize("count", [2_047, 4_096, 5_003])
 def test_threads_change_nothing(count):
     accelerator = machine()
-    model = DenseModel(STRIDED, accelerator)
+    model = DenseModel(STRIDED, accelerator, even_after=0)
     batch = random_batch(STRIDED, accelerator, count)
     one = model.score(batch)
     for threads in (2, 3):
@@ -138,7 +138,7 @@ def test_threads_change_nothing(count):
 
 def test_order_within_the_batch_changes_nothing():
     accelerator = machine()
-    model = DenseModel(SQUARE, accelerator)
+    model = DenseModel(SQUARE, accelerator, even_after=0)
     batch = random_batch(SQUARE, accelerator, 600)
     shuffled = np.random.default_rng(1).permutation(600)
     expected = model.score(batch)
@@ -161,7 +161,7 @@ def test_levels_that_loop_twice_over_a_dimension():
 
 def test_raw_arrays_score_like_batches():
     accelerator = machine()
-    model = DenseModel(SQUARE, accelerator)
+    model = DenseModel(SQUARE, accelerator, even_after=0)
     batch = random_batch(SQUARE, accelerator, 300)
     out = np.empty((6, 300))
     model.score_into(batch.steps, batch.ranks, out)
@@ -284,7 +284,7 @@ def test_large_dimensions_stay_exact(name):
     """All counts below 2**53 are exact; beyond that they are the nearest that a double holds."""
     operator, accelerator = LARGE[name], machine()
     batch = random_batch(operator, accelerator, 150, seed=4)
-    model = DenseModel(operator, accelerator)
+    model = DenseModel(operator, accelerator, even_after=0)
     scored, counts = model.score(batch), model.counts(batch)
     for index in range(150):
         cost = model.cost(batch.mapping(index, operator.sizes))
@@ -317,7 +317,7 @@ def arrays(kind: str) -> Accelerator:
 def test_legal_means_without_violations(kind, name):
     operator, accelerator = OPERATORS[name], arrays(kind)
     batch = random_batch(operator, accelerator, 400, seed=7)
-    legal = DenseModel(operator, accelerator).score(batch).legal
+    legal = DenseModel(operator, accelerator, even_after=0).score(batch).legal
     mappings = [batch.mapping(index, operator.sizes) for index in range(400)]
     assert legal.tolist() == [is_legal(mapping, operator, accelerator) for mapping in mappings]
     assert 10 < legal.sum() < 390
@@ -342,7 +342,7 @@ def test_a_tile_that_just_fits():
             steps = np.ones((*layout.shape, 1), np.int32)
             steps[0, layout.dimensions.index("M")] = 2
             batch = MappingBatch(layout, steps, np.tile(np.arange(4, dtype=np.int8)[None, :, None], (2, 1, 1)))
-            scored = DenseModel(operator, accelerator).score(batch)
+            scored = DenseModel(operator, accelerator, even_after=0).score(batch)
             assert scored.legal.tolist() == [fits]
             assert scored.excess[0] == pytest.approx(0.0 if fits else needed / size - 1, rel=1e-9)
 
@@ -358,3 +358,15 @@ def test_no_legal_mapping_beats_the_bounds(name):
     assert scored.energy_pj[legal].min() >= bounds.energy_pj
     assert (scored.latency_cycles * scored.energy_pj)[legal].min() >= bounds.edp
     assert scored.steps[legal].min() >= bounds.compute_cycles
+
+
+def test_even_mappings_cost_the_same_with_the_general_program_and_with_their_own():
+    operator, accelerator = OPERATORS[next(iter(OPERATORS))], machine()
+    batch = random_batch(operator, accelerator, 3000, seed=12)
+    general, own = (DenseModel(operator, accelerator, even_after=after) for after in (10**9, 0))
+    first, second = general.score(batch), own.score(batch)
+    assert len(set(map(id, general.program.machines))) == 1
+    assert len(set(map(id, own.program.machines))) == 2
+    assert np.array_equal(first.latency_cycles, second.latency_cycles)
+    assert np.array_equal(first.energy_pj, second.energy_pj)
+    assert np.array_equal(first.excess, second.excess)
