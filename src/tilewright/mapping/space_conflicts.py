@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout
-from tilewright.mapping.batch import Layout
+from tilewright.mapping.batch import Layout, slot_axes
 from tilewright.mapping.constraints import Bounds, Constraints
 from tilewright.mapping.fit import array_fits, rooms
 from tilewright.mapping.space import MapSpace, Tiling
@@ -164,8 +164,9 @@ def _machine_atoms(operator: Operator, accelerator: Accelerator, constraints: Co
     found = []
     for fanout in accelerator.fanouts:
         if _fixed(fanout):
-            found += [Atom("side", f"{fanout.name}.{axis}", says=f"the {places} places")
-                      for axis, places in zip("XY", fanout.shape, strict=True)]
+            found += [Atom("side", f"{fanout.name}.{axis}",
+                           says=f"the {places} places" if places > 1 else "the one place")
+                      for axis, places in zip("XY", fanout.shape, strict=True) if axis in slot_axes(fanout)]
         else:
             found.append(Atom("side", fanout.name, says=f"the {fanout.instances} instances"))
     ones = dict.fromkeys(operator.sizes, 1)
@@ -347,7 +348,7 @@ class _Oracle:
         limited = {atom.place for atom in active if atom.kind == "side"}
         if not _fixed(fanout):
             return fanout if fanout.name in limited else None
-        sides = [places if f"{fanout.name}.{axis}" in limited else ENDLESS
+        sides = [places if f"{fanout.name}.{axis}" in limited or axis not in slot_axes(fanout) else ENDLESS
                  for axis, places in zip("XY", fanout.shape, strict=True)]
         return replace(fanout, shape=(sides[0], sides[1])) if min(sides) < ENDLESS else None
 
