@@ -135,18 +135,23 @@ class DenseModel:
         self.parameters = parameters_of(accelerator)
         self._scratch = local()
         self._scored, self._even_after = 0, even_after
+        self._programs: dict[tuple[bool, bool], _Prepared] = {}
         _check(operator, accelerator, self.layout)
 
     @property
     def program(self) -> _Prepared:
         """The program that scores; its outputs are latency, energy, excess, steps, steady and ramp cycles."""
-        even = self._scored >= self._even_after
-        return _prepared(self.operator, self.accelerator, self.layout, even=even)
+        return self._program(detail=False)
 
     @property
     def _detailed(self) -> _Prepared:
-        even = self._scored >= self._even_after
-        return _prepared(self.operator, self.accelerator, self.layout, detail=True, even=even)
+        return self._program(detail=True)
+
+    def _program(self, *, detail: bool) -> _Prepared:
+        which = detail, self._scored >= self._even_after
+        if which not in self._programs:
+            self._programs[which] = _prepared(self.operator, self.accelerator, self.layout, *which)
+        return self._programs[which]
 
     def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
         """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
@@ -232,13 +237,12 @@ class DenseModel:
 
 
 @lru_cache(maxsize=128)
-def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, *, detail: bool = False,
-              even: bool = False) -> _Prepared:
+def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, detail: bool, even: bool) -> _Prepared:
     """Write the programs of a model; kept, as the same layer is often searched again."""
     model = Model(operator, accelerator, layout, even=even)
     machine, names = model.machine(detail=detail)
     if even:
-        general = _prepared(operator, accelerator, layout, detail=detail)
+        general = _prepared(operator, accelerator, layout, detail, even=False)
         return replace(general, machines=(general.machines[0], machine))
     sizes = np.array([operator.sizes[name] for name in layout.dimensions], dtype=np.int32)
     narrow_type = np.float32 if narrow_enough(operator) else np.float64
