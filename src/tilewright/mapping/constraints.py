@@ -171,6 +171,10 @@ class Constraints:
                     not 0 < share <= 1):
                 raise InputError(f"space.utilization.{place}", "must be a share above 0 and at most 1", share)
 
+    def named(self) -> list[str]:
+        """Return the parts that say anything, each with the places it speaks of."""
+        return [f"{name} at {' and '.join(entries)}" for name in _KINDS if (entries := getattr(self, name))]
+
     def about(self, dimension: str) -> list[str]:
         """Return what bears on the steps of one dimension, a few words each."""
         found = [f"loops.{place} without it" for place, dims in self.loops.items() if dimension not in dims]

@@ -43,7 +43,7 @@ from tilewright.workload import Operator
 
 Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
 # Random mappings from which some of a space with rules are made, in draws of so many, and how many are enough.
-DRAWS, DRAWN, MOST_KNOWN = 64, 256, 64
+DRAWS, DRAWN, MOST_KNOWN = 16, 256, 64
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,10 @@ class MapSpace:
         return found
 
     def _with_known(self, rules: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the table with some mappings of the space in it, to lend to those that cannot be mended."""
+        """Return the table with some mappings of the space in it, to lend to those that cannot be mended.
+
+        Where none is found by mending random ones, there are few: some are drawn by way of counting them all.
+        """
         drawn, rng, state = self.empty(DRAWN), np.random.default_rng(0), np.zeros(1, dtype=np.uint64)
         known = drawn.steps[:, :, :0]
         for _ in range(DRAWS):
@@ -332,8 +335,12 @@ class MapSpace:
             if known.shape[2] >= MOST_KNOWN:
                 break
         if not known.size:
-            raise InputError("space.constraints", "must leave mappings that can be found",
-                             f"none in {DRAWS * DRAWN} draws", "Loosen factors, tiles or utilization")
+            try:
+                known = self.draw(rng, MOST_KNOWN).steps
+            except InputError as error:
+                raise InputError("space.constraints", "must leave at least one mapping",
+                                 f"{self.tiling} tiling with constraints on {', '.join(self.constraints.named())}",
+                                 "Loosen factors, tiles, loops or utilization") from error
         return add_known(rules, known)
 
     def _check_rules(self, arrays: SpaceArrays) -> None:

@@ -347,3 +347,20 @@ def test_primes_leave_a_perfect_space_too_few_lanes_where_ruby_s_has_enough():
     drawn = space.sample(np.random.default_rng(9), 40)
     assert space.contains(drawn).all()
     assert len(set(keys(space, drawn))) > 10
+
+
+def test_a_space_of_few_mappings_is_repaired_into_one_of_them():
+    space = MapSpace(matmul(7, 2, 1), MACHINES["fixed"], "ruby-t", Constraints(utilization={"PE": 0.8}))
+    assert len(tilings_of(space)) == 1
+    assert space.contains(space.sample(np.random.default_rng(10), 20)).all()
+    assert space.contains(space.repair(noise_in(space, 20, 11))).all()
+
+
+def test_a_space_that_only_a_count_shows_to_be_empty_is_refused():
+    space = MapSpace(matmul(3, 1, 1), MACHINES["fixed"], "ruby", Constraints(utilization={"PE": 1.0}))
+    assert not tilings_of(space)
+    assert not list(space.enumerate())
+    with pytest.raises(InputError, match=r"at least one mapping.*utilization at PE"):
+        space.sample(np.random.default_rng(12), 5)
+    with pytest.raises(InputError, match="at least one mapping"):
+        search(space.operator, space.accelerator, space=space, budget=10)
