@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+from numba import njit
+
+from tilewright.base import part_options, stamped
+
+
+@pytest.mark.parametrize("optimised", [True, False])
+def test_parts_are_called_by_what_python_calls_and_are_not_native_themselves(optimised):
+    @njit(nogil=True, error_model="numpy", **part_options(optimised=optimised))
+    def twice(number):
+        return 2 * number
+
+    @njit(nogil=True, error_model="numpy", **part_options(optimised=optimised))
+    def fill(row, number):
+        for i in range(row.shape[0]):
+            row[i] = twice(number) + i
+
+    @njit(nogil=True, error_model="numpy")
+    def outer(row):
+        fill(row, 4)
+        return twice(row[1])
+
+    row = np.zeros(5, dtype=np.int64)
+    assert outer(row) == 18
+    assert row.tolist() == [8, 9, 10, 11, 12]
+    for part in (twice, fill):
+        for compiled in part.overloads.values():
+            assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
+
+
+def test_a_name_changes_with_the_sources(tmp_path):
+    source = tmp_path / "source.py"
+    names = []
+    for text in ("one", "two", "one"):
+        source.write_text(text)
+
+        @stamped([source])
+        def function():
+            return None
+
+        names.append(function.__qualname__)
+    assert names[0] == names[2] != names[1]
