@@ -4,7 +4,7 @@ from typing import Any
 
 from tilewright.mapping import MapSpace
 from tilewright.reproduce.ruby_contest import TILINGS
-from tilewright.reproduce.ruby_machines import toy
+from tilewright.reproduce.ruby_machines import toy, vector
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
 from tilewright.reproduce.study import (
@@ -19,7 +19,6 @@ from tilewright.reproduce.study import (
     Value,
     Verdict,
 )
-from tilewright.workload import Operator, matmul
 
 ELEMENTS = 16
 STRATEGIES = ("perfect", "padding", "ruby-s")
@@ -35,11 +34,6 @@ CLAIMS = (
     Claim("Ruby-S is the best of the three at every size", "never above 1",
           "holds where neither of the others is below it anywhere"),
 )
-
-
-def vector(size: int) -> Operator:
-    """Return the scaling of a vector, the smallest operator with one dimension."""
-    return matmul(f"vector-{size}", m=size, n=1, k=1)
 
 
 def sizes_of(setting: Setting) -> list[int]:

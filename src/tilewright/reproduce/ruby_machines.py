@@ -7,6 +7,7 @@ The paper takes its designs from the Timeloop and Accelergy exercises: 45 nm, LP
 from functools import cache
 
 from tilewright.hardware import Accelerator, load_accelerator
+from tilewright.workload import Operator, matmul
 
 EXERCISES = ("Accelergy-Project/timeloop-accelergy-exercises, baseline_designs/example_designs, the designs that Ruby "
              "says it uses (section IV.A)")
@@ -93,3 +94,8 @@ levels:
     buffering: buffet
 compute: {{name: MAC, type: int, width_bits: 8}}
 """)
+
+
+def vector(size: int) -> Operator:
+    """Return the scaling of a vector, the smallest operator with one dimension."""
+    return matmul(f"vector-{size}", m=size, n=1, k=1)

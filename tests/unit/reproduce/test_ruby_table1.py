@@ -52,3 +52,6 @@ def test_the_study_judges_every_claim(tmp_path):
     assert verdicts[:2] == ["holds", "impossible as published"]
     (table,) = outcome.findings.tables
     assert table.rows[0] == ("PFM", "published", 3, 22, 24, 52, 43)
+    assert "agree everywhere" in table.notes[0]
+    ruby = {row[1]: row[2:] for row in table.rows if row[0] == "Ruby"}
+    assert ruby["the same, one by one, MapSpace.enumerate"] == (6, 232, 366, 3711, 15223)
