@@ -144,10 +144,12 @@ def smallest_mapping(operator: Operator, accelerator: Accelerator) -> Nest:
     return Nest((LevelLoops(outermost.name, loops), *(LevelLoops(level.name) for level in inner)))
 
 
-def why_unmapped(operator: Operator, accelerator: Accelerator) -> str:
-    """Say why a search found no legal mapping: there is none, or the budget was too small."""
+def why_unmapped(operator: Operator, accelerator: Accelerator, constrained: bool = False) -> str:
+    """Say why a search found no legal mapping: there is none, the budget was too small, or constraints too tight."""
     wrong = violations(smallest_mapping(operator, accelerator), operator, accelerator)
     told = "; ".join(violation.message for violation in wrong)
     if told:
         return f"even the smallest tiles are illegal: {told}"
+    if constrained:
+        return "the machine has legal mappings, but the constraints may leave none: loosen them, or search longer"
     return "legal mappings exist (all loops at the outermost memory is one): give a larger budget or another mapper"

@@ -382,13 +382,14 @@ def _record_of(task: Task, searched: _Searched) -> RunRecord:
 
 def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult) -> LayerRecord:
     operator, accelerator = unique.operator, task.accelerator
-    bound = layer_bounds(operator, accelerator, keeps=dict(task.space(operator).constraints.keeps))
+    constraints = task.space(operator).constraints
+    bound = layer_bounds(operator, accelerator, keeps=dict(constraints.keeps))
     bounds = bounds_record(bound, score_bound(task.objective, operator, accelerator, bound))
     bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
                        search=_search_record(result))
     if result.mapping is None or result.cost is None:
         return replace(bare, reason=f"No legal mapping among {result.samples:,} samples: "
-                                    f"{why_unmapped(operator, accelerator)}")
+                                    f"{why_unmapped(operator, accelerator, constraints != Constraints())}")
     return replace(bare, mapping=mapping_record(operator, accelerator, result.mapping), cost=cost_record(result.cost),
                    roofline=roofline_record(operator, accelerator, result.cost))
 
