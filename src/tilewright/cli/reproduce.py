@@ -49,7 +49,8 @@ def reproduce(
         raise typer.Exit(INTERRUPTED) from None
     page = write_reproduction(outcome)
     print_reproduction(outcome, console())
-    typer.echo(f"Written: {page}, {outcome.file('json').name} and {len(outcome.findings.tables)} CSV files beside it.")
+    tables = len(outcome.findings.tables) + 1
+    typer.echo(f"Written: {page}; beside it {outcome.file('json').name} and {tables} CSV files.")
 
 
 def _list() -> None:

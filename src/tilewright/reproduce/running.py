@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.base import InputError
 from tilewright.reproduce.cells import CellFile, sources
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
 
 DEFAULT_FOLDER = Path("out/reproduce")
 
@@ -210,8 +210,11 @@ def _setting(study: Study, name: str) -> Setting:
 
 
 def write_outcome(outcome: Outcome) -> None:
-    """Write the CSV file of every table, and everything as JSON."""
-    for table in outcome.findings.tables:
+    """Write the CSV file of every table and one of the claims, and everything as JSON."""
+    judged = [(each.verdict, each.claim.text, each.claim.published, each.ours, each.claim.judged, each.because)
+              for each in outcome.findings.judgements]
+    claims = Table("claims", "Claims", ("Verdict", "Claim", "Published", "Ours", "Judged", "Because"), tuple(judged))
+    for table in (*outcome.findings.tables, claims):
         with outcome.file(f"{table.name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(table.columns)

@@ -1,5 +1,7 @@
 import csv
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -60,6 +62,25 @@ def test_ctrl_c_ends_the_run_and_keeps_what_had_ended(tmp_path):
     assert sorted(set(counted)) == list(range(6))
 
 
+def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path):
+    script = f"""
+import os
+from tilewright.reproduce import Cell, Findings, Setting, Study, run_study
+
+def run(setting, watch):
+    compute = lambda n: (lambda: os._exit(7) if n == 2 else {{"square": n * n}})
+    watch.run([Cell({{"number": n}}, compute(n)) for n in range(4)])
+    return Findings((), ())
+
+study = Study("squares", "", "", (), Setting("quick", 1), Setting("full", 1), run)
+run_study(study, out={str(tmp_path)!r}, workers=1)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 7
+    counted = []
+    run_study(study_of(counted), out=tmp_path)
+    assert sorted(counted) == [2, 3]
+
+
 def test_a_line_broken_off_is_passed_over(tmp_path):
     counted = []
     run_study(study_of(counted), out=tmp_path)
@@ -97,6 +118,8 @@ def test_tables_data_and_page_are_written(tmp_path):
     data = json.loads((tmp_path / "squares" / "quick.json").read_text())
     assert data["setting"] == {"name": "quick", "seeds": 3, "numbers": 4}
     assert data["judgements"][0]["verdict"] == "holds"
+    with (tmp_path / "squares" / "quick.claims.csv").open(newline="") as file:
+        assert list(csv.reader(file))[1][:4] == ["holds", "squares grow", "yes", "yes"]
     page = write_reproduction(outcome)
     text = page.read_text()
     assert page == tmp_path / "squares" / "quick.html"
@@ -127,6 +150,21 @@ def test_bad_words_end_with_code_2(words, told, tmp_path, monkeypatch, capsys):
         main()
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    from tilewright import reproduce
+    from tilewright.cli import main
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reproduce, "run_study", interrupted)
+    monkeypatch.setattr("sys.argv", ["tilewright", "reproduce", "ruby-table1", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert "goes on from there" in capsys.readouterr().err
 
 
 def test_the_list_names_every_reproduction(monkeypatch, capsys):
