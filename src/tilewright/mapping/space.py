@@ -164,7 +164,7 @@ class MapSpace:
         """Return an unbiased estimate of how many of them fit the memories too, with its error (`UniformDraws`)."""
         return self._uniform.legal_size(rng, draws)
 
-    def draw(self, rng: Generator, count: int, legal: bool = False) -> MappingBatch:
+    def draw(self, rng: Generator, count: int, legal: bool = False, threads: int = 1) -> MappingBatch:
         """Draw ``count`` mappings, each of the space as likely as any other, independent of one another.
 
         With ``legal``, from those whose tiles fit the memories, by leaving out the others. The mappings are those that
@@ -176,7 +176,7 @@ class MapSpace:
             If there are none, or hardly any draw is legal.
         """
         batch = self.unwritten(count)
-        self._uniform.draw(rng, batch.steps, batch.ranks, legal)
+        self._uniform.draw(rng, (batch.steps, batch.ranks), legal, threads)
         return batch
 
     @cached_property

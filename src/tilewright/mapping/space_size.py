@@ -146,9 +146,9 @@ class SpaceTables:
     def terms(self) -> list[list[Term]]:
         """The terms of the number of orders at every memory, over all dimensions that count."""
         found = []
-        for s, patterns in zip(self.memories, self.patterns, strict=True):
-            looping = [bool(self.space.free[s, d]) and self.space.bands.most[s, d] > 1 for d in self.dims]
-            dims = tuple(d for d, loops in zip(self.dims, looping, strict=True) if loops)
+        for t, patterns in enumerate(self.patterns):
+            loops = [split.ways[:, np.arange(split.ways.shape[1]) >> t & 1 == 1].any() for split in self.splits]
+            dims = tuple(d for d, some in zip(self.dims, loops, strict=True) if some)
             here = []
             for term in order_terms(dims, patterns):
                 at = {d: i for i, d in enumerate(dims)}
@@ -162,17 +162,16 @@ class SpaceTables:
     @cached_property
     def degree(self) -> int:
         """Nodes that the quadrature of a memory's orders needs."""
-        most = max((len(term.free) + term.shift for terms in self.terms for term in terms if term.free), default=0)
-        return max(1, ceil((most + 1) / 2))
+        return max((_degree(term) for terms in self.terms for term in terms if term.free), default=1)
 
     def nodes(self, prime: int = 0) -> Nodes:
         """Return the sum of products that stands for the numbers of orders, modulo ``prime`` if there is one."""
-        points, weights = modular_nodes(self.degree, prime) if prime else real_nodes(self.degree)
         slots: list[list[Any]] = []
         for terms in self.terms:
             slots.append([])
             for term in terms:
-                for x, weight in zip(points, weights, strict=True) if term.free else ((1, 1),):
+                found = modular_nodes(self.degree, prime) if prime else real_nodes(_degree(term))
+                for x, weight in zip(*found, strict=True) if term.free else ((1, 1),):
                     on = tuple(x * value if i in term.free else value for i, value in enumerate(term.on))
                     slots[-1].append((_modulo(weight * x**term.shift, prime), term.off, on))
         if prod(map(len, slots)) > MOST_NODES or self.work > MOST_STEPS:
@@ -229,6 +228,11 @@ class SpaceTables:
         """Multiplications of one pass."""
         return sum(len(link.row) for link in self.links[:-1]) * prod(
             sum(self.degree if term.free else 1 for term in terms) for terms in self.terms)
+
+
+def _degree(term: Term) -> int:
+    """Return the nodes that the quadrature of a term needs."""
+    return max(1, ceil((len(term.free) + term.shift + 1) / 2))
 
 
 def _pruned(links: list[Links]) -> list[Links]:

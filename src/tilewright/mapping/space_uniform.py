@@ -1,6 +1,7 @@
 """Mappings drawn uniformly from all that a space counts."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cached_property
 from math import hypot, inf, sqrt
@@ -21,23 +22,33 @@ from tilewright.mapping.space_arrays import (
     LIMIT,
     MODE,
     ORDER_COUNT,
-    ORDER_START,
     PARTNER,
     PARTNER_BLOCK,
     SPATIAL,
     SpaceArrays,
 )
 from tilewright.mapping.space_chains import TooLarge
+from tilewright.mapping.space_lists import (
+    DrawTables,
+    capacity_checks,
+    draw_tables,
+    listed_orders,
+    ranked,
+    still_keys,
+)
 from tilewright.mapping.space_orders import Patterns
 from tilewright.mapping.space_size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
 from tilewright.mapping.space_walks import ChainDrawer, Index, choose, totals
 
 # Draws at a time; most for a share that makes up a size, and the error that is enough; draws in vain for each mapping
-# before uniform drawing of legal ones is given up.
+# before uniform drawing of legal ones is given up; mappings that a thread draws from one seed.
 BATCH = 1 << 15
 SHARE_DRAWS, SHARE_ERROR = 1_000_000, 0.004
 HOPELESS = 100_000
+PART = 4096
 
+# Steps and ranks ``(s, d, b)``.
+Arrays = tuple[NDArray[np.int32], NDArray[np.int8]]
 # Which mappings, given as steps and ranks, fit the memories.
 Fits = Callable[[NDArray[np.int32], NDArray[np.int8]], NDArray[np.bool_]]
 
@@ -67,6 +78,11 @@ class TableDraws:
     def futures(self) -> list[NDArray[np.float64]]:
         """How many ways lead on, before every dimension."""
         return self.tables.futures(self.nodes)
+
+    @cached_property
+    def listed(self) -> DrawTables | None:
+        """Tables for compiled code, where the space is small enough for them."""
+        return draw_tables(self.tables, self.nodes, self.futures) if self.tables.dims else None
 
     @cached_property
     def chains(self) -> list[ChainDrawer]:
@@ -121,38 +137,19 @@ class TableDraws:
         Where orders are listed, what does not loop has its place in one of them.
         """
         tables, count = self.tables, ranks.shape[2]
-        resting = np.arange(len(tables.space.sizes)) + np.where(tables.space.sizes == 1, 1000.0, 1.0)
-        still = np.broadcast_to(resting[:, None], (len(resting), count))
-        ranks[:] = _ranked(still[:, :1])
+        still = np.broadcast_to(still_keys(tables.space)[:, None], (len(tables.space.sizes), count))
+        ranks[:] = ranked(still[:, :1])
         for t, s in enumerate(tables.memories):
-            loops = np.zeros((len(resting), count), dtype=np.bool_)
+            loops = np.zeros(still.shape, dtype=np.bool_)
             for d, mask in zip(tables.dims, masks, strict=True):
                 loops[d] = mask >> t & 1
             if tables.space.slots[s, ORDER_COUNT] == 0:
-                ranks[s] = _ranked(np.where(loops, rng.random(loops.shape), still))
-            else:
-                self._listed(rng, s, loops, ranks[s])
-
-    def _listed(self, rng: Generator, s: int, loops: NDArray[np.bool_], ranks: NDArray[np.int8]) -> None:
-        """Write ranks ``(d, b)`` of slot ``s``, whose orders are listed: each that loops can have, as likely as others.
-
-        Of several that put the loops in the same order, the first stands for it.
-        """
-        space = self.tables.space
-        start, count = int(space.slots[s, ORDER_START]), int(space.slots[s, ORDER_COUNT])
-        still = np.arange(len(loops)) + 1000
-        rows = _ranked(np.where(space.sizes == 1, still, space.orders[start:start + count]).T).T
-        bits = (1 << np.arange(len(loops))) @ loops
-        for mask in np.unique(bits).tolist():
-            draws = np.flatnonzero(bits == mask)
-            dims = [d for d in range(len(loops)) if mask >> d & 1]
-            _, first = np.unique(np.argsort(rows[:, dims], axis=1), axis=0, return_index=True)
-            ranks[:, draws] = rows[first[rng.integers(len(first), size=len(draws))]].T
-
-
-def _ranked(keys: NDArray[Any]) -> NDArray[np.int8]:
-    """Return ``(d, b)``: the place of each key among those of its column."""
-    return np.argsort(np.argsort(keys, axis=0, kind="stable"), axis=0).astype(np.int8)
+                ranks[s] = ranked(np.where(loops, rng.random(loops.shape), still))
+                continue
+            bits = (1 << np.arange(len(loops))) @ loops
+            for mask in np.unique(bits).tolist():
+                draws, orders = np.flatnonzero(bits == mask), listed_orders(tables.space, s, mask)
+                ranks[s][:, draws] = orders[rng.integers(len(orders), size=len(draws))].T
 
 
 def _runs(values: Index) -> list[tuple[int, int, int]]:
@@ -218,17 +215,20 @@ class UniformDraws:
         good = arrays_hold(self.space, steps)
         return steps, ranks, good & self.fits(steps, ranks) if legal else good
 
-    def draw(self, rng: Generator, steps: NDArray[np.int32], ranks: NDArray[np.int8], legal: bool) -> None:
-        """Fill ``steps`` and ``ranks`` ``(s, d, b)``.
+    def draw(self, rng: Generator, arrays: Arrays, legal: bool, threads: int) -> None:
+        """Fill steps and ranks ``(s, d, b)``, on so many threads where that pays; which changes nothing in them.
 
         Raises
         ------
         InputError
             If there are none, or fewer than 1 in `HOPELESS` draws is legal.
         """
-        source = self.small if legal else self.every
+        source, (steps, ranks) = self.small if legal else self.every, arrays
         if not source.size.mappings:
             raise InputError("space", "must hold mappings to draw", "none", "Loosen the constraints")
+        if source.tables.space.slots is self.space.slots and source.listed is not None:
+            self._draw_listed(source.listed, rng, arrays, (legal, threads))
+            return
         written, tried, count = 0, 0, steps.shape[2]
         while written < count:
             share = max(written, 1) / max(tried, 1) if tried else 0.5
@@ -239,8 +239,44 @@ class UniformDraws:
             ranks[:, :, written:written + len(chosen)] = orders[:, :, chosen]
             written, tried = written + len(chosen), tried + some
             if tried > HOPELESS * (written + 1):
-                raise InputError("space", "must hold mappings that fit the memories, to draw them uniformly",
-                                 f"{written} in {tried:,} draws", "Draw with MapSpace.sample and mend with repair")
+                raise _hopeless(written, tried)
+
+    def _draw_listed(self, tables: DrawTables, rng: Generator, arrays: Arrays, how: tuple[bool, int]) -> None:
+        """Fill steps and ranks by compiled code; ``how``: legal, threads."""
+        from tilewright.mapping import space_draws as compiled  # noqa: PLC0415  (Numba loads late)
+
+        (steps, ranks), (legal, threads) = arrays, how
+        resting = np.setdiff1d(np.arange(len(self.space.sizes)), tables.dims)
+        steps[:, resting] = 1
+        ranks[self.space.slots[:, KIND] == SPATIAL] = ranked(still_keys(self.space)[:, None])
+        checks = capacity_checks(self.space, tables.dims.tolist())
+        checks = checks if legal else (checks[0][:0], *checks[1:])
+        count, tries = steps.shape[2], HOPELESS // compiled.BLOCK
+        parts = [(start, min(start + PART, count)) for start in range(0, count, PART)]
+        states = rng.integers(0, 2**64, size=(len(parts), 1), dtype=np.uint64)
+
+        def fill(part: tuple[tuple[int, int], NDArray[np.uint64]]) -> None:
+            span, state = part
+            rows = len(tables.dims)
+            real = np.empty((compiled.EXTENTS + rows, compiled.BLOCK))
+            whole = np.empty((compiled.CHAINS + rows, compiled.BLOCK), dtype=np.int32)
+            loops = np.empty(compiled.BLOCK, dtype=np.int64)
+            rest: tuple[Any, ...] = (state, tries * (span[1] - span[0]), real, whole, loops, span, steps, ranks)
+            end = compiled.draw_listed(*tables, *checks, *rest)
+            if end < span[1]:
+                raise _hopeless(end - span[0], tries * compiled.BLOCK * (span[1] - span[0]))
+
+        if len(parts) < 2 or threads < 2:
+            for part in zip(parts, states, strict=True):
+                fill(part)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(fill, zip(parts, states, strict=True)))
+
+
+def _hopeless(found: int, draws: int) -> InputError:
+    return InputError("space", "must hold mappings that fit the memories, to draw them uniformly",
+                      f"{found} in {draws:,} draws", "Draw with MapSpace.sample and mend with repair")
 
 
 def _tables(space: SpaceArrays, patterns: list[Patterns]) -> SpaceTables:

@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
-from tilewright.mapping import Bounds, Constraints, MapSpace, space_size
+from tilewright.mapping import Bounds, Constraints, MapSpace, space_lists, space_size
 from tilewright.mapping.space_chains import TooLarge
 from tilewright.workload import matmul
 
@@ -98,6 +98,25 @@ def test_large_spaces_are_drawn_from_and_their_marginals_are_as_counted():
         fewer = MapSpace(operator, accelerator, tiling, Constraints(loops=places)).size().mappings
         share = fewer / space.size().mappings
         assert abs(none.mean() - share) < 4 * np.sqrt(share * (1 - share) / 4000)
+
+
+@pytest.mark.parametrize("tiling", ["perfect", "ruby-s", "imperfect"])
+def test_compiled_and_plain_draws_are_alike(tiling, monkeypatch):
+    space = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["fixed"], tiling, RESTRICTIONS["orders"])
+    expected = known(space)
+    assert space._uniform.every.listed is not None
+    monkeypatch.setattr(space_lists, "MOST_CHAINS", 0)
+    plain = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["fixed"], tiling, RESTRICTIONS["orders"])
+    assert plain._uniform.every.listed is None
+    for each in (space, plain):
+        assert_uniform(each.draw(np.random.default_rng(2), 8 * len(expected)), expected, 8)
+
+
+def test_threads_change_nothing():
+    space = MapSpace(matmul("small", m=24, n=10, k=6), MACHINES["flexible"], "ruby-s")
+    first, second = (space.draw(np.random.default_rng(5), 20_000, legal=True, threads=n) for n in (1, 3))
+    assert np.array_equal(first.steps, second.steps)
+    assert np.array_equal(first.ranks, second.ranks)
 
 
 def test_same_seed_draws_the_same():
