@@ -35,7 +35,7 @@ def fill_noise(rng: Compiled, noise: Compiled) -> Compiled:
 
 @compiled
 def draw_block(keep: Compiled, other: Compiled, nodes: Compiled, runs: Compiled, rows: Compiled, pairs: Compiled,
-               rng: Compiled, whole: Compiled, loops: Compiled, noise: Compiled) -> Compiled:
+               joint: Compiled, rng: Compiled, whole: Compiled, loops: Compiled, noise: Compiled) -> Compiled:
     """Draw the chains of a block of mappings, and the bits of their ``loops``."""
     fill_noise(rng, noise)
     for b in range(BLOCK):
@@ -48,6 +48,7 @@ def draw_block(keep: Compiled, other: Compiled, nodes: Compiled, runs: Compiled,
         loops[b] = 0
     for i in range(len(runs)):
         first, entries, row = runs[i, 0], runs[i, 1], runs[i, 2]
+        place, many, begin = runs[i, 3], runs[i, 4], runs[i, 5]
         before = rows[row, 0]
         fill_noise(rng, noise)
         for b in range(BLOCK):
@@ -62,9 +63,12 @@ def draw_block(keep: Compiled, other: Compiled, nodes: Compiled, runs: Compiled,
         fill_noise(rng, noise)
         for b in range(BLOCK):
             pair = At(whole[LINE, b])
-            whole[CHAINS + i, b] = pairs[pair, 0] + np.int64(noise[b] * pairs[pair, 1])
+            whole[LINE, b] = pairs[pair, 0] + np.int64(noise[b] * pairs[pair, 1])
             whole[ROW, b] = pairs[pair, 2]
             loops[b] |= pairs[pair, 3]
+        for q in range(many):
+            for b in range(BLOCK):
+                whole[CHAINS + place + q, b] = joint[At(begin + whole[LINE, b] * many + q)]
 
 
 @compiled
@@ -89,7 +93,7 @@ def check_block(stores: Compiled, tiles: Compiled, axes: Compiled, chains: Compi
     for n in range(len(stores)):
         for b in range(BLOCK):
             real[STORE, b] = 0.0
-        for i in range(whole.shape[0] - CHAINS):
+        for i in range(whole.shape[0] - CHAINS if n == 0 or stores[n, 0] != stores[n - 1, 0] else 0):
             for b in range(BLOCK):
                 real[EXTENTS + i, b] = chains[stores[n, 0], At(whole[CHAINS + i, b])]
         for t in range(stores[n, 2], stores[n, 3]):
@@ -116,8 +120,8 @@ def write_steps(chains: Compiled, dims: Compiled, whole: Compiled, at: Compiled,
 
 
 @compiled
-def write_ranks(orders: Compiled, packed: Compiled, slots: Compiled, rng: Compiled, whole: Compiled, loops: Compiled,
-                noise: Compiled, at: Compiled, count: Compiled, ranks: Compiled) -> Compiled:
+def write_ranks(orders: Compiled, packed: Compiled, slots: Compiled, dims: Compiled, rng: Compiled, whole: Compiled,
+                loops: Compiled, noise: Compiled, at: Compiled, count: Compiled, ranks: Compiled) -> Compiled:
     """Draw the orders of the first ``count`` legal mappings of a block and write them from place ``at`` on."""
     for t in range(len(slots)):
         fill_noise(rng, noise)
@@ -125,27 +129,27 @@ def write_ranks(orders: Compiled, packed: Compiled, slots: Compiled, rng: Compil
             mask = At((loops[At(whole[LEGAL, j])] >> (8 * t)) & 255)
             k = np.int64(noise[j] * orders[t, mask, 1])
             whole[LINE, j] = packed[At(orders[t, mask, 0] + k)]
-        for d in range(ranks.shape[1]):
+        for d in dims:
             for j in range(count):
                 ranks[slots[t], d, At(at + j)] = (whole[LINE, j] >> (4 * d)) & 7
 
 
 @entry
 def draw_listed(keep: Compiled, other: Compiled, nodes: Compiled, runs: Compiled, rows: Compiled, pairs: Compiled,
-                chains: Compiled, orders: Compiled, packed: Compiled, slots: Compiled, dims: Compiled,
+                joint: Compiled, chains: Compiled, orders: Compiled, packed: Compiled, slots: Compiled, dims: Compiled,
                 stores: Compiled, tiles: Compiled, axes: Compiled, rng: Compiled, tries: Compiled, real: Compiled,
                 whole: Compiled, loops: Compiled, span: Compiled, steps: Compiled, ranks: Compiled) -> Compiled:
     """Fill the mappings from ``span[0]`` to ``span[1]`` of ``steps`` and ``ranks`` ``(s, d, b)``.
 
-    Written are the steps of ``dims`` and the ranks at ``slots``. Returned is where that ended: short of ``span[1]``
+    Written are the steps and, at ``slots``, the ranks of ``dims``. Returned is where that ended: short of ``span[1]``
     after ``tries`` blocks.
     """
     at = span[0]
     while at < span[1] and tries > 0:
         tries -= 1
-        draw_block(keep, other, nodes, runs, rows, pairs, rng, whole, loops, real[FITS])
+        draw_block(keep, other, nodes, runs, rows, pairs, joint, rng, whole, loops, real[FITS])
         count = min(check_block(stores, tiles, axes, chains, real, whole), span[1] - at)
         write_steps(chains, dims, whole, at, count, steps)
-        write_ranks(orders, packed, slots, rng, whole, loops, real[FITS], at, count, ranks)
+        write_ranks(orders, packed, slots, dims, rng, whole, loops, real[FITS], at, count, ranks)
         at += count
     return at

@@ -1,5 +1,6 @@
 """Spaces whose chains can be listed, as tables from which compiled code draws whole mappings."""
 
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -9,11 +10,13 @@ from numpy.typing import NDArray
 from tilewright.mapping.space_arrays import ORDER_COUNT, ORDER_START, SpaceArrays, active_axes
 from tilewright.mapping.space_chains import ChainCounter, Splits
 from tilewright.mapping.space_lanes import DEAD, Codes
-from tilewright.mapping.space_size import Nodes, SpaceTables
+from tilewright.mapping.space_size import SpaceTables
 
-# Largest tables: chains of all dimensions (and how many may be looked at on the way), entries to draw from, orders.
+# Largest tables: chains of all dimensions (and how many may be looked at on the way), choices of dimensions together,
+# entries to draw from, orders.
 MOST_CHAINS = 1 << 17
 MOST_PARTIAL = 1 << 21
+MOST_JOINT = 1 << 16
 MOST_ENTRIES = 1 << 23
 MOST_ORDERS = 1 << 17
 # Bits of the loops at one memory in a word of 64, and of the rank of one dimension in a word of 32.
@@ -30,8 +33,21 @@ class Chains(NamedTuple):
     mask: NDArray[np.int64]
 
 
+class Bundle(NamedTuple):
+    """All that some dimensions can do together: for each of ``n`` choices a chain of each dimension.
+
+    ``places`` are those of the dimensions among the tables'; ``codes`` ``(n)`` states of the lanes; ``loops`` ``(n)`` a
+    byte for each memory with the bits of the dimensions that loop there; ``chains`` ``(n, i)`` numbers of chains.
+    """
+
+    places: tuple[int, ...]
+    codes: Codes
+    loops: NDArray[np.int64]
+    chains: NDArray[np.int32]
+
+
 class DrawTables(NamedTuple):
-    """What `space_draws` reads (``e`` entries, ``r`` rows, ``p`` pairs, ``c`` chains, ``i`` dimensions that loop).
+    """What `space_draws` reads (``e`` entries, ``r`` rows, ``p`` pairs, ``c`` chains, ``n`` bundles, ``i`` dimensions).
 
     Parameters
     ----------
@@ -39,12 +55,15 @@ class DrawTables(NamedTuple):
         ``(e)``: an entry is taken itself with chance ``keep``, or else the entry ``other`` of its run of entries
         (Walker's method of aliases). The first run is of the nodes.
     runs
-        ``(i, 3)``: first entry of a dimension, entries of one node, first row.
+        ``(n, 6)``: first entry of a bundle, entries of one node, first row, first dimension, dimensions, and where
+        its chains begin in ``joint``.
     rows
         ``(r, 2)``: where the pairs of a row begin and how many there are.
     pairs
-        ``(p, 4)``: where the chains that a pair stands for begin and how many there are, the row of the next
-        dimension, and a byte for each memory, with the dimension's bit where the chains loop.
+        ``(p, 4)``: where the choices of the bundle that a pair stands for begin and how many there are, the row of the
+        next bundle, and the loops of these choices.
+    joint
+        Numbers of the chains of every choice of the bundles.
     chains
         ``(s + 1, c)``: extents outside each slot and inside all.
     orders
@@ -63,6 +82,7 @@ class DrawTables(NamedTuple):
     runs: NDArray[np.int64]
     rows: NDArray[np.int32]
     pairs: NDArray[np.int64]
+    joint: NDArray[np.int32]
     chains: NDArray[np.int32]
     orders: NDArray[np.int32]
     ranks: NDArray[np.int32]
@@ -70,8 +90,11 @@ class DrawTables(NamedTuple):
     dims: NDArray[np.int64]
 
 
-def draw_tables(tables: SpaceTables, nodes: Nodes, futures: list[NDArray[Any]]) -> DrawTables | None:
-    """Return the tables to draw from, or None where they would be too large."""
+def draw_tables(tables: SpaceTables, legal: bool) -> DrawTables | None:
+    """Return the tables to draw from, or None where they would be too large.
+
+    With ``legal``, what alone does not fit the memories is left out.
+    """
     space = tables.space
     many = sum(int(min(split.ways.sum(dtype=np.float64), MOST_CHAINS + 1)) for split in tables.splits)
     if many > MOST_CHAINS or len(tables.memories) > BYTE or len(space.sizes) > BYTE:
@@ -80,59 +103,152 @@ def draw_tables(tables: SpaceTables, nodes: Nodes, futures: list[NDArray[Any]]) 
     orders = _orders(tables)
     if orders is None or any(chains is None for chains in listed):
         return None
-    chains = [found for found in listed if found is not None]
-    entries = _Entries(nodes, futures)
-    for place, found in enumerate(chains):
-        if not entries.add(tables, place, found):
-            return None
-    sizes = [np.full((len(found.steps), 1), space.sizes[d]) for d, found in zip(tables.dims, chains, strict=True)]
-    extents = [np.hstack([size, found.steps]).T for size, found in zip(sizes, chains, strict=True)]
+    found = [chains for chains in listed if chains is not None]
+    extents = np.hstack([np.hstack([np.full((len(chains.steps), 1), space.sizes[d]), chains.steps]).T
+                         for d, chains in zip(tables.dims, found, strict=True)])
+    bundles = _bundles(tables, found, _Pruning(space, tables.dims, extents) if legal else None)
+    entries = _Entries(tables, bundles)
+    if entries.count > MOST_ENTRIES:
+        return None
+    entries.write()
     return DrawTables(
-        np.concatenate(entries.keep), np.concatenate(entries.other), len(nodes.weights), np.array(entries.runs),
-        np.concatenate(entries.rows).astype(np.int32), np.concatenate(entries.pairs),
-        np.ascontiguousarray(np.hstack(extents), dtype=np.int32), *orders, np.array(tables.memories),
-        np.array(tables.dims))
+        np.concatenate(entries.keep), np.concatenate(entries.other), len(entries.nodes.weights),
+        np.array(entries.runs), np.concatenate(entries.rows).astype(np.int32), np.concatenate(entries.pairs),
+        np.concatenate([bundle.chains.reshape(-1) for bundle in entries.bundles]),
+        np.ascontiguousarray(extents, dtype=np.int32), *orders, np.array(tables.memories),
+        np.array([tables.dims[place] for bundle in entries.bundles for place in bundle.places]))
+
+
+class _Pruning:
+    """Leaves out choices that do not fit the memories even if all other dimensions are 1."""
+
+    def __init__(self, space: SpaceArrays, dims: list[int], extents: NDArray[np.int32]) -> None:
+        self.stores, self.tiles, self.axes = (part.tolist() for part in capacity_checks(space, dims))
+        self.extents = extents
+
+    def keep(self, bundle: Bundle) -> Bundle:
+        """Return the bundle without them."""
+        good = np.ones(len(bundle.codes), dtype=np.bool_)
+        for slot, capacity, first, last in self.stores:
+            rows: dict[int, NDArray[np.float64]] = {
+                EXTENTS + place: self.extents[slot, bundle.chains[:, i]].astype(np.float64)
+                for i, place in enumerate(bundle.places)}
+            store = np.zeros(len(good))
+            for word, begin, end in self.tiles[first:last]:
+                tile = np.full(len(good), float(word))
+                for p, stride, r, dilation in self.axes[begin:end]:
+                    one, two = (rows.get(row, np.ones(1)) for row in (p, r))
+                    tile = tile * (one * two - np.maximum(0, one - dilation) * np.maximum(0, two - stride))
+                store += tile
+            good &= store <= capacity
+        return Bundle(bundle.places, bundle.codes[good], bundle.loops[good], bundle.chains[good])
+
+
+def _bundles(tables: SpaceTables, listed: list[Chains], pruning: _Pruning | None) -> list[Bundle]:
+    """Return the dimensions, the smaller ones put together as long as what they can do is not too much."""
+    bundles, start = [], 0
+    for place, chains in enumerate(listed):
+        loops = sum((chains.mask >> t & 1) << (BYTE * t + tables.dims[place]) for t in range(len(tables.memories)))
+        numbers = np.arange(start, start + len(chains.steps), dtype=np.int32)[:, None]
+        bundle = Bundle((place,), tables.splits[place].codes[chains.split], np.asarray(loops), numbers)
+        bundles.append(pruning.keep(bundle) if pruning else bundle)
+        start += len(chains.steps)
+    while True:
+        bundles.sort(key=lambda bundle: len(bundle.codes))
+        if len(bundles) < 2 or len(bundles[0].codes) * len(bundles[1].codes) > MOST_JOINT:
+            return bundles
+        both = _together(tables, bundles[0], bundles[1])
+        bundles[:2] = [pruning.keep(both) if pruning else both]
+
+
+def _together(tables: SpaceTables, first: Bundle, second: Bundle) -> Bundle:
+    (one, at), (two, along) = (np.unique(bundle.codes, return_inverse=True) for bundle in (first, second))
+    codes = tables.lanes.times(one, two)[at[:, None], along[None, :]]
+    a, b = np.nonzero(codes != DEAD)
+    return Bundle(first.places + second.places, codes[a, b], first.loops[a] | second.loops[b],
+                  np.hstack([first.chains[a], second.chains[b]]))
 
 
 class _Entries:
-    """The entries to draw from, dimension after dimension."""
+    """The entries to draw from, bundle after bundle, in the order that needs fewest."""
 
-    def __init__(self, nodes: Nodes, futures: list[NDArray[Any]]) -> None:
-        self.nodes, self.futures = nodes, futures
-        keep, other = aliases(np.asarray(futures[0][0] * nodes.weights), np.zeros(1, dtype=np.intp))
-        self.keep, self.other, self.count = [keep], [other], len(keep)
-        self.runs: list[tuple[int, int, int]] = []
+    def __init__(self, tables: SpaceTables, bundles: list[Bundle]) -> None:
+        self.tables, self.nodes = tables, tables.nodes()
+        tries = [(self._linked(order), order) for order in permutations(bundles)] if len(bundles) < 4 else [
+            (self._linked(bundles), bundles)]
+        self.links, chosen = min(tries, key=lambda found: sum(len(link) for _, link, _ in found[0]))
+        self.bundles = [self._sorted(bundle) for bundle in chosen]
+        self.count = sum(len(link) for _, link, _ in self.links) * len(self.nodes.weights)
+        self.keep: list[NDArray[np.float64]] = []
+        self.other: list[NDArray[np.int32]] = []
+        self.runs: list[tuple[int, ...]] = []
         self.rows: list[NDArray[Any]] = []
         self.pairs: list[NDArray[Any]] = []
-        self.chains = self.row_count = self.pair_count = 0
 
-    def add(self, tables: SpaceTables, place: int, chains: Chains) -> bool:
-        """Add those of the dimension at ``place``; return whether there is room."""
-        links, count = tables.links[place], len(self.nodes.weights)
-        kinds, begin, chains_of = np.unique(chains.split << 8 | chains.mask, return_index=True, return_counts=True)
-        first, last = (np.searchsorted(kinds >> 8, links.split, side=side) for side in ("left", "right"))
-        link = np.repeat(np.arange(len(links.row)), last - first)
-        kind = np.arange(len(link)) - np.repeat(np.cumsum(last - first) - last, last - first)
-        mask = kinds[kind] & 255
-        if self.count + len(link) * count > MOST_ENTRIES:
-            return False
-        odds = self.nodes.factors[place][:, mask] * chains_of[kind]
-        if place + 1 < len(tables.dims):
-            odds = odds * self.futures[place + 1][links.target[link]].T
-        starts = np.searchsorted(links.row[link], np.arange(len(links.rows)))
-        for row in odds:
-            keep, other = aliases(row, starts)
-            self.keep.append(keep)
-            self.other.append(other)
-        self.runs.append((self.count, len(link), self.row_count))
-        self.rows.append(np.stack([starts + self.pair_count, np.diff(np.append(starts, len(link)))], axis=1))
-        loops = sum((mask >> t & 1) << (BYTE * t + tables.dims[place]) for t in range(len(tables.memories)))
-        self.pairs.append(np.stack([begin[kind] + self.chains, chains_of[kind], links.target[link], loops], axis=1))
-        self.count += len(link) * count
-        self.chains += len(chains.steps)
-        self.row_count += len(starts)
-        self.pair_count += len(link)
-        return True
+    @staticmethod
+    def _sorted(bundle: Bundle) -> Bundle:
+        order = np.lexsort((bundle.loops, bundle.codes))
+        return Bundle(bundle.places, bundle.codes[order], bundle.loops[order], bundle.chains[order])
+
+    def _linked(self, bundles: Sequence[Bundle]) -> list[tuple[int, NDArray[Any], NDArray[Any]]]:
+        """Return for each bundle the number of rows, and its pairs ``(p, 3)``: row, group, row after; and its groups.
+
+        Groups ``(g, 4)`` are choices of the same code and loops: these, where they begin and how many there are.
+        """
+        rows, found = self.tables.lanes.first, []
+        for place, bundle in enumerate(bundles):
+            kinds, begin, many = np.unique(np.sort(_key(bundle), order=("code", "loops")), return_index=True,
+                                           return_counts=True)
+            groups = np.stack([kinds["code"], kinds["loops"], begin, many], axis=1)
+            codes, group_code = np.unique(groups[:, 0], return_inverse=True)
+            reached = self.tables.lanes.times(rows, codes)
+            if place + 1 == len(bundles):
+                reached = np.where((reached != DEAD) & self.tables.lanes.legal(np.maximum(reached, 0).reshape(-1))
+                                   .reshape(reached.shape), 0, DEAD)
+            reached = reached[:, group_code]
+            row, group = np.nonzero(reached != DEAD)
+            after, target = np.unique(reached[row, group], return_inverse=True)
+            found.append((len(rows), np.stack([row, group, target], axis=1), groups))
+            rows = after
+        return found
+
+    def write(self) -> None:
+        """Write entries, from the last bundle to the first; then what leads to them."""
+        ahead = np.ones((len(self.nodes.weights), 1))
+        parts = []
+        for (rows, link, groups), bundle in zip(reversed(self.links), reversed(self.bundles), strict=True):
+            odds = (self._weights(bundle, groups[:, 1]) * groups[:, 3])[:, link[:, 1]] * ahead[:, link[:, 2]]
+            starts = np.searchsorted(link[:, 0], np.arange(rows))
+            made = [aliases(row, starts) for row in odds]
+            parts.append((np.concatenate([keep for keep, _ in made]), np.concatenate([other for _, other in made])))
+            ahead = np.stack([np.bincount(link[:, 0], weights=row, minlength=rows) for row in odds])
+        parts.append(aliases(ahead[:, 0] * self.nodes.weights, np.zeros(1, dtype=np.intp)))
+        self.keep, self.other = ([part[i] for part in reversed(parts)] for i in (0, 1))
+        entry, row_count, pair_count, place, joint = len(self.keep[0]), 0, 0, 0, 0
+        for (rows, link, groups), bundle in zip(self.links, self.bundles, strict=True):
+            self.runs.append((entry, len(link), row_count, place, len(bundle.places), joint))
+            starts = np.searchsorted(link[:, 0], np.arange(rows))
+            self.rows.append(np.stack([starts + pair_count, np.diff(np.append(starts, len(link)))], axis=1))
+            self.pairs.append(np.stack([groups[link[:, 1], 2], groups[link[:, 1], 3], link[:, 2],
+                                        groups[link[:, 1], 1]], axis=1))
+            entry, row_count, pair_count = entry + len(link) * len(self.nodes.weights), row_count + rows, (
+                pair_count + len(link))
+            place, joint = place + len(bundle.places), joint + bundle.chains.size
+
+    def _weights(self, bundle: Bundle, loops: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return ``(x, g)``: what each node gives for loops."""
+        found = np.ones((len(self.nodes.weights), len(loops)))
+        for place in bundle.places:
+            d = self.tables.dims[place]
+            masks = sum((loops >> (BYTE * t + d) & 1) << t for t in range(len(self.tables.memories)))
+            found *= self.nodes.factors[place][:, masks]
+        return found
+
+
+def _key(bundle: Bundle) -> NDArray[Any]:
+    keys = np.empty(len(bundle.codes), dtype=[("code", np.int64), ("loops", np.int64)])
+    keys["code"], keys["loops"] = bundle.codes, bundle.loops
+    return keys
 
 
 def aliases(odds: NDArray[np.float64], starts: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
@@ -148,12 +264,18 @@ def aliases(odds: NDArray[np.float64], starts: NDArray[np.intp]) -> tuple[NDArra
         share = (odds[start:end] * ((end - start) / total)).tolist()
         small = [i for i, value in enumerate(share) if value < 1]
         large = [i for i, value in enumerate(share) if value >= 1]
+        # What rounding leaves over goes to the likeliest.
+        likeliest = int(np.argmax(odds[start:end]))
+        keep[start:end], other[start:end] = np.minimum(share, 1), likeliest
+        keep[start + likeliest] = 1
         while small and large:
             low, high = small.pop(), large[-1]
             keep[start + low], other[start + low] = share[low], high
             share[high] -= 1 - share[low]
             if share[high] < 1:
                 small.append(large.pop())
+        for i in large:
+            keep[start + i] = 1
     return keep, other
 
 

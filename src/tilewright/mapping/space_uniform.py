@@ -61,8 +61,8 @@ class TableDraws:
     where it loops; then a chain among those that split so, and orders among all for the loops that there are.
     """
 
-    def __init__(self, tables: SpaceTables) -> None:
-        self.tables = tables
+    def __init__(self, tables: SpaceTables, legal: bool = False) -> None:
+        self.tables, self.legal = tables, legal
 
     @cached_property
     def size(self) -> SpaceSize:
@@ -82,7 +82,7 @@ class TableDraws:
     @cached_property
     def listed(self) -> DrawTables | None:
         """Tables for compiled code, where the space is small enough for them."""
-        return draw_tables(self.tables, self.nodes, self.futures) if self.tables.dims else None
+        return draw_tables(self.tables, self.legal) if self.tables.dims else None
 
     @cached_property
     def chains(self) -> list[ChainDrawer]:
@@ -178,7 +178,7 @@ class UniformDraws:
     @cached_property
     def small(self) -> TableDraws:
         """Draws from those whose every dimension alone leaves room for one word of the others in all memories."""
-        return TableDraws(_tables(within_capacities(self.space), self.patterns))
+        return TableDraws(_tables(within_capacities(self.space), self.patterns), legal=True)
 
     def size(self) -> SpaceSize:
         """Return how many mappings there are."""
@@ -248,7 +248,9 @@ class UniformDraws:
         (steps, ranks), (legal, threads) = arrays, how
         resting = np.setdiff1d(np.arange(len(self.space.sizes)), tables.dims)
         steps[:, resting] = 1
-        ranks[self.space.slots[:, KIND] == SPATIAL] = ranked(still_keys(self.space)[:, None])
+        still = ranked(still_keys(self.space)[:, None])
+        ranks[self.space.slots[:, KIND] == SPATIAL] = still
+        ranks[:, resting] = still[resting]
         checks = capacity_checks(self.space, tables.dims.tolist())
         checks = checks if legal else (checks[0][:0], *checks[1:])
         count, tries = steps.shape[2], HOPELESS // compiled.BLOCK
