@@ -34,7 +34,7 @@ def fill_noise(rng: Compiled, noise: Compiled) -> Compiled:
 
 
 @compiled
-def draw_block(keep: Compiled, other: Compiled, nodes: Compiled, runs: Compiled, rows: Compiled, pairs: Compiled,
+def draw_block(entries: Compiled, nodes: Compiled, runs: Compiled, rows: Compiled, pairs: Compiled,
                joint: Compiled, rng: Compiled, whole: Compiled, loops: Compiled, noise: Compiled) -> Compiled:
     """Draw the chains of a block of mappings, and the bits of their ``loops``."""
     fill_noise(rng, noise)
@@ -42,23 +42,23 @@ def draw_block(keep: Compiled, other: Compiled, nodes: Compiled, runs: Compiled,
         value = noise[b] * nodes
         k = np.int64(value)
         # Both entries are read at once: a branch on chance would be foreseen half of the time.
-        instead = np.int64(other[At(k)])
-        whole[NODE, b] = k if value - k < keep[At(k)] else instead
+        instead = np.int64(entries[At(k), 1])
+        whole[NODE, b] = k if value - k < entries[At(k), 0] else instead
         whole[ROW, b] = 0
         loops[b] = 0
     for i in range(len(runs)):
-        first, entries, row = runs[i, 0], runs[i, 1], runs[i, 2]
+        first, length, row = runs[i, 0], runs[i, 1], runs[i, 2]
         place, many, begin = runs[i, 3], runs[i, 4], runs[i, 5]
         before = rows[row, 0]
         fill_noise(rng, noise)
         for b in range(BLOCK):
             here = At(row + whole[ROW, b])
             start = rows[here, 0]
-            base = first + whole[NODE, b] * entries + start - before
+            base = first + whole[NODE, b] * length + start - before
             value = noise[b] * rows[here, 1]
             k = np.int64(value)
-            instead = np.int64(other[At(base + k)])
-            k = k if value - k < keep[At(base + k)] else instead
+            instead = np.int64(entries[At(base + k), 1])
+            k = k if value - k < entries[At(base + k), 0] else instead
             whole[LINE, b] = start + k
         fill_noise(rng, noise)
         for b in range(BLOCK):
@@ -135,7 +135,7 @@ def write_ranks(orders: Compiled, packed: Compiled, slots: Compiled, dims: Compi
 
 
 @entry
-def draw_listed(keep: Compiled, other: Compiled, nodes: Compiled, runs: Compiled, rows: Compiled, pairs: Compiled,
+def draw_listed(entries: Compiled, nodes: Compiled, runs: Compiled, rows: Compiled, pairs: Compiled,
                 joint: Compiled, chains: Compiled, orders: Compiled, packed: Compiled, slots: Compiled, dims: Compiled,
                 stores: Compiled, tiles: Compiled, axes: Compiled, rng: Compiled, tries: Compiled, real: Compiled,
                 whole: Compiled, loops: Compiled, span: Compiled, steps: Compiled, ranks: Compiled) -> Compiled:
@@ -147,7 +147,7 @@ def draw_listed(keep: Compiled, other: Compiled, nodes: Compiled, runs: Compiled
     at = span[0]
     while at < span[1] and tries > 0:
         tries -= 1
-        draw_block(keep, other, nodes, runs, rows, pairs, joint, rng, whole, loops, real[FITS])
+        draw_block(entries, nodes, runs, rows, pairs, joint, rng, whole, loops, real[FITS])
         count = min(check_block(stores, tiles, axes, chains, real, whole), span[1] - at)
         write_steps(chains, dims, whole, at, count, steps)
         write_ranks(orders, packed, slots, dims, rng, whole, loops, real[FITS], at, count, ranks)

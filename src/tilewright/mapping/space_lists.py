@@ -51,9 +51,9 @@ class DrawTables(NamedTuple):
 
     Parameters
     ----------
-    keep, other
-        ``(e)``: an entry is taken itself with chance ``keep``, or else the entry ``other`` of its run of entries
-        (Walker's method of aliases). The first run is of the nodes.
+    entries
+        ``(e, 2)``: the chance that an entry is taken itself, and the entry of its run that is taken else (Walker's
+        method of aliases), side by side for one look. The first run is of the nodes.
     runs
         ``(n, 6)``: first entry of a bundle, entries of one node, first row, first dimension, dimensions, and where
         its chains begin in ``joint``.
@@ -74,10 +74,11 @@ class DrawTables(NamedTuple):
         ``(t)``: the memories' slots.
     dims
         ``(i)``: the dimensions in the order in which they are drawn.
+    stores, tiles, axes
+        What is to be checked of capacities (`capacity_checks`).
     """
 
-    keep: NDArray[np.float64]
-    other: NDArray[np.int32]
+    entries: NDArray[np.float64]
     nodes: int
     runs: NDArray[np.int64]
     rows: NDArray[np.int32]
@@ -88,6 +89,9 @@ class DrawTables(NamedTuple):
     ranks: NDArray[np.int32]
     slots: NDArray[np.int64]
     dims: NDArray[np.int64]
+    stores: NDArray[np.int64]
+    tiles: NDArray[np.int64]
+    axes: NDArray[np.int64]
 
 
 def draw_tables(tables: SpaceTables, legal: bool) -> DrawTables | None:
@@ -106,17 +110,21 @@ def draw_tables(tables: SpaceTables, legal: bool) -> DrawTables | None:
     found = [chains for chains in listed if chains is not None]
     extents = np.hstack([np.hstack([np.full((len(chains.steps), 1), space.sizes[d]), chains.steps]).T
                          for d, chains in zip(tables.dims, found, strict=True)])
-    bundles = _bundles(tables, found, _Pruning(space, tables.dims, extents) if legal else None)
+    pruning = _Pruning(space, tables.dims, extents)
+    bundles = _bundles(tables, found, pruning if legal else None)
     entries = _Entries(tables, bundles)
     if entries.count > MOST_ENTRIES:
         return None
     entries.write()
+    dims = [tables.dims[place] for bundle in entries.bundles for place in bundle.places]
+    stores, tiles, axes = capacity_checks(space, dims)
+    stores = stores[[pruning.open(store, bundles) for store in range(len(stores))]]
     return DrawTables(
-        np.concatenate(entries.keep), np.concatenate(entries.other), len(entries.nodes.weights),
-        np.array(entries.runs), np.concatenate(entries.rows).astype(np.int32), np.concatenate(entries.pairs),
+        np.concatenate(entries.entries), len(entries.nodes.weights), np.array(entries.runs),
+        np.concatenate(entries.rows).astype(np.int32), np.concatenate(entries.pairs),
         np.concatenate([bundle.chains.reshape(-1) for bundle in entries.bundles]),
-        np.ascontiguousarray(extents, dtype=np.int32), *orders, np.array(tables.memories),
-        np.array([tables.dims[place] for bundle in entries.bundles for place in bundle.places]))
+        np.ascontiguousarray(extents, dtype=np.int32), *orders, np.array(tables.memories), np.array(dims),
+        stores if legal else stores[:0], tiles, axes)
 
 
 class _Pruning:
@@ -129,19 +137,33 @@ class _Pruning:
     def keep(self, bundle: Bundle) -> Bundle:
         """Return the bundle without them."""
         good = np.ones(len(bundle.codes), dtype=np.bool_)
-        for slot, capacity, first, last in self.stores:
-            rows: dict[int, NDArray[np.float64]] = {
-                EXTENTS + place: self.extents[slot, bundle.chains[:, i]].astype(np.float64)
-                for i, place in enumerate(bundle.places)}
-            store = np.zeros(len(good))
-            for word, begin, end in self.tiles[first:last]:
-                tile = np.full(len(good), float(word))
-                for p, stride, r, dilation in self.axes[begin:end]:
-                    one, two = (rows.get(row, np.ones(1)) for row in (p, r))
-                    tile = tile * (one * two - np.maximum(0, one - dilation) * np.maximum(0, two - stride))
-                store += tile
-            good &= store <= capacity
+        for slot, *store in self.stores:
+            good &= self._fits(store, {EXTENTS + place: self.extents[slot, bundle.chains[:, i]].astype(np.float64)
+                                       for i, place in enumerate(bundle.places)})
         return Bundle(bundle.places, bundle.codes[good], bundle.loops[good], bundle.chains[good])
+
+    def _fits(self, store: list[int], rows: dict[int, NDArray[np.float64]]) -> NDArray[np.bool_]:
+        """Return whether tiles of the extents in ``rows`` fit."""
+        capacity, first, last = store
+        total = np.zeros(1)
+        for word, begin, end in self.tiles[first:last]:
+            tile = np.full(1, float(word))
+            for p, stride, r, dilation in self.axes[begin:end]:
+                one, two = (rows.get(row, np.ones(1)) for row in (p, r))
+                tile = tile * (one * two - np.maximum(0, one - dilation) * np.maximum(0, two - stride))
+            total = total + tile
+        return np.asarray(total <= capacity)
+
+    def open(self, number: int, bundles: list[Bundle]) -> bool:
+        """Whether choices of ``bundles``, each of which fits by itself, together may not fit a store."""
+        slot, *store = self.stores[number]
+        used = {row for _, begin, end in self.tiles[store[1]:store[2]] for p, _, r, _ in self.axes[begin:end]
+                for row in (p, r) if row != ONES}
+        if any(used <= {EXTENTS + place for place in bundle.places} for bundle in bundles):
+            return False
+        largest = {EXTENTS + place: self.extents[slot, bundle.chains[:, i]].max(initial=1, keepdims=True) * 1.0
+                   for bundle in bundles for i, place in enumerate(bundle.places)}
+        return not self._fits(store, largest).all()
 
 
 def _bundles(tables: SpaceTables, listed: list[Chains], pruning: _Pruning | None) -> list[Bundle]:
@@ -179,8 +201,7 @@ class _Entries:
         self.links, chosen = min(tries, key=lambda found: sum(len(link) for _, link, _ in found[0]))
         self.bundles = [self._sorted(bundle) for bundle in chosen]
         self.count = sum(len(link) for _, link, _ in self.links) * len(self.nodes.weights)
-        self.keep: list[NDArray[np.float64]] = []
-        self.other: list[NDArray[np.int32]] = []
+        self.entries: list[NDArray[np.float64]] = []
         self.runs: list[tuple[int, ...]] = []
         self.rows: list[NDArray[Any]] = []
         self.pairs: list[NDArray[Any]] = []
@@ -219,12 +240,11 @@ class _Entries:
         for (rows, link, groups), bundle in zip(reversed(self.links), reversed(self.bundles), strict=True):
             odds = (self._weights(bundle, groups[:, 1]) * groups[:, 3])[:, link[:, 1]] * ahead[:, link[:, 2]]
             starts = np.searchsorted(link[:, 0], np.arange(rows))
-            made = [aliases(row, starts) for row in odds]
-            parts.append((np.concatenate([keep for keep, _ in made]), np.concatenate([other for _, other in made])))
+            parts.append(np.concatenate([aliases(row, starts) for row in odds]))
             ahead = np.stack([np.bincount(link[:, 0], weights=row, minlength=rows) for row in odds])
         parts.append(aliases(ahead[:, 0] * self.nodes.weights, np.zeros(1, dtype=np.intp)))
-        self.keep, self.other = ([part[i] for part in reversed(parts)] for i in (0, 1))
-        entry, row_count, pair_count, place, joint = len(self.keep[0]), 0, 0, 0, 0
+        self.entries = parts[::-1]
+        entry, row_count, pair_count, place, joint = len(self.entries[0]), 0, 0, 0, 0
         for (rows, link, groups), bundle in zip(self.links, self.bundles, strict=True):
             self.runs.append((entry, len(link), row_count, place, len(bundle.places), joint))
             starts = np.searchsorted(link[:, 0], np.arange(rows))
@@ -251,12 +271,13 @@ def _key(bundle: Bundle) -> NDArray[Any]:
     return keys
 
 
-def aliases(odds: NDArray[np.float64], starts: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Return chances to keep an entry and the entry to take else, in each run of ``odds`` from ``starts`` on.
+def aliases(odds: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return ``(e, 2)`` chances to keep an entry, and the entry to take else, in each run of ``odds`` from ``starts``.
 
     Vose, A linear algorithm for generating random numbers with a given distribution (IEEE TSE 1991).
     """
-    keep, other = np.ones(len(odds)), np.zeros(len(odds), dtype=np.int32)
+    found = np.ones((len(odds), 2))
+    keep, other = found[:, 0], found[:, 1]
     for start, end in zip(starts, np.append(starts[1:], len(odds)), strict=True):
         total = odds[start:end].sum()
         if total == 0:
@@ -276,7 +297,7 @@ def aliases(odds: NDArray[np.float64], starts: NDArray[np.intp]) -> tuple[NDArra
                 small.append(large.pop())
         for i in large:
             keep[start + i] = 1
-    return keep, other
+    return found
 
 
 def list_chains(counter: ChainCounter, splits: Splits) -> Chains | None:

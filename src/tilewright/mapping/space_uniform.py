@@ -30,7 +30,6 @@ from tilewright.mapping.space_arrays import (
 from tilewright.mapping.space_chains import TooLarge
 from tilewright.mapping.space_lists import (
     DrawTables,
-    capacity_checks,
     draw_tables,
     listed_orders,
     ranked,
@@ -227,7 +226,7 @@ class UniformDraws:
         if not source.size.mappings:
             raise InputError("space", "must hold mappings to draw", "none", "Loosen the constraints")
         if source.tables.space.slots is self.space.slots and source.listed is not None:
-            self._draw_listed(source.listed, rng, arrays, (legal, threads))
+            self._draw_listed(source.listed, rng, arrays, threads)
             return
         written, tried, count = 0, 0, steps.shape[2]
         while written < count:
@@ -241,18 +240,16 @@ class UniformDraws:
             if tried > HOPELESS * (written + 1):
                 raise _hopeless(written, tried)
 
-    def _draw_listed(self, tables: DrawTables, rng: Generator, arrays: Arrays, how: tuple[bool, int]) -> None:
-        """Fill steps and ranks by compiled code; ``how``: legal, threads."""
+    def _draw_listed(self, tables: DrawTables, rng: Generator, arrays: Arrays, threads: int) -> None:
+        """Fill steps and ranks by compiled code."""
         from tilewright.mapping import space_draws as compiled  # noqa: PLC0415  (Numba loads late)
 
-        (steps, ranks), (legal, threads) = arrays, how
+        steps, ranks = arrays
         resting = np.setdiff1d(np.arange(len(self.space.sizes)), tables.dims)
         steps[:, resting] = 1
         still = ranked(still_keys(self.space)[:, None])
         ranks[self.space.slots[:, KIND] == SPATIAL] = still
         ranks[:, resting] = still[resting]
-        checks = capacity_checks(self.space, tables.dims.tolist())
-        checks = checks if legal else (checks[0][:0], *checks[1:])
         count, tries = steps.shape[2], HOPELESS // compiled.BLOCK
         parts = [(start, min(start + PART, count)) for start in range(0, count, PART)]
         states = rng.integers(0, 2**64, size=(len(parts), 1), dtype=np.uint64)
@@ -264,7 +261,7 @@ class UniformDraws:
             whole = np.empty((compiled.CHAINS + rows, compiled.BLOCK), dtype=np.int32)
             loops = np.empty(compiled.BLOCK, dtype=np.int64)
             rest: tuple[Any, ...] = (state, tries * (span[1] - span[0]), real, whole, loops, span, steps, ranks)
-            end = compiled.draw_listed(*tables, *checks, *rest)
+            end = compiled.draw_listed(*tables, *rest)
             if end < span[1]:
                 raise _hopeless(end - span[0], tries * compiled.BLOCK * (span[1] - span[0]))
 
