@@ -48,6 +48,8 @@ class SpaceSize:
             number = f"{self.mappings:.3g}" if self.mappings < 10**300 else f"10^{len(str(self.mappings)) - 1}"
         if self.exact:
             return number
+        if not self.mappings:
+            return "none found"
         return f"about {number} +- {100 * self.error:.1g} %" if self.error >= 5e-4 else f"about {number}"
 
 

@@ -43,7 +43,7 @@ from tilewright.mapping.space_walks import ChainDrawer, Index, choose, totals
 # before uniform drawing of legal ones is given up; mappings that a thread draws from one seed.
 BATCH = 1 << 15
 SHARE_DRAWS, SHARE_ERROR = 1_000_000, 0.004
-HOPELESS = 100_000
+HOPELESS = 10_000
 PART = 4096
 
 # Steps and ranks ``(s, d, b)``.

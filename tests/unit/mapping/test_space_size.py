@@ -274,6 +274,7 @@ def test_sizes_read_well():
     assert str(SpaceSize(1_270_000_000_000_000, exact=True)) == "1.27e+15"
     assert str(SpaceSize(32 * 10**19, exact=False, error=0.004)) == "about 3.2e+20 +- 0.4 %"
     assert str(SpaceSize(32 * 10**19, exact=False, error=1e-12)) == "about 3.2e+20"
+    assert str(SpaceSize(0, exact=False, error=float("inf"))) == "none found"
     assert str(SpaceSize(10**400, exact=True)) == "10^400"
 
 

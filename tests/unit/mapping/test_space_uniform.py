@@ -112,6 +112,19 @@ def test_compiled_and_plain_draws_are_alike(tiling, monkeypatch):
         assert_uniform(each.draw(np.random.default_rng(2), 8 * len(expected)), expected, 8)
 
 
+@pytest.mark.parametrize("most", [0, 30, 500])
+@pytest.mark.parametrize("legal", [False, True])
+def test_however_dimensions_are_put_together_draws_are_alike(legal, most, monkeypatch):
+    monkeypatch.setattr(space_lists, "MOST_JOINT", most)
+    for tiling, kind in (("ruby-s", "orders"), ("imperfect", "bounds")):
+        space = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["flexible"], tiling, RESTRICTIONS[kind])
+        expected = known(space, legal)
+        drawn = space.draw(np.random.default_rng(2), 8 * len(expected), legal)
+        source = space._uniform.small if legal else space._uniform.every
+        assert most or len(source.listed.runs) == 3
+        assert_uniform(drawn, expected, 8)
+
+
 def test_threads_change_nothing():
     space = MapSpace(matmul("small", m=24, n=10, k=6), MACHINES["flexible"], "ruby-s")
     first, second = (space.draw(np.random.default_rng(5), 20_000, legal=True, threads=n) for n in (1, 3))
