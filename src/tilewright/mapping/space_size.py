@@ -34,7 +34,8 @@ class SpaceSize:
 
     Counted are the distinct encodings whose loops fit the arrays and the constraints: steps, and orders of the loops
     that run more than once. Whether tiles fit the memories is not looked at. Where ``exact`` is False, ``mappings`` is
-    an unbiased estimate and ``error`` its relative standard error.
+    an unbiased estimate and ``error`` its relative standard error; or a count in floating point, and ``error`` (below
+    1e-11) a bound on its rounding.
     """
 
     mappings: int

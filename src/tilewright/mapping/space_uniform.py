@@ -39,11 +39,11 @@ from tilewright.mapping.space_orders import Patterns
 from tilewright.mapping.space_size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
 from tilewright.mapping.space_walks import ChainDrawer, Index, choose, totals
 
-# Draws at a time; most for a share that makes up a size, and the error that is enough; draws in vain for each mapping
-# before uniform drawing of legal ones is given up; mappings that a thread draws from one seed.
+# Draws at a time; most for a share that makes up a size, and the error that is enough; draws for each mapping, and
+# in all at least, before uniform drawing of legal ones is given up; mappings that a thread draws from one seed.
 BATCH = 1 << 15
 SHARE_DRAWS, SHARE_ERROR = 1_000_000, 0.004
-HOPELESS = 10_000
+HOPELESS, PATIENCE = 10_000, 2_000_000
 PART = 4096
 
 # Steps and ranks ``(s, d, b)``.
@@ -237,7 +237,7 @@ class UniformDraws:
             steps[:, :, written:written + len(chosen)] = found[:, :, chosen]
             ranks[:, :, written:written + len(chosen)] = orders[:, :, chosen]
             written, tried = written + len(chosen), tried + some
-            if tried > HOPELESS * (written + 1):
+            if tried > max(PATIENCE, HOPELESS * (written + 1)):
                 raise _hopeless(written, tried)
 
     def _draw_listed(self, tables: DrawTables, rng: Generator, arrays: Arrays, threads: int) -> None:
@@ -250,20 +250,21 @@ class UniformDraws:
         still = ranked(still_keys(self.space)[:, None])
         ranks[self.space.slots[:, KIND] == SPATIAL] = still
         ranks[:, resting] = still[resting]
-        count, tries = steps.shape[2], HOPELESS // compiled.BLOCK
+        count = steps.shape[2]
         parts = [(start, min(start + PART, count)) for start in range(0, count, PART)]
         states = rng.integers(0, 2**64, size=(len(parts), 1), dtype=np.uint64)
 
         def fill(part: tuple[tuple[int, int], NDArray[np.uint64]]) -> None:
             span, state = part
+            blocks = max(PATIENCE, HOPELESS * (span[1] - span[0])) // compiled.BLOCK
             rows = len(tables.dims)
             real = np.empty((compiled.EXTENTS + rows, compiled.BLOCK))
             whole = np.empty((compiled.CHAINS + rows, compiled.BLOCK), dtype=np.int32)
             loops = np.empty(compiled.BLOCK, dtype=np.int64)
-            rest: tuple[Any, ...] = (state, tries * (span[1] - span[0]), real, whole, loops, span, steps, ranks)
+            rest: tuple[Any, ...] = (state, blocks, real, whole, loops, span, steps, ranks)
             end = compiled.draw_listed(*tables, *rest)
             if end < span[1]:
-                raise _hopeless(end - span[0], tries * compiled.BLOCK * (span[1] - span[0]))
+                raise _hopeless(end - span[0], blocks * compiled.BLOCK)
 
         if len(parts) < 2 or threads < 2:
             for part in zip(parts, states, strict=True):
