@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.random import Generator
@@ -19,7 +20,7 @@ from tilewright.hardware import (
     ShapeFlexibility,
     TileFlexibility,
 )
-from tilewright.mapping import Layout, MappingBatch, flexible_machine, stand_ins
+from tilewright.mapping import Layout, MappingBatch, flexible_machine, stand_ins, tensor_bits
 from tilewright.workload import Operator, UniqueOperator
 
 Ints = NDArray[np.int64]
@@ -150,6 +151,30 @@ class _Scores:
         return total
 
 
+    def worthy(self, designs: FixedDesign) -> NDArray[np.float64]:
+        """Return what `of` does; infinite also where the whole tile does not fit."""
+        return np.where(self.roomy(designs)[:, None], self.of(designs), ILLEGAL)
+
+    def roomy(self, designs: FixedDesign) -> NDArray[np.bool_]:
+        """Return ``(b)``: whether the whole tile fits the buffer for every layer, where layers would cut it too."""
+        flexibility = stated(self.accelerator)
+        memory = self.machine.level(flexibility.memory)
+        assert isinstance(memory, Memory)
+        fits = np.ones(len(designs), dtype=np.bool_)
+        for layer in self.layers:
+            lanes, extents, _ = _in_operator(designs, layer.operator, flexibility)
+            whole = dict(zip(layer.operator.sizes, lanes * extents, strict=True))
+            bits = np.zeros(len(designs), dtype=np.int64)
+            for tensor in layer.operator.tensors:
+                words = np.ones(len(designs), dtype=np.int64)
+                for axis in tensor.axes:
+                    words = words * (1 + reduce(np.add, [c * (whole[d] - 1) for d, c in axis.terms]))
+                bits += words * tensor_bits(tensor, self.machine) * (2 if memory.buffering == "double" else 1)
+            if memory.capacity_bytes is not None:
+                fits &= bits <= 8 * memory.capacity_bytes
+        return fits
+
+
 def score_designs(designs: FixedDesign, layers: Sequence[UniqueOperator], accelerator: Accelerator,
                   threads: int = 1) -> NDArray[np.float64]:
     """Return ``(b, 2)``: cycles and picojoules of a network on fixed designs; infinite where a layer does not fit."""
@@ -162,7 +187,7 @@ def tune(layers: Sequence[UniqueOperator], accelerator: Accelerator, *, samples:
 
     A genetic algorithm of elites: the best quarter breeds, by exchanging axes and changing some; its first generation
     is drawn at random, but for the machine's own design if it is inflexible. ``samples`` designs are scored, each on
-    all layers.
+    all layers. The whole tile of a design must fit the buffer, so that it can run any other network as well.
 
     Returns
     -------
@@ -179,13 +204,13 @@ def tune(layers: Sequence[UniqueOperator], accelerator: Accelerator, *, samples:
     rng = np.random.default_rng(seed)
     breeder, scores = _Breeder(accelerator, layers, rng), _Scores(layers, accelerator)
     population = breeder.first(min(samples, 256))
-    figures = scores.of(population)
+    figures = scores.worthy(population)
     spent = len(population)
     while spent < samples:
         keep = np.argsort(_worth(figures, objective), kind="stable")[:64]
         population, figures = population.take(keep), figures[keep]
         children = breeder.children(population, min(192, samples - spent))
-        population, figures = population.joined(children), np.concatenate([figures, scores.of(children)])
+        population, figures = population.joined(children), np.concatenate([figures, scores.worthy(children)])
         spent += len(children)
     best = int(np.argmin(_worth(figures, objective)))
     if not np.isfinite(figures[best]).all():

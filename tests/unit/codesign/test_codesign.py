@@ -74,7 +74,7 @@ def test_tuning_beats_the_design_that_it_starts_from_and_says_what_it_found():
                 .cost.latency_cycles for layer in LAYERS)
     assert again == latency
     assert tune(LAYERS, BASE, samples=600, seed=1) == (flexibility, latency, energy)
-    assert tune(LAYERS, BASE, samples=600, seed=1, objective="energy")[2] < energy
+    assert tune(LAYERS, BASE, samples=600, seed=1, objective="energy")[2] <= energy
 
 
 def test_one_sample_is_the_machine_as_it_is():
