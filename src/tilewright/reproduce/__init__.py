@@ -6,6 +6,11 @@ claim. `run_study` runs one; `tilewright.report` shows its `Outcome`.
 """
 
 from tilewright.reproduce import (
+    flexion_future,
+    flexion_order,
+    flexion_parallelism,
+    flexion_shape,
+    flexion_tile,
     ruby_fig7,
     ruby_fig8,
     ruby_fig9,
@@ -61,6 +66,11 @@ __all__ = [
     "bound_figures",
     "check",
     "costs",
+    "flexion_future",
+    "flexion_order",
+    "flexion_parallelism",
+    "flexion_shape",
+    "flexion_tile",
     "median_curve",
     "median_run",
     "oracle_cell",

@@ -1,0 +1,297 @@
+"""What the studies of single axes have in common: machines, searches at equal samples, tables of figures 3.7 on."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+from tilewright.hardware import Accelerator
+from tilewright.mapping import Mapping as Nest
+from tilewright.mapping import dump_mapping, extents_at, flexible_machine, flexion, load_mapping
+from tilewright.reproduce.flexion_venn import venn, venn_plot
+from tilewright.reproduce.ruby_contest import Layer
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.reproduce.searching import bound_figures, costs, median_run, oracle_cell
+from tilewright.reproduce.study import Plot, Table, Value, Verdict
+from tilewright.search import Watch as SearchWatch
+from tilewright.search import search_flexible
+from tilewright.workload import Operator, convolution, depthwise
+
+MODEL = "MnasNet"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine under study, by the name that the paper gives it."""
+
+    name: str
+    machine: Accelerator
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of a table of the paper: runtime, energy and EDP over those of InFlex, the Flexions, what was chosen."""
+
+    layer: str
+    target: str
+    runtime: float
+    energy: float
+    edp: float
+    hardware: float | None
+    workload: float | None
+    chosen: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The median run (by latency) of one layer on one machine, and what the oracle said of it."""
+
+    value: Mapping[str, Any] | None
+    oracle: Mapping[str, Any] | None
+
+    def __getitem__(self, name: str) -> float:
+        return inf if self.value is None else float(self.value[name])
+
+
+# Layers of MnasNet as the tables write them: K, C, Y, X, R, S. Layer 29 is depthwise: K = 1.
+WRITTEN = {1: (32, 3, 224, 224, 3, 3), 10: (72, 24, 56, 56, 1, 1), 15: (40, 72, 28, 28, 1, 1),
+           16: (120, 40, 28, 28, 1, 1), 21: (40, 120, 28, 28, 1, 1), 25: (480, 80, 14, 14, 1, 1),
+           29: (1, 480, 14, 14, 5, 5)}
+Results = dict[tuple[str, str], Result]
+
+
+def conv(k: int, c: int, y: int, x: int, r: int, s: int) -> Operator:  # noqa: PLR0913, PLR0917  (the paper's six)
+    """Return the layer that the paper writes as (K, C, Y, X, R, S), of stride 1; Y and X are of the output."""
+    return convolution(f"({k},{c},{y},{x},{r},{s})", in_channels=c, out_channels=k, in_size=(y + r - 1, x + s - 1),
+                       kernel=(r, s))
+
+
+def shown_layers(*numbers: int) -> tuple[tuple[Layer, ...], dict[str, Operator]]:
+    """Return layers of the tables as they are searched (depthwise ones as such), and as they are written."""
+    layers, written = [], {}
+    for number in numbers:
+        name, sizes = f"Layer {number}", WRITTEN[number]
+        written[name] = conv(*sizes)
+        k, c, y, x, r, s = sizes
+        window = {"in_size": (y + r - 1, x + s - 1), "kernel": (r, s)}
+        operator = depthwise(name, channels=c, **window) if k == 1 else written[name]  # type: ignore[arg-type]
+        layers.append(Layer(MODEL, name, 1, operator))
+    return tuple(layers), written
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """A study of one axis.
+
+    Parameters
+    ----------
+    targets
+        The machines, the base that others are compared with first.
+    layers, model
+        Those that the paper shows one by one (``written``: as it writes them, for the Flexions), and the network.
+    published
+        The rows of its table.
+    chosen
+        Shows what a mapping chose on this axis.
+    """
+
+    axis: str
+    targets: tuple[Target, ...]
+    layers: tuple[Layer, ...]
+    written: Mapping[str, Operator]
+    model: tuple[Layer, ...]
+    published: tuple[Published, ...]
+    chosen: Callable[[Nest, Operator], str]
+
+    @property
+    def base(self) -> str:
+        """Name of the machine that others are compared with."""
+        return self.targets[0].name
+
+    @property
+    def isolated(self) -> tuple[Target, ...]:
+        """The machines that are flexible on this axis alone."""
+        return tuple(target for target in self.targets if target.name != "FullFlex1111")
+
+    def machine(self, name: str) -> Accelerator:
+        """Return the machine of a target."""
+        return next(target.machine for target in self.targets if target.name == name)
+
+    def members(self, name: str) -> tuple[Layer, ...]:
+        """Return the layers of a group of rows: one layer, or the network."""
+        return self.model if name == MODEL else tuple(layer for layer in self.layers if layer.name == name)
+
+    def over_base(self, results: "Results", target: str, name: str = MODEL) -> tuple[float, float, float]:
+        """Return runtime, energy and EDP of a machine over those of the base, on a layer or the network."""
+        runtime, energy = (total(results, target, self.members(name), figure) /
+                           total(results, self.base, self.members(name), figure)
+                           for figure in ("latency_cycles", "energy_pj"))
+        return runtime, energy, runtime * energy
+
+    def flexions(self, target: str, name: str = MODEL) -> tuple[float, float]:
+        """Return H-F and W-F, those of the network averaged over its layers (each once)."""
+        operators = [layer.operator for layer in self.model] if name == MODEL else [self.written[name]]
+        each = [flexion(operator, self.machine(target), self.axis) for operator in operators]
+        return sum(one.hardware for one in each) / len(each), sum(one.workload for one in each) / len(each)
+
+    def play(self, watch: Watch, samples: int, seeds: int) -> "Results":
+        """Search all layers on all machines."""
+        names = {layer.name for layer in self.layers}
+        return play(watch, self.targets, (*self.layers, *(one for one in self.model if one.name not in names)),
+                    samples, seeds)
+
+
+def flexible_cell(watch: Watch, key: Mapping[str, object], operator: Operator, machine: Accelerator, *,  # noqa: PLR0913
+                  samples: int, seed: int) -> Cell:
+    """Return the cell of one search for the least latency among all that ``machine`` can run."""
+    def compute() -> dict[str, Any]:
+        found = search_flexible(operator, machine, objective="latency", samples=max(samples, 64), seed=seed,
+                                watch=SearchWatch(stop=watch.stop, threads=1))
+        counted = {"samples": found.samples, "complete": found.complete}
+        if found.mapping is None or found.cost is None:
+            return {"latency_cycles": None, **counted}
+        return {**costs(found.cost), **counted,
+                "mapping": dump_mapping(found.mapping, operator, flexible_machine(machine))}
+
+    whole = {**key, "operator": operator.name, "machine": digest(machine), "samples": samples, "seed": seed}
+    return Cell(whole, compute, samples)
+
+
+def digest(machine: Accelerator) -> str:
+    """Return what tells machines apart in the keys of cells."""
+    return hashlib.sha256(repr(machine).encode()).hexdigest()[:16]
+
+
+def play(watch: Watch, targets: Sequence[Target], layers: Sequence[Layer], samples: int, seeds: int) -> Results:
+    """Search every layer on every machine with every seed, and have the oracle count the median run of each."""
+    pairs = [(target, layer) for target in targets for layer in layers]
+    cells = [flexible_cell(watch, {"layer": layer.name, "target": target.name}, layer.operator, target.machine,
+                           samples=samples, seed=seed)
+             for target, layer in pairs for seed in range(seeds)]
+    values = watch.run(cells)
+    medians = [median_run(values[at:at + seeds], "latency_cycles") for at in range(0, len(values), seeds)]
+    checks = {index: oracle_cell({"layer": pairs[index][1].name, "target": pairs[index][0].name},
+                                 pairs[index][1].operator, flexible_machine(pairs[index][0].machine), median["mapping"])
+              for index, median in enumerate(medians) if median is not None}
+    told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
+    return {(target.name, layer.name): Result(median, told.get(index))
+            for index, ((target, layer), median) in enumerate(zip(pairs, medians, strict=True))}
+
+
+def total(results: Results, target: str, layers: Sequence[Layer], figure: str = "latency_cycles") -> float:
+    """Return a figure summed over the layers of a network, each as often as it occurs."""
+    return sum(layer.count * results[target, layer.name][figure] for layer in layers)
+
+
+def study_table(study: Isolation, results: Results, title: str) -> Table:
+    """Return the table of a figure: the paper's columns beside ours, the compute bound, and the oracle's word."""
+    rows: list[tuple[Value, ...]] = []
+    for row in study.published:
+        members, told = study.members(row.layer), row.target != "FullFlex1111"
+        runtime, energy, edp = study.over_base(results, row.target, row.layer)
+        hardware, workload = study.flexions(row.target, row.layer) if told else (None, None)
+        bound = sum(layer.count * bound_figures(layer.operator, study.machine(study.base))["compute_cycles"]
+                    for layer in members) / total(results, study.base, members)
+        single = row.layer != MODEL
+        nest = _chosen(study, results[row.target, row.layer], row) if single else ""
+        name = f"{row.layer} {study.written[row.layer].name}" if single else f"{MODEL} ({len(members)} layers)"
+        rows.append((name, row.target, row.runtime, runtime, row.energy, energy, row.edp, edp, row.hardware, hardware,
+                     row.workload, workload, row.chosen, nest, bound, _word(results, row.target, members)))
+    return Table("layers", title, (
+        "Layer", "Machine", "Runtime paper", "Runtime ours", "Energy paper", "Energy ours", "EDP paper", "EDP ours",
+        "H-F paper", "H-F ours", "W-F paper", "W-F ours", "Chosen, paper", "Chosen, ours", "Compute bound", "Oracle"),
+        tuple(rows), (f"Runtime, energy, EDP and compute bound over those of {study.base}; median runs by latency, "
+                      "equal samples for all.", oracle_note(results.values())))
+
+
+def _chosen(study: Isolation, result: Result, row: Published) -> str:
+    if result.value is None:
+        return "none"
+    (layer,) = study.members(row.layer)
+    machine = flexible_machine(study.machine(row.target))
+    return study.chosen(load_mapping(result.value["mapping"], layer.operator, machine), layer.operator)
+
+
+def _word(results: Results, target: str, members: Sequence[Layer]) -> str:
+    found = [results[target, layer.name].oracle for layer in members]
+    agree = sum(bool(oracle and oracle["agrees"]) for oracle in found)
+    return "agrees" if agree == len(found) else f"agrees on {agree} of {len(found)}"
+
+
+def oracle_note(results: Iterable[Result]) -> str:
+    """Return a sentence on how many of the reported mappings the oracle confirmed."""
+    told = [result.oracle for result in results if result.oracle is not None]
+    whole = sum(oracle["scale"] == 1 for oracle in told)
+    return (f"The oracle confirms {sum(bool(oracle['agrees']) for oracle in told)} of {len(told)} mappings: "
+            f"{whole} walked whole, the others as scaled-down twins.")
+
+
+def average_venn(study: Isolation, title: str) -> Plot:
+    """Return the diagrams of W, C and A of every machine, with counts averaged over the layers of the network."""
+    panels = []
+    for target in study.isolated:
+        each = [flexion(layer.operator, target.machine, study.axis) for layer in study.model]
+        w, c, a, cw, aw = (sum(getattr(one, figure).value for one in each) / len(each) for figure in (
+            "workload_space", "class_space", "target_space", "class_on_workload", "target_on_workload"))
+        labels = (f"W {w:,.4g}", f"C {c:,.4g}, of W {cw:,.4g}", f"A {a:,.4g}, of W {aw:,.4g}")
+        panels.append((target.name, venn(w, c, a, cw, aw), labels))
+    worst = max(diagram.error for _, diagram, _ in panels)
+    return venn_plot("venn", title, panels, "Counts are averages over the layers. Areas are to scale; overlaps err by "
+                     f"at most {worst:.2%} of the largest set.")
+
+
+def tile_of(nest: Nest, operator: Operator, memory: str = "GLB") -> str:
+    """Return the tile that a memory holds, as K C P Q R S (G is told as C where it stands for it)."""
+    index = [entry.level for entry in nest.levels].index(memory)
+    extents = extents_at(nest, dict(operator.sizes))[index]
+    return " ".join(f"{d}{extent}" for d, extent in extents.items() if operator.sizes[d] > 1)
+
+
+def order_of(nest: Nest, operator: Operator) -> str:
+    """Return the order of the loops over tiles, at the outermost memory; those that run once are left out."""
+    return "".join(loop.dimension for loop in nest.levels[0].loops) or "one tile"
+
+
+def lanes_of(nest: Nest, operator: Operator) -> dict[str, tuple[str, int]]:
+    """Return by side of the array the dimension along it and its lanes."""
+    extents, found = extents_at(nest, dict(operator.sizes)), {}
+    for index, entry in enumerate(nest.levels):
+        for loop in entry.loops:
+            if loop.axis is not None:
+                count = -(-extents[index][loop.dimension] // loop.step)
+                if count > 1:
+                    found[str(loop.axis)] = (loop.dimension, count)
+    return found
+
+
+def pair_of(nest: Nest, operator: Operator) -> str:
+    """Return the dimensions along X and Y."""
+    lanes = lanes_of(nest, operator)
+    return "-".join(lanes[side][0] if side in lanes else "none" for side in "XY")
+
+
+def shape_of(nest: Nest, operator: Operator) -> str:
+    """Return the lanes along X by those along Y."""
+    lanes = lanes_of(nest, operator)
+    return "x".join(str(lanes[side][1]) if side in lanes else "1" for side in "XY")
+
+
+def printed(value: float, published: float) -> bool:
+    """Whether a value rounds to a published figure, at the digits that are printed (or half a unit of the last)."""
+    text = f"{published:.4f}".rstrip("0")
+    digits = max(len(text.split(".")[1]), 2) if "." in text else 2
+    return bool(abs(value - published) <= 0.5 * 10**-digits + 1e-9)
+
+
+def ordered(values: Sequence[float], slack: float = 0.02) -> bool:
+    """Whether values fall, but for ``slack``."""
+    return all(later <= earlier * (1 + slack) for earlier, later in pairwise(values))
+
+
+def gain_verdict(ours: float, published: float, tolerance: float = 0.25) -> Verdict:
+    """Judge a runtime over the base's: holds within ``tolerance`` of the paper's, else in direction where both gain."""
+    if abs(ours - published) <= tolerance * published:
+        return "holds"
+    return "holds in direction" if (ours < 0.995) == (published < 0.995) else "does not hold"

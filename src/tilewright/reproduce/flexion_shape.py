@@ -1,0 +1,241 @@
+"""Flexion, figures 3.11 and 3.12: what flexible array shapes are worth, by their building blocks and by array size."""
+
+from math import isqrt, log2
+
+from tilewright.codesign import with_array, with_flexibility
+from tilewright.hardware import ShapeFlexibility, preset
+from tilewright.mapping import flexion
+from tilewright.reproduce.flexion_isolation import (
+    MODEL,
+    WRITTEN,
+    Isolation,
+    Published,
+    Results,
+    Target,
+    average_venn,
+    gain_verdict,
+    ordered,
+    play,
+    printed,
+    shape_of,
+    shown_layers,
+    study_table,
+    total,
+)
+from tilewright.reproduce.ruby_contest import Layer, network_layers
+from tilewright.reproduce.running import Watch
+from tilewright.reproduce.study import (
+    REPRODUCTIONS,
+    Claim,
+    Findings,
+    Judgement,
+    Plot,
+    Setting,
+    Study,
+    Table,
+    Verdict,
+)
+
+SIDE = 32
+PUBLISHED = (
+    Published("Layer 15", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.01, "32x32"),
+    Published("Layer 15", "PartFlex0001A", 0.67, 1.0, 0.67, 0.004, 0.06, "48x16"),
+    Published("Layer 15", "PartFlex0001B", 0.50, 0.97, 0.48, 0.06, 0.25, "24x42"),
+    Published("Layer 15", "FullFlex0001", 0.50, 0.97, 0.48, 1.0, 1.0, "24x42"),
+    Published("Layer 15", "FullFlex1111", 0.04, 0.95, 0.03, None, None, "72x14"),
+    Published("Layer 16", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.03, "32x32"),
+    Published("Layer 16", "PartFlex0001A", 0.75, 0.98, 0.74, 0.004, 0.08, "16x64"),
+    Published("Layer 16", "PartFlex0001B", 0.63, 0.99, 0.62, 0.06, 0.25, "40x24"),
+    Published("Layer 16", "FullFlex0001", 0.63, 0.99, 0.62, 1.0, 1.0, "40x25"),
+    Published("Layer 16", "FullFlex1111", 0.04, 0.96, 0.04, None, None, "8x128"),
+    Published("Layer 25", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.01, "32x32"),
+    Published("Layer 25", "PartFlex0001A", 0.89, 0.99, 0.88, 0.004, 0.05, "16x48"),
+    Published("Layer 25", "PartFlex0001B", 0.89, 0.99, 0.88, 0.06, 0.25, "16x48"),
+    Published("Layer 25", "FullFlex0001", 0.87, 0.99, 0.86, 1.0, 1.0, "24x42"),
+    Published("Layer 25", "FullFlex1111", 0.80, 1.21, 0.97, None, None, "24x42"),
+    Published(MODEL, "InFlex0001", 1.0, 1.0, 1.0, 0.00, 0.02),
+    Published(MODEL, "PartFlex0001A", 0.98, 1.0, 0.97, 0.00, 0.04),
+    Published(MODEL, "PartFlex0001B", 0.96, 0.99, 0.95, 0.06, 0.20),
+    Published(MODEL, "FullFlex0001", 0.96, 0.99, 0.95, 1.0, 0.98),
+    Published(MODEL, "FullFlex1111", 0.15, 1.03, 0.15, None, None),
+)
+BLOCKS = {"InFlex0001": (32, 32), "PartFlex0001A": (16, 16), "PartFlex0001B": (4, 4), "FullFlex0001": (1, 1)}
+CLAIMS = (
+    Claim("Of 1,024 shapes a machine of 1,024 elements has so many (H-F), and of the sides that a layer can use so "
+          "many (W-F)", "0.001 0.004 0.06 1.00; 0.01 0.06 0.25 1.00, 0.03 0.08 0.25 1.00, 0.01 0.05 0.25 1.00",
+          "holds where all figures of the layers shown round to the printed ones"),
+    Claim("Runtimes follow from how often a layer folds over the array: with the shape chosen, layer 15", "48x16: 0.67",
+          "impossible where that shape folds as often as 32x32"),
+    Claim("With the shapes chosen, layer 25", "16x48: 0.89; 24x42: 0.87",
+          "impossible where those shapes fold more often than 32x32"),
+    Claim("An array of 4x4 blocks can be shaped as chosen for layer 15", "24x42",
+          "impossible where a side is no whole number of blocks"),
+    Claim("The best shapes fold layers 15, 16 and 25 so often", "0.67 0.50 0.50; 0.75 0.63 0.63; 0.89 0.89 0.87",
+          "holds where the least folds over those of 32x32 round to all nine, in direction where to six or more"),
+    Claim("Flexible shapes make MnasNet faster", "runtime 0.96", "holds within 25 %, in direction for any gain"),
+    Claim("Blocks of 4x4 get nearly all that any shape gets, with 6 % of the shapes", "1.001 times slower",
+          "holds where at most 2 % slower"),
+    Claim("Blocks of 16x16 gain less than blocks of 4x4", "runtime 0.98 against 0.96", "holds where they do"),
+    Claim("Larger arrays run faster with diminishing returns from about 45x45 to 64x64, and cover more of a workload's "
+          "shapes", "figure 3.12",
+          "holds where W-F and speed rise, and the last doubling of elements gains less than the first"),
+)
+
+
+def isolation(every: int = 1) -> Isolation:
+    """Return the machines and layers of figure 3.11."""
+    base = with_array(preset("flexion"), (SIDE, SIDE))
+    assert base.flexibility is not None
+    layers, written = shown_layers(15, 16, 25)
+    return Isolation("S", (
+        Target("InFlex0001", base),
+        Target("PartFlex0001A", with_flexibility(base, shape=ShapeFlexibility(blocks=(16, 16)))),
+        Target("PartFlex0001B", with_flexibility(base, shape=ShapeFlexibility(blocks=(4, 4)))),
+        Target("FullFlex0001", with_flexibility(base, shape=ShapeFlexibility())),
+        Target("FullFlex1111", with_flexibility(base, base.flexibility.of_class("1111"))),
+    ), layers, written, tuple(network_layers("mnasnet", every=every)), PUBLISHED, shape_of)
+
+
+def folds(sizes: tuple[int, int], shape: tuple[int, int]) -> int:
+    """Return how often a layer's two parallel dimensions fold over an array."""
+    return -(-sizes[0] // shape[0]) * -(-sizes[1] // shape[1])
+
+
+def shapes(instances: int, block: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the arrays of whole blocks: each X side with the largest Y side."""
+    blocks = instances // (block[0] * block[1])
+    return [(wide * block[0], blocks // wide * block[1]) for wide in range(1, blocks + 1)]
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Search the layers shown and the network on every machine, then any shape of every size of array."""
+    study = isolation(setting["every"])
+    results = study.play(watch, setting["samples"], setting.seeds)
+    sweep = _sweep(watch, setting, study.model)
+    table = study_table(study, results, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
+    venn = average_venn(study, "Spaces of shapes, averaged over the layers of MnasNet (figure 3.11 b)")
+    return Findings((table, _fold_table(), _sweep_table(sweep)), _judge(study, results, sweep),
+                    (venn, _sweep_plot(sweep)))
+
+
+def _parallel(layer: str) -> tuple[int, int]:
+    """Return the sizes of C and K of a layer shown: what lies along X and Y."""
+    k, c, *_ = WRITTEN[int(layer.split()[1])]
+    return c, k
+
+
+def _least(layer: str, target: str) -> tuple[int, tuple[int, int]]:
+    """Return the least folds of a layer on a machine, and the shape that has them."""
+    return min((folds(_parallel(layer), shape), shape) for shape in shapes(SIDE * SIDE, BLOCKS[target]))
+
+
+def _fold_table() -> Table:
+    rows = []
+    for row in PUBLISHED:
+        if row.layer == MODEL or row.target not in BLOCKS:
+            continue
+        base = folds(_parallel(row.layer), (SIDE, SIDE))
+        wide, high = (int(side) for side in row.chosen.split("x"))
+        least, best = _least(row.layer, row.target)
+        printed_folds = folds(_parallel(row.layer), (wide, high))
+        whole = wide % BLOCKS[row.target][0] == 0 and high % BLOCKS[row.target][1] == 0
+        rows.append((row.layer, "x".join(map(str, _parallel(row.layer))), row.target, row.runtime, row.chosen,
+                     "yes" if whole else "no", printed_folds / base, f"{best[0]}x{best[1]}", least / base))
+    return Table("folds", "How often layers fold over the shapes chosen (figure 3.11)", (
+        "Layer", "C x K", "Machine", "Runtime paper", "Chosen, paper", "Of whole blocks", "Folds of it / 32x32",
+        "Best shape", "Folds of the best / 32x32"), tuple(rows), (
+        "Folds: ceil(C / X) ceil(K / Y), which the printed runtimes follow where the shapes allow them.",))
+
+
+Sweep = list[tuple[int, float, float, float]]
+
+
+def _sweep(watch: Watch, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
+    """Return for each array: elements, cycles of a fixed square and of any shape, W-F of any shape."""
+    found: Sweep = []
+    for side in setting["sides"]:
+        base = with_array(preset("flexion"), (side, side))
+        targets = (Target("InFlex0001", base),
+                   Target("FullFlex0001", with_flexibility(base, shape=ShapeFlexibility())))
+        results = play(watch, targets, model, setting["samples"], setting.seeds)
+        each = [flexion(layer.operator, targets[1].machine, "S").workload for layer in model]
+        found.append((side * side, total(results, "InFlex0001", model), total(results, "FullFlex0001", model),
+                      sum(each) / len(each)))
+    return found
+
+
+def _sweep_table(sweep: Sweep) -> Table:
+    rows = tuple((f"{isqrt(elements)}x{isqrt(elements)}", square, loose, loose / square, sweep[0][2] / loose, share)
+                 for elements, square, loose, share in sweep)
+    return Table("arrays", "Flexible shapes by array size (figure 3.12)", (
+        "Elements", "Cycles, square", "Cycles, any shape", "Any / square", "Speed over the smallest", "W-F"), rows)
+
+
+def _judge(study: Isolation, results: Results, sweep: Sweep) -> tuple[Judgement, ...]:
+    rows = [row for row in PUBLISHED if row.layer != MODEL and row.workload is not None]
+    right = sum(abs(hardware - (row.hardware or 0.0)) <= 0.003 and printed(workload, row.workload or 0.0)
+                for row in rows for hardware, workload in [study.flexions(row.target, row.layer)])
+    base = {name: folds(_parallel(name), (SIDE, SIDE)) for name in ("Layer 15", "Layer 16", "Layer 25")}
+    chosen = folds(_parallel("Layer 15"), (48, 16)) / base["Layer 15"]
+    other = [folds(_parallel("Layer 25"), shape) / base["Layer 25"] for shape in ((16, 48), (24, 42))]
+    best = [(row.runtime, _least(row.layer, row.target)[0] / base[row.layer]) for row in rows
+            if row.target in BLOCKS and row.target != "InFlex0001"]
+    agree = sum(printed(ours, paper) for paper, ours in best)
+    sixteen, four, full = (study.over_base(results, name)[0] for name in (
+        "PartFlex0001A", "PartFlex0001B", "FullFlex0001"))
+    return (
+        Judgement(CLAIMS[0], f"{right} of {len(rows)} rows", "holds" if right == len(rows) else "does not hold",
+                  "1, 4, 64 and 1,024 X sides of 1,024; a layer can use sides up to the size along it"),
+        Judgement(CLAIMS[1], f"{chosen:.2f}", _possible(chosen <= 0.7), "6 folds on both; 48x21 would have 4, but is "
+                  "not of whole 16x16 blocks"),
+        Judgement(CLAIMS[2], f"{other[0]:.2f}; {other[1]:.2f}", _possible(max(other) <= 0.9),
+                  "16x64 would have 0.89, 27x37 0.87"),
+        Judgement(CLAIMS[3], "42 is 10.5 blocks", _possible(42 % 4 == 0), "24x40 folds as often"),
+        Judgement(CLAIMS[4], " ".join(f"{ours:.2f}" for _, ours in best), "holds" if agree == len(best)
+                  else "holds in direction" if agree >= 6 else "does not hold", f"{agree} of {len(best)}"),
+        Judgement(CLAIMS[5], f"runtime {full:.2f}", gain_verdict(full, 0.96) if full < 0.995 else "does not hold"),
+        Judgement(CLAIMS[6], f"{four / full:.3f} times slower", "holds" if four <= 1.02 * full else "does not hold"),
+        Judgement(CLAIMS[7], f"runtime {sixteen:.2f} against {four:.2f}", "holds" if four < sixteen
+                  else "does not hold"),
+        _judge_sweep(sweep),
+    )
+
+
+def _possible(consistent: bool) -> Verdict:
+    return "holds" if consistent else "impossible as published"
+
+
+def _judge_sweep(sweep: Sweep) -> Judgement:
+    if len(sweep) < 3:
+        return Judgement(CLAIMS[8], "too few sizes", "not judged")
+    cycles, shares = [row[2] for row in sweep], [row[3] for row in sweep]
+    (one, two), (before, last) = sweep[:2], sweep[-2:]
+    first = (one[2] / two[2]) ** (1 / _doublings(one[0], two[0]))
+    final = (before[2] / last[2]) ** (1 / _doublings(before[0], last[0]))
+    rising = ordered(cycles) and shares == sorted(shares)
+    verdict: Verdict = "holds" if rising and final < first else "holds in direction" if rising else "does not hold"
+    return Judgement(CLAIMS[8], f"a doubling gains {first:.2f} times at first, {final:.2f} in the end; W-F "
+                     f"{shares[0]:.2f} to {shares[-1]:.2f}", verdict)
+
+
+def _doublings(fewer: int, more: int) -> float:
+    return log2(more / fewer)
+
+
+def _sweep_plot(sweep: Sweep) -> Plot:
+    elements = [row[0] for row in sweep]
+    lines = (("square, cycles", 1, "y", "@curve-1", "solid"), ("any shape, cycles", 2, "y", "@curve-0", "solid"),
+             ("any shape, W-F", 3, "y2", "@curve-0", "dot"))
+    data = [{"type": "scatter", "mode": "lines+markers", "name": name, "x": elements, "y": [row[at] for row in sweep],
+             "yaxis": axis, "line": {"color": colour, "dash": dash}} for name, at, axis, colour, dash in lines]
+    return Plot("arrays", "Runtime and W-F by array size (figure 3.12)", data, {
+        "xaxis": {"type": "log", "title": {"text": "Elements"}},
+        "yaxis": {"type": "log", "title": {"text": "Cycles"}},
+        "yaxis2": {"title": {"text": "W-F"}, "overlaying": "y", "side": "right", "range": [0, 1.05]}})
+
+
+REPRODUCTIONS.register("flexion-shape")(Study(
+    "flexion-shape", "What flexible array shapes are worth on MnasNet, by building block and array size",
+    "Kao, dissertation, Georgia Tech 2022, figures 3.11 and 3.12", CLAIMS,
+    Setting("quick", 1, {"samples": 2_000, "every": 1, "sides": (8, 16, 32, 64)}),
+    Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}), run))

@@ -1,0 +1,329 @@
+"""Flexion, figures 3.7 and 3.8 and table 3.2: what flexible tiles are worth, by buffer size, and what they cost."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tilewright.codesign import with_buffer, with_flexibility
+from tilewright.hardware import (
+    PUBLISHED_PERCENT,
+    PUBLISHED_UM2,
+    T_FLEX_READ_UM2,
+    Accelerator,
+    FlexibilityCosts,
+    TileFlexibility,
+    flexibility_overhead,
+    preset,
+)
+from tilewright.mapping import Flexion, TileRule, flexion, stand_ins
+from tilewright.reproduce.flexion_isolation import (
+    MODEL,
+    Isolation,
+    Published,
+    Results,
+    Target,
+    flexible_cell,
+    gain_verdict,
+    ordered,
+    play,
+    printed,
+    shown_layers,
+    study_table,
+    tile_of,
+    total,
+)
+from tilewright.reproduce.flexion_venn import nested, venn_plot
+from tilewright.reproduce.ruby_contest import Layer, network_layers
+from tilewright.reproduce.running import Watch
+from tilewright.reproduce.study import (
+    REPRODUCTIONS,
+    Claim,
+    Findings,
+    Judgement,
+    Plot,
+    Setting,
+    Study,
+    Table,
+    Value,
+)
+from tilewright.workload import Operator
+
+THIRDS = TileFlexibility(partitions=(("GLB", (("weights", 1.0), ("inputs", 1.0), ("outputs", 1.0))),))
+BUFFER_BYTES = 4000
+
+PUBLISHED = (
+    Published("Layer 1", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0001, "K32 C16 Y3 X3 R3 S3"),
+    Published("Layer 1", "PartFlex1000", 0.02, 1.04, 0.02, 0.22, 0.37, "K32 C3 Y1 X16 R3 S1"),
+    Published("Layer 1", "FullFlex1000", 0.0035, 1.01, 0.003, 1.0, 0.50, "K32 C3 Y2 X16 R3 S3"),
+    Published("Layer 1", "FullFlex1111", 0.0035, 1.01, 0.003, None, None, "K32 C3 Y2 X16 R3 S3"),
+    Published("Layer 16", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0002, "K64 C16 Y3 X3 R3 S3"),
+    Published("Layer 16", "PartFlex1000", 0.43, 1.01, 0.43, 0.22, 0.54, "K64 C10 Y2 X4 R1 S1"),
+    Published("Layer 16", "FullFlex1000", 0.14, 1.01, 0.14, 1.0, 0.69, "K64 C10 Y4 X4 R1 S1"),
+    Published("Layer 16", "FullFlex1111", 0.05, 1.0, 0.05, None, None, "K64 C8 Y4 X4 R1 S1"),
+    Published("Layer 29", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0007, "K1 C16 Y3 X3 R3 S3"),
+    Published("Layer 29", "PartFlex1000", 0.23, 0.55, 0.13, 0.22, 0.58, "K1 C8 Y2 X7 R3 S3"),
+    Published("Layer 29", "FullFlex1000", 0.08, 0.55, 0.04, 1.0, 0.74, "K1 C24 Y2 X7 R3 S3"),
+    Published("Layer 29", "FullFlex1111", 0.08, 0.55, 0.04, None, None, "K1 C24 Y2 X7 R3 S3"),
+    Published(MODEL, "InFlex1000", 1.0, 1.0, 1.0, None, 0.0006),
+    Published(MODEL, "PartFlex1000", 0.38, 1.07, 0.41, 0.22, 0.50),
+    Published(MODEL, "FullFlex1000", 0.21, 1.05, 0.22, 1.0, 0.65),
+    Published(MODEL, "FullFlex1111", 0.14, 1.06, 0.15, None, None),
+)
+CLAIMS = (
+    Claim("A buffer in hard partitions of 1:1:1 holds 0.22 of what a soft one holds (H-F)", "0.22",
+          "holds where A / C rounds to it"),
+    Claim("Of a layer's tiles, so many fit soft and hard buffers (W-F of layers 1, 16 and 29)",
+          "0.0001 0.37 0.50; 0.0002 0.54 0.69; 0.0007 0.58 0.74", "holds where all nine round to the printed figures"),
+    Claim("A layer's tiles are all combinations of extents from 1 to its sizes", "W of layer 16: 1 / 0.0002 = 5,000",
+          "holds where 1 / W of InFlex rounds to the printed W-F, by the definition of section 3.2.1"),
+    Claim("Flexible tiles in hard partitions make MnasNet faster than the fixed tile", "runtime 0.38",
+          "holds within 25 %, in direction for any gain"),
+    Claim("A soft buffer makes it faster still", "runtime 0.21; 1.9 times faster than hard partitions",
+          "holds within 25 %, in direction for any gain over InFlex that is no loss against PartFlex"),
+    Claim("All four axes together are at least as fast as flexible tiles alone", "runtime 0.14",
+          "holds where they are, on MnasNet and on every layer shown"),
+    Claim("Larger buffers fit more of a workload's tiles and run it faster, until about 6.4 KB", "figure 3.8",
+          "holds where W-F rises, runtime falls, and beyond 6.4 KB no more than 5 % is gained"),
+    Claim("The smaller the buffer, the more a soft one is worth", "figure 3.8",
+          "holds where hard over soft runtime is larger at the smallest buffer than at the largest"),
+    Claim("Flexible tiles cost 0.004 % of area", "763,874 um2 against 736,843 um2",
+          "impossible where the areas contradict the percentage and the whole"),
+)
+
+
+def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
+    """Return the machines of figure 3.7, all with a buffer of this size."""
+    base = with_buffer(preset("flexion"), capacity_bytes)
+    full = base.flexibility
+    assert full is not None
+    return (Target("InFlex1000", base), Target("PartFlex1000", with_flexibility(base, tile=THIRDS)),
+            Target("FullFlex1000", with_flexibility(base, tile=TileFlexibility())),
+            Target("FullFlex1111", with_flexibility(base, full.of_class("1111"))))
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
+    layers, written = shown_layers(1, 16, 29)
+    model = tuple(network_layers("mnasnet", every=setting["every"]))
+    study = Isolation("T", machines(), layers, written, model, PUBLISHED, tile_of)
+    results = study.play(watch, setting["samples"], setting.seeds)
+    sweep = _sweep(watch, setting, model)
+    table = study_table(study, results, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
+    whole = _worked_off(watch, study)
+    tables = (table, _whole_table(study, results, whole), _formal_table(study), _sweep_table(sweep), _area_table())
+    return Findings(tables, _judge(study, results, whole, sweep), (_venn(study), _sweep_plot(sweep)))
+
+
+def in_full(operator: Operator, machine: Accelerator) -> Operator:
+    """Return the operator with every dimension rounded up to whole fixed tiles, on a machine that cannot cut them."""
+    flexibility = machine.flexibility
+    assert flexibility is not None and flexibility.shape.fixed is not None
+    ours, sizes = stand_ins(operator, flexibility), dict(operator.dimensions)
+    lanes = dict(zip(flexibility.parallelism.choices[0], flexibility.shape.fixed, strict=True))
+    for d, extent in dict(flexibility.tile.per_element)[flexibility.memory]:
+        name = ours[d]
+        if name is not None:
+            tile = extent * lanes.get(d, 1)
+            sizes[name] = -(-sizes[name] // tile) * tile
+    return replace(operator, name=f"{operator.name} in whole tiles", dimensions=tuple(sizes.items()))
+
+
+def _worked_off(watch: Watch, study: Isolation) -> dict[str, float]:
+    """Return the cycles of every layer on InFlex where tiles are always worked off in full, by the layer's name."""
+    base, layers = study.machine("InFlex1000"), (*study.layers, *study.model)
+    # Whole tiles take more room than cut ones: the buffer of table 3.1.
+    cells = [flexible_cell(watch, {"layer": layer.name, "target": "in full"}, in_full(layer.operator, base),
+                           with_buffer(base, 100_000), samples=64, seed=0) for layer in layers]
+    return {layer.name: float(value["latency_cycles"] or "inf")
+            for layer, value in zip(layers, watch.run(cells), strict=True)}
+
+
+def _whole_runtime(study: Isolation, results: Results, whole: dict[str, float], target: str, name: str) -> float:
+    """Return the runtime of a machine over InFlex in whole tiles."""
+    members = study.members(name)
+    return total(results, target, members) / sum(layer.count * whole[layer.name] for layer in members)
+
+
+def _whole_table(study: Isolation, results: Results, whole: dict[str, float]) -> Table:
+    rows = []
+    for row in [row for row in PUBLISHED if row.target != "InFlex1000"]:
+        members = study.members(row.layer)
+        cut, ours = (total(results, name, members) for name in ("InFlex1000", row.target))
+        rows.append((row.layer, row.target, cut, sum(layer.count * whole[layer.name] for layer in members), ours,
+                     row.runtime, ours / cut, _whole_runtime(study, results, whole, row.target, row.layer)))
+    return Table("whole", "What a fixed tile costs where it cannot even be cut short", (
+        "Layer", "Machine", "InFlex, tiles cut (cycles)", "InFlex, in whole tiles (cycles)", "Machine (cycles)",
+        "Runtime paper", "over cut", "over whole"), tuple(rows), (
+        "Elsewhere a fixed tile is cut at a layer's edges, so that it costs no idle work. The paper's InFlex keeps R3 "
+        "S3 on layers of 1 x 1 filters; worked off in whole tiles, that is nine times the work.",))
+
+
+Sweep = list[tuple[int, float, float, float, float]]
+
+
+def _sweep(watch: Watch, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
+    """Return for each buffer: bytes, cycles with hard and soft partitions, W-F of both."""
+    found: Sweep = []
+    for size in setting["buffers"]:
+        _, part, full, _ = machines(size)
+        results = play(watch, (part, full), model, setting["samples"], setting.seeds)
+        share = [sum(flexion(layer.operator, target.machine, "T").workload for layer in model) / len(model)
+                 for target in (part, full)]
+        found.append((size, total(results, part.name, model), total(results, full.name, model), *share))
+    return found
+
+
+def _sweep_table(sweep: Sweep) -> Table:
+    rows = tuple((size, hard, soft, hard / soft, share, whole) for size, hard, soft, share, whole in sweep)
+    return Table("buffers", "Flexible tiles by buffer size (figure 3.8)", (
+        "Buffer (bytes)", "Cycles hard 1:1:1", "Cycles soft", "Hard / soft", "W-F hard", "W-F soft"), rows, (
+        "W-F averaged over the layers, each once.",))
+
+
+def _formal_table(study: Isolation) -> Table:
+    """Return how the Flexions of figure 3.7 come out under each way of counting."""
+    rows: list[tuple[Value, ...]] = []
+    rules = (("as the figures count", TileRule()), ("six extents in the buffer", TileRule(hardware="tiles")),
+             ("inputs with their windows", TileRule(inputs="window")),
+             ("all extents, not divisors", TileRule(workload="all")))
+    for name, operator in study.written.items():
+        for told, rule in rules:
+            found = [flexion(operator, target.machine, "T", rule) for target in study.isolated]
+            rows.append((name, told, found[1].hardware, *(one.workload for one in found),
+                         found[2].workload_space.value, _largest_error(found)))
+    for layer in study.layers:
+        if layer.operator.name == layer.name:
+            found = [flexion(layer.operator, target.machine, "T") for target in study.isolated]
+            rows.append((layer.name, "as a depthwise layer", found[1].hardware, *(one.workload for one in found),
+                         found[2].workload_space.value, _largest_error(found)))
+    return Table("flexions", "Flexions of figure 3.7 by what is counted", (
+        "Layer", "Counted", "H-F PartFlex", "W-F InFlex", "W-F PartFlex", "W-F FullFlex", "W", "Error"), tuple(rows), (
+        "The paper's figures come out when W holds the tiles of divisors (its text says all extents), a tile of inputs "
+        "is C Y X words without its window, 4 KB hold 2,000 words twice, and C and A hold triples of tensor sizes: "
+        "thirds then hold (1/3)^3 / (1/3!) = 2/9 of them. Layer 29 has outputs for each channel, which its figures "
+        "leave out. Error: largest standard error of a count, relative (0: exact).",))
+
+
+def _largest_error(found: Sequence[Flexion]) -> float:
+    counts = [count for one in found for count in (one.class_space, one.target_space, one.target_on_workload)]
+    return max(count.error / max(count.value, 1.0) for count in counts)
+
+
+def _area_table() -> Table:
+    base = PUBLISHED_UM2["InFlex"]
+    ours = {"InFlex": 0.0, **{name: _added(name) for name in PUBLISHED_PERCENT}}
+    rows = tuple((name, area, 100 * (area - base) / base, PUBLISHED_PERCENT.get(name), ours[name])
+                 for name, area in PUBLISHED_UM2.items())
+    return Table("areas", "Area of flexibility (table 3.2)", (
+        "Machine", "Area paper (um2)", "Added by area (%)", "Added as printed (%)", "Added, our model (um2)"), rows, (
+        f"T-Flex read as {T_FLEX_READ_UM2:,}: two digits exchanged. Then it is +0.004 %, and the four axes add "
+        f"{sum(_added(name) for name in ('T-Flex', 'O-Flex', 'P-Flex', 'S-Flex')):,.0f} um2 against "
+        f"{PUBLISHED_UM2['FullFlex'] - base:,} of FullFlex.",))
+
+
+def _added(name: str) -> float:
+    """Return what our model adds for a machine of table 3.2, at the published node."""
+    return flexibility_overhead(_area_machine(name)).total_um2
+
+
+def _area_machine(name: str) -> Accelerator:
+    machine = preset("flexion")
+    base = machine.flexibility
+    assert base is not None
+    base = replace(base, costs=FlexibilityCosts())
+    bits = {"T-Flex": "1000", "O-Flex": "0100", "P-Flex": "0010", "S-Flex": "0001"}.get(name, "1111")
+    flexibility = base.of_class(bits)
+    if name == "PartFlex":
+        flexibility = replace(
+            flexibility, tile=THIRDS, order=replace(flexibility.order, choices=(
+                ("P", "Q", "K", "C", "R", "S"), ("K", "C", "R", "S", "P", "Q"))),
+            parallelism=replace(flexibility.parallelism, choices=(("C", "K"), ("P", "Q"))),
+            shape=replace(flexibility.shape, blocks=(16, 16)))
+    return with_flexibility(machine, flexibility)
+
+
+def _judge(study: Isolation, results: Results, whole: dict[str, float], sweep: Sweep) -> tuple[Judgement, ...]:
+    hardware = study.flexions("PartFlex1000", "Layer 16")[0]
+    rows = [row for row in PUBLISHED if row.layer != MODEL and row.workload is not None]
+    ours = [study.flexions(row.target, row.layer)[1] for row in rows]
+    right = sum(printed(value, row.workload or 0.0) for value, row in zip(ours, rows, strict=True))
+    tiles = flexion(study.written["Layer 16"], study.machine("InFlex1000"), "T", TileRule(workload="all"))
+    part, full, everything = (study.over_base(results, name)[0] for name in (
+        "PartFlex1000", "FullFlex1000", "FullFlex1111"))
+    worked = [_whole_runtime(study, results, whole, name, MODEL) for name in ("PartFlex1000", "FullFlex1000")]
+    groups = [layer.name for layer in study.layers] + [MODEL]
+    worse = [name for name in groups if study.over_base(results, "FullFlex1111", name)[0]
+             > study.over_base(results, "FullFlex1000", name)[0] * 1.02]
+    layer = study.written["Layer 16"]
+    by_area = 100 * (PUBLISHED_UM2["T-Flex"] / PUBLISHED_UM2["InFlex"] - 1)
+    divisors = flexion(layer, study.machine("InFlex1000"), "T").workload_space.value
+    by_tiles = flexion(layer, study.machine("PartFlex1000"), "T", TileRule(hardware="tiles")).hardware
+    return (
+        Judgement(CLAIMS[0], f"{hardware:.3f}", "holds" if printed(hardware, 0.22) else "does not hold",
+                  f"2/9, the share of triples of tensor sizes; of six-dimensional tiles, exactly {by_tiles:.3f}"),
+        Judgement(CLAIMS[1], f"{right} of {len(rows)}", "holds" if right == len(rows) else "does not hold",
+                  "with the tiles of divisors and 2,000 words of room"),
+        Judgement(CLAIMS[2], f"{tiles.workload_space.value:,.0f}",
+                  "holds" if printed(1 / tiles.workload_space.value, 0.0002) else "impossible as published",
+                  f"1 / W is {1 / tiles.workload_space.value:.1g}; the figures count divisors "
+                  f"({divisors:,.0f})"),
+        Judgement(CLAIMS[3], f"runtime {part:.2f}", gain_verdict(part, 0.38),
+                  f"{worked[0]:.2f} over a fixed tile that cannot be cut short at edges"),
+        Judgement(CLAIMS[4], f"runtime {full:.2f}; {part / full:.2f} times faster", gain_verdict(full, 0.21)
+                  if full <= part * 1.02 else "does not hold",
+                  f"{worked[1]:.2f} over a fixed tile that cannot be cut short at edges"),
+        Judgement(CLAIMS[5], f"runtime {everything:.2f}", "holds" if not worse else "does not hold",
+                  f"slower on {', '.join(worse)}" if worse else ""),
+        *_judge_sweep(sweep),
+        Judgement(CLAIMS[8], f"{by_area:+.2f} % by its own areas", "holds" if printed(by_area, 0.004)
+                  else "impossible as published", "and more than FullFlex, which contains it; 736,874 would fit both"),
+    )
+
+
+def _judge_sweep(sweep: Sweep) -> tuple[Judgement, Judgement]:
+    soft, shares = [row[2] for row in sweep], [row[4] for row in sweep]
+    late = [row[2] for row in sweep if row[0] >= 6400]
+    if len(sweep) < 3 or len(late) < 2:
+        return Judgement(CLAIMS[6], "too few sizes", "not judged"), Judgement(CLAIMS[7], "too few sizes", "not judged")
+    rising = shares == sorted(shares) and ordered(soft)
+    gain = 1 - late[-1] / late[0]
+    first, last = sweep[0][1] / sweep[0][2], sweep[-1][1] / sweep[-1][2]
+    return (
+        Judgement(CLAIMS[6], f"W-F {shares[0]:.2f} to {shares[-1]:.2f}; {gain:.0%} gained beyond 6.4 KB",
+                  "holds" if rising and gain <= 0.05 else "holds in direction" if rising else "does not hold"),
+        Judgement(CLAIMS[7], f"hard over soft {first:.2f} at {sweep[0][0]:,} B, {last:.2f} at {sweep[-1][0]:,} B",
+                  "holds" if first > last * 1.01 else "does not hold"),
+    )
+
+
+def _venn(study: Isolation) -> Plot:
+    panels = []
+    for target in study.isolated:
+        each = [flexion(layer.operator, target.machine, "T") for layer in study.model]
+        w, cw, aw, c, a = (sum(getattr(one, figure).value for one in each) / len(each) for figure in (
+            "workload_space", "class_on_workload", "target_on_workload", "class_space", "target_space"))
+        panels.append((f"{target.name}: of the workload", nested(w, cw, aw), (
+            f"W {w:,.0f}", f"C of W {cw:,.0f}", f"A of W {aw:,.0f}")))
+        if target.name == "PartFlex1000":
+            hardware = (f"{target.name}: of the hardware", nested(c, a), (f"C {c:.3g}", f"A {a:.3g}"))
+    return venn_plot("venn", "Spaces of tiles, averaged over the layers of MnasNet (figure 3.7 b)", [*panels, hardware],
+                     "Areas to scale within each diagram. C holds some 10^9 sizes and would dwarf W: W and its parts "
+                     "are drawn apart from C and A.")
+
+
+def _sweep_plot(sweep: Sweep) -> Plot:
+    sizes = [row[0] for row in sweep]
+    lines = (("hard 1:1:1, cycles", 1, "y", "@curve-1", "solid"), ("soft, cycles", 2, "y", "@curve-0", "solid"),
+             ("hard, W-F", 3, "y2", "@curve-1", "dot"), ("soft, W-F", 4, "y2", "@curve-0", "dot"))
+    data = [{"type": "scatter", "mode": "lines+markers", "name": name, "x": sizes, "y": [row[at] for row in sweep],
+             "yaxis": axis, "line": {"color": colour, "dash": dash}} for name, at, axis, colour, dash in lines]
+    return Plot("buffers", "Runtime and W-F by buffer size (figure 3.8)", data, {
+        "xaxis": {"type": "log", "title": {"text": "Buffer (bytes)"}}, "yaxis": {"title": {"text": "Cycles"}},
+        "yaxis2": {"title": {"text": "W-F"}, "overlaying": "y", "side": "right", "range": [0, 1]}})
+
+
+REPRODUCTIONS.register("flexion-tile")(Study(
+    "flexion-tile", "What flexible tiles are worth on MnasNet, by buffer size, and what they cost",
+    "Kao, dissertation, Georgia Tech 2022, figures 3.7 and 3.8, table 3.2", CLAIMS,
+    Setting("quick", 1, {"samples": 1_000, "every": 1, "buffers": (1000, 4000, 6400, 25600)}),
+    Setting("full", 5, {"samples": 10_000, "every": 1,
+                        "buffers": (1000, 1600, 2400, 3200, 4000, 6400, 12_800, 25_600, 100_000)}), run))
