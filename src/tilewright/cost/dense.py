@@ -4,6 +4,7 @@ from collections.abc import Mapping as Dict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
+from math import prod
 from threading import local
 from typing import Any
 
@@ -98,13 +99,22 @@ class _Prepared:
         """Rows to work in, for layouts of ``shape``, with the constants filled in."""
         banks = []
         for machine in self.machines:
-            narrow = np.zeros((machine.narrow_rows, LANES), dtype=self.narrow_type)
+            narrow = aligned((machine.narrow_rows, LANES), self.narrow_type)
             for row, value in machine.fixed_narrow:
                 narrow[int(row)] = value
-            banks.append((narrow, np.zeros((machine.wide_rows, LANES))))
+            banks.append((narrow, aligned((machine.wide_rows, LANES), np.float64)))
         fetched = (*shape, BLOCKS_FETCHED * LANES)
-        near = np.ones(fetched, dtype=np.int32), np.zeros(fetched, dtype=np.int8)
-        return (*banks, *near, *self.rows_read, self.sizes, np.zeros((2, LANES), dtype=self.narrow_type))
+        near = aligned(fetched, np.int32), aligned(fetched, np.int8)
+        near[0][:] = 1
+        return (*banks, *near, *self.rows_read, self.sizes, aligned((2, LANES), self.narrow_type))
+
+
+def aligned(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
+    """Return zeros that begin at a cache line: vectors that straddle two lines take twice as long to load."""
+    size = prod(shape) * np.dtype(kind).itemsize
+    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start:start + size].view(kind).reshape(shape)
 
 
 class DenseModel:
@@ -249,6 +259,7 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, deta
     return _Prepared((machine, machine), narrow_type, sizes, names)
 
 
+CACHE_LINE = 64
 BLOCKS_FETCHED = 4
 CHUNK = 4 * BLOCKS_FETCHED * LANES
 """Mappings that a thread takes at a time, at most."""
