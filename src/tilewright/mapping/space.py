@@ -1,6 +1,6 @@
 """The mappings that a mapper may use, and how to draw, enumerate and repair them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, cast
@@ -177,6 +177,21 @@ class MapSpace:
         """
         batch = self.unwritten(count)
         self._uniform.draw(rng, (batch.steps, batch.ranks), legal, threads)
+        return batch
+
+    def at(self, numbers: Sequence[int]) -> MappingBatch:
+        """Return the mappings of these numbers, each from 0 up to the size: every mapping has one.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range, or the space too large to be numbered.
+        """
+        batch = self.unwritten(len(numbers))
+        for b, number in enumerate(numbers):
+            if not 0 <= number < self.size().mappings:
+                raise InputError("number", f"must be from 0 to {self.size().mappings - 1}", number)
+            self._uniform.numbered.write(int(number), batch.steps[:, :, b], batch.ranks[:, :, b])
         return batch
 
     @cached_property

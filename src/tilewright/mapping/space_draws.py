@@ -8,8 +8,8 @@ from tilewright.mapping.space_kernels import GOLDEN, MIX1, MIX2, S27, S30, S31, 
 BLOCK = 128
 """Mappings drawn together: independent of one another, so that their look-ups overlap."""
 # Rows of the scratch array ``(n, BLOCK)`` int32: node and row of each mapping, which are legal, one line of what is
-# written; then its chain in every dimension. Of that of float64: bits of a tile, of a store, whether all fit, a row of
-# ones; then extents.
+# written; then its chain in every dimension. Of that of float64: bits of a tile, of a store, whether all fit, nothing
+# (in the place of a second dimension where there is none); then extents.
 NODE, ROW, LEGAL, LINE, CHAINS = range(5)
 TILE, STORE, FITS, ONES, EXTENTS = range(5)
 # Unsigned indices need no look whether they count from the end.
@@ -77,6 +77,10 @@ def add_tile(axes: Compiled, first: Compiled, last: Compiled, word_bits: Compile
     for b in range(BLOCK):
         real[TILE, b] = word_bits
     for a in range(first, last):
+        if axes[a, 2] == ONES:
+            for b in range(BLOCK):
+                real[TILE, b] *= real[axes[a, 0], b]
+            continue
         for b in range(BLOCK):
             p, r = real[axes[a, 0], b], real[axes[a, 2], b]
             real[TILE, b] *= p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 1])
@@ -89,7 +93,7 @@ def check_block(stores: Compiled, tiles: Compiled, axes: Compiled, chains: Compi
                 whole: Compiled) -> Compiled:
     """Return how many mappings of a block have tiles that fit (rule 10), their places first in row LEGAL."""
     for b in range(BLOCK):
-        real[FITS, b] = real[ONES, b] = 1.0
+        real[FITS, b] = 1.0
     for n in range(len(stores)):
         for b in range(BLOCK):
             real[STORE, b] = 0.0

@@ -100,8 +100,7 @@ def draw_tables(tables: SpaceTables, legal: bool) -> DrawTables | None:
     With ``legal``, what alone does not fit the memories is left out.
     """
     space = tables.space
-    many = sum(int(min(split.ways.sum(dtype=np.float64), MOST_CHAINS + 1)) for split in tables.splits)
-    if many > MOST_CHAINS or len(tables.memories) > BYTE or len(space.sizes) > BYTE:
+    if chain_total(tables) > MOST_CHAINS or len(tables.memories) > BYTE or len(space.sizes) > BYTE:
         return None
     listed = [list_chains(tables.counters[d], split) for d, split in zip(tables.dims, tables.splits, strict=True)]
     orders = _orders(tables)
@@ -125,6 +124,11 @@ def draw_tables(tables: SpaceTables, legal: bool) -> DrawTables | None:
         np.concatenate([bundle.chains.reshape(-1) for bundle in entries.bundles]),
         np.ascontiguousarray(extents, dtype=np.int32), *orders, np.array(tables.memories), np.array(dims),
         stores if legal else stores[:0], tiles, axes)
+
+
+def chain_total(tables: SpaceTables) -> float:
+    """Return how many chains all dimensions have."""
+    return sum(float(split.ways.sum(dtype=np.float64)) for split in tables.splits)
 
 
 class _Pruning:
@@ -309,12 +313,13 @@ def list_chains(counter: ChainCounter, splits: Splits) -> Chains | None:
         good = counter.within(s)[place]
         steps, place, codes, masks = steps[good], place[good], codes[good], masks[good]
         least, most = counter.bounds(s)
-        chosen, inside = _onward(counter, s, place)
+        onward = _onward(counter, s, place)
+        if onward is None:
+            return None
+        chosen, inside = onward
         counts = -(-extents[place[chosen]] // extents[inside])
         kept = np.flatnonzero((counts >= least) & (counts <= most))
         chosen, inside, counts = chosen[kept], inside[kept], counts[kept]
-        if len(chosen) > MOST_PARTIAL:
-            return None
         reached = codes[chosen]
         if s in lanes.sides:
             reached = _times(counter, s, reached, counts)
@@ -331,16 +336,16 @@ def list_chains(counter: ChainCounter, splits: Splits) -> Chains | None:
     return Chains(steps[ends][order], split[order], masks[ends][order])
 
 
-def _onward(counter: ChainCounter, s: int, place: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return which of the chains go on to which extents inside slot ``s``; also to their own."""
+def _onward(counter: ChainCounter, s: int, place: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Return which of the chains go on to which extents inside slot ``s``, also to their own; None if too many."""
     if counter.bounds(s)[1] == 1:
         return np.arange(len(place)), place
     grid, wide = counter.grids[s], np.full(len(place), counter.size)
     _, known = grid.places(np.zeros((1, len(counter.extents)), dtype=np.int64), inside=True)
     start, stop = grid.span(place, (np.full(len(place), 2), wide), inside=True)
+    if (stop - start).sum() > MOST_PARTIAL:
+        return None
     chosen = np.repeat(np.arange(len(place)), stop - start)
-    if len(chosen) > 4 * MOST_PARTIAL:
-        return chosen, chosen
     at = np.arange(len(chosen)) - np.repeat(np.cumsum(stop - start) - stop, stop - start)
     return np.concatenate([np.arange(len(place)), chosen]), np.concatenate([place, known[at]])
 
@@ -368,7 +373,7 @@ def _orders(tables: SpaceTables) -> tuple[NDArray[np.int32], NDArray[np.int32]] 
             if mask & ~looping:
                 continue
             if not free or mask not in known:
-                ranks = _every(space, mask) if free else listed_orders(space, s, mask)
+                ranks = every_order(space, mask) if free else listed_orders(space, s, mask)
                 place = count, len(ranks)
                 found.append(_packed(ranks))
                 count += len(ranks)
@@ -385,7 +390,7 @@ def _packed(ranks: NDArray[Any]) -> NDArray[np.int32]:
     return np.asarray((ranks.astype(np.int64) << shifts).sum(axis=1).astype(np.int32))
 
 
-def _every(space: SpaceArrays, mask: int) -> NDArray[Any]:
+def every_order(space: SpaceArrays, mask: int) -> NDArray[Any]:
     """Return ``(n, d)`` ranks of every order of the loops in ``mask``."""
     dims = [d for d in range(len(space.sizes)) if mask >> d & 1]
     orders = np.array(list(permutations(range(len(dims)))))

@@ -295,10 +295,15 @@ def tables_size(tables: SpaceTables) -> SpaceSize:
 
 def _nearest(value: int, residues: list[int], primes: list[int]) -> int:
     """Return the number nearest ``value`` that leaves these residues."""
+    modulus = prod(primes)
+    return value if modulus == 1 else (
+        value + (combined(residues, primes) - value + modulus // 2) % modulus - modulus // 2)
+
+
+def combined(residues: list[int], primes: list[int]) -> int:
+    """Return the least number that leaves these residues (Chinese remainder theorem)."""
     found, modulus = 0, 1
     for residue, prime in zip(residues, primes, strict=True):
         found += modulus * ((residue - found) * pow(modulus, -1, prime) % prime)
         modulus *= prime
-    if modulus == 1:
-        return value
-    return value + (found - value + modulus // 2) % modulus - modulus // 2
+    return found

@@ -35,6 +35,7 @@ from tilewright.mapping.space_lists import (
     ranked,
     still_keys,
 )
+from tilewright.mapping.space_numbers import NumberedSpace
 from tilewright.mapping.space_orders import Patterns
 from tilewright.mapping.space_size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
 from tilewright.mapping.space_walks import ChainDrawer, Index, choose, totals
@@ -185,6 +186,21 @@ class UniformDraws:
             return space_size(self.space, self.patterns)
         except TooLarge:
             return self._share(self.every, np.random.default_rng(0), SHARE_DRAWS, legal=False)
+
+    @cached_property
+    def numbered(self) -> NumberedSpace:
+        """The mappings by number.
+
+        Raises
+        ------
+        InputError
+            If the space is too large for that.
+        """
+        size = self.size()
+        tables = self.every.tables
+        if not size.exact or tables.space.slots is not self.space.slots:
+            raise InputError("space", "must be counted exactly, to number its mappings", str(size))
+        return NumberedSpace(tables, size.mappings)
 
     def legal_size(self, rng: Generator, draws: int) -> SpaceSize:
         """Return an estimate, from ``draws`` draws, of how many mappings fit the memories too."""

@@ -161,3 +161,29 @@ def test_a_space_without_legal_mappings_is_named():
     assert space.legal_size(np.random.default_rng(0)).mappings == 0
     with pytest.raises(InputError, match="must hold mappings"):
         space.draw(np.random.default_rng(0), 10, legal=True)
+
+
+@pytest.mark.parametrize("kind", list(RESTRICTIONS))
+@pytest.mark.parametrize(("name", "tiling"), [("fixed", "perfect"), ("flexible", "ruby-s"), ("two", "imperfect"),
+                                              ("blocks", "ruby")])
+def test_every_mapping_has_one_number(name, tiling, kind):
+    space = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES[name], tiling, RESTRICTIONS[kind])
+    numbers = range(space.size().mappings)[:4000]
+    found = keys(space.at(numbers))
+    expected = known(space)
+    assert len(set(found)) == len(found)
+    assert set(found) <= expected
+    with pytest.raises(InputError, match="number"):
+        space.at([space.size().mappings])
+
+
+def test_numbers_reach_to_the_end_of_large_spaces():
+    accelerator = machine(memory("GLB", 10**5), Fanout("PE", (14, 12)), memory("REG", 512))
+    space = MapSpace(matmul("layer", m=196, n=64, k=288), accelerator, "ruby-s")
+    size = space.size().mappings
+    assert size > 10**8
+    batch = space.at([0, 1, size // 3, size // 2, size - 2, size - 1])
+    assert len(set(keys(batch))) == 6
+    assert space.contains(batch).all()
+    with pytest.raises(InputError, match="smaller"):
+        MapSpace(matmul("layer", m=1960, n=640, k=2880), accelerator).at([0])
