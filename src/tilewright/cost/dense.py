@@ -263,7 +263,7 @@ CACHE_LINE = 64
 BLOCKS_FETCHED = 4
 CHUNK = 4 * BLOCKS_FETCHED * LANES
 """Mappings that a thread takes at a time, at most."""
-LEAST_SHARED = 4 * LANES
+LEAST_SHARED = 8 * LANES
 """Fewer are scored sooner than another thread wakes up."""
 
 

@@ -20,6 +20,7 @@ from tilewright.search.objective import BREAKS_CONSTRAINT
 
 MOST_ISLANDS = 8
 SAMPLES_PER_ISLAND = 40_000
+LINE_WORDS = 8
 STRANDS = 2
 """Parts in which the children of an island are bred, each with random numbers of its own: on threads, or in turn."""
 
@@ -148,9 +149,12 @@ class GammaMapper:
         self.scores = np.full((islands, size), np.inf)
         # For each island: how many survivors, and generations without improvement.
         self.counts = np.zeros((islands, 2), dtype=np.int64)
-        self.rng = random_state(task.rng, islands * STRANDS).reshape(islands, STRANDS, 1)
+        # What a strand writes all the time is kept cache lines apart from what another writes.
+        self.rng = np.zeros((STRANDS, islands + 1, LINE_WORDS), dtype=np.uint64)
+        self.rng[:, :islands, 0] = random_state(task.rng, islands * STRANDS).reshape(islands, STRANDS).T
         self.seen = np.zeros((islands, STRANDS, self.options.remembered), dtype=np.uint64)
-        self.work = [[task.space.scratch() for _ in range(STRANDS)] for _ in range(islands)]
+        room = task.space.scratch()
+        self.work = np.zeros((STRANDS, len(room) + 1, *room.shape[1:]), dtype=room.dtype)[:, :len(room)]
         self.least_levels = levels_in_use(task) if self.options.paper else 0
         self._pool: ThreadPoolExecutor | None = None
 
@@ -181,11 +185,11 @@ class GammaMapper:
         parents = min(survivors, max(2, int(size * self.options.parents)))
         table = self.space.divisible if strand % 2 else self.space.table
         gamma_kernels.breed(
-            table, self.rng[island, strand], self.rates, self.work[island][strand],
+            table, self.rng[strand, island], self.rates, self.work[strand],
             self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
             batch.steps, batch.ranks, span, self.least_levels,
         )
-        self.space.legalise(batch, self.rng[island, strand], span, fitting=self.rates[gamma_kernels.REPAIR] > 0)
+        self.space.legalise(batch, self.rng[strand, island], span, fitting=self.rates[gamma_kernels.REPAIR] > 0)
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Let the best of parents and children survive, and start islands afresh that do not improve any more."""
