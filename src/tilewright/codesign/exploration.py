@@ -121,7 +121,7 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
         if stop.is_set():
             return None
         found = search_flexible(
-            layers[network][index].operator, machines[choice], objective=objective, mapper=mapper, samples=samples,
+            layers[network][index].operator, machines[choice], objective=objective, mapper=mapper, budget=samples,
             seed=(seed, index), watch=Watch(progress=progress, stop=stop, threads=1))
         if done is not None:
             done(network, choice, found)

@@ -147,7 +147,7 @@ def flexible_cell(watch: Watch, key: Mapping[str, object], operator: Operator, m
                   samples: int, seed: int) -> Cell:
     """Return the cell of one search for the least latency among all that ``machine`` can run."""
     def compute() -> dict[str, Any]:
-        found = search_flexible(operator, machine, objective="latency", samples=max(samples, 64), seed=seed,
+        found = search_flexible(operator, machine, objective="latency", budget=max(samples, 64), seed=seed,
                                 watch=SearchWatch(stop=watch.stop, threads=1))
         counted = {"samples": found.samples, "complete": found.complete}
         if found.mapping is None or found.cost is None:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
@@ -11,8 +11,12 @@ from tilewright.mapping import Layout, MapSpace, Tiling, flexible_spaces
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult
-from tilewright.search.run import CostModel, Request, Run, Seed, Watch, dense_model, interruptible
+from tilewright.search.run import CostModel, Request, Run, Seed, Watch, dense_model, interruptible, search
 from tilewright.workload import Operator
+
+FEW = 4096
+"""Largest member that is enumerated where the budget is time alone."""
+LONG = 1e9
 
 
 def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
@@ -21,7 +25,7 @@ def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
     *,
     objective: str | Objective = "edp",
     mapper: str = "gamma",
-    samples: int = 10_000,
+    budget: Budget | str | int = 10_000,
     seed: Seed = 0,
     constraints: Iterable[str | Constraint] = (),
     tiling: Tiling = "imperfect",
@@ -30,11 +34,11 @@ def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
 ) -> SearchResult:
     """Search the best mapping among those that the flexibility of ``accelerator`` allows.
 
-    ``samples`` is the budget of all members of the feasible space together, so that machines of different flexibility
-    compare at equal samples: see `search_spaces`.
+    ``budget`` is that of all members of the feasible space together, so that machines of different flexibility compare
+    at equal samples: see `search_spaces`.
     """
     return search_spaces(flexible_spaces(operator, accelerator, tiling), objective=objective, mapper=mapper,
-                         samples=samples, seed=seed, constraints=constraints, options=options, watch=watch)
+                         budget=budget, seed=seed, constraints=constraints, options=options, watch=watch)
 
 
 def search_spaces(  # noqa: PLR0913
@@ -42,7 +46,7 @@ def search_spaces(  # noqa: PLR0913
     *,
     objective: str | Objective = "edp",
     mapper: str = "gamma",
-    samples: int = 10_000,
+    budget: Budget | str | int = 10_000,
     seed: Seed = 0,
     constraints: Iterable[str | Constraint] = (),
     options: Options | None = None,
@@ -51,20 +55,26 @@ def search_spaces(  # noqa: PLR0913
     """Search the best mapping of a union of spaces of one operator.
 
     Spaces that their share of the samples covers are enumerated; what they leave over goes to the others. Those are
-    searched by successive halving: all get an equal part of the samples, the better half goes on with the same
-    populations, and so forth, in as many rounds as it takes to come down to one, each of equal samples.
+    searched by successive halving: all get an equal part of the samples (or seconds), the better half goes on with the
+    same populations, and so forth, in as many rounds as it takes to come down to one, each of equal samples.
 
     Raises
     ------
     InputError
-        If there is no space, or spaces of different operators, or there are fewer samples than spaces.
+        If there is no space, or spaces of different operators, or there are fewer samples than spaces, or a checkpoint
+        is asked for of more than one.
     """
+    whole = Budget.parse(budget)
+    samples = whole.samples
     if not spaces or any(space.operator != spaces[0].operator for space in spaces):
         raise InputError("spaces", "must be one or more of one operator", len(spaces))
-    if samples < len(spaces):
+    if samples is not None and samples < len(spaces):
         raise InputError("budget.samples", f"must be at least 1 for each of the {len(spaces)} spaces", samples)
     watch = watch or Watch()
-    if watch.checkpoint is not None and len(spaces) > 1:
+    if len(spaces) == 1 and watch.checkpoint is not None:
+        return search(spaces[0].operator, spaces[0].accelerator, objective=objective, mapper=mapper, budget=whole,
+                      seed=seed, constraints=constraints, space=spaces[0], options=options, watch=watch)
+    if watch.checkpoint is not None:
         raise InputError("checkpoint", "must be left out where several spaces are searched", str(watch.checkpoint))
     started = time.perf_counter()
     parsed = Objective.parse(objective, constraints)
@@ -79,12 +89,12 @@ def search_spaces(  # noqa: PLR0913
             model = _model(models, space) if alike else dense_model(space)
             own = (*path, index) if len(spaces) > 1 else seed
             runs.append(_start(space, parsed, mapper, (samples, len(spaces)), own, options or {}, inner, model))
-        _halve(runs, samples, watch)
+        _halve(runs, _Left(samples, None if whole.seconds is None else started + whole.seconds), watch)
         best = min((run for run in runs if run.samples), key=lambda run: run.best).result()
     complete = all(run.stopped == "exhausted" and run.mapper.covers_space for run in runs)
     found = replace(
         best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),
-        seconds=time.perf_counter() - started, seed=seed, budget=Budget(samples), mapper=mapper,
+        seconds=time.perf_counter() - started, seed=seed, budget=whole, mapper=mapper,
         space_size=best.space_size if len(spaces) == 1 else None, complete=complete,
         stopped=best.stopped if len(spaces) == 1 else "interrupted" if watch.stop.is_set() else
         "exhausted" if complete else "samples",
@@ -94,34 +104,59 @@ def search_spaces(  # noqa: PLR0913
     return found
 
 
-def _start(space: MapSpace, objective: Objective, mapper: str, share: tuple[int, int], seed: Seed,  # noqa: PLR0913, PLR0917
+def _start(space: MapSpace, objective: Objective, mapper: str, share: tuple[int | None, int], seed: Seed,  # noqa: PLR0913, PLR0917
            options: Options, watch: Watch, model: CostModel) -> Run:
     """Return the search of one member: of all its mappings where its share of the samples covers them."""
     samples, members = share
     size = space.size()
-    if size.exact and size.mappings <= samples // members:
+    if size.exact and size.mappings <= (FEW if samples is None else samples // members):
         mapper, options = "exhaustive", {}
     # A mapper plans for the samples that a finalist gets.
-    plan = Budget(samples if members == 1 else max(1, samples // max(1, math.ceil(math.log2(members)))))
+    finalist = 1 if members == 1 else max(1, math.ceil(math.log2(members)))
+    plan = Budget(seconds=LONG) if samples is None else Budget(max(1, samples // finalist))
     return Run(Request(space, objective, mapper, plan, seed, options), watch, model)
 
 
-def _halve(runs: list[Run], samples: int, watch: Watch) -> None:
-    """Spend the samples on the runs: those that end by themselves first, then round by round."""
-    left = samples
-    small = [run for run in runs if run.request.mapper == "exhaustive"]
+@dataclass
+class _Left:
+    """What is left to spend: samples, and the time until a deadline (None: no limit)."""
+
+    samples: int | None
+    deadline: float | None
+
+    def part(self, parts: int) -> "_Left":
+        """Take one of ``parts`` equal parts out."""
+        now = time.perf_counter()
+        return _Left(None if self.samples is None else self.samples // parts,
+                     None if self.deadline is None else now + (self.deadline - now) / parts)
+
+    def spend(self, run: Run, parts: int = 1) -> int:
+        """Let a run have one of ``parts`` equal parts; return the samples that it took."""
+        samples = None if self.samples is None else -(-self.samples // parts)
+        seconds = None if self.deadline is None else (self.deadline - time.perf_counter()) / parts
+        taken = run.spend(samples, seconds)
+        if self.samples is not None:
+            self.samples -= taken
+        return taken
+
+
+def _halve(runs: list[Run], left: _Left, watch: Watch) -> None:
+    """Run those that end by themselves, then the others round by round."""
     alive = [run for run in runs if run.request.mapper != "exhaustive"]
-    for run in small:
-        left -= run.spend(left)
+    for run in runs:
+        if run.request.mapper == "exhaustive":
+            left.spend(run)
     rounds = max(1, math.ceil(math.log2(len(alive)))) if alive else 0
     for index in range(rounds):
-        each, spare = divmod(left // (rounds - index), len(alive))
+        share, taken = left.part(rounds - index), 0
         for place, run in enumerate(alive):
             if not watch.stop.is_set():
-                left -= run.spend(each + (place < spare))
+                taken += share.spend(run, len(alive) - place)
+        if left.samples is not None:
+            left.samples -= taken
         alive = sorted(alive, key=lambda run: run.best)[:max(1, math.ceil(len(alive) / 2))]
-    if alive and left and not watch.stop.is_set():
-        alive[0].spend(left)
+    if alive and left.samples and not watch.stop.is_set():
+        left.spend(alive[0])
 
 
 def _model(models: dict[Layout, CostModel], space: MapSpace) -> CostModel:

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from tilewright.hardware import Accelerator
-from tilewright.mapping import MapSpace
+from tilewright.mapping import MapSpace, flexible_spaces
+from tilewright.search.flexible import search_spaces
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, LayerResult, NetworkResult, ProgressObserver, SearchResult
@@ -25,7 +26,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     budget: Budget | str | int = 10_000,
     seed: int = 0,
     constraints: Iterable[str | Constraint] = (),
-    space: Callable[[Operator], MapSpace] | None = None,
+    space: Callable[[Operator], MapSpace | Sequence[MapSpace]] | None = None,
     options: Options | None = None,
     workers: int | None = None,
     progress: ProgressObserver | None = None,
@@ -45,7 +46,8 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     budget
         Of each operator.
     space
-        Makes the space of each operator; by default all mappings.
+        Makes the space of each operator, or spaces whose union it is; by default all that the accelerator's stated
+        flexibility allows, all mappings where it states none.
     workers
         Searches side by side; by default one for each core this process may use.
     checkpoint
@@ -63,12 +65,15 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
             return None
         operator = layers[index].operator
         file = directory / f"{index:04d}.npz" if directory else None
-        return search(
-            operator, accelerator, objective=objective, mapper=mapper, budget=budget, seed=(seed, index),
-            constraints=constraints, space=space(operator) if space else None, options=options,
-            watch=Watch(progress=progress, checkpoint=file, stop=stop, recorder=recorder,
-                        threads=max(1, cores // side_by_side)),
-        )
+        watch = Watch(progress=progress, checkpoint=file, stop=stop, recorder=recorder,
+                      threads=max(1, cores // side_by_side))
+        made = space(operator) if space else flexible_spaces(operator, accelerator)
+        spaces = [made] if isinstance(made, MapSpace) else made
+        if accelerator.flexibility is None and len(spaces) == 1:
+            return search(operator, accelerator, objective=objective, mapper=mapper, budget=budget, seed=(seed, index),
+                          constraints=constraints, space=spaces[0], options=options, watch=watch)
+        return search_spaces(spaces, objective=objective, mapper=mapper, budget=budget, seed=(seed, index),
+                             constraints=constraints, options=options, watch=watch)
 
     cores = len(os.sched_getaffinity(0))
     side_by_side = max(1, min(workers or cores, len(layers)))

@@ -216,12 +216,14 @@ class Run:
             self.watch.recorder(result)
         return result
 
-    def spend(self, samples: int) -> int:
-        """Score up to ``samples`` more mappings than so far; return how many."""
+    def spend(self, samples: int | None, seconds: float | None = None) -> int:
+        """Score up to ``samples`` more mappings than so far, for up to ``seconds`` from now; return how many."""
         before = self.samples
-        if samples < 1 or self.stopped == "exhausted":
+        if (samples is not None and samples < 1) or (seconds is not None and seconds <= 0) or (
+                self.stopped == "exhausted"):
             return 0
-        self.request = replace(self.request, budget=Budget(before + samples))
+        self.request = replace(self.request, budget=Budget(
+            None if samples is None else before + samples, None if seconds is None else self.seconds + seconds))
         self.stopped = None
         while self.stopped is None:
             self.stopped = self._reason()

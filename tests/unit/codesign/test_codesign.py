@@ -51,7 +51,7 @@ def test_the_mapping_of_a_fixed_design_is_the_only_one_of_its_machine(layer):
         assert machine.flexibility.class_bits == "0000"
         if designs.sides[index, 1] == 1:
             continue  # an array of one row has no Y side to spread along
-        found = search_flexible(layer.operator, machine, objective="latency", samples=5)
+        found = search_flexible(layer.operator, machine, objective="latency", budget=5)
         assert found.samples == 1
         if np.isfinite(figures[index, 0]):
             compared += 1
@@ -66,11 +66,11 @@ def test_the_mapping_of_a_fixed_design_is_the_only_one_of_its_machine(layer):
 
 
 def test_tuning_beats_the_design_that_it_starts_from_and_says_what_it_found():
-    own = sum(layer.count * search_flexible(layer.operator, BASE, samples=2).cost.latency_cycles for layer in LAYERS)
+    own = sum(layer.count * search_flexible(layer.operator, BASE, budget=2).cost.latency_cycles for layer in LAYERS)
     flexibility, latency, energy = tune(LAYERS, BASE, samples=600, seed=1)
     assert latency < own
     assert flexibility.class_bits == "0000"
-    again = sum(layer.count * search_flexible(layer.operator, with_flexibility(BASE, flexibility), samples=2)
+    again = sum(layer.count * search_flexible(layer.operator, with_flexibility(BASE, flexibility), budget=2)
                 .cost.latency_cycles for layer in LAYERS)
     assert again == latency
     assert tune(LAYERS, BASE, samples=600, seed=1) == (flexibility, latency, energy)
@@ -112,7 +112,7 @@ def test_exploring_tells_what_each_choice_is_worth():
     assert found.relative("net", "pairs") <= 1
     assert found.relative("net", "all") < 0.7
     rigid, loose = found.of("net", "rigid"), found.of("net", "all")
-    assert rigid.latency_cycles == sum(layer.count * search_flexible(layer.operator, BASE, samples=2)
+    assert rigid.latency_cycles == sum(layer.count * search_flexible(layer.operator, BASE, budget=2)
                                        .cost.latency_cycles for layer in LAYERS)
     assert rigid.added_um2 == 0
     overhead = flexibility_overhead(with_flexibility(BASE, choices["all"]))

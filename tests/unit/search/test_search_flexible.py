@@ -1,5 +1,6 @@
 """Searches over unions of spaces: equal samples, the best of all members, nothing lost."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tilewright.base import InputError
 from tilewright.hardware import CLASSES, preset
 from tilewright.mapping import MapSpace, flexible_spaces
-from tilewright.search import search, search_flexible, search_spaces
+from tilewright.search import Watch, search, search_flexible, search_network, search_spaces
 from tilewright.workload import convolution, matmul
 
 BASE = preset("flexion")
@@ -20,7 +21,7 @@ def flexible(bits):
 
 @pytest.mark.parametrize("bits", CLASSES)
 def test_every_class_is_searched_with_the_samples_given(bits):
-    found = search_flexible(LAYER, flexible(bits), objective="latency", samples=600, seed=3)
+    found = search_flexible(LAYER, flexible(bits), objective="latency", budget=600, seed=3)
     assert found.mapping is not None
     assert found.samples <= 600
     assert found.samples == 600 or found.complete
@@ -30,14 +31,14 @@ def test_every_class_is_searched_with_the_samples_given(bits):
 
 
 def test_an_inflexible_machine_needs_one_sample():
-    found = search_flexible(LAYER, BASE, samples=500)
+    found = search_flexible(LAYER, BASE, budget=500)
     assert (found.samples, found.complete, found.space_size.mappings) == (1, True, 1)
 
 
 def test_more_flexibility_is_no_worse_where_all_is_enumerated():
     latency = {}
     for bits in ("0000", "0010"):
-        found = search_flexible(LAYER, flexible(bits), objective="latency", samples=2000)
+        found = search_flexible(LAYER, flexible(bits), objective="latency", budget=2000)
         assert found.complete
         latency[bits] = found.cost.latency_cycles
     assert latency["0010"] <= latency["0000"]
@@ -47,11 +48,11 @@ def test_the_best_member_is_found():
     spaces = flexible_spaces(LAYER, flexible("0010"))
     each = [search(space.operator, space.accelerator, space=space, objective="latency", mapper="exhaustive",
                    budget=1000).score for space in spaces]
-    assert search_spaces(spaces, objective="latency", samples=1000).score == min(each)
+    assert search_spaces(spaces, objective="latency", budget=1000).score == min(each)
 
 
 def test_the_same_seed_finds_the_same():
-    one, other = (search_flexible(LAYER, flexible("1011"), samples=900, seed=1) for _ in range(2))
+    one, other = (search_flexible(LAYER, flexible("1011"), budget=900, seed=1) for _ in range(2))
     assert one.mapping == other.mapping
     assert [(x.samples, x.score) for x in one.history] == [(x.samples, x.score) for x in other.history]
 
@@ -59,9 +60,34 @@ def test_the_same_seed_finds_the_same():
 def test_one_member_is_searched_as_alone():
     space = MapSpace(LAYER, preset("edge-s1"))
     alone = search(LAYER, preset("edge-s1"), space=space, budget=700, seed=5)
-    found = search_spaces([space], samples=700, seed=5)
+    found = search_spaces([space], budget=700, seed=5)
     assert (found.mapping, found.score, found.samples, found.stopped) == (
         alone.mapping, alone.score, alone.samples, alone.stopped)
+
+
+def test_time_is_shared_too():
+    started = time.perf_counter()
+    found = search_flexible(LAYER, flexible("1011"), objective="latency", budget="2s")
+    assert 1.5 < time.perf_counter() - started < 6
+    assert found.mapping is not None
+    assert found.samples > 1000
+    assert search_flexible(LAYER, flexible("1011"), budget="600,100s").samples == 600
+
+
+def test_a_network_is_searched_in_what_its_machine_can_run():
+    found = search_network([LAYER, matmul("m", m=20, n=30, k=40)], flexible("0011"), objective="latency", budget=400)
+    for layer in found.layers:
+        alone = search_flexible(layer.result.operator, flexible("0011"), objective="latency", budget=400,
+                                seed=layer.result.seed)
+        assert layer.result.score == alone.score
+    rigid = search_network([LAYER], BASE, objective="latency", budget=400)
+    assert rigid.samples == 1
+
+
+def test_checkpoints_are_for_single_spaces(tmp_path):
+    file = tmp_path / "one.npz"
+    with pytest.raises(InputError, match="must be left out"):
+        search_flexible(LAYER, flexible("1010"), budget=100, watch=Watch(checkpoint=file))
 
 
 def test_wrong_unions_are_refused():
@@ -71,4 +97,4 @@ def test_wrong_unions_are_refused():
     with pytest.raises(InputError, match="one or more of one operator"):
         search_spaces([spaces[0], MapSpace(matmul("m", m=2, n=2, k=2), BASE)])
     with pytest.raises(InputError, match="at least 1 for each"):
-        search_spaces(spaces, samples=2)
+        search_spaces(spaces, budget=2)
