@@ -21,7 +21,7 @@ from tilewright.api.text import shown
 from tilewright.base import InputError, unknown_name
 from tilewright.cost import Bounds, Explanation, explain, layer_bounds
 from tilewright.hardware import Accelerator
-from tilewright.mapping import Constraints, MapSpace
+from tilewright.mapping import Constraints, MapSpace, flexible_machine, flexible_within
 from tilewright.search import (
     MAPPERS,
     METRICS,
@@ -161,8 +161,12 @@ class Task:
     choice: SpaceChoice
 
     def space(self, operator: Operator) -> MapSpace:
-        """Return the mappings to choose from."""
+        """Return the mappings to choose from, as far as they were restricted."""
         return self.choice.space(operator, self.accelerator)
+
+    def spaces(self, operator: Operator) -> tuple[MapSpace, ...]:
+        """Return the mappings to choose from as a union: of them what the machine's flexibility allows."""
+        return flexible_within(self.space(operator))
 
 
 class Watcher(ProgressObserver, Protocol):
@@ -231,7 +235,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     InputError
         If something that was given is wrong.
     """
-    accelerator = load_accelerator(arch)
+    accelerator = flexible_machine(load_accelerator(arch))
     graph = select_layers(load_network(network, bind), layers)
     check_sizes(graph)
     parsed = read_budget(budget)
@@ -352,7 +356,7 @@ def _searched(task: Task, progress: Watcher | None,
         progress.begin(len(unique_operators(task.graph)), task.budget)
     found = search_network(
         task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
-        seed=request.seed, space=task.space, options=request.options, workers=task.workers, progress=progress,
+        seed=request.seed, space=task.spaces, options=request.options, workers=task.workers, progress=progress,
         checkpoint=None if checkpoint is None else Path(checkpoint))
     results = {layer.result.operator.name: layer.result for layer in found.layers}
     return _Searched(results, found.unfinished, found.seconds)
@@ -363,7 +367,7 @@ def _warm_up(task: Task) -> None:
     smallest = min((unique.operator for unique in unique_operators(task.graph)), key=lambda operator: operator.macs)
     tried = search(smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
                    budget=Budget(samples=min(task.budget.samples or WARM_UP_SAMPLES, WARM_UP_SAMPLES)),
-                   space=task.space(smallest), options=task.request.options)
+                   space=task.spaces(smallest)[0], options=task.request.options)
     if tried.stopped == "interrupted":
         raise KeyboardInterrupt
 

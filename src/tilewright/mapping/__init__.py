@@ -6,7 +6,13 @@ from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
 from tilewright.mapping.files import dump_mapping, load_mapping
 from tilewright.mapping.fit import array_fits, extents_at, full_keeps, tensor_bits, tile_bytes, tile_fits
 from tilewright.mapping.flexibility import Flexion, TileRule, flexion
-from tilewright.mapping.flexible_spaces import effective_pairs, flexible_machine, flexible_spaces, stand_ins
+from tilewright.mapping.flexible_spaces import (
+    effective_pairs,
+    flexible_machine,
+    flexible_spaces,
+    flexible_within,
+    stand_ins,
+)
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.mapping.space import Enumeration, MapSpace, Tiling, random_state
@@ -62,6 +68,7 @@ __all__ = [
     "extents_at",
     "flexible_machine",
     "flexible_spaces",
+    "flexible_within",
     "flexion",
     "full_keeps",
     "is_legal",

@@ -62,6 +62,27 @@ def flexible_spaces(operator: Operator, accelerator: Accelerator, tiling: Tiling
     return tuple(members)
 
 
+def flexible_within(space: MapSpace) -> tuple[MapSpace, ...]:
+    """Return what of ``space`` its accelerator's stated flexibility allows; ``space`` alone where it states none.
+
+    Raises
+    ------
+    InputError
+        If the two contradict each other in every member.
+    """
+    if space.accelerator.flexibility is None:
+        return (space,)
+    found, wrong = [], None
+    for member in flexible_spaces(space.operator, space.accelerator, space.tiling):
+        try:
+            found.append(member & replace(space, accelerator=member.accelerator))
+        except InputError as error:
+            wrong = error
+    if not found and wrong is not None:
+        raise wrong
+    return tuple(found)
+
+
 def flexible_machine(accelerator: Accelerator) -> Accelerator:
     """Return the machine with the array and the buffers that its flexibility states."""
     flexibility = accelerator.flexibility

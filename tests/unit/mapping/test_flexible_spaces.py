@@ -17,8 +17,14 @@ from tilewright.hardware import (
     TileFlexibility,
     preset,
 )
-from tilewright.mapping import MapSpace
-from tilewright.mapping.flexible_spaces import effective_pairs, flexible_machine, flexible_spaces, stand_ins
+from tilewright.mapping import Bounds, Constraints, MapSpace
+from tilewright.mapping.flexible_spaces import (
+    effective_pairs,
+    flexible_machine,
+    flexible_spaces,
+    flexible_within,
+    stand_ins,
+)
 from tilewright.workload import convolution, depthwise, einsum, matmul
 
 ENERGY = AccessEnergy(1, 1, 1, 1)
@@ -219,3 +225,19 @@ def test_the_machine_takes_the_shape_and_partitions_that_are_stated():
     assert machine.fanouts[0].blocks == (2, 1)
     assert flexible_machine(small(replace(FREE, shape=ShapeFlexibility(fixed=(1, 3))))).fanouts[0].shape == (1, 3)
     assert flexible_machine(small(FREE)).fanouts[0].flexible
+
+
+def test_restrictions_of_ones_own_stay_within_what_the_machine_can_run():
+    operator = matmul("gemm", m=4, n=3, k=2)
+    machine = flexible_machine(small(replace(FREE, parallelism=ParallelismFlexibility((("M", "N"), ("K", "N"))),
+                                             shape=ShapeFlexibility(fixed=(2, 2)))))
+    free = flexible_spaces(operator, machine)
+    mine = MapSpace(operator, machine, constraints=Constraints(orders={"DRAM": (("B", "K", "M", "N"),)}))
+    found = flexible_within(mine)
+    assert len(found) == len(free) == 2
+    for whole, part in zip(free, found, strict=True):
+        assert legal(part) == {mapping for mapping in legal(whole) if mapping in legal(mine)}
+    spread = MapSpace(operator, machine, constraints=Constraints(factors={"PEs.X": {"K": Bounds(2, 2)}}))
+    assert {described(mapping, operator.sizes)[2]["X"][0] for space in flexible_within(spread)
+            for mapping in legal(space)} == {("K", 2)}
+    assert flexible_within(MapSpace(operator, small(None))) == (MapSpace(operator, small(None)),)
