@@ -89,7 +89,8 @@ class Counts:
 class LaneStates:
     """The states of all arrays together; a code numbers one state of each part.
 
-    ``slots`` ``(s, 10)`` are those of `SpaceArrays`; ``sides`` lists the spatial ones.
+    ``slots`` ``(s, 10)`` are those of `SpaceArrays`, a limit below 0 standing for none; ``sides`` lists the spatial
+    ones.
     """
 
     def __init__(self, slots: NDArray[np.int32]) -> None:
@@ -98,7 +99,7 @@ class LaneStates:
         self.blocks: list[tuple[int, int, int, NDArray[np.int32]]] = []
         for s in self.sides:
             row, partner = slots[s], int(slots[s, PARTNER])
-            if 0 <= partner < s:
+            if 0 <= partner < s or row[LIMIT] < 0:
                 continue
             pair = (s,) if partner < 0 else (s, partner)
             if row[MODE] == FIXED:
@@ -122,6 +123,8 @@ class LaneStates:
 
     def alone(self, side: int, counts: Codes) -> Codes:
         """Return the codes of counts along one side, `DEAD` where they do not fit; 1 has code 0."""
+        if not self.parts:
+            return np.zeros_like(counts)
         parts = [part.number(counts) if side in part.sides else np.zeros_like(counts) for part in self.parts]
         return self._fitting(parts)
 
@@ -147,8 +150,6 @@ class LaneStates:
         return [codes // int(radix) % len(part) for part, radix in zip(self.parts, self.radices, strict=False)]
 
     def _fitting(self, digits: list[Codes]) -> Codes:
-        if not digits:
-            return np.zeros(0, dtype=np.int64)
         dead = digits[0] < 0
         codes = digits[0].copy()
         for digit, radix in zip(digits[1:], self.radices[1:], strict=False):

@@ -163,8 +163,8 @@ class UniformDraws:
     """Draws mappings of a space uniformly, and measures what cannot be counted.
 
     Where the tables of the space would grow too large, those of a simpler one that holds it serve, and draws outside
-    are left out: blocks are forgotten, then how many lanes must be in use. ``fits`` tells which mappings fit the
-    memories.
+    are left out: blocks are forgotten, then how many lanes must be in use, then how large arrays are. ``fits`` tells
+    which mappings fit the memories.
     """
 
     def __init__(self, space: SpaceArrays, patterns: list[Patterns], fits: Fits) -> None:
@@ -304,7 +304,9 @@ def _tables(space: SpaceArrays, patterns: list[Patterns]) -> SpaceTables:
     flexible = space._replace(slots=slots)
     bare = slots.copy()
     bare[:, FLOOR] = 0
-    for simpler in (space, flexible, space._replace(slots=bare)):
+    endless = bare.copy()
+    endless[endless[:, KIND] == SPATIAL, LIMIT] = -1
+    for simpler in (space, flexible, space._replace(slots=bare), space._replace(slots=endless)):
         try:
             tables = SpaceTables(simpler, patterns)
             tables.nodes()

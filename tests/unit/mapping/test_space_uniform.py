@@ -139,12 +139,13 @@ def test_same_seed_draws_the_same():
     assert np.array_equal(first.ranks, second.ranks)
 
 
-def test_what_cannot_be_counted_is_estimated_and_drawn_all_the_same(monkeypatch):
+@pytest.mark.parametrize("most", [2500, 250])
+def test_what_cannot_be_counted_is_estimated_and_drawn_all_the_same(most, monkeypatch):
     operator = matmul("small", m=20, n=12, k=6)
     accelerator = machine(Fanout("PE", (12, 8), blocks=(4, 4)), memory("REG", 50))
     whole = MapSpace(operator, accelerator, "ruby-s", Constraints(utilization={"PE": 0.2}))
     assert whole.size().exact
-    monkeypatch.setattr(space_size, "MOST_PAIRS", 2500)
+    monkeypatch.setattr(space_size, "MOST_PAIRS", most)
     again = MapSpace(operator, accelerator, "ruby-s", Constraints(utilization={"PE": 0.2}))
     with pytest.raises(TooLarge):
         space_size.SpaceTables(again.arrays, [frozenset({((), ())})] * 2)
