@@ -52,7 +52,9 @@ class FlexibilityCosts:
     partial_share
         Part of an axis's area that a partly flexible axis has (table 3.2: PartFlex adds 1366 of FullFlex's 2733).
     leakage_mw_per_um2
-        None: as the machine without flexibility leaks per area. The paper gives no power.
+        None: as the machine without flexibility leaks per area.
+    power_per_area
+        Power of the added parts over that of the machine without them, per area. The paper gives no power: 1 is assumed.
     """
 
     tile_um2: float = _added("T-Flex")
@@ -63,6 +65,7 @@ class FlexibilityCosts:
     shape_um2_per_element: float = _PER_ELEMENT
     partial_share: float = 0.5
     leakage_mw_per_um2: float | None = None
+    power_per_area: float = 1.0
 
     def at_node(self, node_nm: float) -> "FlexibilityCosts":
         """Return the published areas scaled to another node by the square of the feature size."""
@@ -70,7 +73,7 @@ class FlexibilityCosts:
         return FlexibilityCosts(
             self.tile_um2 * factor, self.order_um2 * factor, self.order_um2_per_element * factor,
             self.parallelism_um2 * factor, self.parallelism_um2_per_element * factor,
-            self.shape_um2_per_element * factor, self.partial_share, self.leakage_mw_per_um2)
+            self.shape_um2_per_element * factor, self.partial_share, self.leakage_mw_per_um2, self.power_per_area)
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class FlexibilityOverhead:
     leakage_mw: float
     base_area_um2: float
     base_leakage_mw: float
+    power_per_area: float = 1.0
 
     @property
     def total_um2(self) -> float:
@@ -94,6 +98,11 @@ class FlexibilityOverhead:
     def area_share(self) -> float:
         """Added area over the area without it; infinite where that is not known."""
         return self.total_um2 / self.base_area_um2 if self.base_area_um2 > 0 else float("inf")
+
+    @property
+    def power_share(self) -> float:
+        """Added power over the power without it, estimated from the area."""
+        return self.power_per_area * self.area_share
 
 
 def flexibility_overhead(accelerator: "Accelerator") -> FlexibilityOverhead:
@@ -116,4 +125,4 @@ def flexibility_overhead(accelerator: "Accelerator") -> FlexibilityOverhead:
     density = costs.leakage_mw_per_um2
     if density is None:
         density = base_mw / base_um2 if base_um2 > 0 else 0.0
-    return FlexibilityOverhead(area, density * sum(area.values()), base_um2, base_mw)
+    return FlexibilityOverhead(area, density * sum(area.values()), base_um2, base_mw, costs.power_per_area)

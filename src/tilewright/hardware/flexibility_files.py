@@ -60,6 +60,7 @@ class OverheadFields(Fields):
     shape_um2_per_element: NotNegative | None = None
     partial_share: NotNegative | None = None
     leakage_mw_per_um2: NotNegative | None = None
+    power_per_area: NotNegative | None = None
 
 
 def _any(fields: type[Fields]) -> BeforeValidator:

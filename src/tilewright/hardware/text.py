@@ -98,7 +98,8 @@ def _flexibility_lines(accelerator: Accelerator, flexibility: Flexibility) -> li
     any_shape = f"any of up to {accelerator.level(flexibility.array).instances}"  # type: ignore[union-attr]
     sides = shape.fixed or shape.blocks
     overhead = flexibility_overhead(accelerator)
-    known = f" ({overhead.area_share:+.3%})" if overhead.base_area_um2 > 0 else ""
+    known = (f" ({overhead.area_share:+.3%}), about {overhead.power_share:+.3%} of power"
+             if overhead.base_area_um2 > 0 else "")
     return [
         f"flexibility: {flexibility.name}",
         f"  tile: {'; '.join(tiles) or 'any that fits ' + flexibility.memory}",

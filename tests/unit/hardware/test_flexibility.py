@@ -190,6 +190,10 @@ def test_partial_flexibility_has_its_share_and_figures_can_be_overridden():
     assert overhead.area_um2["T"] == 500
     assert overhead.area_um2["O"] == pytest.approx(1615 / 2)
     assert overhead.leakage_mw == pytest.approx(1e-5 * overhead.total_um2)
+    assert overhead.power_share == pytest.approx(overhead.area_share)
+    hot = load_accelerator(MACHINE + PARTFLEX.replace("tile_um2: 1000", "tile_um2: 1000, power_per_area: 3"))
+    assert flexibility_overhead(hot).power_share == pytest.approx(3 * overhead.area_share)
+    assert load_accelerator(dump_accelerator(hot)) == hot
 
 
 def test_area_and_leakage_of_a_machine_include_its_flexibility():
