@@ -54,7 +54,7 @@ class FlexibilityCosts:
     leakage_mw_per_um2
         None: as the machine without flexibility leaks per area.
     power_per_area
-        Power of the added parts over that of the machine without them, per area. The paper gives no power: 1 is assumed.
+        Power of the added parts over that of the rest, per area. The paper gives no power: 1 is assumed.
     """
 
     tile_um2: float = _added("T-Flex")
