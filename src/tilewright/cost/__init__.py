@@ -1,6 +1,6 @@
 """What it costs: counts, cycles, energy and bounds of mappings."""
 
-from tilewright.cost.bounds import Bounds, Roofline, layer_bounds, outermost_bytes, roofline
+from tilewright.cost.bounds import Bounds, Roofline, layer_bounds, outermost_bytes, roofline, space_bounds
 from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
 from tilewright.cost.engine import compile_aside
 from tilewright.cost.explain import Explanation, explain
@@ -21,4 +21,5 @@ __all__ = [
     "layer_bounds",
     "outermost_bytes",
     "roofline",
+    "space_bounds",
 ]

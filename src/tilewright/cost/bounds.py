@@ -9,6 +9,8 @@ Everything here follows from the counting rules of DESIGN section 2 without look
   (rule 6); only lanes that ask for the same word at the same step, behind fan-outs that multicast (or reduce), share
   an access.
 - What a memory moves takes its busiest instance at least the average over the physical instances.
+- What does not fit comes again: see `bounds_refetch`, `bounds_compute` and, for what follows from both,
+  `bounds_traffic`.
 """
 
 from dataclasses import dataclass
@@ -19,13 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.cost.bounds_traffic import Traffic
 from tilewright.cost.records import Cost
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import tensor_bits
+from tilewright.mapping import MapSpace, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 _ROUNDING = 1 - 1e-12
 """Bounds on energy are lowered by this, as sums of floats may come out low by their last digits."""
+
+_SLACK = 1e-9
+"""Words that come from sums of floats are lowered by this share before they are rounded up to cycles."""
 
 Keeps = dict[str, tuple[str, ...]]
 
@@ -77,9 +83,13 @@ class Bounds:
     latency_binding
         ``"compute"`` or the name of the memory that sets it.
     energy_by_component_pj
-        By memory, fan-out and compute name, and ``"leakage"`` over the bound on latency.
+        By memory, fan-out and compute name, and ``"leakage"`` over the bound on latency: what no mapping spends less on
+        each by itself.
+    refetch_pj
+        What any mapping spends beyond their sum, on one component or another, as memories are too small to hold
+        everything and no lane serves all tensors at once.
     energy_pj
-        Their sum.
+        All of it.
     energy_binding
         The component that needs most of it.
     edp
@@ -93,6 +103,7 @@ class Bounds:
     latency_cycles: int
     latency_binding: str
     energy_by_component_pj: dict[str, float]
+    refetch_pj: float
     energy_pj: float
     energy_binding: str
     edp: float
@@ -118,13 +129,19 @@ class _Least:
     energy_pj: float
 
 
+def space_bounds(space: MapSpace) -> Bounds:
+    """Return bounds that every legal mapping of ``space`` respects."""
+    return layer_bounds(space.operator, space.accelerator, dict(space.constraints.keeps),
+                        perfect=space.tiling == "perfect")
+
+
 def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | None = None, *,
-                 bypass: bool = False) -> Bounds:
+                 bypass: bool = False, perfect: bool = False) -> Bounds:
     """Return bounds that every legal mapping respects.
 
     Memories keep all that they can, or what ``keeps`` says for some of them. With ``bypass`` any memory but the
-    outermost may let any tensor pass, so the bounds are lower; their split by component is then only that of the least
-    total.
+    outermost may let any tensor pass, so the bounds are lower, each word counts once, and the split by component is
+    only that of the least total. ``perfect`` is for mappings whose steps all divide the extents outside them.
 
     Raises
     ------
@@ -138,21 +155,63 @@ def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | No
             least[memory, tensor.name] = found
     sure = {(memory, tensor.name): found for tensor in operator.tensors
             for memory, found in _surely(tensor, operator, accelerator, chains[tensor.name]).items()}
-    compute = compute_bound(operator, accelerator)
-    blocked = sum(_blocking(memory, sure, operator, accelerator)
+    again = _Again(0.0, {}, {}) if bypass else _fetched_again(
+        operator, accelerator, {name: chain[0] for name, chain in chains.items()}, perfect)
+    compute = compute_bound(operator, accelerator, perfect)
+    blocked = sum(max(_blocking(memory, sure, operator, accelerator), again.blocked_cycles.get(memory.name, 0))
                   for memory in accelerator.memories[1:] if memory.buffering == "single")
-    data = {memory.name: _port_cycles(memory, sure, operator, accelerator) for memory in accelerator.memories}
+    data = {memory.name: max(_port_cycles(memory, sure, operator, accelerator), again.port_cycles.get(memory.name, 0))
+            for memory in accelerator.memories}
     latency, binding = compute + blocked, "compute"
     for name, cycles in data.items():
         if cycles > latency:
             latency, binding = cycles, name
     energy = _energies(operator, accelerator, chains, least, latency)
-    total = sum(energy.values()) * _ROUNDING
+    parts = sum(energy.values())
+    moving = parts - energy[accelerator.compute.name] - energy.get("leakage", 0.0)
+    refetch = max(0.0, again.energy_pj - moving)
+    total = (parts + refetch) * _ROUNDING
     return Bounds(
         macs=operator.macs, compute_cycles=compute, blocked_cycles=blocked, data_cycles=data, latency_cycles=latency,
-        latency_binding=binding, energy_by_component_pj=energy, energy_pj=total,
+        latency_binding=binding, energy_by_component_pj=energy, refetch_pj=refetch, energy_pj=total,
         energy_binding=max(energy, key=lambda name: energy[name]), edp=total * latency,
         roofline=roofline(operator, accelerator))
+
+
+@dataclass(frozen=True)
+class _Again:
+    """Energy of memories and networks, and cycles by memory, with what must be fetched again."""
+
+    energy_pj: float
+    port_cycles: dict[str, int]
+    blocked_cycles: dict[str, int]
+
+
+def _fetched_again(operator: Operator, accelerator: Accelerator, chains: dict[str, tuple[str, ...]],
+                   perfect: bool) -> _Again:
+    traffic = Traffic.of(operator, accelerator, chains, perfect)
+    ports: list[tuple[Memory, tuple[str, ...], float]] = []
+    blocking: list[tuple[Memory, tuple[str, ...], float]] = []
+    for memory in accelerator.memories:
+        rates = memory.bandwidth
+        for kinds, own in ((("read", "drain"), rates.read), (("fill", "update"), rates.write),
+                           (("read", "drain", "fill", "update"), rates.shared)):
+            if own is not None:
+                ports.append((memory, kinds, float(_exact(own))))
+            given = [rate for rate in (own, rates.shared) if rate is not None]
+            if memory.buffering == "single" and memory is not accelerator.memories[0] and given and len(kinds) == 2:
+                blocking.append((memory, (kinds[1] if kinds[0] == "read" else kinds[0],), min(given)))
+    wanted = [*ports, *blocking]
+    words = traffic.port_words([(memory.name, kinds) for memory, kinds, _ in wanted])
+    cycles = [moved * (1 - _SLACK) / rate / accelerator.instances(memory.name)
+              for (memory, _, rate), moved in zip(wanted, words, strict=True)]
+    busiest: dict[str, int] = {}
+    blocked: dict[str, float] = {}
+    for (memory, _, _), found in zip(ports, cycles, strict=False):
+        busiest[memory.name] = max(busiest.get(memory.name, 0), ceil(found))
+    for (memory, _, _), found in zip(blocking, cycles[len(ports):], strict=True):
+        blocked[memory.name] = blocked.get(memory.name, 0.0) + found
+    return _Again(traffic.energy() * (1 - _SLACK), busiest, {name: ceil(total) for name, total in blocked.items()})
 
 
 def roofline(operator: Operator, accelerator: Accelerator) -> Roofline:
@@ -173,12 +232,15 @@ def outermost_bytes(cost: Cost, operator: Operator, accelerator: Accelerator) ->
     return sum((count.reads + count.updates) * tensor_bits(t, accelerator) / 8 for t, count in moved.items())
 
 
-def compute_bound(operator: Operator, accelerator: Accelerator) -> int:
-    """Return the fewest steps of compute: the least product of ceil(size / lanes) with few enough lanes in all."""
+def compute_bound(operator: Operator, accelerator: Accelerator, perfect: bool = False) -> int:
+    """Return the fewest steps of compute: the least product of ceil(size / lanes) with few enough lanes in all.
+
+    Where ``perfect``, the lanes of a dimension divide its size.
+    """
     instances = accelerator.compute_instances
     lanes, steps = np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64)
     for _, size in operator.dimensions:
-        own_lanes, own_steps = _ways(size, instances)
+        own_lanes, own_steps = _divisors(size, instances) if perfect else _ways(size, instances)
         lanes, steps = np.multiply.outer(lanes, own_lanes).ravel(), np.multiply.outer(steps, own_steps).ravel()
         lanes, steps = _frontier(lanes, steps, instances)
     return int(steps.min())
@@ -196,6 +258,13 @@ def _ways(size: int, instances: int) -> tuple[NDArray[np.int64], NDArray[np.int6
         lanes = -(-size // (steps - 1))
     table = np.array(found, dtype=np.int64)
     return table[:, 0], table[:, 1]
+
+
+def _divisors(size: int, instances: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of lanes that divide one dimension, and the steps that it then takes."""
+    lanes = np.arange(1, min(size, instances) + 1, dtype=np.int64)
+    lanes = lanes[size % lanes == 0]
+    return lanes, size // lanes
 
 
 _FRONTIER = 2048

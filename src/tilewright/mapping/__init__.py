@@ -4,7 +4,7 @@ from tilewright.mapping.batch import Layout, MappingBatch, Slot
 from tilewright.mapping.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
 from tilewright.mapping.files import dump_mapping, load_mapping
-from tilewright.mapping.fit import array_fits, extents_at, full_keeps, tensor_bits, tile_bytes, tile_fits
+from tilewright.mapping.fit import array_fits, extents_at, full_keeps, partition_of, tensor_bits, tile_bytes, tile_fits
 from tilewright.mapping.flexibility import Flexion, TileRule, flexion
 from tilewright.mapping.flexible_spaces import (
     effective_pairs,
@@ -78,6 +78,7 @@ __all__ = [
     "nest_rows",
     "parted_buffer",
     "parted_triples",
+    "partition_of",
     "random_state",
     "read_space",
     "refuse_empty",
