@@ -106,7 +106,8 @@ class _Prepared:
         fetched = (*shape, BLOCKS_FETCHED * LANES)
         near = aligned(fetched, np.int32), aligned(fetched, np.int8)
         near[0][:] = 1
-        return (*banks, *near, *self.rows_read, self.sizes, aligned((2, LANES), self.narrow_type))
+        return (*banks, *near, *self.rows_read, self.sizes, aligned((2, LANES), self.narrow_type),
+                aligned((2, shape[0] + 2), np.int64))
 
 
 def aligned(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:

@@ -94,7 +94,7 @@ _OVER = np.uint64(Op.OVER)
 _BLOCKS = np.uint64(Op.BLOCKS)
 
 # Only `run` calls the others.
-_PART: dict[str, Any] = {"nogil": True, "error_model": "numpy"} | part_options(optimised=True)
+_PART: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False} | part_options()
 _inline = njit(fastmath={"contract", "nsz"}, forceinline=True, **_PART)
 _scalar = njit(**_PART)
 
@@ -646,10 +646,9 @@ def _lane_at(position, extent, narrow, lists, offset, lanes, i):
 
 
 @_scalar
-def _further_lanes(extent, lag, narrow, lists, offset, lanes, i):
-    """Words past ``lag`` of all lanes that ``extent`` is split into, the table kept as (extent, count) pairs."""
-    extents = np.empty(16, dtype=np.int64)
-    counts = np.empty(16, dtype=np.int64)
+def _further_lanes(extent, lag, narrow, lists, offset, lanes, table, i):
+    """Words past ``lag`` of all lanes that ``extent`` is split into, kept in ``table`` as extents and their counts."""
+    extents, counts = table[0], table[1]
     extents[0], counts[0], size = extent, 1, 1
     for k in range(lanes):
         step = int(narrow[lists[offset + k], i])
@@ -667,7 +666,7 @@ def _further_lanes(extent, lag, narrow, lists, offset, lanes, i):
 
 
 @_scalar
-def _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, i):
+def _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, table, i):
     """Words carried over in one lane: `cost.closed_form.carried`.
 
     ``lists`` from ``offset`` on: rows of the step, of whether to look, of the previous and the present extent; then the
@@ -703,12 +702,12 @@ def _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, i):
             continue
         further = stride * (lag + visits - 1)
         total += near - max(0, first - further)
-        total += _further_lanes(window, further, narrow, lists, others, lanes[1], i)
+        total += _further_lanes(window, further, narrow, lists, others, lanes[1], table, i)
     return total
 
 
 @_scalar
-def _carried(words, narrow, lists, offset, lanes, windows, stride, dilation):
+def _carried(words, narrow, lists, offset, lanes, windows, stride, dilation, table):
     """Correct the words carried over where dilation meets real merged lanes and the step is no multiple of it.
 
     Only there a later window can lie in a lane that held no word of its class. The windows of the other side follow the
@@ -722,7 +721,7 @@ def _carried(words, narrow, lists, offset, lanes, windows, stride, dilation):
             first = offset + 4 + lanes[0] + lanes[1]
             for k in range(windows):
                 window = int(narrow[lists[first + 2 * k], i])
-                found = _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, i)
+                found = _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, table, i)
                 total += int(narrow[lists[first + 2 * k + 1], i]) * found
             narrow[words, i] = total
 
@@ -774,7 +773,7 @@ def _store(out, v, outputs, first, count):
             target[np.uint64(first) + i] = v[row, i]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(nogil=True, error_model="numpy", cache=True, _nrt=False)
 @stamped([Path(program.__file__)])
 def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: C901, PLR0912, PLR0915
     """Score mappings ``begin`` to ``end`` of a batch.
@@ -782,13 +781,13 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
     ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``programs`` = the general and the even one, each (code,
     lists, constants, numbers, outputs) of a `Machine`, ``numbers`` being its constants in the narrow type;
     ``parameters`` (p, b) or (p, 1); ``scratch`` = ((narrow, wide) of each program, near steps, near ranks, the
-    rows of each that are looked at, sizes, rows), narrow constants filled in; ``out`` (k, b) gets the rows ``outputs``.
+    rows of each that are looked at, sizes, rows, a table), narrow constants filled in; ``out`` (k, b) gets the rows ``outputs``.
 
     Rows of a large batch lie far apart, so several blocks of them are fetched together. Blocks in which every loop
     divides what it splits take the even program; after a ragged block, the next few are not even asked. The chain of
     tests at the end is one jump table to LLVM; it stands here, and not in a function, for the sake of compile time.
     """
-    banks, even_banks, near_steps, near_ranks, step_rows, rank_rows, sizes, rows = scratch
+    banks, even_banks, near_steps, near_ranks, step_rows, rank_rows, sizes, rows, table = scratch
     zero, half, one, far = programs[0][3][0], programs[0][3][1], programs[0][3][2], programs[0][3][3]
     _set_parameters(banks[1], parameters, 0, 1)
     _set_parameters(even_banks[1], parameters, 0, 1)
@@ -949,7 +948,7 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
                 _slide(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]], zero)
             elif op == _CARRIED:
                 _carried(code[at, 1], n, lists, int(code[at, 2]), (int(code[at, 4]), int(code[at, 5])),
-                         int(code[at, 6]), int(code[at, 7]), int(code[at, 8]))
+                         int(code[at, 6]), int(code[at, 7]), int(code[at, 8]), table)
             elif op == _PRODUCT:
                 _product(n, wide, code[at, 1], code[at, 3], code[at, 4], code[at, 5], constants[code[at, 2]])
             elif op == _CEILS:

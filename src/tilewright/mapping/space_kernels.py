@@ -64,7 +64,7 @@ NONE, ZERO, ONE, TWO, THREE, FOUR = _NUMBERS
 F = TypeVar("F", bound=Callable[..., Any])
 # Without the interpreter lock, and without reference counts (so that nothing can be allocated).
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
-_PART = part_options(optimised=False)
+_PART = part_options()
 
 # All sources whose functions and constants end up inside others.
 _named = stamped(Path(__file__).parent.glob("space_*.py"))

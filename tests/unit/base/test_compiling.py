@@ -1,17 +1,15 @@
 import numpy as np
-import pytest
 from numba import njit
 
 from tilewright.base import part_options, stamped
 
 
-@pytest.mark.parametrize("optimised", [True, False])
-def test_parts_are_called_by_what_python_calls_and_are_not_native_themselves(optimised):
-    @njit(nogil=True, error_model="numpy", **part_options(optimised=optimised))
+def test_parts_are_called_by_what_python_calls_and_are_not_native_themselves():
+    @njit(nogil=True, error_model="numpy", **part_options())
     def twice(number):
         return 2 * number
 
-    @njit(nogil=True, error_model="numpy", **part_options(optimised=optimised))
+    @njit(nogil=True, error_model="numpy", **part_options())
     def fill(row, number):
         for i in range(row.shape[0]):
             row[i] = twice(number) + i
