@@ -781,7 +781,8 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
     ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``programs`` = the general and the even one, each (code,
     lists, constants, numbers, outputs) of a `Machine`, ``numbers`` being its constants in the narrow type;
     ``parameters`` (p, b) or (p, 1); ``scratch`` = ((narrow, wide) of each program, near steps, near ranks, the
-    rows of each that are looked at, sizes, rows, a table), narrow constants filled in; ``out`` (k, b) gets the rows ``outputs``.
+    rows of each that are looked at, sizes, rows, a table), narrow constants filled in; ``out`` (k, b) gets the rows
+    ``outputs``.
 
     Rows of a large batch lie far apart, so several blocks of them are fetched together. Blocks in which every loop
     divides what it splits take the even program; after a ragged block, the next few are not even asked. The chain of
