@@ -290,7 +290,7 @@ def ordered(values: Sequence[float], slack: float = 0.02) -> bool:
     return all(later <= earlier * (1 + slack) for earlier, later in pairwise(values))
 
 
-def gain_verdict(ours: float, published: float, tolerance: float = 0.25) -> Verdict:
+def gain_verdict(ours: float, published: float, tolerance: float = 0.1) -> Verdict:
     """Judge a runtime over the base's: holds within ``tolerance`` of the paper's, else in direction where both gain."""
     if abs(ours - published) <= tolerance * published:
         return "holds"
