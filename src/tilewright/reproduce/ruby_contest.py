@@ -215,9 +215,10 @@ def mean_ratio(rows: Sequence[tuple[Entry, Entry]], name: str = "edp") -> float:
 
 
 def worse(rows: Sequence[tuple[Entry, Entry]], name: str = "edp") -> list[str]:
-    """Return the layers where the median of Ruby-S is above that of perfect tiling."""
-    return [f"{perfect.match.layer.name} {change(ruby[name] / perfect[name])}" for perfect, ruby in rows
+    """Return the layers where the median of Ruby-S is above that of perfect tiling, the worst first."""
+    lost = [(ruby[name] / perfect[name], perfect.match.layer.name) for perfect, ruby in rows
             if ruby[name] > perfect[name] * (1 + 1e-9)]
+    return [f"{layer} {change(times)}" for times, layer in sorted(lost, reverse=True)]
 
 
 def change(value: float) -> str:

@@ -22,6 +22,7 @@ from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import REPRODUCTIONS, Claim, Findings, Judgement, Setting, Study, Table, Verdict
 
 Rows = list[tuple[Entry, Entry]]
+_NAMED = 5
 
 NEVER_WORSE = Claim(
     "Ruby-S contains the perfect factorisations, so it need not lose", "all layers at or below 1, but for layer 1 on "
@@ -68,8 +69,9 @@ def never_worse(by_mapper: dict[str, Rows], name: str = "edp") -> Judgement:
     verdict: Verdict | None = None
     for mapper, rows in by_mapper.items():
         lost = worse(rows, name)
+        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         told.append(f"{mapper}: {len(rows) - len(lost)} of {len(rows)} at or below"
-                    + (f", above: {', '.join(lost)}" if lost else ""))
+                    + (f", above: {', '.join(lost[:_NAMED])}{more}" if lost else ""))
         largest = max(ruby[name] / perfect[name] for perfect, ruby in rows)
         if verdict is None:
             slight = len(lost) <= len(rows) / 10 and largest < 1.05

@@ -7,8 +7,9 @@ from tilewright.base import InputError
 from tilewright.cost import layer_bounds
 from tilewright.mapping import is_legal
 from tilewright.reproduce import REPRODUCTIONS, Setting, run_study
-from tilewright.reproduce.ruby_contest import FLOWS, below, near, network_layers, padded
+from tilewright.reproduce.ruby_contest import FLOWS, Entry, Layer, Match, below, near, network_layers, padded
 from tilewright.reproduce.ruby_fig9 import layer, strip_mined
+from tilewright.reproduce.ruby_fig10 import never_worse
 from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like, toy
 from tilewright.workload import matmul
 
@@ -97,6 +98,23 @@ def test_verdicts_on_ratios():
     assert [near(value, 0.86) for value in (0.86, 0.82, 0.7, 1.0, 1.1)] == [
         "holds", "holds", "holds in direction", "does not hold", "does not hold"]
     assert [below(value, 0.8, 1) for value in (0.8, 0.9, 1)] == ["holds", "holds in direction", "does not hold"]
+
+
+def entry(layer, edp):
+    match = Match(Layer("net", layer, 1, matmul(layer, m=2, n=2, k=2)), toy(2), "perfect", "free", "gamma", 1)
+    return Entry(match, {"edp": edp}, None)
+
+
+def test_losses_are_told_worst_first_and_judged():
+    even = [(entry(f"l{n}", 100), entry(f"l{n}", 100 - n)) for n in range(20)]
+    assert never_worse({"gamma": even}).verdict == "holds"
+    slight = [*even, (entry("up", 100), entry("up", 104))]
+    assert never_worse({"gamma": slight}).verdict == "holds in direction"
+    assert "20 of 21 at or below, above: up +4.0 %" in never_worse({"gamma": slight}).ours
+    many = [(entry(f"l{n}", 100), entry(f"l{n}", 101 + n)) for n in range(7)]
+    judged = never_worse({"gamma": many})
+    assert judged.verdict == "does not hold"
+    assert "above: l6 +7.0 %, l5 +6.0 %" in judged.ours and judged.ours.endswith("and 2 more")
 
 
 def test_layers_of_a_network_are_distinct_and_counted():
