@@ -22,8 +22,8 @@ ROOMS = (
 )
 HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
 # Compiled code is imported by module: a room that named it would load Numba for everybody.
-COMPILED = {"tilewright.mapping.space_arrays", "tilewright.mapping.space_kernels", "tilewright.mapping.space_sampling",
-            "tilewright.mapping.space_signature", "tilewright.mapping.space_enumerate"}
+COMPILED = {f"tilewright.mapping.spaces.{name}"
+            for name in ("arrays", "enumeration", "kernels", "sampling", "signature")}
 SUBROOMS = {"tilewright.cost.reference"}
 BANNED = {"utils", "util", "core", "common", "helpers", "misc"}
 

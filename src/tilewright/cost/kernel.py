@@ -93,8 +93,10 @@ _WMUL = np.uint64(Op.WMUL)
 _OVER = np.uint64(Op.OVER)
 _BLOCKS = np.uint64(Op.BLOCKS)
 
+# Without the interpreter lock, and without reference counts (so that nothing can be allocated).
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 # Only `run` calls the others.
-_PART: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False} | part_options()
+_PART: dict[str, Any] = _OPTIONS | part_options()
 _inline = njit(fastmath={"contract", "nsz"}, forceinline=True, **_PART)
 _scalar = njit(**_PART)
 
@@ -773,7 +775,7 @@ def _store(out, v, outputs, first, count):
             target[np.uint64(first) + i] = v[row, i]
 
 
-@njit(nogil=True, error_model="numpy", cache=True, _nrt=False)
+@njit(**_OPTIONS, cache=True)
 @stamped([Path(program.__file__)])
 def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: C901, PLR0912, PLR0915
     """Score mappings ``begin`` to ``end`` of a batch.

@@ -1,7 +1,6 @@
 """How it runs: mappings, legality, map spaces, dataflows."""
 
 from tilewright.mapping.batch import Layout, MappingBatch, Slot
-from tilewright.mapping.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
 from tilewright.mapping.files import dump_mapping, load_mapping
 from tilewright.mapping.fit import array_fits, extents_at, full_keeps, partition_of, tensor_bits, tile_bytes, tile_fits
@@ -15,9 +14,9 @@ from tilewright.mapping.flexible_spaces import (
 )
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
-from tilewright.mapping.space import Enumeration, MapSpace, Tiling, random_state
-from tilewright.mapping.space_conflicts import Atom, conflicts, refuse_empty
-from tilewright.mapping.space_files import (
+from tilewright.mapping.spaces.conflicts import Atom, conflicts, refuse_empty
+from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints
+from tilewright.mapping.spaces.files import (
     SpaceFile,
     dump_constraints,
     dump_space,
@@ -25,9 +24,10 @@ from tilewright.mapping.space_files import (
     load_space,
     read_space,
 )
-from tilewright.mapping.space_presets import dataflow_constraints
-from tilewright.mapping.space_rules import TILINGS
-from tilewright.mapping.space_size import SpaceSize
+from tilewright.mapping.spaces.presets import dataflow_constraints
+from tilewright.mapping.spaces.rules import TILINGS
+from tilewright.mapping.spaces.size import SpaceSize
+from tilewright.mapping.spaces.space import Enumeration, MapSpace, Tiling, random_state
 from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
 from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from tilewright.base import InputError
 from tilewright.hardware import CONVOLUTION, Accelerator, Fanout, Flexibility, Memory
 from tilewright.mapping.batch import slot_axes
-from tilewright.mapping.constraints import Bounds, Constraints
 from tilewright.mapping.dataflows import classes_of
 from tilewright.mapping.fit import kept_tensors, tile_fits
 from tilewright.mapping.mapping import LevelLoops
-from tilewright.mapping.space import MapSpace, Tiling
+from tilewright.mapping.spaces.constraints import Bounds, Constraints
+from tilewright.mapping.spaces.space import MapSpace, Tiling
 from tilewright.workload import Operator
 
 Pair = tuple[str | None, str | None]

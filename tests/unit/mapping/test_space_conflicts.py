@@ -8,7 +8,7 @@ import pytest
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
 from tilewright.mapping import Atom, Bounds, Constraints, MapSpace, conflicts, dataflow_constraints, refuse_empty
-from tilewright.mapping.space_conflicts import _given_atoms, _machine_atoms, _Oracle
+from tilewright.mapping.spaces.conflicts import _given_atoms, _machine_atoms, _Oracle
 from tilewright.workload import ROLES, convolution, matmul
 
 ENERGY = AccessEnergy(1.0, 1.0, 1.0, 1.0)

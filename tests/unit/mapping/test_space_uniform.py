@@ -5,8 +5,10 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
-from tilewright.mapping import Bounds, Constraints, MapSpace, space_lists, space_size
-from tilewright.mapping.space_chains import TooLarge
+from tilewright.mapping import Bounds, Constraints, MapSpace
+from tilewright.mapping.spaces import lists
+from tilewright.mapping.spaces import size as counting
+from tilewright.mapping.spaces.chains import TooLarge
 from tilewright.workload import matmul
 
 ALL = ("inputs", "weights", "outputs")
@@ -105,7 +107,7 @@ def test_compiled_and_plain_draws_are_alike(tiling, monkeypatch):
     space = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["fixed"], tiling, RESTRICTIONS["orders"])
     expected = known(space)
     assert space._uniform.every.listed is not None
-    monkeypatch.setattr(space_lists, "MOST_CHAINS", 0)
+    monkeypatch.setattr(lists, "MOST_CHAINS", 0)
     plain = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["fixed"], tiling, RESTRICTIONS["orders"])
     assert plain._uniform.every.listed is None
     for each in (space, plain):
@@ -115,7 +117,7 @@ def test_compiled_and_plain_draws_are_alike(tiling, monkeypatch):
 @pytest.mark.parametrize("most", [0, 30, 500])
 @pytest.mark.parametrize("legal", [False, True])
 def test_however_dimensions_are_put_together_draws_are_alike(legal, most, monkeypatch):
-    monkeypatch.setattr(space_lists, "MOST_JOINT", most)
+    monkeypatch.setattr(lists, "MOST_JOINT", most)
     for tiling, kind in (("ruby-s", "orders"), ("imperfect", "bounds")):
         space = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["flexible"], tiling, RESTRICTIONS[kind])
         expected = known(space, legal)
@@ -145,10 +147,10 @@ def test_what_cannot_be_counted_is_estimated_and_drawn_all_the_same(most, monkey
     accelerator = machine(Fanout("PE", (12, 8), blocks=(4, 4)), memory("REG", 50))
     whole = MapSpace(operator, accelerator, "ruby-s", Constraints(utilization={"PE": 0.2}))
     assert whole.size().exact
-    monkeypatch.setattr(space_size, "MOST_PAIRS", most)
+    monkeypatch.setattr(counting, "MOST_PAIRS", most)
     again = MapSpace(operator, accelerator, "ruby-s", Constraints(utilization={"PE": 0.2}))
     with pytest.raises(TooLarge):
-        space_size.SpaceTables(again.arrays, [frozenset({((), ())})] * 2)
+        counting.SpaceTables(again.arrays, [frozenset({((), ())})] * 2)
     size = again.size()
     assert not size.exact
     assert 0 < size.error < 0.01

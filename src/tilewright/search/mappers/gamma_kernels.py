@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from tilewright.mapping.space_arrays import (
+from tilewright.mapping.spaces.arrays import (
     ACTIVE,
     ANCHOR,
     DIMS,
@@ -20,7 +20,7 @@ from tilewright.mapping.space_arrays import (
     SPATIAL,
     TEMPORAL,
 )
-from tilewright.mapping.space_kernels import (
+from tilewright.mapping.spaces.kernels import (
     FOUR,
     NONE,
     ONE,
@@ -48,8 +48,8 @@ from tilewright.mapping.space_kernels import (
     room,
     store,
 )
-from tilewright.mapping.space_sampling import EXTENTS, LANES, LEFT, RANKS, ROWS, draw_mapping, shuffle_order
-from tilewright.mapping.space_signature import remember, signature
+from tilewright.mapping.spaces.sampling import EXTENTS, LANES, LEFT, RANKS, ROWS, draw_mapping, shuffle_order
+from tilewright.mapping.spaces.signature import remember, signature
 
 # Entries of the rates; the first are operators.
 CROSSOVER, TILE, PARALLEL, REORDER, GROWTH, AGING, MOVE, FILL, NUDGE, EXPAND, REBUILD = range(11)

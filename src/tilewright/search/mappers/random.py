@@ -96,14 +96,14 @@ class PrunedRandomMapper:
 
     def ask(self, most: int) -> MappingBatch:
         """Propose ``batch`` mappings, or ``most`` if that is less."""
-        from tilewright.mapping import space_signature  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.signature import fresh_mask  # noqa: PLC0415  (Numba loads late)
 
         wanted = min(most, self.options.batch)
         steps, ranks, found = [], [], 0
         for _ in range(self.options.draws):
             drawn = self.space.sample(self.rng, self.options.batch, self.options.filling)
             fresh = np.empty(len(drawn), dtype=np.bool_)
-            space_signature.fresh_mask(self.space.table, self.seen, self.space.scratch(), drawn.steps,
+            fresh_mask(self.space.table, self.seen, self.space.scratch(), drawn.steps,
                                        drawn.ranks, fresh)
             chosen = np.flatnonzero(fresh)[:wanted - found]
             steps.append(drawn.steps[:, :, chosen])

@@ -1,6 +1,6 @@
 """Compiled operators on single mappings of a space, for loops over whole populations: randomness, arrays, memories.
 
-``sp`` is the table of the space (`space_arrays.pack`), which knows only the dimensions of size above 1. One mapping is
+``sp`` is the table of the space (`arrays.pack`), which knows only the dimensions of size above 1. One mapping is
 ``e`` ``(s + 1, d)`` int64, the extents outside each slot and, last, inside all (row 0 is the operator's sizes, row
 s + 1 the steps of slot s), and ``r`` ``(s, d)`` int64, the ranks of `MappingBatch`. Rows may be longer than that.
 Randomness is a splitmix64 counter (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014)
@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from tilewright.base import part_options, stamped
-from tilewright.mapping.space_arrays import (
+from tilewright.mapping.spaces.arrays import (
     ACTIVE,
     ALL_DIMS,
     ANCHOR,
@@ -67,7 +67,8 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _PART = part_options()
 
 # All sources whose functions and constants end up inside others.
-_named = stamped(Path(__file__).parent.glob("space_*.py"))
+_named = stamped(Path(__file__).parent / f"{name}.py" for name in (
+    "arrays", "draws", "enumeration", "kernels", "projection", "sampling", "signature"))
 
 
 def compiled(function: F) -> F:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.space_arrays import ORDER_COUNT, ORDER_START, SpaceArrays, active_axes
-from tilewright.mapping.space_chains import ChainCounter, Splits
-from tilewright.mapping.space_lanes import DEAD, Codes
-from tilewright.mapping.space_size import SpaceTables
+from tilewright.mapping.spaces.arrays import ORDER_COUNT, ORDER_START, SpaceArrays, active_axes
+from tilewright.mapping.spaces.chains import ChainCounter, Splits
+from tilewright.mapping.spaces.lanes import DEAD, Codes
+from tilewright.mapping.spaces.size import SpaceTables
 
 # Largest tables: chains of all dimensions (and how many may be looked at on the way), choices of dimensions together,
 # entries to draw from, orders.
@@ -21,7 +21,7 @@ MOST_ENTRIES = 1 << 23
 MOST_ORDERS = 1 << 17
 # Bits of the loops at one memory in a word of 64, and of the rank of one dimension in a word of 32.
 BYTE, NIBBLE = 8, 4
-# Rows of `space_draws` before those of extents, and the one that holds ones.
+# Rows of `draws` before those of extents, and the one that holds ones.
 ONES, EXTENTS = 3, 4
 
 
@@ -47,7 +47,7 @@ class Bundle(NamedTuple):
 
 
 class DrawTables(NamedTuple):
-    """What `space_draws` reads (``e`` entries, ``r`` rows, ``p`` pairs, ``c`` chains, ``n`` bundles, ``i`` dimensions).
+    """What `draws` reads (``e`` entries, ``r`` rows, ``p`` pairs, ``c`` chains, ``n`` bundles, ``i`` dimensions).
 
     Parameters
     ----------
@@ -422,7 +422,7 @@ def ranked(keys: NDArray[Any]) -> NDArray[np.int8]:
 
 
 def capacity_checks(space: SpaceArrays, dims: list[int]) -> tuple[NDArray[np.int64], ...]:
-    """Return what `space_draws` checks: stores, tiles and axes.
+    """Return what `draws` checks: stores, tiles and axes.
 
     A store is a slot, its bits, and where its tiles begin and end; a tile is the bits of a word, and where its axes
     begin and end; an axis is a row of extents, its coefficient, and the same of a second one, or of ones.

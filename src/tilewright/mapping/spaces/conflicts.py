@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping.batch import Layout, slot_axes
-from tilewright.mapping.constraints import Bounds, Constraints
 from tilewright.mapping.fit import array_fits, rooms
-from tilewright.mapping.space import MapSpace, Tiling
-from tilewright.mapping.space_rules import Bands, Chains, Marks, bands, exact_slots
+from tilewright.mapping.spaces.constraints import Bounds, Constraints
+from tilewright.mapping.spaces.rules import Bands, Chains, Marks, bands, exact_slots
+from tilewright.mapping.spaces.space import MapSpace, Tiling
 from tilewright.workload import Operator
 
 Kind = Literal["side", "capacity", "tiling", "loops", "factors", "tiles", "utilization"]

@@ -1,9 +1,9 @@
-"""Compiled uniform drawing of mappings from the tables of `space_lists`, a block at a time."""
+"""Compiled uniform drawing of mappings from the tables of `lists`, a block at a time."""
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
 import numpy as np
 
-from tilewright.mapping.space_kernels import GOLDEN, MIX1, MIX2, S27, S30, S31, Compiled, compiled, entry
+from tilewright.mapping.spaces.kernels import GOLDEN, MIX1, MIX2, S27, S30, S31, Compiled, compiled, entry
 
 BLOCK = 128
 """Mappings drawn together: independent of one another, so that their look-ups overlap."""

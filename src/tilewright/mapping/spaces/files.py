@@ -33,11 +33,11 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import slot_axes
-from tilewright.mapping.constraints import ANY, Bounds, Constraints
-from tilewright.mapping.space import MapSpace, Tiling
-from tilewright.mapping.space_conflicts import refuse_empty
-from tilewright.mapping.space_presets import dataflow_constraints
-from tilewright.mapping.space_schema import Location, SpaceFields, explained
+from tilewright.mapping.spaces.conflicts import refuse_empty
+from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints
+from tilewright.mapping.spaces.presets import dataflow_constraints
+from tilewright.mapping.spaces.schema import Location, SpaceFields, explained
+from tilewright.mapping.spaces.space import MapSpace, Tiling
 from tilewright.workload import Operator, Tensor
 
 

@@ -1,7 +1,7 @@
 """Compiled sampling and repair of whole batches of a map space."""
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
-from tilewright.mapping.space_arrays import (
+from tilewright.mapping.spaces.arrays import (
     ANCHOR,
     DIMS,
     DIVISORS,
@@ -17,7 +17,7 @@ from tilewright.mapping.space_arrays import (
     SPATIAL,
     TEMPORAL,
 )
-from tilewright.mapping.space_kernels import (
+from tilewright.mapping.spaces.kernels import (
     FOUR,
     ONE,
     ZERO,

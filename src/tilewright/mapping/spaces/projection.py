@@ -10,7 +10,7 @@ table knows, or if need be all of it.
 
 import numpy as np
 
-from tilewright.mapping.space_arrays import (
+from tilewright.mapping.spaces.arrays import (
     BITS,
     DIMS,
     EXACT,
@@ -33,7 +33,7 @@ from tilewright.mapping.space_arrays import (
     TILE_MOST,
     WHOLE,
 )
-from tilewright.mapping.space_kernels import (
+from tilewright.mapping.spaces.kernels import (
     ONE,
     TWO,
     Compiled,
@@ -49,7 +49,7 @@ from tilewright.mapping.space_kernels import (
     room,
     store,
 )
-from tilewright.mapping.space_sampling import EXTENTS, LANES, ORDER, RANKS, ROWS, misplaced, repair_order
+from tilewright.mapping.spaces.sampling import EXTENTS, LANES, ORDER, RANKS, ROWS, misplaced, repair_order
 
 ATTEMPTS = 5
 PAIRED = 100

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.space_arrays import SpaceArrays
-from tilewright.mapping.space_chains import ChainCounter, Splits, TooLarge
-from tilewright.mapping.space_lanes import DEAD, Codes, LaneStates
-from tilewright.mapping.space_orders import ROOTS, Patterns, Term, modular_nodes, order_terms, real_nodes
+from tilewright.mapping.spaces.arrays import SpaceArrays
+from tilewright.mapping.spaces.chains import ChainCounter, Splits, TooLarge
+from tilewright.mapping.spaces.lanes import DEAD, Codes, LaneStates
+from tilewright.mapping.spaces.orders import ROOTS, Patterns, Term, modular_nodes, order_terms, real_nodes
 
 # Largest tables that a count may build, and most work that makes a count exact; beyond, it is an estimate.
 MOST_PAIRS = 20_000_000
@@ -83,7 +83,7 @@ class Nodes(NamedTuple):
 class SpaceTables:
     """What counts and draws the mappings of a space.
 
-    ``patterns`` are those of the loop orders at every memory (`space_orders.patterns_of`).
+    ``patterns`` are those of the loop orders at every memory (`orders.patterns_of`).
 
     Raises
     ------

@@ -3,9 +3,20 @@
 
 import numpy as np
 
-from tilewright.mapping.space_arrays import DIMS, KIND, META, RELEVANT, SLOT, SLOTS, TEMPORAL, TENSORS
-from tilewright.mapping.space_kernels import MIX1, MIX2, NONE, S30, S31, Compiled, capacities_fit, compiled, entry, load
-from tilewright.mapping.space_sampling import EXTENTS, RANKS
+from tilewright.mapping.spaces.arrays import DIMS, KIND, META, RELEVANT, SLOT, SLOTS, TEMPORAL, TENSORS
+from tilewright.mapping.spaces.kernels import (
+    MIX1,
+    MIX2,
+    NONE,
+    S30,
+    S31,
+    Compiled,
+    capacities_fit,
+    compiled,
+    entry,
+    load,
+)
+from tilewright.mapping.spaces.sampling import EXTENTS, RANKS
 
 
 @compiled

@@ -10,7 +10,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
 from tilewright.mapping.fit import partition_of, tensor_bits
-from tilewright.mapping.space_rules import Bands, Chains, as_bits
+from tilewright.mapping.spaces.rules import Bands, Chains, as_bits
 from tilewright.workload import Operator
 
 # Most that the packed table has room for.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.mapping.space_arrays import ORDER_COUNT
-from tilewright.mapping.space_lists import (
+from tilewright.mapping.spaces.arrays import ORDER_COUNT
+from tilewright.mapping.spaces.lists import (
     MOST_CHAINS,
     Chains,
     chain_total,
@@ -20,8 +20,8 @@ from tilewright.mapping.space_lists import (
     ranked,
     still_keys,
 )
-from tilewright.mapping.space_orders import ROOTS
-from tilewright.mapping.space_size import Nodes, SpaceTables, combined
+from tilewright.mapping.spaces.orders import ROOTS
+from tilewright.mapping.spaces.size import Nodes, SpaceTables, combined
 
 
 class NumberedSpace:

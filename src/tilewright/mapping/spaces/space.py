@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import Layout, MappingBatch
-from tilewright.mapping.constraints import Constraints, written_out
-from tilewright.mapping.space_arrays import (
+from tilewright.mapping.spaces.arrays import (
     EXACT,
     FLOOR,
     KIND,
@@ -35,10 +34,11 @@ from tilewright.mapping.space_arrays import (
     side_limits,
     slot_table,
 )
-from tilewright.mapping.space_orders import patterns_of
-from tilewright.mapping.space_rules import TILINGS, bands, common_tiling, exact_slots, lane_floors
-from tilewright.mapping.space_size import SpaceSize
-from tilewright.mapping.space_uniform import UniformDraws
+from tilewright.mapping.spaces.constraints import Constraints, written_out
+from tilewright.mapping.spaces.orders import patterns_of
+from tilewright.mapping.spaces.rules import TILINGS, bands, common_tiling, exact_slots, lane_floors
+from tilewright.mapping.spaces.size import SpaceSize
+from tilewright.mapping.spaces.uniform import UniformDraws
 from tilewright.workload import Operator
 
 Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
@@ -227,11 +227,11 @@ class MapSpace:
         perfect tiling a divisor, all equally likely, otherwise a count, uniform in its logarithm. ``filling`` is the
         share of mappings that first spread as many lanes as fit. What then breaks a rule is repaired.
         """
-        from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
 
         batch = self.empty(count)
         state = random_state(rng)
-        space_sampling.sample(self.table, state, float(filling), self.scratch(), batch.steps, batch.ranks)
+        sampling.sample(self.table, state, float(filling), self.scratch(), batch.steps, batch.ranks)
         if self.arrays.ruled:
             self._legalise(self.table, state, batch, fitting=None)
         return batch
@@ -244,13 +244,13 @@ class MapSpace:
         swapped. Without rules (see `SpaceArrays`) slots outside the outermost memory where a dimension may loop go
         from outside inward. A mapping that cannot be mended so is replaced by any of the space.
         """
-        from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
 
         repaired = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
         if self.arrays.ruled:
             self._legalise(self.table, np.zeros(1, dtype=np.uint64), repaired, fitting=False)
         else:
-            space_sampling.repair_batch(self.table, self.scratch(), repaired.steps, repaired.ranks)
+            sampling.repair_batch(self.table, self.scratch(), repaired.steps, repaired.ranks)
         legal = self.contains(batch)
         repaired.steps[:, :, legal], repaired.ranks[:, :, legal] = batch.steps[:, :, legal], batch.ranks[:, :, legal]
         return repaired
@@ -261,12 +261,12 @@ class MapSpace:
         So are all that `sample` draws, `repair` returns and `enumerate` yields. A batch of another layout, which keeps
         other tensors or has other slots, holds none.
         """
-        from tilewright.mapping import space_projection  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces import projection  # noqa: PLC0415  (Numba loads late)
 
         out = np.zeros(len(batch), dtype=np.bool_)
         if batch.layout != self.layout:
             return out
-        space_projection.inside_mask(self.rules, self.scratch(), batch.steps, batch.ranks, out)
+        projection.inside_mask(self.rules, self.scratch(), batch.steps, batch.ranks, out)
         temporal = [s for s, slot in enumerate(self.layout.slots) if slot.axis == "T"]
         places = np.arange(len(self.layout.dimensions))[None, :, None]
         resting = np.array(list(self.operator.sizes.values())) == 1
@@ -275,10 +275,10 @@ class MapSpace:
 
     def fits(self, batch: MappingBatch) -> NDArray[np.bool_]:
         """Return ``(b)``: whether loops fit the arrays and tiles the memories, whatever else the space asks."""
-        from tilewright.mapping import space_sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
 
         out = np.empty(len(batch), dtype=np.bool_)
-        space_sampling.fit_mask(self.unaided, self.scratch(), batch.steps, batch.ranks, out)
+        sampling.fit_mask(self.unaided, self.scratch(), batch.steps, batch.ranks, out)
         return out
 
     def legalise(self, batch: MappingBatch, state: NDArray[np.uint64], span: tuple[int, int],
@@ -327,7 +327,7 @@ class MapSpace:
 
         Returned is for each 0 where that failed, 1 where it is legal, 2 where its tiles were made to fit too.
         """
-        from tilewright.mapping import space_projection as compiled  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces import projection as compiled  # noqa: PLC0415  (Numba loads late)
 
         mode = {None: compiled.STEPS, False: compiled.ORDERS, True: compiled.FITTING}[fitting]
         span = span or (0, len(batch))
@@ -407,12 +407,12 @@ class Enumeration:
 
     def take(self, count: int) -> MappingBatch:
         """Return the next ``count`` mappings; fewer at the end, then none."""
-        from tilewright.mapping import space_enumerate, space_sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces import enumeration, sampling  # noqa: PLC0415  (Numba loads late)
 
         batch, work = self.space.empty(count), self.space.scratch()
-        work[space_sampling.ROWS, space_sampling.LEFT, 0] = self.distinct
+        work[sampling.ROWS, sampling.LEFT, 0] = self.distinct
         where = (self.state["extents"], self.state["ranks"], self.state["orders"])
-        written = space_enumerate.enumerate_into(self.space.unaided, *where, work, batch.steps, batch.ranks)
+        written = enumeration.enumerate_into(self.space.unaided, *where, work, batch.steps, batch.ranks)
         return batch if written == count else batch.take(slice(0, written))
 
 

@@ -17,9 +17,9 @@ from itertools import permutations
 
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import slot_axes
-from tilewright.mapping.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.dataflows import DATAFLOWS, Classes, Dataflow, classes_of, holdable, spills, stationary
 from tilewright.mapping.fit import tile_fits
+from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints
 from tilewright.workload import Operator
 
 _IN_AN_ELEMENT: Classes = ("window", "channels", "filters", "groups", "other")

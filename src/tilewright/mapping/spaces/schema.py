@@ -7,9 +7,9 @@ from typing import Annotated, Any, TypeAlias, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from tilewright.mapping.constraints import ANY
 from tilewright.mapping.dataflows import DATAFLOWS
-from tilewright.mapping.space import Tiling
+from tilewright.mapping.spaces.constraints import ANY
+from tilewright.mapping.spaces.space import Tiling
 
 Location: TypeAlias = tuple[int | str, ...]
 

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.mapping.space_arrays import (
+from tilewright.mapping.spaces.arrays import (
     BLOCK,
     BLOCKS,
     FIXED,
@@ -27,18 +27,18 @@ from tilewright.mapping.space_arrays import (
     SPATIAL,
     SpaceArrays,
 )
-from tilewright.mapping.space_chains import TooLarge
-from tilewright.mapping.space_lists import (
+from tilewright.mapping.spaces.chains import TooLarge
+from tilewright.mapping.spaces.lists import (
     DrawTables,
     draw_tables,
     listed_orders,
     ranked,
     still_keys,
 )
-from tilewright.mapping.space_numbers import NumberedSpace
-from tilewright.mapping.space_orders import Patterns
-from tilewright.mapping.space_size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
-from tilewright.mapping.space_walks import ChainDrawer, Index, choose, totals
+from tilewright.mapping.spaces.numbers import NumberedSpace
+from tilewright.mapping.spaces.orders import Patterns
+from tilewright.mapping.spaces.size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
+from tilewright.mapping.spaces.walks import ChainDrawer, Index, choose, totals
 
 # Draws at a time; most for a share that makes up a size, and the error that is enough; draws for each mapping, and
 # in all at least, before uniform drawing of legal ones is given up; mappings that a thread draws from one seed.
@@ -56,7 +56,7 @@ Fits = Callable[[NDArray[np.int32], NDArray[np.int8]], NDArray[np.bool_]]
 class TableDraws:
     """Draws mappings of a space, all alike.
 
-    The number of orders is a sum of products over dimensions (`space_orders`): a draw chooses one of these products
+    The number of orders is a sum of products over dimensions (`orders`): a draw chooses one of these products
     first, then dimension after dimension how it splits, given the lanes that those before it use, and the memories
     where it loops; then a chain among those that split so, and orders among all for the loops that there are.
     """
@@ -258,7 +258,7 @@ class UniformDraws:
 
     def _draw_listed(self, tables: DrawTables, rng: Generator, arrays: Arrays, threads: int) -> None:
         """Fill steps and ranks by compiled code."""
-        from tilewright.mapping import space_draws as compiled  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces import draws as compiled  # noqa: PLC0415  (Numba loads late)
 
         steps, ranks = arrays
         resting = np.setdiff1d(np.arange(len(self.space.sizes)), tables.dims)
