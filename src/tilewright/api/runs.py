@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerator, load_network, select_layers
@@ -19,16 +17,14 @@ from tilewright.api.places import ready_place
 from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
 from tilewright.api.text import shown
 from tilewright.base import InputError, unknown_name
-from tilewright.cost import Bounds, Explanation, explain, layer_bounds
+from tilewright.cost import Explanation, explain, space_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Constraints, MapSpace, flexible_machine, flexible_within
 from tilewright.search import (
     MAPPERS,
-    METRICS,
     Budget,
     Objective,
     ProgressObserver,
-    Scorer,
     SearchResult,
     search,
     search_network,
@@ -386,9 +382,9 @@ def _record_of(task: Task, searched: _Searched) -> RunRecord:
 
 def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult) -> LayerRecord:
     operator, accelerator = unique.operator, task.accelerator
-    constraints = task.space(operator).constraints
-    bound = layer_bounds(operator, accelerator, keeps=dict(constraints.keeps))
-    bounds = bounds_record(bound, score_bound(task.objective, operator, accelerator, bound))
+    space = task.space(operator)
+    constraints = space.constraints
+    bounds = bounds_record(space_bounds(space), result.bound)
     bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
                        search=_search_record(result))
     if result.mapping is None or result.cost is None:
@@ -403,11 +399,3 @@ def _search_record(result: SearchResult) -> SearchRecord:
         result.mapper, result.seed, result.samples, result.legal_samples, result.seconds, result.stopped,
         result.score if math.isfinite(result.score) else None,
         tuple((step.samples, step.seconds, step.score) for step in result.history), result.feasible, result.complete)
-
-
-def score_bound(objective: Objective, operator: Operator, accelerator: Accelerator, bound: Bounds) -> float | None:
-    """Return what no mapping's score can beat; None where more latency or energy can lower the objective (power)."""
-    if any(min(METRICS[term.metric].latency, METRICS[term.metric].energy) < 0 for term in objective.terms):
-        return None
-    scorer = Scorer(objective, operator, accelerator)
-    return float(np.asarray(scorer.values(float(bound.latency_cycles), bound.energy_pj, accelerator.area_um2)))

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from tilewright.report import engineering
+from tilewright.report import engineering, percent, shortened
 
 if TYPE_CHECKING:
     from tilewright.search import Budget
@@ -27,7 +27,8 @@ class _Rate(ProgressColumn):
             return Text("")
         eta = task.fields["eta"]
         left = "" if eta is None else f" · {int(eta) // 60}:{int(eta) % 60:02d} left"
-        return Text(f"{engineering(task.fields['samples'])} samples · {engineering(task.fields['rate'])}/s{left}")
+        return Text(f"{engineering(task.fields['samples'])} samples · {engineering(task.fields['rate'])}/s{left}"
+                    f"{task.fields['stand']}")
 
 
 class Progress:
@@ -66,4 +67,11 @@ class Progress:
         eta = elapsed * (1 - share) / share if share > 0 else None
         self.bars.update(
             self.task, total=1.0, completed=share, description=f"{ended}/{self.layers} layers", samples=samples,
-            rate=samples / elapsed if elapsed > 0 else 0.0, eta=eta)
+            rate=samples / elapsed if elapsed > 0 else 0.0, eta=eta, stand=self._stand(progress))
+
+    def _stand(self, step: "Step") -> str:
+        """Return how far the layer that was shown last is from its bound."""
+        if step.best is None or step.bound is None:
+            return ""
+        name = f"{shortened(step.name, 16)}: " if self.layers > 1 else ""
+        return f" · {name}best {engineering(step.best)}, bound {engineering(step.bound)}, gap {percent(step.gap)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilewright.report.page import render_page, write_page
-    from tilewright.report.quantities import byte_size, engineering, percent, significant
+    from tilewright.report.quantities import byte_size, engineering, percent, shortened, significant
     from tilewright.report.reproduction import print_reproduction, write_reproduction
     from tilewright.report.terminal import (
         cost_table,
@@ -33,6 +33,7 @@ __all__ = [
     "print_reproduction",
     "print_run",
     "render_page",
+    "shortened",
     "significant",
     "write_page",
     "write_reproduction",
@@ -40,7 +41,7 @@ __all__ = [
 
 _LATER = {
     "page": ("render_page", "write_page"),
-    "quantities": ("byte_size", "engineering", "percent", "significant"),
+    "quantities": ("byte_size", "engineering", "percent", "shortened", "significant"),
     "reproduction": ("print_reproduction", "write_reproduction"),
     "terminal": ("cost_table", "energy_table", "layer_table", "listing", "print_layer", "print_listing", "print_run"),
 }

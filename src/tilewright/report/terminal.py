@@ -272,6 +272,10 @@ def _gap(layer: LayerRecord, _: RunRecord) -> Text:
     return Text(multiple(latency, bound), style="yellow" if (over(latency, bound) or 0) >= 2 else "")
 
 
+def _gap_to_bound(layer: LayerRecord) -> Text:
+    return Text(percent(layer.gap), style="yellow" if (layer.gap or 0) >= 1 else "")
+
+
 def _intensity(layer: LayerRecord, _: RunRecord) -> Text:
     return Text(significant(layer.roofline.intensity_macs_per_byte) if layer.roofline else MISSING)
 
@@ -293,7 +297,8 @@ _COLUMNS = (
     _Column("EDP\n(J·cycles)", 5, _of_cost("edp", lambda value: engineering(joules(value))),
             lambda totals: engineering(joules(totals.edp))),
     _Column("Utili-\nsation", 2, _of_cost("utilisation", percent), lambda totals: percent(totals.utilisation)),
-    _Column("Latency\n/ bound", 1, _gap,
+    _Column("Gap to\nbound", 1, lambda layer, _: _gap_to_bound(layer)),
+    _Column("Latency\n/ bound", 9, _gap,
             lambda totals: multiple(totals.latency_cycles, totals.bound_latency_cycles)),
     _Column("Intensity\n(MACs/B)", 6, _intensity),
     _Column("Roofline\nside", 7, lambda layer, _: Text(layer.roofline.side if layer.roofline else MISSING), left=True),

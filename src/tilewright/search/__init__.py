@@ -1,6 +1,7 @@
 """Which mapping? The one search loop, the mappers, objectives and budgets."""
 
 from tilewright.search import mappers
+from tilewright.search.bounding import Bounding, score_bound
 from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
 from tilewright.search.network import search_network
@@ -19,6 +20,7 @@ from tilewright.search.run import CostModel, Watch, interruptible, search
 __all__ = [
     "MAPPERS",
     "METRICS",
+    "Bounding",
     "Budget",
     "Constraint",
     "CostModel",
@@ -40,6 +42,7 @@ __all__ = [
     "interruptible",
     "mappers",
     "read_options",
+    "score_bound",
     "search",
     "search_flexible",
     "search_network",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Layout, MapSpace, Tiling, flexible_spaces
+from tilewright.search.bounding import Bounding
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult
@@ -80,6 +81,7 @@ def search_spaces(  # noqa: PLR0913
     parsed = Objective.parse(objective, constraints)
     path = seed if isinstance(seed, tuple) else (seed,)
     inner = replace(watch, recorder=None)
+    bounding = Bounding(tuple(spaces), parsed)
     models: dict[Layout, CostModel] = {}
     with interruptible(watch.stop):
         runs = []
@@ -89,6 +91,7 @@ def search_spaces(  # noqa: PLR0913
             model = _model(models, space) if alike else dense_model(space)
             own = (*path, index) if len(spaces) > 1 else seed
             runs.append(_start(space, parsed, mapper, (samples, len(spaces)), own, options or {}, inner, model))
+            runs[-1].bounding = bounding
         _halve(runs, _Left(samples, None if whole.seconds is None else started + whole.seconds), watch)
         best = min((run for run in runs if run.samples), key=lambda run: run.best).result()
     complete = all(run.stopped == "exhausted" and run.mapper.covers_space for run in runs)
@@ -97,7 +100,7 @@ def search_spaces(  # noqa: PLR0913
         seconds=time.perf_counter() - started, seed=seed, budget=whole, mapper=mapper,
         space_size=best.space_size if len(spaces) == 1 else None, complete=complete,
         stopped=best.stopped if len(spaces) == 1 else "interrupted" if watch.stop.is_set() else
-        "exhausted" if complete else "samples",
+        "exhausted" if complete else "samples", proven=best.proven if len(spaces) == 1 else None,
     )
     if watch.recorder is not None:
         watch.recorder(found)

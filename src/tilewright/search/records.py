@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from tilewright.base import InputError
 from tilewright.cost import Cost
 from tilewright.mapping import Mapping, SpaceSize
+from tilewright.search.bounding import Bounding, relative_gap
 from tilewright.workload import Operator
 
 Stopped = Literal["samples", "seconds", "exhausted", "interrupted"]
@@ -66,7 +67,11 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search stands. ``best`` is None before a mapping meets all requirements; ``eta_seconds`` if unknown."""
+    """Where a search stands.
+
+    ``best`` is None before a mapping meets all requirements, ``bound`` (which no score can beat) and ``eta_seconds``
+    if unknown.
+    """
 
     name: str
     samples: int
@@ -75,6 +80,12 @@ class Progress:
     best: float | None
     total_samples: int | None
     eta_seconds: float | None
+    bound: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """By how much of the bound the best score is above it; None if unknown."""
+        return relative_gap(self.best, self.bound)
 
     @property
     def samples_per_second(self) -> float:
@@ -119,6 +130,10 @@ class SearchResult:
         Every mapping of the space was scored (up to equal cost), so that the best found is the optimum.
     stopped
         Why the search ended.
+    proven
+        Score that the mapper has proved no mapping of the space to beat, where it proves anything.
+    bounding
+        Works out the bound that is known without a search.
     """
 
     operator: Operator
@@ -137,6 +152,21 @@ class SearchResult:
     space_size: SpaceSize | None
     complete: bool
     stopped: Stopped
+    proven: float | None = None
+    bounding: Bounding | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def bound(self) -> float | None:
+        """Score that no mapping of the space can beat; None for objectives without one (power)."""
+        if self.complete and self.feasible:
+            return self.score
+        known = [self.proven, None if self.bounding is None else self.bounding.score]
+        return max((bound for bound in known if bound is not None), default=None)
+
+    @property
+    def gap(self) -> float | None:
+        """By how much of the bound the best score is above it; None if either is unknown."""
+        return relative_gap(self.score if self.feasible else None, self.bound)
 
 
 @dataclass(frozen=True)

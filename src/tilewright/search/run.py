@@ -18,6 +18,7 @@ import numpy as np
 from tilewright.cost import Cost
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MappingBatch, MapSpace
+from tilewright.search.bounding import Bounding
 from tilewright.search.checkpoint import load_checkpoint, save_checkpoint
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
@@ -184,6 +185,7 @@ class Run:
         self.request, self.watch, self.model = request, watch, model
         space = request.space
         self.scorer = Scorer(request.objective, space.operator, space.accelerator)
+        self.bounding = Bounding((space,), request.objective)
         task = Task(space, generator(request.seed), request.budget.samples, request.options, watch.threads)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
         self.samples = self.legal_samples = 0
@@ -193,6 +195,12 @@ class Run:
         self.stopped: Stopped | None = None
         self.earlier_seconds = 0.0
         self.started = self.shown = self.saved = time.perf_counter()
+
+    @property
+    def proven(self) -> float | None:
+        """What the mapper has proved no score to be below; None if it proves nothing."""
+        bound = getattr(self.mapper, "bound", None)
+        return None if bound is None else min(float(bound), self.best)
 
     @property
     def seconds(self) -> float:
@@ -282,9 +290,11 @@ class Run:
         if budget.seconds is not None:
             left.append(max(0.0, budget.seconds - seconds))
         eta = 0.0 if self.stopped else min(left)
+        bounds = [bound for bound in (self.bounding.score, self.proven) if bound is not None]
         self.watch.progress.update(Progress(
             self.request.space.operator.name, self.samples, self.legal_samples, seconds,
             self.best if self.best < BREAKS_CONSTRAINT else None, budget.samples, eta if eta < math.inf else None,
+            max(bounds, default=None),
         ))
 
     def _save(self) -> None:
@@ -335,5 +345,6 @@ class Run:
             history=tuple(self.history), mapper=request.mapper, seed=request.seed,
             objective="; ".join([str(request.objective), *map(str, request.objective.constraints)]),
             budget=request.budget, space_size=request.space.size() if covers else None,
-            complete=covers and self.stopped == "exhausted", stopped=self.stopped or "interrupted",
+            complete=covers and self.stopped == "exhausted", stopped=self.stopped or "interrupted", proven=self.proven,
+            bounding=self.bounding,
         )

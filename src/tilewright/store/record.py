@@ -298,6 +298,14 @@ class LayerRecord:
     reason: str = ""
 
     @property
+    def gap(self) -> float | None:
+        """By how much of its bound the best score is above it; None without a score, a bound or a feasible mapping."""
+        search, bounds = self.search, self.bounds
+        if search is None or search.score is None or not search.feasible or bounds is None or not bounds.score:
+            return None
+        return max(0.0, search.score / bounds.score - 1.0)
+
+    @property
     def name(self) -> str:
         """The first of its names."""
         return self.names[0] if self.names else "(unnamed)"
