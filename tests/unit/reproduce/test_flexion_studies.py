@@ -20,7 +20,7 @@ TINY = {
     "flexion-order": Setting("tiny", 1, {"samples": 64, "every": 12}),
     "flexion-parallelism": Setting("tiny", 1, {"samples": 64, "every": 12}),
     "flexion-shape": Setting("tiny", 1, {"samples": 64, "every": 12, "sides": (8, 16, 32)}),
-    "flexion-future": Setting("tiny", 1, {"samples": 64, "every": 20, "designs": 300, "dram": (32,)}),
+    "flexion-future": Setting("tiny", 1, {"samples": 64, "every": 20, "designs": 300, "rivals": 2, "dram": (32,)}),
 }
 
 
