@@ -1,9 +1,8 @@
 """The dense cost model: many mappings in one compiled call, or one mapping with every count."""
 
 from collections.abc import Mapping as Dict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from threading import local
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, share
 from tilewright.cost.engine import await_engine
 from tilewright.cost.model import ENERGY, EXCESS, LATENCY, RAMP, STEADY, STEPS, Model, narrow_enough, parameters_of
 from tilewright.cost.program import LANES, SIGNATURES, Machine, Op
@@ -221,22 +220,16 @@ class DenseModel:
 
     def _run(self, program: _Prepared, batch: MappingBatch, values: Floats, out: Floats, threads: int) -> None:
         count = len(batch)
-        share = -(-count // (max(threads, 1) * LANES)) * LANES
-        chunk = min(CHUNK, share)
-        firsts = iter(range(0, count, chunk))
-
-        def work() -> None:
-            for first in firsts:
-                span = first, min(first + chunk, count)
-                kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
-
         if threads <= 1 or count <= LEAST_SHARED:
             kernel_run(program, batch.steps, batch.ranks, (0, count), values, self.scratch(program), out)
             return
-        others = [_helpers(threads - 1).submit(work) for _ in range(threads - 1)]
-        work()
-        for other in others:
-            other.result()
+        chunk = min(CHUNK, -(-count // (threads * LANES)) * LANES)
+
+        def work(first: int) -> None:
+            span = first, min(first + chunk, count)
+            kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
+
+        share(work, range(0, count, chunk), threads)
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:
         """Rows that the calling thread works in."""
@@ -266,12 +259,6 @@ CHUNK = 4 * BLOCKS_FETCHED * LANES
 """Mappings that a thread takes at a time, at most."""
 LEAST_SHARED = 8 * LANES
 """Fewer are scored sooner than another thread wakes up."""
-
-
-@cache
-def _helpers(count: int) -> ThreadPoolExecutor:
-    """Return ``count`` threads that help the caller's; kept, as new ones first share a core with it."""
-    return ThreadPoolExecutor(count, thread_name_prefix="tilewright-score")
 
 
 def kernel_run(  # noqa: PLR0913, PLR0917 - what the kernel takes

@@ -1,7 +1,6 @@
 """Mappings drawn uniformly from all that a space counts."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cached_property
 from math import hypot, inf, sqrt
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, share
 from tilewright.mapping.spaces.arrays import (
     BLOCK,
     BLOCKS,
@@ -282,12 +281,7 @@ class UniformDraws:
             if end < span[1]:
                 raise _hopeless(end - span[0], blocks * compiled.BLOCK)
 
-        if len(parts) < 2 or threads < 2:
-            for part in zip(parts, states, strict=True):
-                fill(part)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(fill, zip(parts, states, strict=True)))
+        share(fill, zip(parts, states, strict=True), threads if len(parts) > 1 else 1)
 
 
 def _hopeless(found: int, draws: int) -> InputError:

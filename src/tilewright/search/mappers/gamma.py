@@ -7,13 +7,13 @@ of steps for each side of an array. So a level of parallelism is a side of an ar
 on one array (systems S1, S2), three where arrays are scaled out (S3).
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, share
 from tilewright.mapping import MappingBatch, random_state
 from tilewright.search.mapper import MAPPERS, State, Task, read_options
 from tilewright.search.objective import BREAKS_CONSTRAINT
@@ -156,20 +156,11 @@ class GammaMapper:
         room = task.space.scratch()
         self.work = np.zeros((STRANDS, len(room) + 1, *room.shape[1:]), dtype=room.dtype)[:, :len(room)]
         self.least_levels = levels_in_use(task) if self.options.paper else 0
-        self._pool: ThreadPoolExecutor | None = None
 
     def ask(self, most: int) -> MappingBatch:
         """Propose the next generation of every island, or its first ``most`` mappings."""
         batch = self.space.unwritten(self.options.population * len(self.steps))
-        if self.threads < 2:
-            for strand in range(STRANDS):
-                self._breed_all(batch, strand)
-        else:
-            self._pool = self._pool or ThreadPoolExecutor(STRANDS - 1)
-            others = [self._pool.submit(self._breed_all, batch, strand) for strand in range(1, STRANDS)]
-            self._breed_all(batch, 0)
-            for other in others:
-                other.result()
+        share(partial(self._breed_all, batch), range(STRANDS), min(self.threads, STRANDS))
         return batch if most >= len(batch) else batch.take(slice(0, most))
 
     def _breed_all(self, batch: MappingBatch, strand: int) -> None:
