@@ -35,5 +35,5 @@ def test_errors_of_helpers_and_callers_are_raised():
     def work(item):
         raise ValueError(item)
 
-    with pytest.raises(ValueError, match="[01]"):
+    with pytest.raises(ValueError, match=r"[01]"):
         share(work, range(2), 2)
