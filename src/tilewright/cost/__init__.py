@@ -1,6 +1,7 @@
 """What it costs: counts, cycles, energy and bounds of mappings."""
 
 from tilewright.cost.bounds import Bounds, Roofline, layer_bounds, outermost_bytes, roofline, space_bounds
+from tilewright.cost.bounds_traffic import Traffic
 from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
 from tilewright.cost.engine import compile_aside
 from tilewright.cost.explain import Explanation, explain
@@ -16,6 +17,7 @@ __all__ = [
     "HardwareBatch",
     "MemoryTraffic",
     "Roofline",
+    "Traffic",
     "compile_aside",
     "explain",
     "layer_bounds",

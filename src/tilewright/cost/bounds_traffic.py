@@ -169,6 +169,10 @@ class Traffic:
 
     def energy(self) -> float:
         """Return the least energy in picojoules of all memories and networks."""
+        return self.least([self.energy_weights()])[0]
+
+    def energy_weights(self) -> list[Floats]:
+        """Return the energy of all memories and networks as sums by tensor (see `Flow`)."""
         sums = []
         for each in self.flows:
             bits, total = tensor_bits(each.tensor, self.stages.accelerator), np.zeros(1 + 2 * each.boundaries)
@@ -180,20 +184,21 @@ class Traffic:
                 if level.name in each.sent:
                     total = total + each.sent[level.name] * level.network_energy_pj_per_word
             sums.append(total)
-        return self.least([sums])[0]
+        return sums
 
     def port_words(self, wanted: list[tuple[str, tuple[str, ...]]]) -> list[float]:
         """Return the least words of their own width that memories move, for pairs of a memory and kinds of access."""
-        sums = []
-        for name, kinds in wanted:
-            memory = self.stages.accelerator.level(name)
-            assert isinstance(memory, Memory)
-            row = []
-            for each in self.flows:
-                scale = tensor_bits(each.tensor, self.stages.accelerator) / memory.word_bits
-                parts = [each.accesses[name, kind] for kind in kinds if (name, kind) in each.accesses]
-                row.append(sum(parts, start=np.zeros(1 + 2 * each.boundaries)) * scale)
-            sums.append(row)
-        return self.least(sums)
+        return self.least([self.port_weights(name, kinds) for name, kinds in wanted])
+
+    def port_weights(self, name: str, kinds: tuple[str, ...]) -> list[Floats]:
+        """Return what a memory moves by accesses of some kinds, in words of its own width, as sums by tensor."""
+        memory = self.stages.accelerator.level(name)
+        assert isinstance(memory, Memory)
+        row = []
+        for each in self.flows:
+            scale = tensor_bits(each.tensor, self.stages.accelerator) / memory.word_bits
+            parts = [each.accesses[name, kind] for kind in kinds if (name, kind) in each.accesses]
+            row.append(sum(parts, start=np.zeros(1 + 2 * each.boundaries)) * scale)
+        return row
 
 

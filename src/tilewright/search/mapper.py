@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, Registry, unknown_name
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search.objective import Objective
 
 State = dict[str, NDArray[Any]]
 Options = Mapping[str, object]
@@ -31,6 +32,8 @@ class Task:
         Its own options by name.
     threads
         Threads that it may use; what it proposes must not depend on them.
+    objective
+        What the scores are of, for mappers that bound them; without one nothing can be bound.
     """
 
     space: MapSpace
@@ -38,6 +41,7 @@ class Task:
     samples: int | None = None
     options: Options = field(default_factory=dict)
     threads: int = 1
+    objective: Objective | None = None
 
 
 class Mapper(Protocol):

@@ -194,7 +194,8 @@ class Scorer:
     accelerator: Accelerator
 
     @cached_property
-    def _weights(self) -> tuple[tuple[float, Metric], ...]:
+    def weights(self) -> tuple[tuple[float, Metric], ...]:
+        """The factor and the metric of each term."""
         floor = (*floors(self.operator, self.accelerator), self.accelerator.area_um2)
         found = []
         for term in self.objective.terms:
@@ -209,7 +210,7 @@ class Scorer:
     def values(self, latency_cycles: Values, energy_pj: Values, area_um2: Values) -> Values:
         """Return the objective alone, elementwise."""
         clock = self.accelerator.frequency_mhz
-        parts = [weight * metric.of(latency_cycles, energy_pj, area_um2, clock) for weight, metric in self._weights]
+        parts = [weight * metric.of(latency_cycles, energy_pj, area_um2, clock) for weight, metric in self.weights]
         total = parts[0]
         for part in parts[1:]:
             total = total + part

@@ -186,7 +186,8 @@ class Run:
         space = request.space
         self.scorer = Scorer(request.objective, space.operator, space.accelerator)
         self.bounding = Bounding((space,), request.objective)
-        task = Task(space, generator(request.seed), request.budget.samples, request.options, watch.threads)
+        task = Task(space, generator(request.seed), request.budget.samples, request.options, watch.threads,
+                    request.objective)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
         self.samples = self.legal_samples = 0
         self.best = math.inf

@@ -1,0 +1,308 @@
+"""What the exact mapper's compiled descent reads: chains of steps of every dimension, and the cost rules as arrays."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost import Traffic
+from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.mapping import MapSpace, partition_of, tensor_bits
+from tilewright.search.objective import Objective, Scorer
+from tilewright.workload import Tensor
+
+Floats = NDArray[np.float64]
+
+MOST_CHAINS = 60_000
+ROOM = 1 + 1e-9
+
+
+def chains_of(space: MapSpace, dimension: int) -> NDArray[np.int64] | None:
+    """Return (c, s) the steps that a dimension may have at every slot, and perhaps more; None if they are too many.
+
+    Of the tilings of Ruby it is known here that full tiles divide; constraints, but for who may loop where, are not.
+    """
+    arrays, layout = space.arrays, space.layout
+    size, levels = int(arrays.sizes[dimension]), space.accelerator.levels
+    rows = np.full((1, 1), size, dtype=np.int64)
+    for s, slot in enumerate(layout.slots):
+        level, parts = levels[slot.level], []
+        most = level.instances if isinstance(level, Fanout) else size
+        if isinstance(level, Fanout) and not level.flexible and not level.blocks:
+            most = level.shape[0 if slot.axis == "X" else 1]
+        later = bool(arrays.free[s + 1:, dimension].any())
+        for extent in np.unique(rows[:, -1]):
+            steps = np.arange(1, extent + 1)
+            if not arrays.free[s, dimension]:
+                steps = np.array([extent])
+            elif space.tiling == "perfect" or (space.tiling != "imperfect" and extent != size):
+                steps = steps[extent % steps == 0]
+            steps = steps[-(-extent // steps) <= most]
+            if not later:
+                steps = steps[steps == 1]
+            same = rows[rows[:, -1] == extent]
+            parts.append(np.hstack([np.repeat(same, len(steps), axis=0), np.tile(steps, len(same))[:, None]]))
+        rows = np.vstack(parts)
+        if len(rows) > MOST_CHAINS:
+            return None
+    return rows[:, 1:]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A space, an objective, and the dimensions in the order in which they are decided, as arrays.
+
+    Parameters
+    ----------
+    dims
+        Places of the dimensions of size above 1 among the operator's.
+    chains
+        For each, (c, s) its steps.
+    """
+
+    space: MapSpace
+    objective: Objective
+    dims: tuple[int, ...]
+    chains: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, space: MapSpace, objective: Objective) -> "Tables | None":
+        """Return the tables; None where a dimension has too many chains to list."""
+        found: dict[int, NDArray[np.int64]] = {}
+        for place, size in enumerate(space.operator.sizes.values()):
+            if size > 1:
+                chains = chains_of(space, place)
+                if chains is None:
+                    return None
+                found[place] = chains
+        order = sorted(found, key=lambda place: -len(found[place]))
+        return cls(space, objective, tuple(order), tuple(found[place] for place in order))
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The machine."""
+        return self.space.accelerator
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the dimensions."""
+        every = list(self.space.operator.sizes)
+        return tuple(every[place] for place in self.dims)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the chains of each dimension begin, and all end."""
+        return np.cumsum([0, *(len(chains) for chains in self.chains)])
+
+    @cached_property
+    def memories(self) -> tuple[Memory, ...]:
+        """The memories, outermost first."""
+        return self.accelerator.memories
+
+    @cached_property
+    def slots(self) -> dict[str, list[int]]:
+        """Slots of every level."""
+        names = self.space.layout.levels
+        return {name: [s for s, slot in enumerate(self.space.layout.slots) if names[slot.level] == name]
+                for name in names}
+
+    @cached_property
+    def kinds(self) -> NDArray[np.int64]:
+        """Kinds of order (k, m, t): which tensors the innermost loops at each memory leave in place."""
+        tensors = self.space.operator.tensors
+        classes = sorted({tuple(name not in t.dimensions for t in tensors) for name in self.names})
+        classes = [one for one in classes if any(one)] or [(False,) * len(tensors)]
+        places = max(len(self.memories) - 1, 1)
+        picks = np.indices((len(classes),) * places).reshape(places, -1).T
+        return np.array(classes, dtype=np.int64)[picks]
+
+    @cached_property
+    def features(self) -> Floats:
+        """Rows of `exact_kernels`."""
+        rows = []
+        for place, chains in zip(self.dims, self.chains, strict=True):
+            size = int(self.space.arrays.sizes[place])
+            outside = np.hstack([np.full((len(chains), 1), size), chains[:, :-1]])
+            counts = -(-outside // chains)
+            tiles, around = [], []
+            for memory in self.memories:
+                slot = self.slots[memory.name][0]
+                tiles.append(outside[:, slot])
+                while slot > 0 and self.space.layout.slots[slot - 1].axis != "T":
+                    slot -= 1
+                around.append(outside[:, slot])
+            lanes = [counts[:, self.slots[fanout.name]].prod(axis=1) for fanout in self.accelerator.fanouts]
+            spread = np.prod(lanes, axis=0) if lanes else np.ones(len(chains), dtype=np.int64)
+            times = [counts[:, self.slots[memory.name][0]] for memory in self.memories]
+            rows.append(np.column_stack([*(-(-size // tile) for tile in tiles), *times, *tiles, *around, *lanes, counts,
+                                         -(-size // spread)]))
+        return np.vstack(rows).astype(np.float64)
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """Everything, as `exact_kernels` takes it."""
+        operator, memories, fanouts = self.space.operator, self.memories, self.accelerator.fanouts
+        tensors = operator.tensors
+        irrelevant = np.array([[name not in tensor.dimensions for tensor in tensors] for name in self.names])
+        shape = (len(memories), len(fanouts), len(self.space.layout.slots), len(tensors), len(self.dims),
+                 2 * len(memories) + len(fanouts))
+        weights, edges, share = self._costs
+        leakage = self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000
+        limits = [float(operator.macs), leakage, *(float(fanout.instances) for fanout in fanouts),
+                  *(float(operator.sizes[name]) for name in self.names)]
+        axes, spans = self._axes
+        words = [float(tensor.words(operator.sizes)) for tensor in tensors]
+        groups, bits = self._groups
+        return (self.features, irrelevant.astype(np.int64), axes, spans, shape, self._sides, groups, bits, weights,
+                edges, share, np.array(limits), self.kinds, self._terms, self._ramp, np.array(words))
+
+    @cached_property
+    def _axes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        rows: list[tuple[int, int, int, int]] = []
+        spans = [0]
+        for tensor in self.space.operator.tensors:
+            for axis in tensor.axes:
+                known = [(self.names.index(name), factor) for name, factor in axis.terms if name in self.names]
+                divisor = int(np.gcd.reduce([factor for _, factor in axis.terms]))
+                if len(known) == 2:
+                    (p, stride), (r, dilation) = known
+                    rows.append((p, r, stride // divisor, dilation // divisor))
+                elif known:
+                    rows.append((known[0][0], -1, 0, 0))
+            spans.append(len(rows))
+        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(spans)
+
+    @cached_property
+    def _sides(self) -> NDArray[np.int64]:
+        """Limits of arrays: the slots, the block's sides (0 without blocks) and the most lanes or blocks."""
+        rows = []
+        for fanout in self.accelerator.fanouts:
+            x, *y = self.slots[fanout.name]
+            other = y[0] if y else -1
+            if fanout.blocks:
+                width, height = fanout.blocks
+                rows.append((x, other, width, height, fanout.instances // (width * height)))
+            elif fanout.flexible:
+                rows.append((x, other, 0, 0, fanout.instances))
+            else:
+                rows += [(slot, -1, 0, 0, most) for slot, most in zip((x, *y), fanout.shape, strict=False)]
+        return np.array(rows, dtype=np.int64).reshape(-1, 5)
+
+    def _kept(self, memory: Memory) -> list[tuple[int, Tensor]]:
+        keeps = self.space.layout.keeps[self.space.layout.levels.index(memory.name)]
+        return [(t, tensor) for t, tensor in enumerate(self.space.operator.tensors) if tensor.name in keeps]
+
+    @cached_property
+    def _groups(self) -> tuple[Floats, Floats]:
+        rows, bits = [], []
+        for m, memory in enumerate(self.memories):
+            capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
+            copies = 2 if memory.buffering == "double" else 1
+            for room, most in capacities.items():
+                held = np.zeros(len(self.space.operator.tensors))
+                for t, tensor in self._kept(memory):
+                    if partition_of(memory, tensor) == room:
+                        held[t] = copies * tensor_bits(tensor, self.accelerator)
+                if most is not None and held.any():
+                    rows.append((m, most * 8 * ROOM))
+                    bits.append(held)
+        return (np.array(rows, dtype=np.float64).reshape(-1, 2),
+                np.array(bits).reshape(len(bits), len(self.space.operator.tensors)))
+
+    @cached_property
+    def _traffic(self) -> Traffic:
+        chains = {tensor.name: tuple(memory.name for memory in self.memories
+                                     if any(tensor is kept for _, kept in self._kept(memory)))
+                  for tensor in self.space.operator.tensors}
+        return Traffic.of(self.space.operator, self.accelerator, chains, self.space.tiling == "perfect")
+
+    @cached_property
+    def _costs(self) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+        """Weights (r, 2 b + 1) of energy and of each port's cycles; boundaries (b, 3); fan-outs that merge (b, f)."""
+        flows, places = self._traffic.flows, {memory.name: m for m, memory in enumerate(self.memories)}
+        levels = [level.name for level in self.accelerator.levels]
+        edges, share = [], []
+        for t, flow in enumerate(flows):
+            for at, parent in enumerate(flow.chain):
+                child = flow.chain[at + 1] if at + 1 < flow.boundaries else None
+                edges.append((t, places[parent], len(places) if child is None else places[child]))
+                inside = levels.index(child) if child is not None else len(levels)
+                share.append([levels.index(parent) < levels.index(fanout.name) < inside
+                              and (fanout.reduce if flow.tensor.is_output else fanout.multicast)
+                              for fanout in self.accelerator.fanouts])
+        sums = [(self._traffic.energy_weights(), 1.0)]
+        for memory in self.memories:
+            rates = memory.bandwidth
+            for kinds, rate in ((("read", "drain"), rates.read), (("fill", "update"), rates.write),
+                                (("read", "drain", "fill", "update"), rates.shared)):
+                if rate is not None:
+                    sums.append((self._traffic.port_weights(memory.name, kinds),
+                                 rate * self.accelerator.instances(memory.name)))
+        weights = np.zeros((len(sums), 2 * len(edges) + 1))
+        for row, (given, scale) in enumerate(sums):
+            settled = [flow.settled(each) for flow, each in zip(flows, given, strict=True)]
+            if any(each is None for each in settled):
+                continue
+            parts = [each for each in settled if each is not None]
+            weights[row, :len(edges)] = np.concatenate([p[1:1 + (len(p) - 1) // 2] for p in parts]) / scale
+            weights[row, len(edges):-1] = np.concatenate([p[1 + (len(p) - 1) // 2:] for p in parts]) / scale
+            weights[row, -1] = sum(p[0] for p in parts) / scale
+        weights[0, -1] += self.space.operator.macs * self.accelerator.compute.energy_pj_per_mac
+        return weights, np.array(edges, dtype=np.int64), np.array(share, dtype=np.int64).reshape(
+            len(edges), len(self.accelerator.fanouts))
+
+    @cached_property
+    def _terms(self) -> Floats:
+        """Terms of the objective: weight, and whether cycles and energy are factors; none where it cannot be bound."""
+        scorer = Scorer(self.objective, self.space.operator, self.accelerator)
+        rows = []
+        for weight, metric in scorer.weights:
+            if min(metric.latency, metric.energy) < 0:
+                return np.zeros((0, 3))
+            rows.append((weight * self.accelerator.area_um2 ** metric.area, metric.latency, metric.energy))
+        return np.array(rows, dtype=np.float64)
+
+    @cached_property
+    def _ramp(self) -> Floats:
+        """What comes or goes while nothing overlaps: key, memory, whether around its array, cycles by word."""
+        tensors, rows = self.space.operator.tensors, []
+        levels = [level.name for level in self.accelerator.levels]
+        for m, memory in enumerate(self.memories):
+            if m == 0 or memory.buffering == "single":
+                continue
+            for which, ends in enumerate((("write", "read"), ("read", "write"))):
+                if which == 1 and self.space.tiling != "perfect":
+                    continue
+                kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)]
+                first = self.space.layout.slots[self._around(memory)].level
+                parents: dict[str, list[tuple[int, Tensor]]] = {}
+                for t, tensor in kept:
+                    chain = self._traffic.stages.parent(tensor.name, memory.name)
+                    parents.setdefault(chain, []).append((t, tensor))
+                for at, members, port, around in ((memory, kept, ends[0], 0),
+                                                  *((self.accelerator.level(parent), some, ends[1],
+                                                     int(levels.index(parent) < first))
+                                                    for parent, some in parents.items())):
+                    assert isinstance(at, Memory)
+                    rates = [rate for rate in (getattr(at.bandwidth, port), at.bandwidth.shared) if rate is not None]
+                    row = np.zeros(3 + len(tensors))
+                    row[:3] = 2 * m + which, m, around
+                    for t, tensor in members:
+                        row[3 + t] = tensor_bits(tensor, self.accelerator) / at.word_bits / min(rates) if rates else 0.0
+                    if row[3:].any():
+                        rows.append(row)
+        return np.array(rows).reshape(-1, 3 + len(tensors))
+
+    def _around(self, memory: Memory) -> int:
+        slot = self.slots[memory.name][0]
+        while slot > 0 and self.space.layout.slots[slot - 1].axis != "T":
+            slot -= 1
+        return slot
+
+    @cached_property
+    def choices(self) -> int:
+        """How many choices of chains there are, those that do not fit included."""
+        return prod(len(chains) for chains in self.chains)

@@ -1,0 +1,152 @@
+"""The exact mapper: what it proves is true."""
+
+import numpy as np
+import pytest
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
+from tilewright.mapping import Bounds, Constraints, MapSpace
+from tilewright.search import Budget, Objective, Watch, search
+from tilewright.search.mappers.exact_orders import Orders
+from tilewright.search.mappers.exact_tables import Tables, chains_of
+from tilewright.workload import ROLES, Operator, convolution, depthwise, einsum, matmul, transposed_convolution
+
+EYERISS = preset("eyeriss")
+ENERGY = AccessEnergy(2.0, 1.5, 1.0, 0.5)
+NARROW = Bandwidth(read=1.0, write=0.5)
+LAYERED = Accelerator("layered", (
+    Memory("DRAM", ROLES, AccessEnergy(100.0, 100.0, 90.0, 100.0), bandwidth=Bandwidth(shared=0.5)),
+    Memory("L2", ("inputs", "outputs"), ENERGY, capacity_bytes=200, bandwidth=NARROW),
+    Fanout("Rows", (2, 2), network_energy_pj_per_word=0.5),
+    Memory("L1", ("weights", "outputs"), ENERGY, capacity_bytes=24, buffering="single", bandwidth=NARROW),
+    Fanout("Lanes", (3, 1), reduce=False),
+    Memory("L0", ROLES, AccessEnergy(0.2, 0.3, 0.2, 0.1), partitions_bytes=(("inputs", 4), ("outputs", 6)),
+           capacity_bytes=16, buffering="buffet"),
+), Compute("MAC", 0.3, leakage_mw=0.1))
+PLAIN = Accelerator("plain", (
+    Memory("DRAM", ROLES, AccessEnergy(50.0, 50.0, 50.0, 50.0), bandwidth=Bandwidth(shared=1.0)),
+    Fanout("PEs", (4, 2), multicast=False, flexible=True),
+    Memory("reg", ROLES, ENERGY, capacity_bytes=30, buffering="buffet", bandwidth=NARROW)))
+
+CASES = [
+    (matmul("g", m=6, n=4, k=6), EYERISS, "perfect", Constraints()),
+    (matmul("g", m=4, n=6, k=3, batch=2), LAYERED, "perfect", Constraints()),
+    (matmul("g", m=3, n=4, k=3), PLAIN, "imperfect", Constraints()),
+    (matmul("g", m=5, n=3, k=4), PLAIN, "ruby", Constraints()),
+    (matmul("g", m=6, n=8, k=4), EYERISS, "perfect", Constraints(keeps={"GLB": ("I",)})),
+    (matmul("g", m=6, n=8, k=4), EYERISS, "perfect", Constraints(orders={"GLB": (("M", "*"),)})),
+    (matmul("g", m=6, n=8, k=4), EYERISS, "perfect", Constraints(
+        loops={"DRAM": ("M", "N")}, tiles={"GLB": {"M": Bounds(2, 3)}}, factors={"PEs.X": {"N": Bounds(2)}})),
+    (convolution("c", in_channels=2, out_channels=4, in_size=6, kernel=3), EYERISS, "perfect", Constraints()),
+    (convolution("s", in_channels=2, out_channels=2, in_size=(8,), kernel=3, stride=2, dilation=2), LAYERED, "perfect",
+     Constraints()),
+    (convolution("i", in_channels=2, out_channels=3, in_size=(5,), kernel=2), PLAIN, "imperfect", Constraints()),
+    (depthwise("d", 4, in_size=6, kernel=3), EYERISS, "perfect", Constraints()),
+    (transposed_convolution("t", in_channels=2, out_channels=2, in_size=(4,), kernel=3, stride=2), PLAIN, "perfect",
+     Constraints()),
+    (einsum("ab,bc,cd->ad", {"a": 2, "b": 4, "c": 2, "d": 3}), PLAIN, "perfect", Constraints()),
+]
+
+
+@pytest.mark.parametrize("objective", ["edp", "latency", "energy", "0.3*latency + 0.7*energy"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].kind}-{case[1].name}-{case[2]}")
+def test_the_optimum_is_that_of_the_whole_space(case, objective):
+    operator, accelerator, tiling, constraints = case
+    space = MapSpace(operator, accelerator, tiling, constraints)
+    every = search(operator, accelerator, space=space, mapper="exhaustive", objective=objective, budget=10**8)
+    proved = search(operator, accelerator, space=space, mapper="exact", objective=objective, budget=10**7,
+                    options={"start": 50})
+    assert every.complete and proved.complete
+    assert proved.score == pytest.approx(every.score, rel=1e-12)
+    assert proved.bound == proved.score and proved.gap == 0
+    assert proved.bounding.score <= proved.score
+
+
+def test_far_fewer_mappings_are_scored_than_there_are():
+    operator = convolution("c", in_channels=4, out_channels=4, in_size=8, kernel=3)
+    space = MapSpace(operator, EYERISS, "perfect")
+    result = search(operator, EYERISS, space=space, mapper="exact", budget=10**7)
+    assert result.complete
+    assert result.samples < space.size().mappings / 1000
+
+
+def test_a_layer_of_resnet_is_mapped_optimally():
+    operator = convolution("c", in_channels=256, out_channels=256, in_size=14, kernel=3, padding=1)
+    space = MapSpace(operator, EYERISS, "perfect")
+    result = search(operator, EYERISS, space=space, mapper="exact", budget=Budget(10**7, 60.0))
+    assert result.complete and result.gap == 0
+    for seed in range(3):
+        assert search(operator, EYERISS, space=space, budget=50_000, seed=seed).score >= result.score
+
+
+def test_a_gap_that_is_allowed_ends_the_search_sooner():
+    operator = convolution("c", in_channels=32, out_channels=48, in_size=14, kernel=3, padding=1)
+    space = MapSpace(operator, EYERISS, "perfect")
+    found = {gap: search(operator, EYERISS, space=space, mapper="exact", budget=Budget(10**7, 60.0),
+                         options={"gap": gap, "start": 3000}) for gap in (0.0, 0.2)}
+    assert found[0.0].complete and not found[0.2].complete
+    assert found[0.2].stopped == "exhausted"
+    assert 0 < found[0.2].gap <= 0.2 + 1e-9
+    assert found[0.2].bound <= found[0.0].score <= found[0.2].score
+    assert found[0.2].samples <= found[0.0].samples
+
+
+def test_the_bound_rises_while_the_search_goes_on():
+    class Seen:
+        def __init__(self):
+            self.bounds = []
+
+        def update(self, progress):
+            self.bounds.append(progress.bound)
+
+    seen = Seen()
+    operator = convolution("c", in_channels=32, out_channels=64, in_size=28, kernel=3, padding=1)
+    space = MapSpace(operator, EYERISS, "perfect")
+    result = search(operator, EYERISS, space=space, mapper="exact", budget=Budget(10**8, 60.0),
+                    options={"start": 1000, "nodes": 20_000}, watch=Watch(progress=seen))
+    assert result.complete
+    assert seen.bounds == sorted(seen.bounds)
+    assert seen.bounds[0] < seen.bounds[-1] == result.score
+
+
+def test_a_descent_that_is_stopped_goes_on_where_it_was(tmp_path):
+    operator = matmul("g", m=16, n=12, k=16)
+    space = MapSpace(operator, EYERISS, "perfect")
+
+    def run(budget, **more):
+        return search(operator, EYERISS, space=space, mapper="exact", budget=budget, objective="power",
+                      options={"start": 100}, **more)
+
+    first = run(Budget(4000, 1e9), checkpoint=tmp_path / "search.npz")
+    assert first.samples == 4000
+    again = run(Budget(4000, 1e9), checkpoint=tmp_path / "search.npz")
+    assert (again.score, again.samples, again.mapping) == (first.score, 4000, first.mapping)
+
+
+def test_spaces_too_large_to_list_are_searched_without_a_proof():
+    operator = matmul("g", m=512, n=512, k=512)
+    space = MapSpace(operator, EYERISS)
+    assert chains_of(space, 1) is None
+    result = search(operator, EYERISS, space=space, mapper="exact", budget=3000, options={"start": 1000})
+    assert (result.samples, result.complete, result.proven) == (3000, False, None)
+    assert result.gap > 0
+
+
+@pytest.mark.parametrize("options", [{"gap": 1.0}, {"gap": -0.1}, {"start": 0}, {"nodes": 0}])
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(InputError, match="must be at least"):
+        search(matmul("g", m=2, n=2, k=2), EYERISS, mapper="exact", budget=10, options=options)
+
+
+def test_orders_that_can_be_best_are_few_and_of_the_space():
+    operator: Operator = convolution("c", in_channels=4, out_channels=4, in_size=10, kernel=3)
+    space = MapSpace(operator, EYERISS, "perfect")
+    tables = Tables.of(space, Objective.parse("edp"))
+    rng = np.random.default_rng(0)
+    found = np.array([[rng.integers(*tables.starts[d:d + 2]) for d in range(len(tables.dims))] for _ in range(50)])
+    every = (1 << len(tables.kinds)) - 1
+    batch = Orders(tables).batches(found, np.full(50, every))
+    assert 50 <= len(batch) < 50 * 81
+    assert np.array_equal(space.repair(batch).steps[:, :, space.fits(batch)], batch.steps[:, :, space.fits(batch)])
+    both = np.concatenate([batch.steps, batch.ranks]).reshape(-1, len(batch))
+    assert len(np.unique(both, axis=1).T) == len(batch)
