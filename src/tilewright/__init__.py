@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Run,
         bounds,
         evaluate,
+        flexibility,
         load_accelerator,
         load_mapping,
         load_network,
@@ -75,6 +76,7 @@ __all__ = [
     "einsum",
     "evaluate",
     "explain",
+    "flexibility",
     "is_legal",
     "load_accelerator",
     "load_constraints",
@@ -93,8 +95,8 @@ __all__ = [
 ]
 
 _LATER = {
-    "api": ("Evaluation", "Run", "bounds", "evaluate", "load_accelerator", "load_mapping", "load_network", "map_space",
-            "open_run", "pick_operator"),
+    "api": ("Evaluation", "Run", "bounds", "evaluate", "flexibility", "load_accelerator", "load_mapping",
+            "load_network", "map_space", "open_run", "pick_operator"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli import bench, bounds, evaluate, explain, export, listing, mapping, reproduce, show, space
+from tilewright.cli import (
+    bench,
+    bounds,
+    evaluate,
+    explain,
+    export,
+    flexibility,
+    listing,
+    mapping,
+    reproduce,
+    show,
+    space,
+)
 
 WRONG_INPUT = 2
 INTERNAL_ERROR = 70
@@ -25,6 +37,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("bounds")(bounds.bounds)
 app.command("space")(space.space)
+app.command("flexibility")(flexibility.flexibility)
 app.command("list")(listing.list_things)
 app.command("show")(show.show)
 app.command("export")(export.export)

@@ -2,15 +2,22 @@
 
 from tilewright.codesign.exploration import Exploration, Outcome, explore, pareto
 from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune
-from tilewright.codesign.variants import class_choices, with_array, with_buffer, with_flexibility
+from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion, measure_flexion
+from tilewright.codesign.variants import assumed, class_choices, with_array, with_buffer, with_flexibility
 
 __all__ = [
+    "SPACES",
+    "AverageFlexion",
     "Exploration",
     "FixedDesign",
+    "LayerFlexion",
+    "NetworkFlexion",
     "Outcome",
+    "assumed",
     "class_choices",
     "explore",
     "fixed_mappings",
+    "measure_flexion",
     "pareto",
     "score_designs",
     "tune",

@@ -3,15 +3,60 @@
 from dataclasses import replace
 
 from tilewright.base import InputError
-from tilewright.hardware import CLASSES, Accelerator, Fanout, Flexibility, Memory
+from tilewright.hardware import (
+    CLASSES,
+    CONVOLUTION,
+    Accelerator,
+    Fanout,
+    Flexibility,
+    FlexibilityCosts,
+    Memory,
+    OrderFlexibility,
+    ParallelismFlexibility,
+    ShapeFlexibility,
+    TileFlexibility,
+    technology,
+    technology_names,
+)
 
 
 def stated(accelerator: Accelerator) -> Flexibility:
     """Return the machine's flexibility; it is an `InputError` if none is stated."""
     if accelerator.flexibility is None:
-        raise InputError(f"{accelerator.name}.flexibility", "must be stated to be varied", None,
-                         "Add a flexibility: section")
+        raise InputError(f"{accelerator.name}.flexibility", "must be stated", None,
+                         "Add a flexibility: section to its file (docs/flexibility.md)")
     return accelerator.flexibility
+
+
+def assumed(accelerator: Accelerator) -> Flexibility:
+    """Return an inflexible design for a machine that states none.
+
+    Its order K C P Q R S and pair C-K are those of the paper's base machine (table 3.1), its shape its own, its tile
+    one of every extent for each element, in the outermost memory of limited capacity. What flexibility would cost is
+    scaled to its technology's node where that is known.
+
+    Raises
+    ------
+    InputError
+        If the machine has no such memory, or not exactly one array.
+    """
+    memories = [level.name for level in accelerator.levels
+                if isinstance(level, Memory) and (level.capacity_bytes or level.partitions_bytes)]
+    arrays = [level for level in accelerator.levels if isinstance(level, Fanout)]
+    if not memories or len(arrays) != 1:
+        raise InputError(f"{accelerator.name}.flexibility", "must be stated, as it is not plain what it is about",
+                         f"{len(arrays)} arrays, {len(memories)} limited memories",
+                         "Add a flexibility: section with memory: and array: (docs/flexibility.md)")
+    return Flexibility(
+        memories[0], arrays[0].name, TileFlexibility(per_element=((memories[0], tuple((d, 1) for d in CONVOLUTION)),)),
+        OrderFlexibility((CONVOLUTION,)), ParallelismFlexibility((("C", "K"),)), ShapeFlexibility(arrays[0].shape),
+        costs=_costs(accelerator))
+
+
+def _costs(accelerator: Accelerator) -> FlexibilityCosts:
+    if accelerator.technology not in technology_names():
+        return FlexibilityCosts()
+    return FlexibilityCosts().at_node(technology(accelerator.technology).node_nm)
 
 
 def with_flexibility(accelerator: Accelerator, flexibility: Flexibility | None = None, **axes: object) -> Accelerator:

@@ -24,7 +24,7 @@ from tilewright.hardware.flexibility_costs import (
 from tilewright.hardware.presets import find_accelerator, preset, preset_names
 from tilewright.hardware.tables import build_technology, scale_technology, technology, technology_names
 from tilewright.hardware.technology import Anchor, Curve, Storage, Technology
-from tilewright.hardware.text import describe, format_bytes
+from tilewright.hardware.text import axis_texts, describe, format_bytes
 
 __all__ = [
     "AXES",
@@ -52,6 +52,7 @@ __all__ = [
     "Storage",
     "Technology",
     "TileFlexibility",
+    "axis_texts",
     "build_technology",
     "describe",
     "dump_accelerator",

@@ -87,7 +87,11 @@ def _fanout_line(fanout: Fanout) -> str:
            f"{fanout.network_energy_pj_per_word:.3g} pJ per delivered word"
 
 
-def _flexibility_lines(accelerator: Accelerator, flexibility: Flexibility) -> list[str]:
+def axis_texts(accelerator: Accelerator) -> dict[str, str]:
+    """Return what each axis (T, O, P, S) of the machine's flexibility allows, in words; empty where it states none."""
+    flexibility = accelerator.flexibility
+    if flexibility is None:
+        return {}
     tile, shape, parallel = flexibility.tile, flexibility.shape, flexibility.parallelism
     tiles = [f"{name} " + " ".join(f"{d}{extent}" for d, extent in extents) for name, extents in tile.fixed]
     tiles += [f"{name} " + " ".join(f"{d}{extent}" for d, extent in extents) + " per element"
@@ -97,14 +101,23 @@ def _flexibility_lines(accelerator: Accelerator, flexibility: Flexibility) -> li
     pairs = "any pair" if parallel.dimensions_per_side else "any dimensions"
     any_shape = f"any of up to {accelerator.level(flexibility.array).instances}"  # type: ignore[union-attr]
     sides = shape.fixed or shape.blocks
-    overhead = flexibility_overhead(accelerator)
+    return {
+        "T": "; ".join(tiles) or f"any that fits {flexibility.memory}",
+        "O": " or ".join("".join(order) for order in flexibility.order.choices) or "any",
+        "P": " or ".join("-".join(pair) for pair in parallel.choices) or pairs,
+        "S": f"{'blocks of ' if shape.blocks else ''}{f'{sides[0]} x {sides[1]}' if sides else any_shape}",
+    }
+
+
+def _flexibility_lines(accelerator: Accelerator, flexibility: Flexibility) -> list[str]:
+    overhead, texts = flexibility_overhead(accelerator), axis_texts(accelerator)
     known = (f" ({overhead.area_share:+.3%}), about {overhead.power_share:+.3%} of power"
              if overhead.base_area_um2 > 0 else "")
     return [
         f"flexibility: {flexibility.name}",
-        f"  tile: {'; '.join(tiles) or 'any that fits ' + flexibility.memory}",
-        f"  order: {' or '.join(''.join(order) for order in flexibility.order.choices) or 'any'}",
-        f"  parallelism (X-Y): {' or '.join('-'.join(pair) for pair in parallel.choices) or pairs}",
-        f"  shape: {'blocks of ' if shape.blocks else ''}{f'{sides[0]} x {sides[1]}' if sides else any_shape}",
+        f"  tile: {texts['T']}",
+        f"  order: {texts['O']}",
+        f"  parallelism (X-Y): {texts['P']}",
+        f"  shape: {texts['S']}",
         f"  adds {overhead.total_um2:,.0f} um2{known}",
     ]

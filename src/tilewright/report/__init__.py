@@ -7,9 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import render_page, write_page
     from tilewright.report.quantities import byte_size, engineering, percent, shortened, significant
     from tilewright.report.reproduction import print_reproduction, write_reproduction
+    from tilewright.report.sheet import Sheet, print_sheet, write_sheet
     from tilewright.report.terminal import (
         cost_table,
         energy_table,
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Sheet",
     "byte_size",
     "cost_table",
     "energy_table",
     "engineering",
+    "flexibility_sheet",
+    "flexibility_tree",
     "layer_table",
     "listing",
     "percent",
@@ -32,17 +37,21 @@ __all__ = [
     "print_listing",
     "print_reproduction",
     "print_run",
+    "print_sheet",
     "render_page",
     "shortened",
     "significant",
     "write_page",
     "write_reproduction",
+    "write_sheet",
 ]
 
 _LATER = {
+    "flexibility": ("flexibility_sheet", "flexibility_tree"),
     "page": ("render_page", "write_page"),
     "quantities": ("byte_size", "engineering", "percent", "shortened", "significant"),
     "reproduction": ("print_reproduction", "write_reproduction"),
+    "sheet": ("Sheet", "print_sheet", "write_sheet"),
     "terminal": ("cost_table", "energy_table", "layer_table", "listing", "print_layer", "print_listing", "print_run"),
 }
 

@@ -19,6 +19,7 @@ from tilewright.reproduce import (
     ruby_fig13,
     ruby_table1,
 )
+from tilewright.reproduce.flexion_venn import Circle, Diagram, nested, venn, venn_plot
 from tilewright.reproduce.oracle import Check, check, same, twin
 from tilewright.reproduce.running import DEFAULT_FOLDER, Cell, Outcome, Standing, Watch, run_study
 from tilewright.reproduce.searching import (
@@ -49,7 +50,9 @@ __all__ = [
     "REPRODUCTIONS",
     "Cell",
     "Check",
+    "Circle",
     "Claim",
+    "Diagram",
     "Findings",
     "Judgement",
     "Outcome",
@@ -73,6 +76,7 @@ __all__ = [
     "flexion_tile",
     "median_curve",
     "median_run",
+    "nested",
     "oracle_cell",
     "ruby_fig7",
     "ruby_fig8",
@@ -85,4 +89,6 @@ __all__ = [
     "same",
     "search_cell",
     "twin",
+    "venn",
+    "venn_plot",
 ]

@@ -1,0 +1,86 @@
+"""A plain page of facts, plots and tables, for what is no run of searches over layers."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tilewright.base import InputError
+from tilewright.report.reproduction import shown
+from tilewright.report.terminal import print_listing
+from tilewright.reproduce import Plot, Table, Value
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a person sees, on the terminal (without plots) and as a page.
+
+    Parameters
+    ----------
+    facts
+        Short lines below the title.
+    folded
+        Plots that the page shows when asked to, by heading.
+    command
+        What repeats it.
+    """
+
+    title: str
+    lead: str
+    facts: tuple[str, ...]
+    tables: tuple[Table, ...]
+    plots: tuple[Plot, ...] = ()
+    folded: Mapping[str, tuple[Plot, ...]] = field(default_factory=dict)
+    command: str = ""
+
+
+def numeric(table: Table) -> tuple[int, ...]:
+    """Return the columns that read as numbers: numbers, or texts that begin as such (percentages, estimates)."""
+    def reads(cell: Value) -> bool:
+        return not isinstance(cell, str) or not cell or re.match(r"[+-]?\d|-$", cell) is not None
+
+    return tuple(index for index in range(len(table.columns)) if all(reads(row[index]) for row in table.rows)
+                 and any(row[index] not in (None, "") for row in table.rows))
+
+
+def print_sheet(sheet: Sheet, console: Console | None = None) -> None:
+    """Print title, facts and tables."""
+    console = console or Console(highlight=False)
+    console.print(Text(sheet.title, style="bold"), soft_wrap=True)
+    for fact in sheet.facts:
+        console.print(fact, style="dim", markup=False, soft_wrap=True)
+    for table in sheet.tables:
+        console.print(f"\n{table.title}", style="bold", markup=False, soft_wrap=True)
+        print_listing(table.columns, [[shown(cell) for cell in row] for row in table.rows], numeric(table), console)
+        for note in table.notes:
+            console.print(note, style="dim", markup=False, soft_wrap=True)
+
+
+def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
+    """Write the page to ``path`` and return it.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be written.
+    """
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415  (Plotly loads late)
+
+    from tilewright.report.page import page_environment  # noqa: PLC0415
+
+    plots = [*sheet.plots, *(plot for group in sheet.folded.values() for plot in group)]
+    text = page_environment().get_template("sheet.html.j2").render(
+        sheet=sheet, figures={plot.name: {"data": plot.data, "layout": plot.layout} for plot in plots},
+        numeric=numeric, shown=shown, plotly_js=get_plotlyjs(), version=version("tilewright"))
+    target = Path(path)
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(path), "must be a file that can be written", error.strerror or str(error),
+                         "Choose another place for the page") from None
+    return target
