@@ -172,6 +172,13 @@ MALFORMED = [
     ("utilization: {PEs: half}\n", "1: utilization.PEs: must be a share above 0 and at most 1; Got 'half'."),
     ("tiling: ruby\ndataflow: row-stationary\nfactors:\n  PEs.Y: {R: 1}\n", "4: factors.PEs.Y.R: must go with the "
      "dataflow row-stationary of conv2_1; Got '3 and 1'."),
+    ("dataflow: row-stationary\nfactors:\n  PEs.X: {R: 3}\n", "3: factors.PEs.X.R: must go with the dataflow "
+     "row-stationary of conv2_1; Got '3'."),
+    ("dataflow: row-stationary\nloops:\n  PEs.Y: [C]\n", "1: factors.PEs.Y.R: must go with the dataflow "
+     "row-stationary of conv2_1; Got '3'."),
+    ("factors:\n  <<: {PEs.X: {K: 65}}\n", "1: factors.PEs.X.K: must be at most 64, the size of K; Got '65'."),
+    (f"factors:\n  GLB: {{K: {'9' * 5000}}}\n", " must be YAML; The parser says: Exceeds the limit"),
+    (f"factors: {'[' * 3000}\n", " must be YAML; The parser says: maximum recursion depth exceeded"),
 ]
 
 EMPTY = [

@@ -206,9 +206,12 @@ class SpaceFile:
             layer = f" ({operator.name})" if elsewhere else ""
             raise self._placed(error, error.rule + layer) from None
         try:
-            return preset.intersect(own, operator)
+            both = preset.intersect(own, operator)
+            both.check(operator, accelerator)
         except InputError as error:
-            raise self._placed(error, f"must go with the dataflow {name} of {operator.name}") from None
+            clash = InputError(error.field, error.rule, error.given)
+            raise self._placed(clash, f"must go with the dataflow {name} of {operator.name}") from None
+        return both
 
     def _placed(self, error: InputError, rule: str) -> InputError:
         """Return an error about an entry with its file and line; any other as it is."""
@@ -233,7 +236,7 @@ def _parsed(name: str, text: str) -> CommentedMap:
         star = "alias" in f"{problem}{error.context}"
         mend = f'Quote the star: "{ANY}"' if star else f"The parser says: {problem}"
         raise InputError(f"{name}:{line}", "must be YAML", mend=mend) from None
-    except YAMLError as error:
+    except (YAMLError, ValueError, RecursionError) as error:  # ruamel lets bare errors of long numbers and such through
         raise InputError(name, "must be YAML", mend=f"The parser says: {error}".split("\n", maxsplit=1)[0]) from None
     if not isinstance(tree, CommentedMap):
         given = "nothing" if tree is None else "a list" if isinstance(tree, list) else str(tree)
@@ -258,6 +261,8 @@ def _line(tree: Any, where: Location) -> int:
     node, line = tree, int(tree.lc.line)
     for key in where:
         if isinstance(node, CommentedMap) and key in node:
+            if node.lc.data is None or key not in node.lc.data:  # it came with a merge key, "<<"
+                break
             line = int(node.lc.key(key)[0])
         elif isinstance(node, CommentedSeq) and isinstance(key, int) and key < len(node):
             line = int(node.lc.item(key)[0])

@@ -100,7 +100,7 @@ Limits = dict[Name, Annotated[BoundsFields, BeforeValidator(_bounded)]]
 
 
 class SpaceFields(_Fields):
-    """A whole space file; the format is described in `space_files`."""
+    """A whole space file; the format is described in `files`."""
 
     operator: str | None = None
     accelerator: str | None = None
