@@ -180,6 +180,13 @@ def test_every_mapping_has_one_number(name, tiling, kind):
         space.at([space.size().mappings])
 
 
+def test_the_only_mapping_of_an_operator_without_loops_has_a_number():
+    space = MapSpace(matmul("one", m=1, n=1, k=1), MACHINES["fixed"], "ruby-s")
+    assert space.size().mappings == 1 and keys(space.at([0])) == keys(next(space.enumerate()))
+    with pytest.raises(InputError, match="must be from 0 to 0"):
+        space.at([1])
+
+
 def test_numbers_reach_to_the_end_of_large_spaces():
     accelerator = machine(memory("GLB", 10**5), Fanout("PE", (14, 12)), memory("REG", 512))
     space = MapSpace(matmul("layer", m=196, n=64, k=288), accelerator, "ruby-s")

@@ -205,6 +205,8 @@ class SpaceTables:
 
     def futures(self, nodes: Nodes) -> list[Numbers]:
         """Return for every dimension ``(r, x)``: the ways to go on from each state before it, by node."""
+        if not self.links:
+            return []
         last = self.links[-1]
         ways = np.add.reduceat(self.splits[-1].ways[last.split], last.starts, axis=0)
         found = [self.weigh(len(self.dims) - 1, ways, nodes)]
