@@ -6,7 +6,7 @@ from math import prod
 from typing import Literal
 
 from tilewright.base import InputError
-from tilewright.hardware.flexibility import Flexibility, problems
+from tilewright.hardware.flexibility import Flexibility, Room, problems
 from tilewright.hardware.flexibility_costs import flexibility_overhead
 
 Buffering = Literal["single", "double", "buffet"]
@@ -170,7 +170,7 @@ class Accelerator:
             if isinstance(level, Fanout) and min(level.shape) < 1:
                 raise InputError(f"{path}[{index}].shape", "must be two positive integers", level.shape)
         if self.flexibility is not None:
-            memories = {memory.name: memory.capacity_bytes for memory in self.memories}
+            memories = {memory.name: Room(memory.capacity_bytes, tuple(memory.keeps)) for memory in self.memories}
             arrays = {fanout.name: fanout.instances for fanout in self.fanouts}
             for problem in problems(self.flexibility, memories, arrays):
                 where = ".".join(map(str, problem.where))

@@ -6,7 +6,7 @@ Source: Kao, dissertation, Georgia Tech 2022, chapter 3 (Flexion), sections 3.1 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tilewright.base import InputError
 from tilewright.hardware.flexibility_costs import FlexibilityCosts
@@ -149,6 +149,13 @@ def _degree(choices: int) -> Degree:
     return "full" if choices == 0 else "inflexible" if choices == 1 else "partial"
 
 
+class Room(NamedTuple):
+    """What a statement of flexibility must know of a memory: capacity (None is unlimited), and what it keeps."""
+
+    capacity_bytes: float | None
+    keeps: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Problem:
     """Something wrong with a statement of flexibility: where (keys below ``flexibility``), the rule, what was given."""
@@ -159,9 +166,8 @@ class Problem:
     mend: str = ""
 
 
-def problems(flexibility: Flexibility, memories: Mapping[str, float | None],
-             arrays: Mapping[str, int]) -> Iterator[Problem]:
-    """Yield what is wrong; ``memories`` gives capacities in bytes (None is unlimited), ``arrays`` instances."""
+def problems(flexibility: Flexibility, memories: Mapping[str, Room], arrays: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield what is wrong with a statement about these memories and these arrays, of so many instances."""
     for name, given, known in (("memory", flexibility.memory, memories), ("array", flexibility.array, arrays)):
         if given not in known:
             yield Problem((name,), f"must be one of {', '.join(known) or 'none: the machine has no such level'}", given)
@@ -174,7 +180,7 @@ def problems(flexibility: Flexibility, memories: Mapping[str, float | None],
     yield from _shape_problems(flexibility, arrays[flexibility.array])
 
 
-def _tile_problems(flexibility: Flexibility, memories: Mapping[str, float | None]) -> Iterator[Problem]:
+def _tile_problems(flexibility: Flexibility, memories: Mapping[str, Room]) -> Iterator[Problem]:
     tile, dims = flexibility.tile, flexibility.dimensions
     if sum(map(bool, (tile.fixed, tile.per_element, tile.partitions))) > 1:
         yield Problem(("tile",), "takes one of fixed, per_element and partitions", mend="Remove the others")
@@ -198,12 +204,15 @@ def _extent_problems(where: tuple[str, ...], extents: Extents, dims: tuple[str, 
             yield Problem((*where, dimension), "must be a positive integer", extent)
 
 
-def _partition_problems(tile: TileFlexibility, memories: Mapping[str, float | None]) -> Iterator[Problem]:
+def _partition_problems(tile: TileFlexibility, memories: Mapping[str, Room]) -> Iterator[Problem]:
     for name, ratio in tile.partitions:
         if name not in memories:
             yield Problem(("tile", "partitions", name), f"must be one of {', '.join(memories)}", name)
-        elif memories[name] is None:
-            yield Problem(("tile", "partitions", name), "must be a memory of limited capacity", name)
+        elif memories[name].capacity_bytes is None:
+            yield Problem(("tile", "partitions", name), "must be a memory with a capacity_bytes to divide", name)
+        elif {part for part, _ in ratio} != set(memories[name].keeps):
+            yield Problem(("tile", "partitions", name), f"must give each of {', '.join(memories[name].keeps)}",
+                          ", ".join(part for part, _ in ratio))
         if not ratio or min(share for _, share in ratio) <= 0:
             yield Problem(("tile", "partitions", name), "must give each role a positive part of the ratio")
 

@@ -9,6 +9,7 @@ from tilewright.hardware.flexibility import (
     Flexibility,
     OrderFlexibility,
     ParallelismFlexibility,
+    Room,
     ShapeFlexibility,
     TileFlexibility,
     problems,
@@ -102,7 +103,8 @@ class FlexibilityFields(Fields):
 def read_flexibility(fields: FlexibilityFields, levels: list[LevelFields], node_nm: float | None,
                      fail: Fail) -> Flexibility:
     """Return the flexibility that a file states; ``node_nm`` scales the cited areas (None: as cited)."""
-    capacities = {level.memory: level.capacity_bytes for level in levels if isinstance(level, MemoryFields)}
+    rooms = {level.memory: Room(level.capacity_bytes, tuple(level.keeps)) for level in levels
+             if isinstance(level, MemoryFields)}
     arrays = {level.fanout: level.xy[0] * level.xy[1] for level in levels if not isinstance(level, MemoryFields)}
     limited = [level.memory for level in levels
                if isinstance(level, MemoryFields) and (level.capacity_bytes or level.partitions_bytes)]
@@ -122,7 +124,7 @@ def read_flexibility(fields: FlexibilityFields, levels: list[LevelFields], node_
         dimensions=tuple(fields.dimensions),
         costs=_costs(fields.overhead, node_nm),
     )
-    for problem in problems(found, capacities, arrays):
+    for problem in problems(found, rooms, arrays):
         raise fail(("flexibility", *problem.where), problem.rule, problem.given, problem.mend)
     return found
 

@@ -123,7 +123,11 @@ def test_a_machine_without_a_section_states_nothing_and_costs_nothing():
     ("flexibility:\n", "flexibility:\n  array: PEx\n", 18, "flexibility.array: must be one of PEs"),
     ("flexibility:\n", "flexibility:\n  memory: RF\n", 18, "flexibility.memory: must be one of DRAM, GLB"),
     ("{fixed: {GLB: {K: 64, C: 16, P: 3, Q: 3, R: 3, S: 3}}}", "{partitions: {DRAM: {weights: 1}}}", 18,
-     "tile.partitions.DRAM: must be a memory of limited capacity"),
+     "tile.partitions.DRAM: must be a memory with a capacity_bytes to divide"),
+    ("{fixed: {GLB: {K: 64, C: 16, P: 3, Q: 3, R: 3, S: 3}}}", "{partitions: {GLB: {weights: 1, inputs: 1}}}", 18,
+     "tile.partitions.GLB: must give each of inputs, weights, outputs; Got 'weights, inputs'."),
+    ("{fixed: {GLB: {K: 64, C: 16, P: 3, Q: 3, R: 3, S: 3}}}",
+     "{partitions: {GLB: {weight: 1, inputs: 1, outputs: 1}}}", 18, "tile.partitions.GLB: must give each of inputs"),
 ])
 def test_wrong_sections_are_told_with_their_line(given, instead, line, words):
     text = MACHINE + INFLEX
