@@ -150,7 +150,6 @@ class _Scores:
             total += np.where(costs.legal[:, None], found, ILLEGAL)
         return total
 
-
     def worthy(self, designs: FixedDesign) -> NDArray[np.float64]:
         """Return what `of` does; infinite also where the whole tile does not fit."""
         return np.where(self.roomy(designs)[:, None], self.of(designs), ILLEGAL)
@@ -201,6 +200,8 @@ def tune(layers: Sequence[UniqueOperator], accelerator: Accelerator, *, samples:
     """
     if objective not in ("latency", "energy", "edp"):
         raise InputError("objective", "must be latency, energy or edp", objective)
+    if samples < 1 or not layers:
+        raise InputError("tune", "must be given layers and samples", f"{len(layers)} layers, {samples} samples")
     rng = np.random.default_rng(seed)
     breeder, scores = _Breeder(accelerator, layers, rng), _Scores(layers, accelerator)
     population = breeder.first(min(samples, 256))

@@ -84,6 +84,8 @@ def test_one_sample_is_the_machine_as_it_is():
 def test_tuning_refuses_what_it_cannot_do():
     with pytest.raises(InputError, match="objective"):
         tune(LAYERS, BASE, objective="area")
+    with pytest.raises(InputError, match="must be given layers and samples; Got '4 layers, 0 samples'"):
+        tune(LAYERS, BASE, samples=0)
     with pytest.raises(InputError, match="found no fixed design"):
         tune(LAYERS, with_buffer(BASE, 4), samples=20)
     with pytest.raises(InputError, match="must be stated"):
