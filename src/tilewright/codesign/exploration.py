@@ -1,23 +1,39 @@
 """Flexibility-aware exploration: which flexibility pays on given networks, and at what area."""
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from tilewright.base import InputError
 from tilewright.codesign.variants import stated, with_flexibility
 from tilewright.hardware import Accelerator, Flexibility
-from tilewright.search import Objective, ProgressObserver, SearchResult, Watch, interruptible, search_flexible
+from tilewright.search import MAPPERS, Objective, ProgressObserver, SearchResult, Watch, interruptible, search_flexible
 from tilewright.workload import Graph, UniqueOperator, unique_operators
+
+FIGURES = {"latency": "latency_cycles", "energy": "energy_pj", "edp": "edp"}
+"""The figure of an outcome that stands for an objective."""
+
+
+class Kept(Protocol):
+    """Where searches that ended are kept, by plain data that decides them."""
+
+    def get(self, cell: Mapping[str, object]) -> dict[str, Any] | None:
+        """Return what was kept, None if nothing was."""
+
+    def put(self, cell: Mapping[str, object], value: dict[str, Any]) -> None:
+        """Keep a value."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What one machine makes of one network: cycles and picojoules of all layers (infinite where one has no mapping).
 
-    ``added_um2`` is what its flexibility adds, ``area_um2`` all of its area.
+    Of several seeds it is the median by the objective (the lower of two). ``added_um2`` is what its flexibility adds,
+    ``area_um2`` all of its area.
     """
 
     network: str
@@ -81,14 +97,18 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
     mapper: str = "gamma",
     samples: int = 10_000,
     seed: int = 0,
+    seeds: int = 1,
     workers: int | None = None,
     progress: ProgressObserver | None = None,
-    done: Callable[[str, str, SearchResult], None] | None = None,
+    done: Callable[[str, str, SearchResult | None], None] | None = None,
+    kept: Kept | None = None,
     stop: threading.Event | None = None,
 ) -> Exploration:
     """Search every network on every choice of flexibility, each layer at equal samples.
 
     Equal choices of layer and machine give equal results on any number of ``workers``. The first choice is the base.
+    Ctrl-C (or ``stop``) ends it early: there are then outcomes of the networks that were searched on all choices, or,
+    if there is none, of the choices on which the first network was searched; maybe none.
 
     Parameters
     ----------
@@ -96,55 +116,130 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
         Flexibilities by name, the one to compare with first: `class_choices`, or any.
     samples
         Of each layer on each machine.
+    seeds
+        Repetitions, of seeds ``seed`` and up.
     done
-        Told each search as it ends: network, choice, result.
+        Told each search as it ends: network, choice, result (None for one taken over).
+    kept
+        Searches that ended before are taken from there, others put there.
 
     Raises
     ------
     InputError
         If there is no network or choice, or the machine states no flexibility.
     """
-    stated(accelerator)
-    Objective.parse(objective)
-    if not networks or not choices:
-        raise InputError("explore", "must be given networks and choices", f"{len(networks)}, {len(choices)}")
     stop = stop or threading.Event()
     layers = {name: list(unique_operators(network) if isinstance(network, Graph) else network)
               for name, network in networks.items()}
+    _check(layers, accelerator, choices, objective, mapper)
+    if seeds < 1:
+        raise InputError("seeds", "must be a positive integer", seeds)
     machines = {name: with_flexibility(accelerator, flexibility) for name, flexibility in choices.items()}
-    work = [(network, index, choice)
-            for network, members in layers.items() for index in range(len(members)) for choice in choices]
-    workers = max(1, min(workers or len(os.sched_getaffinity(0)), len(work)))
+    digests = {name: _digest(machine) for name, machine in machines.items()}
+    work = [_Search(network, choice, turn, index) for network, members in layers.items() for choice in choices
+            for turn in range(seed, seed + seeds) for index in range(len(members))]
+    workers, writing = max(1, min(workers or len(os.sched_getaffinity(0)), len(work))), threading.Lock()
 
-    def run(item: tuple[str, int, str]) -> SearchResult | None:
-        network, index, choice = item
+    def run(item: _Search) -> _Figures | None:
         if stop.is_set():
             return None
-        found = search_flexible(
-            layers[network][index].operator, machines[choice], objective=objective, mapper=mapper, budget=samples,
-            seed=(seed, index), watch=Watch(progress=progress, stop=stop, threads=1))
+        operator = layers[item.network][item.index].operator
+        cell = {"operator": _digest(operator.signature), "machine": digests[item.choice], "objective": objective,
+                "mapper": mapper, "samples": samples, "seed": [item.seed, item.index]}
+        value, found = kept.get(cell) if kept is not None else None, None
+        if value is None:
+            found = search_flexible(
+                operator, machines[item.choice], objective=objective, mapper=mapper, budget=samples,
+                seed=(item.seed, item.index), watch=Watch(progress=progress, stop=stop, threads=1))
+            if stop.is_set():
+                return None
+            value = _value(found)
+            if kept is not None:
+                with writing:
+                    kept.put(cell, value)
         if done is not None:
-            done(network, choice, found)
-        return found
+            done(item.network, item.choice, found)
+        return _Figures(**value)
 
     with interruptible(stop), ThreadPoolExecutor(workers) as pool:
         results = dict(zip(work, pool.map(run, work), strict=True))
-    outcomes = tuple(_outcome(network, choice, machines[choice],
-                              [(layer.count, results[network, index, choice]) for index, layer in enumerate(members)])
-                     for network, members in layers.items() for choice in choices)
-    return Exploration(outcomes, next(iter(choices)), objective)
+
+    def turns(network: str, choice: str) -> list[_Figures | None]:
+        return [_total([(layer.count, results[_Search(network, choice, turn, index)])
+                        for index, layer in enumerate(layers[network])]) for turn in range(seed, seed + seeds)]
+
+    outcomes = [_outcome(network, choice, machines[choice], [turn for turn in found if turn is not None], objective)
+                for network in layers for choice in choices if None not in (found := turns(network, choice))]
+    return Exploration(_complete(outcomes, len(choices)), next(iter(choices)), objective)
 
 
-def _outcome(network: str, choice: str, machine: Accelerator,
-             results: Sequence[tuple[int, SearchResult | None]]) -> Outcome:
-    latency = energy = 0.0
-    for count, result in results:
-        cost = result.cost if result is not None else None
-        latency += count * (float(cost.latency_cycles) if cost is not None else float("inf"))
-        energy += count * (cost.energy_pj if cost is not None else float("inf"))
+def _check(layers: Mapping[str, Sequence[UniqueOperator]], accelerator: Accelerator, choices: Mapping[str, Flexibility],
+           objective: str, mapper: str) -> None:
+    stated(accelerator)
+    Objective.parse(objective)
+    MAPPERS.get(mapper)
+    if not layers or not choices:
+        raise InputError("explore", "must be given networks and choices", f"{len(layers)}, {len(choices)}")
+    for name, members in layers.items():
+        if not members:
+            raise InputError(name, "must have layers of multiply-accumulates", "none")
+
+
+@dataclass(frozen=True)
+class _Search:
+    network: str
+    choice: str
+    seed: int
+    index: int
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """Cycles and picojoules, None where there is no mapping."""
+
+    latency_cycles: float | None
+    energy_pj: float | None
+    samples: int
+
+    @property
+    def edp(self) -> float:
+        return (self.latency_cycles or 0.0) * (self.energy_pj or 0.0)
+
+
+def _digest(thing: object) -> str:
+    return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
+
+
+def _value(found: SearchResult) -> dict[str, Any]:
+    cost = found.cost
+    return {"latency_cycles": float(cost.latency_cycles) if cost is not None else None,
+            "energy_pj": cost.energy_pj if cost is not None else None, "samples": found.samples}
+
+
+def _total(layers: Sequence[tuple[int, _Figures | None]]) -> _Figures | None:
+    """Return the sum over a network: None where a layer was not searched, infinite where one has no mapping."""
+    latency, energy, samples = 0.0, 0.0, 0
+    for count, layer in layers:
+        if layer is None:
+            return None
+        latency += count * (float("inf") if layer.latency_cycles is None else layer.latency_cycles)
+        energy += count * (float("inf") if layer.energy_pj is None else layer.energy_pj)
+        samples += layer.samples
+    return _Figures(latency, energy, samples)
+
+
+def _outcome(network: str, choice: str, machine: Accelerator, turns: Sequence[_Figures], objective: str) -> Outcome:
+    figure = FIGURES.get(objective, "edp")
+    median = sorted(turns, key=lambda turn: float(getattr(turn, figure)))[(len(turns) - 1) // 2]
     plain = replace(machine, flexibility=None).area_um2
-    return Outcome(network, choice, stated(machine), latency, energy, machine.area_um2, machine.area_um2 - plain,
-                   sum(result.samples for _, result in results if result is not None))
+    return Outcome(network, choice, stated(machine), median.latency_cycles, median.energy_pj,  # type: ignore[arg-type]
+                   machine.area_um2, machine.area_um2 - plain, sum(turn.samples for turn in turns))
+
+
+def _complete(outcomes: Sequence[Outcome], choices: int) -> tuple[Outcome, ...]:
+    names = [outcome.network for outcome in outcomes]
+    whole = tuple(outcome for outcome in outcomes if names.count(outcome.network) == choices)
+    return whole or tuple(outcome for outcome in outcomes if outcome.network == names[0])
 
 
 def pareto(exploration: Exploration, figure: str = "latency_cycles") -> tuple[str, ...]:
