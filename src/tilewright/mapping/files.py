@@ -94,7 +94,7 @@ def _compose(name: str, text: str) -> Node | None:
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InputError(f"{name}:{line}", "must be YAML", mend=f"The parser says: {error.problem}") from None
-    except YAMLError as error:
+    except (YAMLError, RecursionError) as error:
         raise InputError(name, "must be YAML", mend=f"The parser says: {error}") from None
     return node
 

@@ -195,6 +195,8 @@ def _json(path: Path, text: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}", "must be valid JSON", error.msg) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(str(path), "must be valid JSON", str(error)) from None
 
 
 def _yaml(path: Path, text: str) -> object:
@@ -206,5 +208,5 @@ def _yaml(path: Path, text: str) -> object:
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InputError(f"{path}:{line}", "must be valid YAML", error.problem) from None
-    except YAMLError as error:
+    except (YAMLError, ValueError, RecursionError) as error:  # ruamel lets bare errors of long numbers and such through
         raise InputError(str(path), "must be valid YAML", str(error).splitlines()[0]) from None

@@ -70,6 +70,7 @@ MALFORMED = [
     ("levels: [\n", "mapping:2: must be YAML; The parser says: expected the node content, but found '<stream end>'."),
     ("levels: \x00\n", "mapping: must be YAML; The parser says: unacceptable character #x0000"),
     ("a: 1\n---\nb: 2\n", "mapping:2: must be YAML; The parser says: but found another document."),
+    ("levels: " + "[" * 3000, "mapping: must be YAML; The parser says: maximum recursion depth exceeded"),
     ("levels: *here\n", "mapping:1: must be YAML; The parser says: found undefined alias 'here'."),
     ("- 1\n- 2\n", "mapping:1: the file: must be fields and values; Got 'a list'."),
     ("levels: 3\n", "mapping:1: levels: must be a list; Got '3'; Put it in [ ]."),

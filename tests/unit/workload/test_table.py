@@ -64,6 +64,8 @@ def test_recurrent_steps_run_one_after_the_other() -> None:
 IMAGE = "input: [1, 8, 8]\nlayers: "
 MALFORMED = [
     ("layers: [", "t.yaml:1: must be valid YAML"),
+    ("layers: " + "[" * 3000, "t.yaml: must be valid YAML"),
+    ("layers: " + "9" * 5000, "t.yaml: must be valid YAML"),
     ("- a\n- b\n", "must hold a mapping with `layers`; Got 'list'"),
     ("", "must hold a mapping with `layers`; Got 'NoneType'"),
     ("name: n\n", "n.layers: must be a list with at least one layer."),
