@@ -63,6 +63,12 @@ def test_a_name_in_the_place_of_a_list_is_named(name):
     assert caught.value.field == f"space.{name}.GLB"
 
 
+@pytest.mark.parametrize(("name", "place"), [("factors", "PE.X"), ("tiles", "GLB")])
+def test_a_number_in_the_place_of_bounds_is_named(name, place):
+    with pytest.raises(InputError, match=rf"space\.{name}\.{place}\.M: must be Bounds; Got 4; For example Bounds"):
+        Constraints(**{name: {place: {"M": 4}}})
+
+
 def test_equal_constraints_have_equal_text_whatever_their_order():
     one = Constraints(
         keeps={"REG": ("B", "A"), "GLB": ("A",)}, loops={"PE.X": ("M", "K"), "GLB": ()},

@@ -68,7 +68,7 @@ class Constraints:
     Raises
     ------
     InputError
-        If a name stands where a list of names must.
+        If a name stands where a list of names must, or anything but `Bounds` where they must.
     """
 
     keeps: Choices = field(default_factory=dict)
@@ -84,8 +84,10 @@ class Constraints:
             "loops": {place: _names("loops", place, names) for place, names in self.loops.items()},
             "orders": {place: tuple(sorted({_order(place, order) for order in orders}))
                        for place, orders in self.orders.items() if (ANY,) not in map(tuple, orders)},
-            "factors": {place: found for place, limits in self.factors.items() if (found := _telling(limits))},
-            "tiles": {place: found for place, limits in self.tiles.items() if (found := _telling(limits))},
+            "factors": {place: found for place, limits in self.factors.items()
+                        if (found := _telling(f"space.factors.{place}", limits))},
+            "tiles": {place: found for place, limits in self.tiles.items()
+                      if (found := _telling(f"space.tiles.{place}", limits))},
             "utilization": self.utilization,
         }
         for name, entries in canonical.items():
@@ -251,8 +253,11 @@ def _order(place: str, order: Iterable[str]) -> tuple[str, ...]:
     return tuple(order)
 
 
-def _telling(limits: Mapping[str, Bounds]) -> dict[str, Bounds]:
+def _telling(path: str, limits: Mapping[str, Bounds]) -> dict[str, Bounds]:
     """Return the bounds that rule something out, by name."""
+    for dim, bounds in limits.items():
+        if not isinstance(bounds, Bounds):
+            raise InputError(f"{path}.{dim}", "must be Bounds", bounds, "For example Bounds(4, 4), or Bounds(most=4)")
     return {dim: bounds for dim, bounds in sorted(limits.items()) if bounds != Bounds()}
 
 
