@@ -289,8 +289,7 @@ def _graded(holds: bool, direction: bool) -> Verdict:
 
 
 def _log_share(part: Mapping[str, float], full: Mapping[str, float]) -> float:
-
-
+    """Return which part of what ``full`` gains ``part`` gains, in logarithms over all networks."""
     whole = log(prod(full.values()))
     return log(prod(part.values())) / whole if whole < 0 else 0.0
 
@@ -308,7 +307,7 @@ def _plot(found: Measured) -> Plot:
     points = [(flexibility_overhead(target.machine).total_um2, prod(runtimes[target.name]) ** (1 / len(NETWORKS)),
                target.name) for target in targets]
     data.append({"type": "scatter", "mode": "markers+text", "name": "classes", "x": [x for x, _, _ in points],
-                 "y": [y for _, y, _ in points], "text": [name.split("-")[1] for _, _, name in points],
+                 "y": [y for _, y, _ in points], "text": [name.removeprefix("InFlex-").removeprefix("FullFlex-") for _, _, name in points],
                  "textposition": "top center", "textfont": {"size": 10}, "marker": {"color": "@curve-0", "size": 8}})
     return Plot(f"area-{found.dram:g}", "Runtime on all networks (geometric mean) against the area that flexibility "
                 f"adds; DRAM of {found.dram:g} words per cycle", data, {
