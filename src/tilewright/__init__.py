@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Run,
         bounds,
         evaluate,
+        explore,
         flexibility,
         load_accelerator,
         load_mapping,
@@ -76,6 +77,7 @@ __all__ = [
     "einsum",
     "evaluate",
     "explain",
+    "explore",
     "flexibility",
     "is_legal",
     "load_accelerator",
@@ -95,8 +97,8 @@ __all__ = [
 ]
 
 _LATER = {
-    "api": ("Evaluation", "Run", "bounds", "evaluate", "flexibility", "load_accelerator", "load_mapping",
-            "load_network", "map_space", "open_run", "pick_operator"),
+    "api": ("Evaluation", "Run", "bounds", "evaluate", "explore", "flexibility", "load_accelerator",
+            "load_mapping", "load_network", "map_space", "open_run", "pick_operator"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),

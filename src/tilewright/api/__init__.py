@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tilewright.api.catalogue import Option, mapper_options, mapper_summary, mappers_page
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
+    from tilewright.api.exploring import explore
     from tilewright.api.flexions import flexibility, flexible_accelerator
     from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator
     from tilewright.api.places import ready_place
@@ -24,6 +25,7 @@ __all__ = [
     "choose_space",
     "drawn_mappings",
     "evaluate",
+    "explore",
     "flexibility",
     "flexible_accelerator",
     "load_accelerator",
@@ -43,6 +45,7 @@ __all__ = [
 _LATER = {
     "catalogue": ("Option", "mapper_options", "mapper_summary", "mappers_page"),
     "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
+    "exploring": ("explore",),
     "flexions": ("flexibility", "flexible_accelerator"),
     "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator"),
     "places": ("ready_place",),

@@ -13,6 +13,7 @@ from tilewright.cli import (
     bounds,
     evaluate,
     explain,
+    explore,
     export,
     flexibility,
     listing,
@@ -38,6 +39,7 @@ app.command("explain")(explain.explain)
 app.command("bounds")(bounds.bounds)
 app.command("space")(space.space)
 app.command("flexibility")(flexibility.flexibility)
+app.command("explore")(explore.explore)
 app.command("list")(listing.list_things)
 app.command("show")(show.show)
 app.command("export")(export.export)

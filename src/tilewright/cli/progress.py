@@ -75,3 +75,29 @@ class Progress:
             return ""
         name = f"{shortened(step.name, 16)}: " if self.layers > 1 else ""
         return f" · {name}best {engineering(step.best)}, bound {engineering(step.bound)}, gap {percent(step.gap)}"
+
+
+class SearchBar:
+    """A bar on stderr while many searches of one study end: how many, samples a second, time left."""
+
+    def __init__(self) -> None:
+        self.screen = Console(stderr=True)
+        self.bars = Bars(TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[about]}"),
+                         console=self.screen, transient=True, disable=not self.screen.is_terminal)
+        self.task = self.bars.add_task(STARTING, total=None, about="")
+        self.started = time.perf_counter()
+
+    def __enter__(self) -> "SearchBar":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def update(self, ended: int, total: int, samples: int) -> None:
+        """Show how many searches ended, and the samples that they took."""
+        elapsed = max(time.perf_counter() - self.started, 1e-9)
+        left = int(elapsed / ended * (total - ended))
+        self.bars.update(self.task, description=f"{ended}/{total} searches", total=total, completed=ended,
+                         about=f"{engineering(samples)} samples · {engineering(samples / elapsed)}/s · "
+                               f"{left // 60}:{left % 60:02d} left")

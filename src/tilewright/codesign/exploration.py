@@ -162,7 +162,11 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
         return _Figures(**value)
 
     with interruptible(stop), ThreadPoolExecutor(workers) as pool:
-        results = dict(zip(work, pool.map(run, work), strict=True))
+        try:
+            results = dict(zip(work, pool.map(run, work), strict=True))
+        except BaseException:
+            stop.set()  # the others need not go on
+            raise
 
     def turns(network: str, choice: str) -> list[_Figures | None]:
         return [_total([(layer.count, results[_Search(network, choice, turn, index)])
@@ -170,7 +174,8 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
 
     outcomes = [_outcome(network, choice, machines[choice], [turn for turn in found if turn is not None], objective)
                 for network in layers for choice in choices if None not in (found := turns(network, choice))]
-    return Exploration(_complete(outcomes, len(choices)), next(iter(choices)), objective)
+    base = next(iter(choices))
+    return Exploration(_complete(outcomes, base, len(choices)), base, objective)
 
 
 def _check(layers: Mapping[str, Sequence[UniqueOperator]], accelerator: Accelerator, choices: Mapping[str, Flexibility],
@@ -236,10 +241,11 @@ def _outcome(network: str, choice: str, machine: Accelerator, turns: Sequence[_F
                    machine.area_um2, machine.area_um2 - plain, sum(turn.samples for turn in turns))
 
 
-def _complete(outcomes: Sequence[Outcome], choices: int) -> tuple[Outcome, ...]:
+def _complete(outcomes: Sequence[Outcome], base: str, choices: int) -> tuple[Outcome, ...]:
     names = [outcome.network for outcome in outcomes]
     whole = tuple(outcome for outcome in outcomes if names.count(outcome.network) == choices)
-    return whole or tuple(outcome for outcome in outcomes if outcome.network == names[0])
+    found = whole or tuple(outcome for outcome in outcomes if outcome.network == names[0])
+    return found if any(outcome.choice == base for outcome in found) else ()
 
 
 def pareto(exploration: Exploration, figure: str = "latency_cycles") -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import render_page, write_page
     from tilewright.report.quantities import byte_size, engineering, percent, shortened, significant
@@ -28,6 +29,8 @@ __all__ = [
     "cost_table",
     "energy_table",
     "engineering",
+    "exploration_sheet",
+    "exploration_tree",
     "flexibility_sheet",
     "flexibility_tree",
     "layer_table",
@@ -47,6 +50,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "exploration": ("exploration_sheet", "exploration_tree"),
     "flexibility": ("flexibility_sheet", "flexibility_tree"),
     "page": ("render_page", "write_page"),
     "quantities": ("byte_size", "engineering", "percent", "shortened", "significant"),

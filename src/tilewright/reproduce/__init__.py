@@ -19,6 +19,7 @@ from tilewright.reproduce import (
     ruby_fig13,
     ruby_table1,
 )
+from tilewright.reproduce.cells import CellFile
 from tilewright.reproduce.flexion_venn import Circle, Diagram, nested, venn, venn_plot
 from tilewright.reproduce.oracle import Check, check, same, twin
 from tilewright.reproduce.running import DEFAULT_FOLDER, Cell, Outcome, Standing, Watch, run_study
@@ -49,6 +50,7 @@ __all__ = [
     "DEFAULT_FOLDER",
     "REPRODUCTIONS",
     "Cell",
+    "CellFile",
     "Check",
     "Circle",
     "Claim",

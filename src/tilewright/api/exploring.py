@@ -1,0 +1,135 @@
+"""Which flexibility pays on networks: explorations as a user asks for them."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.api.flexions import of_class
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_network
+from tilewright.base import InputError
+from tilewright.codesign import FIGURES, Exploration, assumed, tune, with_flexibility
+from tilewright.codesign import explore as explore_choices
+from tilewright.hardware import CLASSES, Accelerator, Flexibility
+from tilewright.reproduce import CellFile
+from tilewright.workload import unique_operators
+
+STATED = "stated"
+TUNING_SAMPLES = 10_000
+
+Told = Callable[[int, int, int], None]
+"""Takes the searches that ended, those in all, and the samples scored."""
+
+
+def explore(  # noqa: PLR0913  (keywords of an entry point)
+    networks: Network | Sequence[Network],
+    arch: Machine,
+    choices: str | Iterable[str] = "all",
+    *,
+    tuned_for: Network | None = None,
+    objective: str = "latency",
+    mapper: str = "gamma",
+    budget: int = 10_000,
+    seed: int = 0,
+    seeds: int = 1,
+    out: str | Path | None = None,
+    told: Told | None = None,
+    workers: int | None = None,
+    stop: threading.Event | None = None,
+) -> Exploration:
+    """Return what each choice of flexibility is worth on networks, and the area that it adds.
+
+    Parameters
+    ----------
+    networks
+        One, or several (see `load_network`); each is searched layer by layer.
+    arch
+        The machine, whose file states what is fixed where an axis is not flexible.
+    choices
+        Classes such as ``0000,1010`` (or ``FullFlex-1010``), ``stated`` for what the machine's file says, or ``all`` 16
+        classes. Others are compared with the first.
+    tuned_for
+        Fix axes not as the file says but as suits this network best: the best of `TUNING_SAMPLES` fixed designs.
+    objective
+        ``latency``, ``energy`` or ``edp``.
+    budget
+        Samples of each layer on each choice.
+    seeds
+        Repetitions; figures are those of the median.
+    out
+        A folder where searches are kept as they end, to be taken over by a later call.
+    told
+        Told how far it is.
+
+    Raises
+    ------
+    InputError
+        If something that was given is wrong.
+    """
+    if objective not in FIGURES:
+        raise InputError("objective", f"must be one of {', '.join(FIGURES)}", objective)
+    if budget < 1:
+        raise InputError("budget", "must be a positive integer", budget)
+    graphs = [load_network(one) for one in ([networks] if isinstance(networks, str | Path) or not isinstance(
+        networks, Sequence) else networks)]
+    named = {graph.name: graph for graph in graphs}
+    if len(named) < len(graphs):
+        raise InputError("networks", "must differ in name", ", ".join(graph.name for graph in graphs))
+    machine = _fixed(load_accelerator(arch), tuned_for, objective, seed)
+    flexibilities = _choices(machine, choices)
+    total = seeds * len(flexibilities) * sum(len(unique_operators(graph)) for graph in graphs)
+    counted = _Counter(total, budget, told)
+    with _kept(out) as kept:
+        return explore_choices(named, machine, flexibilities, objective=objective, mapper=mapper, samples=budget,
+                               seed=seed, seeds=seeds, workers=workers, kept=kept, done=counted.done, stop=stop)
+
+
+def _fixed(machine: Accelerator, tuned_for: Network | None, objective: str, seed: int) -> Accelerator:
+    """Return the machine with the axes fixed that its choices do not loosen."""
+    if tuned_for is not None:
+        loose = replace(machine, flexibility=machine.flexibility or assumed(machine))
+        layers = list(unique_operators(load_network(tuned_for)))
+        design, _, _ = tune(layers, loose, samples=TUNING_SAMPLES, seed=seed, objective=objective)
+        return with_flexibility(loose, design)
+    if machine.flexibility is None:
+        raise InputError(
+            f"{machine.name}.flexibility", "must be stated", None,
+            "Say in its file what is fixed (docs/flexibility.md), or let a network choose that: --tune NETWORK")
+    return machine
+
+
+def _choices(machine: Accelerator, choices: str | Iterable[str]) -> dict[str, Flexibility]:
+    names = [part.strip() for part in choices.split(",")] if isinstance(choices, str) else list(choices)
+    if names == ["all"]:
+        names = list(CLASSES)
+    found: dict[str, Flexibility] = {}
+    for name in names:
+        flexibility = machine.flexibility if name == STATED else of_class(machine, name)
+        assert flexibility is not None
+        label = STATED if name == STATED else flexibility.class_bits
+        if label in found:
+            raise InputError("choices", "must differ", name)
+        found[label] = flexibility
+    return found
+
+
+def _kept(out: str | Path | None) -> AbstractContextManager[CellFile | None]:
+    return nullcontext() if out is None else CellFile(Path(out), "explore", 1)
+
+
+class _Counter:
+    """Counts searches as they end, for who watches."""
+
+    def __init__(self, total: int, budget: int, told: Told | None) -> None:
+        self.total, self.budget, self.told = total, budget, told
+        self.ended = self.samples = 0
+        self.lock = threading.Lock()
+
+    def done(self, _network: str, _choice: str, found: Any) -> None:
+        with self.lock:
+            self.ended += 1
+            self.samples += found.samples if found is not None else 0
+            if self.told is not None:
+                self.told(self.ended, self.total, self.samples)
