@@ -93,7 +93,8 @@ def search_spaces(  # noqa: PLR0913
             runs.append(_start(space, parsed, mapper, (samples, len(spaces)), own, options or {}, inner, model))
             runs[-1].bounding = bounding
         _halve(runs, _Left(samples, None if whole.seconds is None else started + whole.seconds), watch)
-        best = min((run for run in runs if run.samples), key=lambda run: run.best).result()
+        # Stopped before the first batch, none has a sample.
+        best = min((run for run in runs if run.samples), key=lambda run: run.best, default=runs[0]).result()
     complete = all(run.stopped == "exhausted" and run.mapper.covers_space for run in runs)
     found = replace(
         best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),

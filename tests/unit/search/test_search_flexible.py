@@ -98,3 +98,11 @@ def test_wrong_unions_are_refused():
         search_spaces([spaces[0], MapSpace(matmul("m", m=2, n=2, k=2), BASE)])
     with pytest.raises(InputError, match="at least 1 for each"):
         search_spaces(spaces, budget=2)
+
+
+@pytest.mark.parametrize("bits", ("0000", "0010", "1111"))
+def test_stopped_before_it_began_it_found_nothing(bits):
+    watch = Watch()
+    watch.stop.set()
+    found = search_flexible(LAYER, flexible(bits), budget=600, watch=watch)
+    assert (found.mapping, found.samples, found.stopped) == (None, 0, "interrupted")
