@@ -10,7 +10,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.report import figures, render_page, write_page
-from tilewright.report.quantities import TIMES, engineering
+from tilewright.report.quantities import TIMES, engineering, percent
 from tilewright.store import RooflineRecord, RoomRecord
 
 
@@ -218,6 +218,16 @@ def test_curves_end_at_the_last_sample_relative_to_the_bound(run):
     for trace in figure["data"]:
         assert trace["x"][-1] == 10_000
         assert trace["y"] == sorted(trace["y"], reverse=True) and trace["y"][-1] >= 1
+
+
+def test_gaps_stand_in_the_layer_table_and_with_each_search(run):
+    page = render_page(run)
+    known = [layer for layer in run.layers if layer.gap is not None]
+    assert known
+    for layer in known:
+        assert layer.gap == pytest.approx(layer.search.score / layer.bounds.score - 1)
+        assert f'data-value="{layer.gap}">{percent(layer.gap)}</td>' in page
+        assert f"the best is at most {percent(layer.gap)} above what is possible" in page
 
 
 def test_curves_without_bounds_end_at_one(run):
