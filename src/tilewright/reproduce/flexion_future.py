@@ -307,7 +307,8 @@ def _plot(found: Measured) -> Plot:
     points = [(flexibility_overhead(target.machine).total_um2, prod(runtimes[target.name]) ** (1 / len(NETWORKS)),
                target.name) for target in targets]
     data.append({"type": "scatter", "mode": "markers+text", "name": "classes", "x": [x for x, _, _ in points],
-                 "y": [y for _, y, _ in points], "text": [name.removeprefix("InFlex-").removeprefix("FullFlex-") for _, _, name in points],
+                 "y": [y for _, y, _ in points],
+                 "text": [name.removeprefix("InFlex-").removeprefix("FullFlex-") for _, _, name in points],
                  "textposition": "top center", "textfont": {"size": 10}, "marker": {"color": "@curve-0", "size": 8}})
     return Plot(f"area-{found.dram:g}", "Runtime on all networks (geometric mean) against the area that flexibility "
                 f"adds; DRAM of {found.dram:g} words per cycle", data, {
