@@ -46,9 +46,12 @@ def explore(
     Every layer is searched on every choice at equal samples. Ctrl-C shows what is complete (exit code 130).
     """
     from tilewright.api import explore as explore_all
+    from tilewright.api import ready_place
     from tilewright.cli.progress import SearchBar
     from tilewright.report import exploration_sheet, exploration_tree, print_sheet
 
+    if json_file is not None and json_file != "-":
+        ready_place(Path(json_file))
     stop = threading.Event()
     with SearchBar() as bar:
         found = explore_all(networks, arch, choices, tuned_for=tune, objective=objective, mapper=mapper, budget=budget,

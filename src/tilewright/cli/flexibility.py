@@ -36,8 +36,9 @@ def flexibility(
     from tilewright.api import ready_place
     from tilewright.report import flexibility_sheet, flexibility_tree, print_sheet, write_sheet
 
-    if html is not None:
-        ready_place(html)
+    for place in (html, Path(json_file) if json_file and json_file != "-" else None):
+        if place is not None:
+            ready_place(place)
     found = measure(network, arch, layer, klass=klass, axes=axes, bind=sizes(bind, "--bind"), seed=seed)
     sheet = flexibility_sheet(found, shlex.join(["tilewright", *sys.argv[1:]]))
     print_sheet(sheet, console(json_file))

@@ -41,7 +41,8 @@ def flexibility_tree(found: NetworkFlexion) -> dict[str, Any]:
         "network": found.network, "accelerator": machine.name, "class": machine.flexibility.name,
         "axes": {NAMES[letter]: {"degree": degree, "allows": texts[letter], "area_um2": overhead.area_um2[letter]}
                  for letter, degree in machine.flexibility.degrees.items()},
-        "overhead": {"area_um2": overhead.total_um2, "leakage_mw": overhead.leakage_mw,
+        "overhead": {"area_um2": overhead.total_um2,
+                     "leakage_mw": overhead.leakage_mw if overhead.leakage_mw or overhead.base_leakage_mw else None,
                      "base_area_um2": overhead.base_area_um2, "area_share": overhead.area_share if known else None,
                      "power_share": overhead.power_share if known else None},
         "average": {axes: _sizes(one) for axes, one in found.average.items()},

@@ -146,6 +146,7 @@ def test_what_has_no_mapping_is_told_and_does_not_pay():
     (("--seeds", "0"), "seeds: must be a positive integer; Got 0"),
     (("--tune", "nowhere"), "network: must be a known network; Got 'nowhere'"),
     ((ONE,), "networks: must differ in name"),
+    (("--json", "."), "must be"),
     (("--out", "file"), "--out: must be a folder that can be written"),
 ])
 def test_bad_input_is_one_message(tilewright, tmp_path, words, message):
