@@ -142,3 +142,7 @@ def test_exploring_needs_networks_choices_and_a_statement():
         explore({}, BASE, class_choices(BASE))
     with pytest.raises(InputError, match="must be stated"):
         explore({"net": LAYERS}, preset("edge-s1"), {"a": BASE.flexibility})
+    with pytest.raises(InputError, match="must have layers"):
+        explore({"net": []}, BASE, class_choices(BASE))
+    with pytest.raises(InputError, match="must be a known mapper"):
+        explore({"net": LAYERS}, BASE, {"a": BASE.flexibility}, mapper="none")
