@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.hardware import preset
+from tilewright.mapping import MapSpace
 from tilewright.search import NetworkResult, search_network
 from tilewright.workload import Graph, MacNode, matmul
 
@@ -73,3 +74,4 @@ def test_an_error_in_one_layer_ends_all():
 def _none_for_the_second(operator):
     if operator.name == "b":
         raise ValueError("no such space")
+    return MapSpace(operator, ACCELERATOR)
