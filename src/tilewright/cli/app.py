@@ -52,8 +52,7 @@ def _settings(
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
 ) -> None:
-    if debug:
-        os.environ["TILEWRIGHT_DEBUG"] = "1"
+    del debug  # `main` looks for it, wherever it stands
 
 
 def main() -> None:
@@ -63,15 +62,14 @@ def main() -> None:
 
         print(f"tilewright {version('tilewright')}")
         return
-    if "--debug" in sys.argv:
-        sys.argv.remove("--debug")
-        os.environ["TILEWRIGHT_DEBUG"] = "1"
+    debug = bool(os.environ.get("TILEWRIGHT_DEBUG")) or "--debug" in sys.argv
+    sys.argv = [word for word in sys.argv if word != "--debug"]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             app()
     except Exception as error:
-        if os.environ.get("TILEWRIGHT_DEBUG"):
+        if debug:
             raise
         sys.stdout.flush()
         print(_message(error), file=sys.stderr)
