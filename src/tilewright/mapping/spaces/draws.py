@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from tilewright.mapping.spaces.arrays import WORD
 from tilewright.mapping.spaces.kernels import GOLDEN, MIX1, MIX2, S27, S30, S31, Compiled, compiled, entry
 
 BLOCK = 128
@@ -112,15 +113,19 @@ def check_block(stores: Compiled, tiles: Compiled, axes: Compiled, chains: Compi
 
 
 @compiled
-def write_steps(chains: Compiled, dims: Compiled, whole: Compiled, at: Compiled, count: Compiled,
-                steps: Compiled) -> Compiled:
+def write_steps(words: Compiled, bits: Compiled, dims: Compiled, whole: Compiled, line: Compiled, at: Compiled,
+                count: Compiled, steps: Compiled) -> Compiled:
     """Write the steps of the first ``count`` legal mappings of a block from place ``at`` on."""
+    many, mask = WORD // bits, (np.int64(1) << bits) - 1
     for i in range(len(dims)):
-        for j in range(count):
-            whole[LINE, j] = whole[CHAINS + i, At(whole[LEGAL, j])]
-        for s in range(steps.shape[0]):
+        for w in range(words.shape[0]):
             for j in range(count):
-                steps[s, dims[i], At(at + j)] = chains[s + 1, At(whole[LINE, j])]
+                line[j] = words[w, At(whole[CHAINS + i, At(whole[LEGAL, j])])]
+            for s in range(w * many, min(steps.shape[0], (w + 1) * many)):
+                shift = (s - w * many) * bits
+                target = steps[s, dims[i]]
+                for j in range(count):
+                    target[At(at + j)] = np.int32((line[j] >> shift) & mask)
 
 
 @compiled
@@ -140,9 +145,10 @@ def write_ranks(orders: Compiled, packed: Compiled, slots: Compiled, dims: Compi
 
 @entry
 def draw_listed(entries: Compiled, nodes: Compiled, runs: Compiled, rows: Compiled, pairs: Compiled,
-                joint: Compiled, chains: Compiled, orders: Compiled, packed: Compiled, slots: Compiled, dims: Compiled,
-                stores: Compiled, tiles: Compiled, axes: Compiled, rng: Compiled, tries: Compiled, real: Compiled,
-                whole: Compiled, loops: Compiled, span: Compiled, steps: Compiled, ranks: Compiled) -> Compiled:
+                joint: Compiled, chains: Compiled, words: Compiled, bits: Compiled, orders: Compiled, packed: Compiled,
+                slots: Compiled, dims: Compiled, stores: Compiled, tiles: Compiled, axes: Compiled, rng: Compiled,
+                tries: Compiled, real: Compiled, whole: Compiled, loops: Compiled, line: Compiled, span: Compiled,
+                steps: Compiled, ranks: Compiled) -> Compiled:
     """Fill the mappings from ``span[0]`` to ``span[1]`` of ``steps`` and ``ranks`` ``(s, d, b)``.
 
     Written are the steps and, at ``slots``, the ranks of ``dims``. Returned is where that ended: short of ``span[1]``
@@ -153,7 +159,7 @@ def draw_listed(entries: Compiled, nodes: Compiled, runs: Compiled, rows: Compil
         tries -= 1
         draw_block(entries, nodes, runs, rows, pairs, joint, rng, whole, loops, real[FITS])
         count = min(check_block(stores, tiles, axes, chains, real, whole), span[1] - at)
-        write_steps(chains, dims, whole, at, count, steps)
+        write_steps(words, bits, dims, whole, line, at, count, steps)
         write_ranks(orders, packed, slots, dims, rng, whole, loops, real[FITS], at, count, ranks)
         at += count
     return at

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.arrays import ORDER_COUNT, ORDER_START, SpaceArrays, active_axes
+from tilewright.mapping.spaces.arrays import ORDER_COUNT, ORDER_START, WORD, SpaceArrays, active_axes
 from tilewright.mapping.spaces.chains import ChainCounter, Splits
 from tilewright.mapping.spaces.lanes import DEAD, Codes
 from tilewright.mapping.spaces.size import SpaceTables
@@ -66,6 +66,8 @@ class DrawTables(NamedTuple):
         Numbers of the chains of every choice of the bundles.
     chains
         ``(s + 1, c)``: extents outside each slot and inside all.
+    words, bits
+        ``(w, c)``: the same from row 1 on, as many in a word as ``bits`` allow, the first lowest: one look for several.
     orders
         ``(t, 256, 2)``: for each memory and set of loops where its orders begin and how many there are.
     ranks
@@ -85,6 +87,8 @@ class DrawTables(NamedTuple):
     pairs: NDArray[np.int64]
     joint: NDArray[np.int32]
     chains: NDArray[np.int32]
+    words: NDArray[np.int64]
+    bits: int
     orders: NDArray[np.int32]
     ranks: NDArray[np.int32]
     slots: NDArray[np.int64]
@@ -122,8 +126,19 @@ def draw_tables(tables: SpaceTables, legal: bool) -> DrawTables | None:
         np.concatenate(entries.entries), len(entries.nodes.weights), np.array(entries.runs),
         np.concatenate(entries.rows).astype(np.int32), np.concatenate(entries.pairs),
         np.concatenate([bundle.chains.reshape(-1) for bundle in entries.bundles]),
-        np.ascontiguousarray(extents, dtype=np.int32), *orders, np.array(tables.memories), np.array(dims),
+        np.ascontiguousarray(extents, dtype=np.int32), *_words(extents[1:]), *orders, np.array(tables.memories),
+        np.array(dims),
         stores if legal else stores[:0], tiles, axes)
+
+
+def _words(steps: NDArray[np.int32]) -> tuple[NDArray[np.int64], int]:
+    """Pack rows of steps ``(s, c)`` into words ``(w, c)``; return them and the bits of a step."""
+    bits = int(steps.max()).bit_length()
+    many = WORD // bits
+    words = np.zeros((-(-len(steps) // many), steps.shape[1]), dtype=np.int64)
+    for s, row in enumerate(steps):
+        words[s // many] |= row.astype(np.int64) << (s % many * bits)
+    return words, bits
 
 
 def chain_total(tables: SpaceTables) -> float:

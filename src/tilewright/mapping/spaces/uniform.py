@@ -275,8 +275,8 @@ class UniformDraws:
             rows = len(tables.dims)
             real = np.empty((compiled.EXTENTS + rows, compiled.BLOCK))
             whole = np.empty((compiled.CHAINS + rows, compiled.BLOCK), dtype=np.int32)
-            loops = np.empty(compiled.BLOCK, dtype=np.int64)
-            rest: tuple[Any, ...] = (state, blocks, real, whole, loops, span, steps, ranks)
+            loops, line = np.empty((2, compiled.BLOCK), dtype=np.int64)
+            rest: tuple[Any, ...] = (state, blocks, real, whole, loops, line, span, steps, ranks)
             end = compiled.draw_listed(*tables, *rest)
             if end < span[1]:
                 raise _hopeless(end - span[0], blocks * compiled.BLOCK)
