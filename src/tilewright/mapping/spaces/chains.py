@@ -6,7 +6,7 @@ every set of lanes used and memories looped at so far (a row) and every extent (
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import comb
+from math import comb, isqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +21,12 @@ Span = tuple[NDArray[Any], NDArray[Any]]
 
 MOST_CELLS = 6_000_000
 """Most numbers in one table: about 50 MB, of which a few are alive at a time."""
+
+MOST_LINKS = 3_000_000
+"""Most steps from one extent to another that the tables of one dimension may look at, at one slot."""
+
+MOST_TRIALS = 200_000_000
+"""Most trial divisions to find the divisors of what is left at the extents."""
 
 
 class TooLarge(Exception):
@@ -98,13 +104,16 @@ class Loose:
 class Whole:
     """An extent inside divides the one outside, unless that is the size; ``exact`` where nothing may be left over."""
 
-    def __init__(self, size: int, extents: NDArray[np.int64], exact: bool) -> None:
+    def __init__(self, size: int, extents: NDArray[np.int64], exact: bool, most: int) -> None:
         self.extents = extents
-        inside, counts = _counts_of(size, extents, exact)
-        self.inside, self.counts = np.searchsorted(extents, inside), counts
+        inside, counts = _counts_of(size, extents, exact, most)
         left = -(-size // inside)
         outside = np.where(counts == left, size, inside * counts)
-        self.outside = np.searchsorted(extents, outside)
+        # What no chain reaches is no extent, but may lie outside one that only other slots reach.
+        places = np.searchsorted(extents, outside)
+        good = extents[places] == outside
+        inside, counts, self.outside = inside[good], counts[good], places[good]
+        self.inside, self.counts = np.searchsorted(extents, inside), counts
         self.by_inside = np.lexsort((self.counts, self.inside))
         self.by_outside = np.lexsort((self.counts, self.outside))
         self.size = size
@@ -141,29 +150,58 @@ class Whole:
         return moved
 
 
-def _counts_of(size: int, extents: NDArray[np.int64], exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return every extent inside with every count above 1 that a slot may have there."""
-    inside, counts = [], []
-    for extent in extents[:-1].tolist():
-        left = -(-size // extent)
-        found = np.arange(2, left + 1)
-        found = found[left % found == 0] if exact else found
-        inside.append(np.full(len(found), extent))
-        counts.append(found)
-    empty = np.zeros(0, dtype=np.int64)
-    return np.concatenate([empty, *inside]), np.concatenate([empty, *counts])
+def _counts_of(size: int, extents: NDArray[np.int64], exact: bool,
+               most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return every extent inside with every count from 2 to ``most`` that a slot may have there."""
+    extents = extents[:-1]
+    left = -(-size // extents)
+    if not exact:
+        found = np.maximum(np.minimum(left, most) - 1, 0)
+        if found.sum() > MOST_LINKS:
+            raise TooLarge
+        inside = np.repeat(extents, found)
+        return inside, np.arange(len(inside)) - np.repeat(np.cumsum(found) - found, found) + 2
+    known = all_divisors(left)
+    chosen = [divisors[(divisors > 1) & (divisors <= most)] for divisors in map(known.__getitem__, left.tolist())]
+    lengths = [len(divisors) for divisors in chosen]
+    if sum(lengths) > MOST_LINKS:
+        raise TooLarge
+    return np.repeat(extents, lengths), np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
 
 
-def whole_extents(size: int, exact: list[bool]) -> NDArray[np.int64]:
-    """Return the extents that whole counts reach from 1, ``exact`` telling of every slot whether it leaves no rest."""
-    if not all(exact):
-        seen = np.zeros(size + 1, dtype=np.bool_)
-        seen[[1, size]] = True
-        for rule in reversed(exact):
-            inside, counts = _counts_of(size, np.append(np.flatnonzero(seen[:size]), size), rule)
-            seen[np.minimum(inside * counts, size)] = True
-        return np.flatnonzero(seen)
-    return np.array([extent for extent in range(1, size + 1) if size % extent == 0])
+def all_divisors(numbers: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+    """Return the divisors of each number, ascending.
+
+    Raises
+    ------
+    TooLarge
+        If there are too many large ones.
+    """
+    different = np.unique(numbers)
+    if np.sqrt(different).sum() > MOST_TRIALS:
+        raise TooLarge
+    found = {}
+    trials = np.arange(1, isqrt(int(different.max(initial=1))) + 1)
+    for number in different.tolist():
+        tried = trials[:isqrt(number)]
+        small = tried[number % tried == 0]
+        large = number // small[::-1]
+        found[number] = np.concatenate([small, large[1:] if small[-1] == large[0] else large])
+    return found
+
+
+def whole_extents(size: int, exact: list[bool], most: list[int]) -> NDArray[np.int64]:
+    """Return the extents that whole counts reach from 1.
+
+    ``exact`` tells of every slot whether it leaves no rest, ``most`` is its largest count.
+    """
+    if all(exact):
+        return all_divisors(np.array([size]))[size]
+    seen = np.array([1, size])
+    for rule, limit in zip(reversed(exact), reversed(most), strict=True):
+        inside, counts = _counts_of(size, seen, rule, limit)
+        seen = np.unique(np.append(seen, np.minimum(inside * counts, size)))
+    return seen
 
 
 @dataclass(frozen=True)
@@ -205,11 +243,15 @@ class ChainCounter:
 
     def _grids(self) -> list[Grid]:
         if not self.space.whole:
+            if self.size > MOST_CELLS:
+                raise TooLarge
             return [Loose(self.size)] * self.slots
         rules = [bool(rule) for rule in self.space.slots[:, EXACT]]
-        extents = whole_extents(self.size, rules)
-        known: dict[bool, Grid] = {rule: Whole(self.size, extents, rule) for rule in set(rules)}
-        return [known[rule] for rule in rules]
+        most = [self.bounds(s)[1] for s in range(self.slots)]
+        extents = whole_extents(self.size, rules, most)
+        pairs = list(zip(rules, most, strict=True))
+        known: dict[tuple[bool, int], Grid] = {pair: Whole(self.size, extents, *pair) for pair in set(pairs)}
+        return [known[pair] for pair in pairs]
 
     def bounds(self, s: int) -> tuple[int, int]:
         """Return the least and most counts of slot ``s``."""
