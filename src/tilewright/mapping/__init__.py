@@ -14,6 +14,7 @@ from tilewright.mapping.flexible_spaces import (
 )
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
+from tilewright.mapping.padding import Padding, padded
 from tilewright.mapping.spaces.conflicts import Atom, conflicts, refuse_empty
 from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.spaces.files import (
@@ -50,6 +51,7 @@ __all__ = [
     "MappingBatch",
     "NestRow",
     "Occupancy",
+    "Padding",
     "Slot",
     "SpaceFile",
     "SpaceSize",
@@ -76,6 +78,7 @@ __all__ = [
     "load_mapping",
     "load_space",
     "nest_rows",
+    "padded",
     "parted_buffer",
     "parted_triples",
     "partition_of",

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
 from tilewright.hardware import Accelerator
-from tilewright.mapping import Constraints, MapSpace, dataflow_constraints
+from tilewright.mapping import Constraints, MapSpace, dataflow_constraints, padded
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, median_run, oracle_cell, search_cell
 from tilewright.reproduce.study import Plot, Table, Value, Verdict
@@ -46,7 +46,7 @@ class Match:
         """The space that is searched."""
         operator = self.layer.operator
         if self.strategy == "padding":
-            operator = padded(operator, self.machine, FLOWS[self.flow](operator, self.machine))
+            operator = padded(operator, self.machine, FLOWS[self.flow](operator, self.machine), to="side")
         return MapSpace(operator, self.machine, TILINGS[self.strategy],  # type: ignore[arg-type]
                         FLOWS[self.flow](operator, self.machine))
 
@@ -90,27 +90,6 @@ def play(watch: Watch, matches: Sequence[Match], seeds: int, figure: str = "edp"
     told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
     return [Entry(match, median, told.get(index))
             for index, (match, median) in enumerate(zip(matches, medians, strict=True))]
-
-
-def padded(operator: Operator, machine: Accelerator, constraints: Constraints) -> Operator:
-    """Return the operator with, for each side of each array, one dimension rounded up to a multiple of the side.
-
-    Of the dimensions that may be spread there, the one is taken that grows least (and of these the largest); a filter's
-    rows, which must lie across whole, are left alone.
-    """
-    sizes = dict(operator.dimensions)
-    for fanout in machine.fanouts:
-        for axis, places in zip("XY", fanout.shape, strict=True):
-            place = f"{fanout.name}.{axis}"
-            fixed = constraints.factors.get(place, {})
-            used = math.prod(bounds.least for bounds in fixed.values())
-            side = places // used
-            choices = [d for d in constraints.loops.get(place, tuple(sizes)) if sizes[d] > 1 and d not in fixed]
-            if side > 1 and choices:
-                grown = {d: -(-sizes[d] // side) * side for d in choices}
-                best = min(choices, key=lambda d: (grown[d] / sizes[d], -sizes[d]))
-                sizes[best] = grown[best]
-    return replace(operator, dimensions=tuple(sizes.items()))
 
 
 def free(operator: Operator, machine: Accelerator) -> Constraints:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tilewright.mapping import MapSpace
+from tilewright.mapping import MapSpace, padded
 from tilewright.reproduce.ruby_contest import TILINGS
 from tilewright.reproduce.ruby_machines import toy, vector
 from tilewright.reproduce.running import Cell, Watch
@@ -44,7 +44,7 @@ def sizes_of(setting: Setting) -> list[int]:
 def run(setting: Setting, watch: Watch) -> Findings:
     """Search every space to its end at every size."""
     machine, sizes = toy(ELEMENTS), sizes_of(setting)
-    operators = {(size, strategy): vector(-(-size // ELEMENTS) * ELEMENTS if strategy == "padding" else size)
+    operators = {(size, strategy): padded(vector(size), machine, to="side") if strategy == "padding" else vector(size)
                  for size in sizes for strategy in STRATEGIES}
     keys: dict[tuple[int, str], dict[str, object]] = {
         where: {"size": where[0], "strategy": where[1]} for where in operators}

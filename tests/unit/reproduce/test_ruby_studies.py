@@ -5,9 +5,9 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.cost import layer_bounds
-from tilewright.mapping import is_legal
+from tilewright.mapping import is_legal, padded
 from tilewright.reproduce import REPRODUCTIONS, Setting, run_study
-from tilewright.reproduce.ruby_contest import FLOWS, Entry, Layer, Match, below, near, network_layers, padded
+from tilewright.reproduce.ruby_contest import FLOWS, Entry, Layer, Match, below, near, network_layers
 from tilewright.reproduce.ruby_fig9 import layer, strip_mined
 from tilewright.reproduce.ruby_fig10 import never_worse
 from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like, toy
@@ -82,7 +82,7 @@ def test_machines_are_those_of_the_paper():
 def test_padding_rounds_one_dimension_up_for_each_side():
     operator, machine = matmul("m", m=13, n=127, k=50), eyeriss_like(4, 16)
     constraints = FLOWS["row-stationary"](operator, machine)
-    grown = padded(operator, machine, constraints)
+    grown = padded(operator, machine, constraints, to="side")
     for place, side in (("PEs.X", 4), ("PEs.Y", 16)):
         assert any(grown.sizes[d] % side == 0 for d in constraints.loops[place])
     assert all(0 <= grown.sizes[d] - size < 16 for d, size in operator.sizes.items())
@@ -91,7 +91,7 @@ def test_padding_rounds_one_dimension_up_for_each_side():
 
 def test_padding_leaves_what_matches_alone():
     operator, machine = matmul("m", m=16, n=32, k=64), eyeriss_like(4, 16)
-    assert padded(operator, machine, FLOWS["free"](operator, machine)).sizes == operator.sizes
+    assert padded(operator, machine, FLOWS["free"](operator, machine), to="side").sizes == operator.sizes
 
 
 def test_verdicts_on_ratios():
