@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import log
 from typing import TYPE_CHECKING, Any, Literal
 
 from tilewright.base import Registry
@@ -10,12 +11,18 @@ if TYPE_CHECKING:
     from tilewright.reproduce.running import Watch
 
 Verdict = Literal["holds", "holds in direction", "does not hold", "impossible as published", "not judged"]
-"""``impossible as published``: what the paper states contradicts itself or can't be counted the way it says.
+"""``impossible as published``: what the paper states contradicts itself, can't be counted the way it says, or is below
+the bound that no machine of its size can beat.
 
 ``not judged``: this run did not measure enough to say (a sweep cut short, too few seeds).
 """
 
 Value = str | int | float | None
+
+LEAST_SHARE = 0.25
+"""What part of a published effect, in logarithms, must be found for a claim to hold in direction."""
+QUARTER = "in direction for at least a quarter of the published gain, in logarithms (less does not hold)"
+"""The same in words, for ``judged``."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +149,12 @@ class Study:
 
 REPRODUCTIONS: Registry[Study] = Registry("reproduction")
 """All studies by name. One module and one line ``REPRODUCTIONS.register(name)(Study(...))`` add one."""
+
+
+def reaches(ours: float, published: float) -> bool:
+    """Whether a ratio shows at least `LEAST_SHARE` of the published one's effect: on its side of 1, in logarithms."""
+    least = LEAST_SHARE * log(published)
+    return log(ours) <= least if published <= 1 else log(ours) >= least
 
 
 def _brief(value: object) -> str:

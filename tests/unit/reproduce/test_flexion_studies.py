@@ -10,10 +10,12 @@ from tilewright.hardware import preset
 from tilewright.reproduce import REPRODUCTIONS, Setting, run_study
 from tilewright.reproduce.flexion_future import PUBLISHED as FUTURE
 from tilewright.reproduce.flexion_future import partial
-from tilewright.reproduce.flexion_isolation import conv, ordered, printed, shown_layers
+from tilewright.reproduce.flexion_isolation import conv, gain_verdict, ordered, printed, shown_layers
+from tilewright.reproduce.flexion_parallelism import pair_verdict
 from tilewright.reproduce.flexion_shape import folds, shapes
 from tilewright.reproduce.flexion_tile import in_full
 from tilewright.reproduce.flexion_venn import apart, lens, nested, venn, venn_plot
+from tilewright.reproduce.study import reaches
 
 TINY = {
     "flexion-tile": Setting("tiny", 1, {"samples": 64, "every": 12, "buffers": (1000, 6400, 25600)}),
@@ -63,8 +65,31 @@ def test_what_does_not_depend_on_searches_comes_out_as_published(folder):
     assert verdicts["flexion-tile"][:3] == ["holds", "holds", "impossible as published"]
     assert verdicts["flexion-tile"][-1] == "impossible as published"
     assert verdicts["flexion-order"][0] == "holds"
+    assert verdicts["flexion-order"][-1] == "impossible as published"
     assert verdicts["flexion-parallelism"][:2] == ["holds", "impossible as published"]
+    assert verdicts["flexion-parallelism"][-1] == "impossible as published"
     assert verdicts["flexion-shape"][:5] == ["holds", *["impossible as published"] * 3, "holds in direction"]
+
+
+def test_an_effect_must_reach_a_quarter_of_what_is_published():
+    assert reaches(0.5, 0.0625) and not reaches(0.51, 0.0625)
+    assert reaches(2, 16) and not reaches(1.99, 16) and not reaches(0.5, 16)
+
+
+def test_verdicts_on_gains():
+    assert [gain_verdict(ours, 0.38) for ours in (0.37, 0.41, 0.5, 0.78, 0.79, 0.92, 1.1)] == [
+        "holds", "holds", *["holds in direction"] * 2, *["does not hold"] * 3]
+    assert gain_verdict(0.98, 0.9) == "does not hold"  # within 10 %, but hardly any gain
+    for ours in (0.004, 0.163, 1.0):
+        assert gain_verdict(ours, 0.004, bound=0.087) == "impossible as published"
+    assert gain_verdict(0.163, 0.14, bound=0.087) == "holds in direction"
+
+
+def test_the_pair_of_layer_29_is_impossible_only_where_the_layer_has_no_such_pair():
+    usable = {"C", "P", "Q", "R", "S"}
+    assert pair_verdict(0.0, 0.05, usable) == "impossible as published"
+    assert pair_verdict(0.0, 0.05, usable | {"K"}) == "does not hold"
+    assert pair_verdict(0.05, 0.10, usable | {"K"}) == "holds"
 
 
 def test_folds_of_layer_15_by_hand():

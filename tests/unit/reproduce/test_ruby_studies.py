@@ -8,7 +8,7 @@ from tilewright.cost import layer_bounds
 from tilewright.mapping import is_legal, padded
 from tilewright.reproduce import REPRODUCTIONS, Setting, run_study
 from tilewright.reproduce.ruby_contest import FLOWS, Entry, Layer, Match, below, near, network_layers
-from tilewright.reproduce.ruby_fig9 import layer, strip_mined
+from tilewright.reproduce.ruby_fig9 import layer, share_verdict, strip_mined
 from tilewright.reproduce.ruby_fig10 import never_worse
 from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like, toy
 from tilewright.workload import matmul
@@ -103,6 +103,12 @@ def test_verdicts_on_ratios():
 def entry(layer, edp):
     match = Match(Layer("net", layer, 1, matmul(layer, m=2, n=2, k=2)), toy(2), "perfect", "free", "gamma", 1)
     return Entry(match, {"edp": edp}, None)
+
+
+def test_shares_of_elements_hold_where_they_are_the_same_number():
+    assert share_verdict(135 / 168, 0.85, True) == "holds in direction"
+    assert share_verdict(135 / 168, 0.85, False) == "does not hold"
+    assert share_verdict(0.714, 0.71, False) == "holds"
 
 
 def test_losses_are_told_worst_first_and_judged():
