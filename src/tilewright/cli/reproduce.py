@@ -1,5 +1,6 @@
 """``tilewright reproduce``: a published table or figure, measured again."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,10 +26,13 @@ def reproduce(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for tables, data and plots.")] = Path(
         "out/reproduce"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs computed.")] = False,
+    keep_outdated: Annotated[bool, typer.Option(
+        "--keep-outdated", help="Take over what was computed before the sources of the model changed.")] = False,
 ) -> None:
     """Measure a published table or figure again: theirs beside ours, and a verdict on every claim.
 
     What ended is kept in DIR/NAME/cells.jsonl, so that a run that was interrupted goes on where it was.
+    What was computed before the sources of the model changed is computed again.
     """
     if listed:
         _list()
@@ -42,7 +46,7 @@ def reproduce(
     try:
         with _Bar() as bar:
             outcome = run_study(study, "full" if full else "quick", seeds=seeds, out=out, fresh=fresh,
-                                observer=bar.update)
+                                keep_outdated=keep_outdated, observer=bar.update)
     except KeyboardInterrupt:
         typer.echo(f"Stopped; what had ended is kept in {out / study.name}. The same command goes on from there.",
                    err=True)
@@ -58,8 +62,13 @@ def _list() -> None:
     from tilewright.reproduce import REPRODUCTIONS
 
     rows = [(name, study.title, study.source, str(study.quick), str(study.full))
-            for name, study in ((name, REPRODUCTIONS.get(name)) for name in REPRODUCTIONS)]
+            for name, study in ((name, REPRODUCTIONS.get(name)) for name in sorted(REPRODUCTIONS, key=_natural))]
     print_listing(("Reproduction", "What it shows", "Source", "Quick", "Full"), rows, (), console())
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """Return what sorts fig8 before fig10: letters as such, digits as numbers."""
+    return [(letters, int(digits or -1)) for letters, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 class _Bar:

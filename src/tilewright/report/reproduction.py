@@ -37,8 +37,8 @@ def print_reproduction(outcome: Outcome, console: Console | None = None) -> None
     console.print(f"\n{outcome.computed_cells} cells computed, {outcome.reused_cells} taken over, "
                   f"{significant(outcome.seconds)} s.", style="dim", markup=False, soft_wrap=True)
     if outcome.older_cells:
-        console.print(f"{outcome.older_cells} cells were computed by other sources than the present ones: --fresh "
-                      "computes them anew.", style="yellow", markup=False, soft_wrap=True)
+        console.print(f"{outcome.older_cells} cells were computed by other sources than the present ones: without "
+                      "--keep-outdated they are computed anew.", style="yellow", markup=False, soft_wrap=True)
 
 
 def write_reproduction(outcome: Outcome) -> Path:

@@ -22,7 +22,14 @@ class CellFile:
     """The cells of one study in one folder, open for one run at a time (a context).
 
     A line that is broken off (the machine went down) is passed over. Cells belong to a version of Tilewright and of the
-    study; those of others stay in the file and are not used.
+    study; those of others stay in the file and are not used. Nor are those that other sources of the model computed.
+
+    Parameters
+    ----------
+    fresh
+        Forget all cells.
+    keep_outdated
+        Use cells of other sources too, and tell how many.
 
     Raises
     ------
@@ -30,13 +37,17 @@ class CellFile:
         If the folder cannot be written, or another run has it open.
     """
 
-    def __init__(self, folder: Path, study: str, study_version: int, *, fresh: bool = False) -> None:
+    def __init__(self, folder: Path, study: str, study_version: int, *, fresh: bool = False,
+                 keep_outdated: bool = False) -> None:
         self.path = folder / FILE
         self.belongs = {"study": study, "version": f"{version('tilewright')}/{study_version}"}
-        self.fresh = fresh
+        self.fresh, self.keep_outdated = fresh, keep_outdated
         self.found: dict[str, dict[str, Any]] = {}
-        self.older = 0
-        """Cells taken over that other sources than the present ones computed."""
+        self.taken: set[str] = set()
+        """Cells used that an earlier run computed."""
+        self.outdated: set[str] = set()
+        """Those of them that other sources than the present ones computed."""
+        self._put: set[str] = set()
 
     def __enter__(self) -> "CellFile":
         try:
@@ -61,11 +72,17 @@ class CellFile:
         self.file.close()
 
     def get(self, cell: Mapping[str, object]) -> dict[str, Any] | None:
-        """Return the value kept for a cell, None if there is none."""
-        line = self.found.get(self.key(cell))
+        """Return the value kept for a cell, None if there is none that may be used."""
+        key = self.key(cell)
+        line = self.found.get(key)
         if line is None:
             return None
-        self.older += line.get("sources") != sources()
+        if line["sources"] != sources():
+            if not self.keep_outdated:
+                return None
+            self.outdated.add(key)
+        if key not in self._put:
+            self.taken.add(key)
         value: dict[str, Any] = line["value"]
         return value
 
@@ -74,6 +91,7 @@ class CellFile:
         line = {"key": self.key(cell), "cell": dict(cell), "value": value, "sources": sources(),
                 "when": datetime.now(UTC).isoformat(timespec="seconds")}
         self.found[line["key"]] = line  # type: ignore[index]
+        self._put.add(line["key"])  # type: ignore[arg-type]
         self.file.write(json.dumps(line) + "\n")
         self.file.flush()
         os.fsync(self.file.fileno())
@@ -89,7 +107,8 @@ class CellFile:
         for text_line in text.splitlines():
             try:
                 line = json.loads(text_line)
-                self.found[line["key"]] = {"value": line["value"], "sources": line["sources"]}
+                if self.found.get(line["key"], {}).get("sources") != sources():  # those of the present ones stay
+                    self.found[line["key"]] = {"value": line["value"], "sources": line["sources"]}
             except (ValueError, KeyError, TypeError):
                 continue
         if text and not text.endswith("\n"):

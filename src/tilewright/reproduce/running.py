@@ -70,8 +70,7 @@ class Watch:
         self.stop = threading.Event()
         """Set when the run ends early: searches end after their present batch, and their cells are not kept."""
         self._writing = threading.Lock()
-        self.computed = self.reused = 0
-        self.samples = 0
+        self.computed = self.samples = 0
         self.started = time.perf_counter()
 
     def run(self, cells: Sequence[Cell]) -> list[dict[str, Any]]:
@@ -81,7 +80,6 @@ class Watch:
         """
         values = [self.cells.get(cell.key) for cell in cells]
         missing = [index for index, value in enumerate(values) if value is None]
-        self.reused += len(cells) - len(missing)
         self._show(len(cells) - len(missing), len(cells), time.perf_counter(), 0)
         for index, value in self._compute(cells, missing):
             values[index] = value
@@ -160,12 +158,14 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
     seeds: int | None = None,
     out: str | Path = DEFAULT_FOLDER,
     fresh: bool = False,
+    keep_outdated: bool = False,
     observer: Observer | None = None,
     workers: int | None = None,
 ) -> Outcome:
     """Run a reproduction and write its tables (CSV), figures and judgements (JSON) to ``out/<name>/``.
 
-    Cells computed by an earlier run, finished or not, are taken from ``cells.jsonl`` there.
+    Cells computed by an earlier run, finished or not, are taken from ``cells.jsonl`` there, unless the sources of the
+    model have changed since.
 
     Parameters
     ----------
@@ -175,6 +175,8 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
         Repetitions, in place of the setting's.
     fresh
         Forget all cells computed before.
+    keep_outdated
+        Take over what other sources of the model computed too; the outcome tells how many cells that are.
 
     Raises
     ------
@@ -190,13 +192,14 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
     folder = Path(out) / study.name
     began = time.perf_counter()
     owner = REPRODUCTIONS.get(study.cells) if study.cells else study
-    with CellFile(Path(out) / owner.name, owner.name, owner.version, fresh=fresh) as cells:
+    with CellFile(Path(out) / owner.name, owner.name, owner.version, fresh=fresh,
+                  keep_outdated=keep_outdated) as cells:
         folder.mkdir(parents=True, exist_ok=True)
         watch = Watch(study.name, cells, observer, workers)
         findings = study.run(setting, watch)
         outcome = Outcome(
-            study, setting, findings, time.perf_counter() - began, watch.computed, watch.reused, cells.older,
-            datetime.now(UTC).isoformat(timespec="seconds"), folder,
+            study, setting, findings, time.perf_counter() - began, watch.computed, len(cells.taken),
+            len(cells.outdated), datetime.now(UTC).isoformat(timespec="seconds"), folder,
             {"tilewright": version("tilewright"), "sources": sources(), "study": str(study.version)})
         write_outcome(outcome)
     return outcome

@@ -99,13 +99,41 @@ def test_cells_belong_to_a_version_of_the_study_and_fresh_forgets_them(tmp_path)
     assert run_study(study_of(counted), out=tmp_path, fresh=True).computed_cells == 4
 
 
-def test_cells_of_other_sources_are_told(tmp_path):
+def counts(outcome):
+    return outcome.computed_cells, outcome.reused_cells, outcome.older_cells
+
+
+def test_cells_of_other_sources_are_computed_again_but_where_they_are_to_be_kept(tmp_path, capsys):
+    from tilewright.report import print_reproduction
+
     run_study(study_of([]), out=tmp_path)
     file = tmp_path / "squares" / "cells.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    lines[0]["sources"] = "others"
+    lines[0]["sources"], lines[0]["value"] = "others", {"square": -7}
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert run_study(study_of([]), out=tmp_path).older_cells == 1
+    kept = run_study(study_of([]), out=tmp_path, keep_outdated=True)
+    assert counts(kept) == (0, 4, 1)
+    assert kept.findings.tables[0].rows[0][1] == -7
+    print_reproduction(kept)
+    assert "1 cells were computed by other sources" in capsys.readouterr().out
+    counted = []
+    outcome = run_study(study_of(counted), out=tmp_path)
+    assert (counted, counts(outcome)) == ([0], (1, 3, 0))
+    assert outcome.findings.tables[0].rows[0][1] == 0
+    # What was computed last stays, though the older line follows it.
+    file.write_text(file.read_text() + json.dumps(lines[0]) + "\n")
+    assert counts(run_study(study_of([]), out=tmp_path, keep_outdated=True)) == (0, 4, 0)
+
+
+def test_what_a_run_asks_for_twice_is_not_taken_over(tmp_path):
+    def run(setting, watch):
+        cells = [Cell({"number": n}, lambda n=n: {"square": n * n}) for n in range(3)]
+        assert watch.run(cells) == watch.run(cells)
+        return Findings((), ())
+
+    study = Study("squares", "", "", (), Setting("quick", 1), Setting("full", 1), run)
+    assert counts(run_study(study, out=tmp_path)) == (3, 0, 0)
+    assert counts(run_study(study, out=tmp_path)) == (0, 3, 0)
 
 
 def test_tables_data_and_page_are_written(tmp_path):
@@ -177,4 +205,6 @@ def test_the_list_names_every_reproduction(monkeypatch, capsys):
     assert ended.value.code == 0
     told = capsys.readouterr().out
     assert all(name in told for name in REPRODUCTIONS)
-    assert len(REPRODUCTIONS) >= 1
+    numbered = [f"ruby-fig{number}" for number in range(7, 15)]
+    assert [told.index(f"{name} ") for name in numbered] == sorted(told.index(f"{name} ") for name in numbered)
+    assert told.index("flexion-tile") < told.index("ruby-fig7")
