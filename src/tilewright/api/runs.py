@@ -19,7 +19,7 @@ from tilewright.api.text import shown
 from tilewright.base import InputError, unknown_name
 from tilewright.cost import Explanation, explain, space_bounds
 from tilewright.hardware import Accelerator
-from tilewright.mapping import Constraints, MapSpace, flexible_machine, flexible_within
+from tilewright.mapping import Constraints, MapSpace, Padding, flexible_machine, flexible_within
 from tilewright.search import (
     MAPPERS,
     Budget,
@@ -48,6 +48,7 @@ from tilewright.store import (
     not_modelled,
     operator_of,
     operator_record,
+    padded_record,
     read_run,
     roofline_record,
     software_record,
@@ -183,6 +184,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     tiling: str | None = None,
     constraints: Iterable[str | Limits] | Limits = (),
     dataflow: str | None = None,
+    pad: bool = False,
     options: Mapping[str, Scalar] | None = None,
     bind: Mapping[str, int] | None = None,
     layers: str | None = None,
@@ -211,12 +213,16 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
         which the layers share evenly. Only a budget of mappings gives the same result every time.
     tiling
         ``imperfect`` allows tiles that do not divide, ``perfect`` does not; ``ruby``, ``ruby-s`` and ``ruby-t`` allow
-        remainders of full tiles everywhere, in space, in time. Default: that of the constraints, or imperfect.
+        remainders of full tiles everywhere, in space, in time. Default: that of the constraints, or imperfect (perfect
+        where layers are padded).
     constraints
         Limits on each layer, such as ``latency<=1e6``; and, one at most, constraints of the map spaces: `Constraints`,
         a YAML file, or its text. What they say of dimensions that a layer lacks means nothing to that layer.
     dataflow
         The dataflow that all mappings follow (`tilewright list dataflows`).
+    pad
+        Search each layer with its sizes rounded up so that whole tiles fill the arrays (`padded`). What is done on
+        padding costs time and energy, and counts for nothing in the utilisation.
     layers
         A pattern of names (``layer1.*``): only those layers.
     workers
@@ -239,7 +245,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     limits, spaces = _split(constraints)
     goal = Objective.parse(objective, limits)
     operators = [unique.operator for unique in unique_operators(graph)]
-    choice = choose_space(tiling, spaces, dataflow, operators)
+    choice = choose_space(tiling, spaces, dataflow, operators, pad)
     choice.refuse_empty(operators, accelerator)
     if not 0 <= seed <= LARGEST_NUMBER:
         raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
@@ -249,7 +255,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     share = layer_budget(parsed, len(unique_operators(graph)), cores)
     request = RequestRecord(str(goal), mapper, seed, choice.tiling, tuple(map(str, goal.constraints)),
                             dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
-                            space=choice.file.text if choice.file else "")
+                            space=choice.file.text if choice.file else "", pad=pad)
     rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
     request = replace(request, command=command_line(network, arch, request, parsed, rest))
     task = Task(graph, accelerator, goal, request, share, cores, choice)
@@ -304,6 +310,8 @@ def command_line(network: Network, arch: Machine, request: RequestRecord, budget
     words = ["tilewright", "map", _name(network), "--arch", _name(arch), "--objective", request.objective,
              "--mapper", request.mapper, "--budget", _budget_text(budget), "--seed", str(request.seed),
              "--tiling", request.tiling]
+    if request.pad:
+        words.append("--pad")
     if request.dataflow:
         words += ["--dataflow", request.dataflow]
     if rest.get("constraints"):
@@ -381,17 +389,18 @@ def _record_of(task: Task, searched: _Searched) -> RunRecord:
 
 
 def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult) -> LayerRecord:
-    operator, accelerator = unique.operator, task.accelerator
-    space = task.space(operator)
-    constraints = space.constraints
+    accelerator, space = task.accelerator, task.space(unique.operator)
+    operator, constraints = space.operator, space.constraints
+    padding = Padding(unique.operator, operator)
     bounds = bounds_record(space_bounds(space), result.bound)
     bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
                        search=_search_record(result))
     if result.mapping is None or result.cost is None:
-        return replace(bare, reason=f"No legal mapping among {result.samples:,} samples: "
-                                    f"{why_unmapped(operator, accelerator, constraints != Constraints())}")
-    return replace(bare, mapping=mapping_record(operator, accelerator, result.mapping), cost=cost_record(result.cost),
-                   roofline=roofline_record(operator, accelerator, result.cost))
+        return padded_record(replace(bare, reason=f"No legal mapping among {result.samples:,} samples: "
+                                    f"{why_unmapped(operator, accelerator, constraints != Constraints())}"), padding)
+    found = replace(bare, mapping=mapping_record(operator, accelerator, result.mapping), cost=cost_record(result.cost),
+                    roofline=roofline_record(operator, accelerator, result.cost))
+    return padded_record(found, padding)
 
 
 def _search_record(result: SearchResult) -> SearchRecord:

@@ -15,10 +15,12 @@ from tilewright.mapping import (
     TILINGS,
     Constraints,
     MapSpace,
+    Padding,
     SpaceFile,
     SpaceSize,
     Tiling,
     dump_constraints,
+    padded,
     read_space,
     refuse_empty,
 )
@@ -44,12 +46,15 @@ class SpaceChoice:
     elsewhere
         Names of dimensions and tensors that some layer has: entries of the file may name them, and mean nothing to
         layers without them.
+    pad
+        Whether the spaces are those of padded operators.
     """
 
     tiling: Tiling = "imperfect"
     file: SpaceFile | None = None
     dataflow: str = ""
     elsewhere: frozenset[str] = frozenset()
+    pad: bool = False
 
     @property
     def file_name(self) -> str:
@@ -59,17 +64,28 @@ class SpaceChoice:
         return self.file.name if self.file.name.endswith(_FILES) else "constraints.yaml"
 
     def space(self, operator: Operator, accelerator: Accelerator) -> MapSpace:
-        """Return the mappings of one operator to choose from.
+        """Return the mappings of one operator to choose from; those of the padded one where operators are padded.
 
         Raises
         ------
         InputError
             If the file does not fit the operator and the accelerator.
         """
+        if self.pad:
+            operator = self.padding(operator, accelerator).padded
+        return MapSpace(operator, accelerator, self.tiling, self._constraints(operator, accelerator))
+
+    def padding(self, operator: Operator, accelerator: Accelerator) -> Padding:
+        """Return what padding makes of an operator; itself where operators are not padded."""
+        if not self.pad:
+            return Padding(operator, operator)
+        return Padding(operator, padded(operator, accelerator, self._constraints(operator, accelerator)))
+
+    def _constraints(self, operator: Operator, accelerator: Accelerator) -> Constraints:
         if self.file is None:
-            return MapSpace(operator, accelerator, self.tiling)
+            return Constraints()
         others = self.elsewhere - {*operator.sizes, *(tensor.name for tensor in operator.tensors)}
-        return MapSpace(operator, accelerator, self.tiling, self.file.constraints(operator, accelerator, others))
+        return self.file.constraints(operator, accelerator, others)
 
     def refuse_empty(self, operators: Iterable[Operator], accelerator: Accelerator) -> None:
         """Raise if what was asked for leaves some operator no mapping, with the smallest set of entries that conflict.
@@ -83,8 +99,10 @@ class SpaceChoice:
 
 
 def choose_space(tiling: str | None, constraints: Limits | None, dataflow: str | None,
-                 operators: Iterable[Operator]) -> SpaceChoice:
-    """Return what was chosen, for these operators; the tiling is that of the file, or imperfect, where not given.
+                 operators: Iterable[Operator], pad: bool = False) -> SpaceChoice:
+    """Return what was chosen, for these operators.
+
+    Where no tiling is given it is that of the file; where that has none, perfect with padding, and else imperfect.
 
     Raises
     ------
@@ -103,10 +121,10 @@ def choose_space(tiling: str | None, constraints: Limits | None, dataflow: str |
     if dataflow is not None:
         file = file or replace(SpaceFile.parse("dataflow", "{}\n"), text="")
         file = replace(file, fields=file.fields.model_copy(update={"dataflow": dataflow}))
-    chosen = cast(Tiling, tiling or (file and file.tiling) or "imperfect")
+    chosen = cast(Tiling, tiling or (file and file.tiling) or ("perfect" if pad else "imperfect"))
     elsewhere = frozenset(name for operator in operators
                           for name in (*operator.sizes, *(tensor.name for tensor in operator.tensors)))
-    return SpaceChoice(chosen, file, dataflow or "", elsewhere)
+    return SpaceChoice(chosen, file, dataflow or "", elsewhere, pad)
 
 
 def _file(constraints: Limits) -> SpaceFile:
@@ -170,6 +188,7 @@ def map_space(  # noqa: PLR0913  (keywords of an entry point)
     tiling: str | None = None,
     constraints: Limits | None = None,
     dataflow: str | None = None,
+    pad: bool = False,
     bind: Mapping[str, int] | None = None,
 ) -> MapSpace:
     """Return the map space of one layer: all its mappings on a machine that a mapper may use.
@@ -184,6 +203,8 @@ def map_space(  # noqa: PLR0913  (keywords of an entry point)
         A YAML file, its text, or `Constraints`.
     dataflow
         A preset whose constraints hold besides (`tilewright list dataflows`).
+    pad
+        The space is that of the operator padded to the array (`padded`), with perfect tiling unless another is given.
 
     Raises
     ------
@@ -198,6 +219,6 @@ def map_space(  # noqa: PLR0913  (keywords of an entry point)
     True
     """
     operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
-    choice = choose_space(tiling, constraints, dataflow, ())
+    choice = choose_space(tiling, constraints, dataflow, (), pad)
     choice.refuse_empty([operator], accelerator)
     return choice.space(operator, accelerator)

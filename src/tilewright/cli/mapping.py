@@ -12,6 +12,7 @@ from tilewright.cli.options import (
     Dataflow,
     Json,
     Network,
+    Pad,
     SpaceFile,
     StorePlace,
     TilingOption,
@@ -42,6 +43,7 @@ def map_network(
     tiling: TilingOption = None,
     constraints: SpaceFile = None,
     dataflow: Dataflow = None,
+    pad: Pad = False,
     constraint: Annotated[list[str] | None, typer.Option(
         "--constraint", "-c", metavar="METRIC<=NUMBER", show_default=False,
         help="A limit on every layer, for example 'latency<=1e6' or 'power<=300' (mW). Repeatable.")] = None,
@@ -79,7 +81,7 @@ def map_network(
     with Progress() as shown:
         run = search_all(
             network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed,
-            tiling=tiling and tiling.value, dataflow=dataflow,
+            tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
             constraints=[*(constraint or ()), *([Path(constraints)] if constraints is not None else [])],
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
             workers=workers, progress=shown, checkpoint=folder,

@@ -53,6 +53,10 @@ TilingOption = Annotated[Tiling | None, typer.Option(
     help="imperfect (unless the constraints say otherwise): any tile; perfect: tiles divide; ruby: full tiles divide, "
          "the last one may be smaller; ruby-s, ruby-t: that of loops in space, in time alone.")]
 
+Pad = Annotated[bool, typer.Option(
+    "--pad", help="Round sizes up so that whole tiles fill the arrays; work on padding is paid for. Tiling is then "
+                  "perfect unless given.")]
+
 
 def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:
     """Read ``NAME=SIZE`` texts; a size that is no positive integer is an `InputError`."""

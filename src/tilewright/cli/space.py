@@ -13,6 +13,7 @@ from tilewright.cli.options import (
     Dataflow,
     Json,
     Network,
+    Pad,
     SpaceFile,
     TilingOption,
     console,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tilewright.api import SpaceChoice, SpaceFigures
-    from tilewright.mapping import Mapping, MapSpace, SpaceSize
+    from tilewright.mapping import Mapping, MapSpace, Padding, SpaceSize
 
 
 def space(
@@ -35,6 +36,7 @@ def space(
     tiling: TilingOption = None,
     constraints: SpaceFile = None,
     dataflow: Dataflow = None,
+    pad: Pad = False,
     samples: Annotated[int, typer.Option(
         "--samples", min=0, help="Mappings drawn to estimate how many fit the memories; 0 leaves that out.")] = 20_000,
     draw: Annotated[int, typer.Option(
@@ -48,8 +50,8 @@ def space(
 ) -> None:
     """Show how many mappings of a layer there are to choose from, how many of them fit, and what the space leaves out.
 
-    Without a tiling all are counted; --draw and --export then speak of imperfect. Sizes are those before the memories
-    are looked at. An empty space names the smallest set of constraints that conflict (exit code 2).
+    Without a tiling all are counted; --draw and --export then speak of imperfect (with --pad: perfect). Sizes are those
+    before the memories are looked at. An empty space names the smallest set of constraints that conflict (exit code 2).
     """
     from tilewright.api import choose_space, drawn_mappings, load_accelerator, pick_operator, space_figures
     from tilewright.mapping import MapSpace
@@ -58,19 +60,25 @@ def space(
     if "-" in (json_file, export) and json_file == export:
         raise InputError("--json, --export", "must not both go to standard output")
     operator, accelerator = pick_operator(network, layer, sizes(bind, "--bind")), load_accelerator(arch)
-    choice = choose_space(tiling and tiling.value, constraints, dataflow, ())
+    choice = choose_space(tiling and tiling.value, constraints, dataflow, (), pad)
     choice.refuse_empty([operator], accelerator)
     chosen = choice.space(operator, accelerator)
     stated = tiling is not None or (choice.file is not None and choice.file.tiling is not None)
     shown = (choice.tiling,) if stated else get_args(Known)
-    spaces = [MapSpace(operator, accelerator, name, chosen.constraints) for name in shown]
+    spaces = [MapSpace(chosen.operator, accelerator, name, chosen.constraints) for name in shown]
     figures = [space_figures(one, samples, seed) for one in spaces]
     screen = console("-" if "-" in (json_file, export) else None)
     drawn = drawn_mappings(chosen, draw, seed) if draw else []
+    padding = choice.padding(operator, accelerator)
     _print(chosen, figures, choice, screen)
+    if pad:
+        from tilewright.report import padding_words
+
+        screen.print(f"\nPadded: {padding_words(operator.dimensions, chosen.operator.dimensions)}; "
+                     f"{100 * padding.ineffectual_share:.3g} % of MACs are ineffectual", markup=False, soft_wrap=True)
     _print_drawn(chosen, drawn, screen)
     if json_file is not None:
-        write_text(json_file, _as_json(chosen, figures, drawn))
+        write_text(json_file, _as_json(chosen, figures, drawn, padding))
     if export is not None:
         from tilewright.mapping import dump_space
 
@@ -133,12 +141,14 @@ def _print_drawn(space: "MapSpace", drawn: "list[Mapping]", screen: "Console") -
         screen.print(render(mapping, space.operator, space.accelerator), markup=False, soft_wrap=True)
 
 
-def _as_json(space: "MapSpace", figures: "list[SpaceFigures]", drawn: "list[Mapping]") -> str:
+def _as_json(space: "MapSpace", figures: "list[SpaceFigures]", drawn: "list[Mapping]",
+             padding: "Padding") -> str:
     from tilewright.mapping import dump_mapping, dump_space
 
     data = {
         "operator": space.operator.name, "accelerator": space.accelerator.name,
-        "dimensions": dict(space.operator.dimensions), "space": dump_space(space),
+        "dimensions": dict(space.operator.dimensions), "unpadded": dict(padding.original.dimensions),
+        "ineffectual_share": padding.ineffectual_share, "space": dump_space(space),
         "sizes": [{"tiling": one.tiling, **_size(one.size), "fitting": one.fitting and _size(one.fitting),
                    "fitting_share": one.fitting_share, "conflict": one.conflict} for one in figures],
         "drawn": [dump_mapping(mapping, space.operator, space.accelerator) for mapping in drawn],

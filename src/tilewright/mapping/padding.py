@@ -36,7 +36,7 @@ def padded(operator: Operator, accelerator: Accelerator, constraints: Constraint
            to: Goal = "steps") -> Operator:
     """Return the operator with sizes rounded up, so that perfect tiling fills the arrays; nothing ever shrinks.
 
-    Memories are not looked at.
+    Memories, and bounds on their tiles, are not looked at.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import render_page, write_page
-    from tilewright.report.quantities import byte_size, engineering, percent, shortened, significant
+    from tilewright.report.quantities import byte_size, engineering, padding_words, percent, shortened, significant
     from tilewright.report.reproduction import print_reproduction, write_reproduction
     from tilewright.report.sheet import Sheet, print_sheet, write_sheet
     from tilewright.report.terminal import (
@@ -35,6 +35,7 @@ __all__ = [
     "flexibility_tree",
     "layer_table",
     "listing",
+    "padding_words",
     "percent",
     "print_layer",
     "print_listing",
@@ -53,7 +54,7 @@ _LATER = {
     "exploration": ("exploration_sheet", "exploration_tree"),
     "flexibility": ("flexibility_sheet", "flexibility_tree"),
     "page": ("render_page", "write_page"),
-    "quantities": ("byte_size", "engineering", "percent", "shortened", "significant"),
+    "quantities": ("byte_size", "engineering", "padding_words", "percent", "shortened", "significant"),
     "reproduction": ("print_reproduction", "write_reproduction"),
     "sheet": ("Sheet", "print_sheet", "write_sheet"),
     "terminal": ("cost_table", "energy_table", "layer_table", "listing", "print_layer", "print_listing", "print_run"),

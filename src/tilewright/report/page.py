@@ -18,6 +18,7 @@ from tilewright.report.quantities import (
     joules,
     multiple,
     over,
+    padding_words,
     percent,
     seconds_of,
     shortened,
@@ -79,7 +80,7 @@ def page_environment() -> Environment:
         engineering=engineering, significant=significant, percent=percent, byte_size=byte_size, joules=joules,
         shortened=shortened, whole=lambda value: f"{value:,}")
     environment.globals.update(multiple=multiple, over=over, seconds_of=seconds_of, source=_source,
-                               TIMES=TIMES)
+                               padding_words=padding_words, TIMES=TIMES)
     return environment
 
 

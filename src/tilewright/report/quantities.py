@@ -1,6 +1,7 @@
 """Numbers as people read them: three digits and a prefix, percentages, multiples of a bound."""
 
 import math
+from collections.abc import Iterable
 
 _PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 MISSING = "-"
@@ -84,3 +85,9 @@ def shortened(text: str, width: int) -> str:
         return text[:width]
     head = (width - 1) // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head):]}"
+
+
+def padding_words(before: Iterable[tuple[str, int]], after: Iterable[tuple[str, int]]) -> str:
+    """Return which sizes grew, for example ``M 127 to 128``."""
+    grown = [f"{name} {size} to {now}" for (name, size), (_, now) in zip(before, after, strict=True) if now > size]
+    return ", ".join(grown) or "no size grew"

@@ -17,6 +17,7 @@ from tilewright.report.quantities import (
     joules,
     multiple,
     over,
+    padding_words,
     percent,
     seconds_of,
     shortened,
@@ -143,7 +144,10 @@ def _cost_lines(layer: LayerRecord, cost: CostRecord, frequency_mhz: float | Non
     for head, value, figure in lines:
         gap = multiple(*_with_bound(layer, figure))
         yield Text(f"{head:<12}{value}" + ("" if gap == MISSING else f", {gap} its bound"))
-    yield Text(f"{'Utilisation':<12}{percent(cost.utilisation)}, {cost.macs:,} MACs; bottleneck {cost.bottleneck}")
+    yield Text(f"{'Utilisation':<12}{percent(cost.utilisation)}, {layer.macs:,} MACs; bottleneck {cost.bottleneck}")
+    if layer.padding is not None:
+        yield Text(f"{'Padding':<12}{padding_words(layer.padding.dimensions, layer.operator.dimensions)}; "
+                   f"{percent(layer.padding.ineffectual_share)} of the MACs done are ineffectual")
 
 
 def _with_bound(layer: LayerRecord, figure: str) -> tuple[float | None, float | None]:
@@ -200,6 +204,7 @@ def _request_line(record: RunRecord) -> str:
               f"{request.budget_seconds:g} s" if request.budget_seconds is not None else ""]
     parts = [f"objective {request.objective}", f"mapper {request.mapper}",
              f"{' or '.join(part for part in budget if part) or 'no budget'} a layer", f"{request.tiling} tiling",
+             *(["padded to the array"] if request.pad else []),
              *([f"{request.dataflow} dataflow"] if request.dataflow else []),
              *(["map spaces constrained by a file"] if request.space else []),
              f"seed {request.seed}", *request.constraints]
@@ -216,6 +221,8 @@ def _total_lines(record: RunRecord) -> Iterable[Text]:
         ("EDP", engineering(joules(totals.edp), "J·cycles"), multiple(totals.edp, totals.bound_edp)),
         ("Work", f"{engineering(totals.macs)} MACs at {percent(totals.utilisation)} utilisation", MISSING),
     ]
+    if record.request.pad:
+        facts.append(("Padding", f"{percent(totals.ineffectual_share)} of the MACs done are ineffectual", MISSING))
     if totals.area_um2:
         facts.append(("Area", f"{significant(totals.area_um2 / 1e6)} mm²", MISSING))
     yield Text("")

@@ -5,14 +5,14 @@ import json
 import platform
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 
 from tilewright.base import InputError
 from tilewright.cost import Bounds, Cost, outermost_bytes, roofline
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
-from tilewright.mapping import Mapping, tensor_bits
+from tilewright.mapping import Mapping, Padding, tensor_bits
 from tilewright.store.nest import mapping_from
 from tilewright.store.record import (
     AcceleratorRecord,
@@ -22,6 +22,7 @@ from tilewright.store.record import (
     LayerRecord,
     NetworkRecord,
     OperatorRecord,
+    PaddingRecord,
     RooflineRecord,
     SoftwareRecord,
     TensorRecord,
@@ -174,6 +175,27 @@ def cost_record(cost: Cost) -> CostRecord:
         bottleneck=cost.bottleneck, utilisation=float(cost.utilisation))
 
 
+def padded_record(layer: LayerRecord, padding: Padding) -> LayerRecord:
+    """Return the record of a padded operator as that of the layer that it stands for; itself where nothing grew.
+
+    Utilisation and roofline then count the layer's own multiply-accumulates alone.
+    """
+    if not padding.grown:
+        return layer
+    original, lost = padding.original, padding.ineffectual_share
+    found = replace(layer, padding=PaddingRecord(original.dimensions, original.macs, lost))
+    if layer.cost is not None:
+        found = replace(found, cost=replace(layer.cost, utilisation=layer.cost.utilisation * (1 - lost)))
+    if layer.roofline is not None:
+        roof = layer.roofline
+        compulsory = roof.compulsory_macs_per_byte
+        found = replace(found, roofline=replace(
+            roof, intensity_macs_per_byte=roof.intensity_macs_per_byte * (1 - lost),
+            achieved_macs_per_cycle=roof.achieved_macs_per_cycle * (1 - lost),
+            compulsory_macs_per_byte=None if compulsory is None else compulsory * (1 - lost)))
+    return found
+
+
 def bounds_record(bounds: Bounds, score: float | None = None) -> BoundsRecord:
     """Return the record of a layer's bounds; ``score`` is the bound on the objective where one is known."""
     return BoundsRecord(
@@ -199,7 +221,9 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
     mapped = [(layer.count, layer.cost) for layer in layers if layer.cost is not None]
     latency = sum(count * cost.latency_cycles for count, cost in mapped)
     energy = sum(count * cost.energy_pj for count, cost in mapped)
-    macs = sum(count * cost.macs for count, cost in mapped)
+    done = sum(count * cost.macs for count, cost in mapped)
+    lost = sum(layer.count * (layer.operator.macs - layer.macs) for layer in layers if layer.cost is not None)
+    macs = done - lost
     bounds = [(layer.count, layer.bounds) for layer in layers if layer.bounds is not None and layer.cost is not None]
     bounded = len(bounds) == len(mapped) and bool(mapped)
     bound_latency = sum(count * bound.latency_cycles for count, bound in bounds)
@@ -212,4 +236,5 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
         bound_latency_cycles=bound_latency if bounded else None,
         bound_energy_pj=bound_energy if bounded else None,
         bound_edp=bound_latency * bound_energy if bounded else None,
-        unmapped_layers=sum(layer.count for layer in layers if layer.cost is None))
+        unmapped_layers=sum(layer.count for layer in layers if layer.cost is None),
+        ineffectual_share=lost / done if done else 0.0)

@@ -358,7 +358,7 @@ def _layer_row(run_id: str, position: int, layer: LayerRecord) -> dict[str, Any]
     return {
         "run_id": run_id, "position": position, "name": layer.name, "count": layer.count,
         "kind": layer.operator.kind, "shape": layer.operator.short, "operator_sha256": layer.operator.sha256,
-        "macs": layer.operator.macs, "reason": layer.reason, "record": record_to_json(layer),
+        "macs": layer.macs, "reason": layer.reason, "record": record_to_json(layer),
         **{name: getattr(cost, name, None)
            for name in ("latency_cycles", "energy_pj", "edp", "utilisation", "bottleneck")},
         "bound_latency_cycles": bounds and bounds.latency_cycles, "bound_energy_pj": bounds and bounds.energy_pj,

@@ -61,7 +61,8 @@ class AcceleratorRecord:
 class RequestRecord:
     """What was asked for. Budgets are per layer; None is no limit of that kind.
 
-    ``tiling``, ``dataflow`` and ``space``, the text of a space file, say which mappings were to choose from.
+    ``tiling``, ``dataflow`` and ``space``, the text of a space file, say which mappings were to choose from; with
+    ``pad`` those of operators padded to the array.
     """
 
     objective: str
@@ -75,6 +76,7 @@ class RequestRecord:
     command: str = ""
     dataflow: str = ""
     space: str = ""
+    pad: bool = False
 
 
 @dataclass(frozen=True)
@@ -281,8 +283,23 @@ class SearchRecord:
 
 
 @dataclass(frozen=True)
+class PaddingRecord:
+    """What a layer was before its sizes were rounded up to fill the array.
+
+    ``macs`` are those that the layer asks for; ``ineffectual_share`` is the share of those done that are on padding.
+    """
+
+    dimensions: tuple[tuple[str, int], ...]
+    macs: int
+    ineffectual_share: float
+
+
+@dataclass(frozen=True)
 class LayerRecord:
     """One unique layer, which the network holds ``count`` times under ``names``.
+
+    Where there is ``padding``, operator, mapping, cost and bounds are those of the padded operator; the utilisation and
+    the roofline count only what the layer asks for.
 
     A layer for which no legal mapping was found has no ``mapping`` and no ``cost``; ``reason`` says why.
     """
@@ -296,6 +313,12 @@ class LayerRecord:
     roofline: RooflineRecord | None = None
     search: SearchRecord | None = None
     reason: str = ""
+    padding: PaddingRecord | None = None
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates that the layer asks for; those on padding do not count."""
+        return self.operator.macs if self.padding is None else self.padding.macs
 
     @property
     def gap(self) -> float | None:
@@ -331,7 +354,8 @@ class TotalsRecord:
     """The whole network: layers times counts, run one after another.
 
     ``edp`` is the product of total energy and total latency. ``seconds`` and ``samples`` are those of the search.
-    Bounds are None where one layer has none; ``unmapped_layers`` are missing from all other totals.
+    Bounds are None where one layer has none; ``unmapped_layers`` are missing from all other totals. ``macs`` are those
+    that layers ask for; of those done, ``ineffectual_share`` is on padding.
     """
 
     latency_cycles: int
@@ -346,6 +370,7 @@ class TotalsRecord:
     bound_energy_pj: float | None = None
     bound_edp: float | None = None
     unmapped_layers: int = 0
+    ineffectual_share: float = 0.0
 
 
 @dataclass(frozen=True)
