@@ -48,14 +48,14 @@ def test_layers_that_fit_are_not_padded_and_a_tiling_may_be_chosen(machine):
 
 
 def test_layers_of_one_padded_shape_keep_their_own_work(machine, tmp_path):
-    (tmp_path / "two.yaml").write_text(
-        "name: two\nlayers:\n  - {matmul: {m: 13, n: 1, k: 1}, name: a}\n  - {matmul: {m: 14, n: 1, k: 1}, name: b}\n")
-    operators = [tw.matmul(name, m=m, n=1, k=1) for name, m in (("a", 13), ("b", 14))]
-    small = tw.load_accelerator(str(machine))
-    assert len({padded(operator, small).signature for operator in operators}) == 1
-    runs = [tw.map(operator, small, budget=100, pad=True, store=False) for operator in operators]
-    assert [run.record.layers[0].macs for run in runs] == [13, 14]
-    assert runs[0].latency_cycles == runs[1].latency_cycles
+    (tmp_path / "two.yaml").write_text("layers: [{matmul: {name: a, m: 13, n: 1, k: 1}}, "
+                                       "{matmul: {name: b, m: 14, n: 1, k: 1}}]\n")
+    run = tw.map(str(tmp_path / "two.yaml"), str(machine), budget=100, pad=True, store=False).record
+    a, b = run.layers
+    assert a.operator.dimensions == b.operator.dimensions
+    assert (a.macs, b.macs, run.totals.macs) == (13, 14, 27)
+    assert a.cost.utilisation == pytest.approx(b.cost.utilisation * 13 / 14)
+    assert run.totals.ineffectual_share == pytest.approx(1 - 27 / 32)
 
 
 def test_it_pads_under_a_dataflow_and_on_flexible_machines(tilewright):
