@@ -214,7 +214,14 @@ def study_table(study: Isolation, results: Results, title: str) -> Table:
         "Layer", "Machine", "Runtime paper", "Runtime ours", "Energy paper", "Energy ours", "EDP paper", "EDP ours",
         "H-F paper", "H-F ours", "W-F paper", "W-F ours", "Chosen, paper", "Chosen, ours", "Compute bound", "Oracle"),
         tuple(rows), (f"Runtime, energy, EDP and compute bound over those of {study.base}; median runs by latency, "
-                      "equal samples for all.", oracle_note(results.values())))
+                      "equal samples for all.", *_below_note(study, results), oracle_note(results.values())))
+
+
+def _below_note(study: Isolation, results: Results) -> tuple[str, ...]:
+    """Return a sentence on the paper's runtimes that no machine of as many elements can have over our base."""
+    below = [f"{name} {target.name} {runtime:g}" for target in study.targets
+             for name, runtime, _ in study.below_bound(results, target.name)]
+    return (f"Published runtimes below the compute bound: {', '.join(below)}.",) if below else ()
 
 
 def _chosen(study: Isolation, result: Result, row: Published) -> str:

@@ -68,6 +68,8 @@ def test_what_does_not_depend_on_searches_comes_out_as_published(folder):
     assert verdicts["flexion-order"][-1] == "impossible as published"
     assert verdicts["flexion-parallelism"][:2] == ["holds", "impossible as published"]
     assert verdicts["flexion-parallelism"][-1] == "impossible as published"
+    assert any("below the compute bound" in note and "MnasNet FullFlex1111 0.0004" in note for note in
+               run_study("flexion-parallelism", TINY["flexion-parallelism"], out=folder).findings.tables[0].notes)
     assert verdicts["flexion-shape"][:5] == ["holds", *["impossible as published"] * 3, "holds in direction"]
 
 
