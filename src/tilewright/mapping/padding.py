@@ -36,7 +36,8 @@ def padded(operator: Operator, accelerator: Accelerator, constraints: Constraint
            to: Goal = "steps") -> Operator:
     """Return the operator with sizes rounded up, so that perfect tiling fills the arrays; nothing ever shrinks.
 
-    Memories, and bounds on their tiles, are not looked at.
+    Memories, and bounds on their tiles, are not looked at: a size whose steps hardly divide (129 = 3 x 43) may fill the
+    array and still cost more, where what limits a layer is its data.
 
     Parameters
     ----------
