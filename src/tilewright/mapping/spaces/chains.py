@@ -25,7 +25,10 @@ MOST_CELLS = 6_000_000
 MOST_LINKS = 3_000_000
 """Most steps from one extent to another that the tables of one dimension may look at, at one slot."""
 
-MOST_TRIALS = 200_000_000
+MOST_EXTENTS = 300_000
+"""Most extents that whole counts may reach."""
+
+MOST_TRIALS = 50_000_000
 """Most trial divisions to find the divisors of what is left at the extents."""
 
 
@@ -140,7 +143,7 @@ class Whole:
 
     def _chosen(self, order: NDArray[np.intp], low: int, high: int) -> NDArray[np.intp]:
         counts = self.counts[order]
-        return order[(counts >= low) & (counts <= high)]
+        return np.asarray(order[(counts >= low) & (counts <= high)])
 
     def _moved(self, ways: Ways, chosen: NDArray[np.intp], source: NDArray[np.intp], target: NDArray[np.intp]) -> Ways:
         moved = np.zeros((len(ways), len(self.extents)), dtype=ways.dtype)
@@ -157,12 +160,13 @@ def _counts_of(size: int, extents: NDArray[np.int64], exact: bool,
     left = -(-size // extents)
     if not exact:
         found = np.maximum(np.minimum(left, most) - 1, 0)
-        if found.sum() > MOST_LINKS:
+        # Nearly every count leads to another extent.
+        if found.sum() > MOST_LINKS or found.max(initial=0) > MOST_EXTENTS:
             raise TooLarge
         inside = np.repeat(extents, found)
         return inside, np.arange(len(inside)) - np.repeat(np.cumsum(found) - found, found) + 2
-    known = all_divisors(left)
-    chosen = [divisors[(divisors > 1) & (divisors <= most)] for divisors in map(known.__getitem__, left.tolist())]
+    known = {number: divisors[(divisors > 1) & (divisors <= most)] for number, divisors in all_divisors(left).items()}
+    chosen = [known[number] for number in left.tolist()]
     lengths = [len(divisors) for divisors in chosen]
     if sum(lengths) > MOST_LINKS:
         raise TooLarge
@@ -197,10 +201,12 @@ def whole_extents(size: int, exact: list[bool], most: list[int]) -> NDArray[np.i
     """
     if all(exact):
         return all_divisors(np.array([size]))[size]
-    seen = np.array([1, size])
+    seen: NDArray[np.int64] = np.array([1, size])
     for rule, limit in zip(reversed(exact), reversed(most), strict=True):
         inside, counts = _counts_of(size, seen, rule, limit)
         seen = np.unique(np.append(seen, np.minimum(inside * counts, size)))
+        if len(seen) > MOST_EXTENTS:
+            raise TooLarge
     return seen
 
 
@@ -224,6 +230,12 @@ class Part(NamedTuple):
     rows: NDArray[np.intp]
     codes: Codes
     ways: Ways
+
+
+def count_bounds(space: SpaceArrays, s: int, d: int) -> tuple[int, int]:
+    """Return the least and most counts of dimension ``d`` at slot ``s``."""
+    most = min(int(space.bands.most[s, d]), int(space.sizes[d])) if space.free[s, d] else 1
+    return int(space.bands.least[s, d]), most
 
 
 class ChainCounter:
@@ -255,9 +267,7 @@ class ChainCounter:
 
     def bounds(self, s: int) -> tuple[int, int]:
         """Return the least and most counts of slot ``s``."""
-        bands = self.space.bands
-        most = min(int(bands.most[s, self.d]), self.size) if self.space.free[s, self.d] else 1
-        return int(bands.least[s, self.d]), most
+        return count_bounds(self.space, s, self.d)
 
     def within(self, s: int) -> NDArray[np.bool_]:
         """Return which extents a memory may hold outside slot ``s``."""

@@ -82,8 +82,8 @@ class Constraints:
         canonical: dict[str, Mapping[str, Any]] = {
             "keeps": {place: _names("keeps", place, names) for place, names in self.keeps.items()},
             "loops": {place: _names("loops", place, names) for place, names in self.loops.items()},
-            "orders": {place: tuple(sorted({_order(place, order) for order in orders}))
-                       for place, orders in self.orders.items() if (ANY,) not in map(tuple, orders)},
+            "orders": {place: listed for place, orders in self.orders.items()
+                       if (ANY,) not in (listed := _listed_orders(place, orders))},
             "factors": {place: found for place, limits in self.factors.items()
                         if (found := _telling(f"space.factors.{place}", limits))},
             "tiles": {place: found for place, limits in self.tiles.items()
@@ -242,15 +242,17 @@ def written_out(orders: Iterable[tuple[str, ...]], dimensions: tuple[str, ...]) 
 
 
 def _names(field_name: str, place: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
+    names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(f"space.{field_name}.{place}", "must be a list of names", names)
     return tuple(sorted(set(names)))
 
 
-def _order(place: str, order: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(order, str):
-        raise InputError(f"space.orders.{place}", "must list orders, each a list of names", order)
-    return tuple(order)
+def _listed_orders(place: str, orders: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    listed = list(orders) if isinstance(orders, Iterable) and not isinstance(orders, str) else [orders]
+    if any(isinstance(order, str) or not isinstance(order, Iterable) for order in listed):
+        raise InputError(f"space.orders.{place}", "must list orders, each a list of names", orders)
+    return tuple(sorted({tuple(order) for order in listed}))
 
 
 def _telling(path: str, limits: Mapping[str, Bounds]) -> dict[str, Bounds]:

@@ -135,6 +135,12 @@ class LaneStates:
         found = [np.broadcast_to(part.times(a[:, None], b[None, :]), shape) for part, a, b in pairs]
         return self._fitting(found) if found else np.zeros(shape, dtype=np.int64)
 
+    def paired(self, first: Codes, second: Codes) -> Codes:
+        """Return the products of codes ``(n)``, each of one with the other of the same place."""
+        pairs = zip(self.parts, self._digits(first), self._digits(second), strict=True)
+        found = [part.times(a, b) for part, a, b in pairs]
+        return self._fitting(found) if found else np.zeros_like(first)
+
     def legal(self, codes: Codes) -> Mask:
         """Whether each code has all the lanes in use that arrays must."""
         digits = self._digits(codes)

@@ -1,5 +1,6 @@
 """How many mappings a space holds, counted without enumerating them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -83,7 +84,8 @@ class Nodes(NamedTuple):
 class SpaceTables:
     """What counts and draws the mappings of a space.
 
-    ``patterns`` are those of the loop orders at every memory (`orders.patterns_of`).
+    ``patterns`` are those of the loop orders at every memory (`orders.patterns_of`); ``given`` are splits of
+    dimensions that need not be counted.
 
     Raises
     ------
@@ -91,7 +93,7 @@ class SpaceTables:
         If they would not fit.
     """
 
-    def __init__(self, space: SpaceArrays, patterns: list[Patterns]) -> None:
+    def __init__(self, space: SpaceArrays, patterns: list[Patterns], given: Mapping[int, Splits] | None = None) -> None:
         self.space, self.patterns = space, patterns
         try:
             self.lanes = LaneStates(space.slots)
@@ -99,13 +101,14 @@ class SpaceTables:
             raise TooLarge from None
         self.memories = [s for s in range(len(space.slots)) if s not in self.lanes.sides]
         active = np.flatnonzero(space.sizes > 1).tolist()
-        self.counters = {d: ChainCounter(space, self.lanes, d) for d in active}
-        splits = {d: counter.splits() for d, counter in self.counters.items()}
+        given = given or {}
+        self.counters = {d: ChainCounter(space, self.lanes, d) for d in active if d not in given}
+        splits = {**given, **{d: counter.splits() for d, counter in self.counters.items()}}
         # The two dimensions that split in most ways stand where their pairs are fewest: first and last.
         falling = sorted(active, key=lambda d: -len(splits[d].codes))
         self.dims = [*falling[:1], *falling[2:], *falling[1:2]]
         self.splits: list[Splits] = [splits[d] for d in self.dims]
-        self.whole = all(counter.kind is np.int64 for counter in self.counters.values())
+        self.whole = not given and all(counter.kind is np.int64 for counter in self.counters.values())
         self.links = self._links()
 
     @property

@@ -44,6 +44,8 @@ from tilewright.workload import Operator
 Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
 # Random mappings from which some of a space with rules are made, in draws of so many, and how many are enough.
 DRAWS, DRAWN, MOST_KNOWN = 16, 256, 64
+# Batches hold steps in 32 bits.
+MOST_SIZE = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,8 @@ class MapSpace:
     Raises
     ------
     InputError
-        If a constraint names an unknown place or dimension or has a number out of range; on first use, if it leaves
-        a dimension no memory to loop at or no chain of steps, or an array too few lanes.
+        If a size is above 2^31 - 1, or a constraint names an unknown place or dimension or has a number out of range;
+        on first use, if it leaves a dimension no memory to loop at or no chain of steps, or an array too few lanes.
     """
 
     operator: Operator
@@ -74,6 +76,10 @@ class MapSpace:
     def __post_init__(self) -> None:
         if self.tiling not in TILINGS:
             raise InputError("space.tiling", f"must be one of {', '.join(TILINGS)}", self.tiling)
+        for name, size in self.operator.sizes.items():
+            if size > MOST_SIZE:
+                raise InputError(f"{self.operator.name}.{name}", f"must be at most {MOST_SIZE}, to be mapped", size,
+                                 "Split the operator")
         self.constraints.check(self.operator, self.accelerator)
 
     @cached_property
@@ -185,10 +191,12 @@ class MapSpace:
         Raises
         ------
         InputError
-            If a number is out of range, or the space too large to be numbered.
+            If a number is no integer or out of range, or the space too large to be numbered.
         """
         batch = self.unwritten(len(numbers))
         for b, number in enumerate(numbers):
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+                raise InputError("number", "must be an integer", number)
             if not 0 <= number < self.size().mappings:
                 raise InputError("number", f"must be from 0 to {self.size().mappings - 1}", number)
             self._uniform.numbered.write(int(number), batch.steps[:, :, b], batch.ranks[:, :, b])
@@ -360,7 +368,7 @@ class MapSpace:
 
     def _check_rules(self, arrays: SpaceArrays) -> None:
         """Raise where a dimension is left no chain of steps, or an array too few lanes."""
-        for d in np.flatnonzero(arrays.sizes > 1):
+        for d in np.flatnonzero((arrays.sizes > 1) & ~_unbound(arrays)):
             if not chains_of(arrays, int(d)).outward()[-1, 1]:
                 name = self.layout.dimensions[d]
                 raise InputError("space.constraints", f"must leave {name} ({arrays.sizes[d]}) a chain of steps",
@@ -414,6 +422,14 @@ class Enumeration:
         where = (self.state["extents"], self.state["ranks"], self.state["orders"])
         written = enumeration.enumerate_into(self.space.unaided, *where, work, batch.steps, batch.ranks)
         return batch if written == count else batch.take(slice(0, written))
+
+
+def _unbound(arrays: SpaceArrays) -> NDArray[np.bool_]:
+    """Return ``(d)``: whether one loop may run over all of a dimension, at some memory, and nothing forbids that."""
+    bands, sizes = arrays.bands, arrays.sizes
+    held = ((bands.least <= 1) & (bands.tile_least <= 1) & (bands.tile_most >= sizes)).all(axis=0)
+    loops = (bands.most >= sizes) & (arrays.slots[:, KIND] != SPATIAL)[:, None] & (arrays.free != 0)
+    return np.asarray(held & loops.any(axis=0))
 
 
 def random_state(rng: Generator, count: int = 1) -> NDArray[np.uint64]:

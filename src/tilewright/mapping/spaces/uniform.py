@@ -27,6 +27,7 @@ from tilewright.mapping.spaces.arrays import (
     SpaceArrays,
 )
 from tilewright.mapping.spaces.chains import TooLarge
+from tilewright.mapping.spaces.estimates import estimated_size
 from tilewright.mapping.spaces.lists import (
     DrawTables,
     draw_tables,
@@ -184,7 +185,15 @@ class UniformDraws:
         try:
             return space_size(self.space, self.patterns)
         except TooLarge:
-            return self._share(self.every, np.random.default_rng(0), SHARE_DRAWS, legal=False)
+            pass
+        try:
+            every = self.every
+        except InputError as error:
+            try:
+                return estimated_size(self.space, self.patterns)
+            except TooLarge:
+                raise error from None
+        return self._share(every, np.random.default_rng(0), SHARE_DRAWS, legal=False)
 
     @cached_property
     def numbered(self) -> NumberedSpace:

@@ -1,0 +1,179 @@
+"""The size of spaces whose chains are too many to count: from chains drawn at random, each weighed by its odds.
+
+What is drawn of one dimension does not depend on the others, and the size is linear in each: so the size that drawn
+chains come to is unbiased, and runs that differ tell its error.
+"""
+
+from itertools import product
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tilewright.mapping.spaces.arrays import EXACT, SpaceArrays
+from tilewright.mapping.spaces.chains import ChainCounter, Splits, TooLarge, all_divisors, count_bounds
+from tilewright.mapping.spaces.lanes import DEAD, LaneStates
+from tilewright.mapping.spaces.orders import Patterns
+from tilewright.mapping.spaces.size import SpaceSize, SpaceTables
+
+Reals = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+RUNS = 8
+DRAWS = 1 << 17
+"""Chains drawn of one dimension in one run, of all sets of slots where it may loop together; and of each at least."""
+LEAST_DRAWS = 512
+FEW_COUNTS = 4096
+"""Most counts of a slot without remainders that are drawn blindly, those that leave one weighing nothing."""
+
+
+class Walk(NamedTuple):
+    """Chains on their way outward: ``(n)`` extents reached, weights (0: given up), states of the lanes."""
+
+    extents: Ints
+    weights: Reals
+    codes: Ints
+
+
+def estimated_size(space: SpaceArrays, patterns: list[Patterns], seed: int = 0) -> SpaceSize:
+    """Return an unbiased estimate of how many mappings a space has, with its error.
+
+    Raises
+    ------
+    TooLarge
+        If it is not the chains of single dimensions that are too many.
+    """
+    try:
+        lanes = LaneStates(space.slots)
+    except OverflowError:
+        raise TooLarge from None
+    rng, counted, drawn = np.random.default_rng(seed), {}, []
+    for d in np.flatnonzero(space.sizes > 1).tolist():
+        try:
+            counted[d] = ChainCounter(space, lanes, d).splits()
+        except TooLarge:
+            drawn.append(d)
+    found = []
+    for _ in range(RUNS):
+        splits = {d: ChainSampler(space, lanes, d).splits(rng) for d in drawn}
+        tables = SpaceTables(space, patterns, counted | splits)
+        nodes = None if tables.empty else tables.nodes()
+        found.append(0.0 if nodes is None else float(tables.futures(nodes)[0][0] @ nodes.weights))
+    mean = float(np.mean(found))
+    error = float(np.std(found, ddof=1)) / sqrt(RUNS) / mean if mean else 0.0
+    return SpaceSize(round(mean), exact=False, error=error)
+
+
+class ChainSampler:
+    """Draws chains of dimension ``d`` of a space from inside to outside."""
+
+    def __init__(self, space: SpaceArrays, lanes: LaneStates, d: int) -> None:
+        self.space, self.lanes, self.d = space, lanes, d
+        self.size, self.slots = int(space.sizes[d]), len(space.slots)
+        self.memories = [s for s in range(self.slots) if s not in lanes.sides]
+        self.bounds = [count_bounds(space, s, d) for s in range(self.slots)]
+
+    def splits(self, rng: Generator) -> Splits:
+        """Return estimates of how often the dimension splits in which way."""
+        able = [((True,) if least > 1 else (False,)) if least > 1 or most < 2 else (False, True)
+                for least, most in self.bounds]
+        patterns = [loops for loops in product(*able) if any(loops)]
+        count = max(LEAST_DRAWS, DRAWS // max(1, len(patterns)))
+        codes, masks, weights = [], [], []
+        for loops in patterns:
+            walk = self._walk(rng, loops, count)
+            good = walk.weights > 0
+            known, place = np.unique(walk.codes[good], return_inverse=True)
+            codes.append(known)
+            weights.append(np.bincount(place, walk.weights[good], len(known)) / count)
+            masks.append(np.full(len(known), sum(1 << t for t, s in enumerate(self.memories) if loops[s])))
+        known, place = np.unique(np.concatenate([self.lanes.first[:0], *codes]), return_inverse=True)
+        ways = np.zeros((len(known), 1 << len(self.memories)))
+        if patterns:
+            np.add.at(ways, (place, np.concatenate(masks)), np.concatenate(weights))
+        return Splits(known, ways)
+
+    def _walk(self, rng: Generator, loops: tuple[bool, ...], count: int) -> Walk:
+        """Return chains that loop at exactly these slots."""
+        walk = Walk(np.ones(count, dtype=np.int64), np.ones(count), np.zeros(count, dtype=np.int64))
+        outermost = loops.index(True)
+        for s in range(self.slots - 1, -1, -1):
+            if loops[s]:
+                # Extents further out are chosen freely at the memories between; the outermost reaches the size.
+                later = sum(loops[other] and other in self.memories for other in range(outermost + 1, s))
+                outside, odds = self._last(s, walk) if s == outermost else (
+                    self._counted(rng, s, walk) if self.space.whole else self._loose(rng, s, walk, later))
+                walk = self._moved(s, walk, outside, odds)
+            if s in self.memories:
+                bands = self.space.bands
+                fits = (walk.extents >= bands.tile_least[s, self.d]) & (walk.extents <= bands.tile_most[s, self.d])
+                walk = walk._replace(weights=walk.weights * fits)
+        return walk
+
+    def _moved(self, s: int, walk: Walk, outside: Ints, weights: Reals) -> Walk:
+        codes = walk.codes
+        if s in self.lanes.sides:
+            counts = -(-outside // walk.extents)
+            more = self.lanes.alone(s, counts)
+            alive = (more != DEAD) & (weights > 0)
+            codes = np.where(alive, self.lanes.paired(np.where(alive, codes, 0), np.where(alive, more, 0)), DEAD)
+            weights = weights * (codes != DEAD)
+            codes = np.where(codes == DEAD, 0, codes)
+        return Walk(outside, walk.weights * weights, codes)
+
+    def _last(self, s: int, walk: Walk) -> tuple[Ints, Reals]:
+        """Return the size as the extents outside slot ``s``, and 1 where its count may be what that takes."""
+        least, most = self.bounds[s]
+        left = -(-self.size // walk.extents)
+        good = (left >= max(least, 2)) & (left <= most)
+        return np.full(len(left), self.size), good.astype(np.float64)
+
+    def _counted(self, rng: Generator, s: int, walk: Walk) -> tuple[Ints, Reals]:
+        """Return whole multiples as the extents outside slot ``s``, below the size, and 1 over their odds."""
+        least, most = self.bounds[s]
+        left = -(-self.size // walk.extents)
+        low, high = max(least, 2), np.minimum(most, left - 1)
+        good = (high >= low) & (walk.weights > 0)
+        high = np.where(good, high, low)
+        exact = bool(self.space.slots[s, EXACT])
+        if exact and most > FEW_COUNTS:
+            counts, weights = _divisors(rng, np.where(good, left, 1), low, high)
+        elif exact:
+            counts = rng.integers(low, high + 1)
+            weights = np.where(left % counts == 0, high - low + 1.0, 0.0)
+        else:
+            # About as many chains go on from each, by ratio: odds fall with the count.
+            span = np.log((high + 1) / low)
+            counts = np.minimum((low * np.exp(span * rng.random(len(left)))).astype(np.int64), high)
+            weights = span / np.log1p(1 / counts)
+        return np.where(good, walk.extents * counts, walk.extents), weights * good
+
+    def _loose(self, rng: Generator, s: int, walk: Walk, later: int) -> tuple[Ints, Reals]:
+        """Return extents outside slot ``s``, below the size, and 1 over their odds; ``later`` more are to be chosen."""
+        least, most = self.bounds[s]
+        bottom = walk.extents * (max(least, 2) - 1)
+        top = np.minimum(walk.extents * min(most, self.size), self.size - 1)
+        good = (top > bottom) & (walk.weights > 0)
+        room = np.where(good, top - bottom, 1)
+        power = later + 1
+        above = np.minimum((room * rng.random(len(room))**(1 / power)).astype(np.int64), room - 1)
+        odds = ((above + 1) / room)**power - (above / room)**power
+        return np.where(good, top - above, walk.extents), good / odds
+
+
+def _divisors(rng: Generator, numbers: Ints, low: int, high: Ints) -> tuple[Ints, Reals]:
+    """Return a divisor of each number from ``low`` to ``high``, all alike, and how many there are (0: given is 2)."""
+    counts, weights = np.full(len(numbers), 2, dtype=np.int64), np.zeros(len(numbers))
+    known = all_divisors(numbers)
+    order = np.argsort(numbers, kind="stable")
+    different, starts = np.unique(numbers[order], return_index=True)
+    for number, draws in zip(different.tolist(), np.split(order, starts[1:]), strict=True):
+        divisors = known[number]
+        first = int(np.searchsorted(divisors, low))
+        some = np.searchsorted(divisors, high[draws], side="right") - first
+        able = some > 0
+        chosen = first + (rng.random(len(draws)) * some).astype(np.int64)
+        counts[draws[able]], weights[draws] = divisors[chosen[able]], np.maximum(some, 0)
+    return counts, weights

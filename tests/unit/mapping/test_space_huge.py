@@ -1,0 +1,81 @@
+"""Spaces of operators with sizes up to what steps can hold."""
+
+import time
+
+import pytest
+
+from tilewright.base import InputError
+from tilewright.hardware import preset
+from tilewright.mapping import Bounds, Constraints, MapSpace
+from tilewright.mapping.spaces import chains, estimates
+from tilewright.workload import matmul
+
+
+def _space(tiling, *sizes):
+    return MapSpace(matmul("big", *sizes), preset("eyeriss"), tiling)
+
+
+@pytest.mark.parametrize(("sizes", "mappings"), [((2**31 - 1, 1, 1), 3049), ((1_000_000, 1, 1), 38_504)])
+def test_huge_sizes_of_ruby_s_are_counted(sizes, mappings):
+    size = _space("ruby-s", *sizes).size()
+    assert (size.mappings, size.exact) == (mappings, True)
+
+
+def test_a_huge_prime_loops_whole_at_one_memory():
+    space = _space("perfect", 2**31 - 1, 1, 1)
+    assert space.size().mappings == sum(slot.axis == "T" for slot in space.layout.slots)
+
+
+@pytest.mark.parametrize("tiling", ["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"])
+@pytest.mark.parametrize("sizes", [(2**31 - 1, 1, 1), (2_095_133_040, 999_979, 7)])
+def test_any_size_is_counted_or_estimated_at_once(tiling, sizes):
+    space, start = _space(tiling, *sizes), time.process_time()
+    size = space.size()
+    assert size.mappings > 0
+    assert size.error < 0.05
+    assert time.process_time() - start < 10  # measured: below 2
+
+
+@pytest.mark.parametrize("tiling", ["imperfect", "ruby", "ruby-t", "ruby-s"])
+def test_drawn_chains_estimate_what_is_counted(tiling, monkeypatch):
+    space = _space(tiling, 1000, 60, 1)
+    counted = space.size()
+
+    monkeypatch.setattr(estimates.ChainCounter, "splits", _refuse)
+    estimate = estimates.estimated_size(space.arrays, space._uniform.patterns)
+    assert not estimate.exact
+    assert estimate.error < 0.1
+    assert estimate.mappings == pytest.approx(counted.mappings, rel=4 * estimate.error)
+
+
+def test_tile_bounds_hold_in_estimates(monkeypatch):
+    free = _space("ruby", 3000, 1, 1)
+    name = free.layout.levels[1]
+    space = MapSpace(free.operator, free.accelerator, "ruby", Constraints(tiles={name: {"M": Bounds(100, 700)}}))
+    counted = space.size()
+    assert counted.mappings < free.size().mappings
+    monkeypatch.setattr(estimates.ChainCounter, "splits", _refuse)
+    estimate = estimates.estimated_size(space.arrays, space._uniform.patterns)
+    assert estimate.mappings == pytest.approx(counted.mappings, rel=4 * estimate.error)
+
+
+def _refuse(self):
+    raise chains.TooLarge
+
+
+def test_sizes_that_steps_cannot_hold_are_refused():
+    with pytest.raises(InputError, match=r"M.*2147483647.*2147483648"):
+        _space("ruby-s", 2**31, 1, 1)
+
+
+@pytest.mark.parametrize("number", [1.5, "3", None, True])
+def test_mappings_are_numbered_by_integers(number):
+    with pytest.raises(InputError, match="must be an integer"):
+        _space("perfect", 4, 4, 4).at([number])
+
+
+@pytest.mark.parametrize("given", [5, "A", [5], None])
+@pytest.mark.parametrize("field", ["keeps", "loops", "orders"])
+def test_what_is_no_list_of_names_is_refused(field, given):
+    with pytest.raises(InputError, match=rf"space\.{field}\.GLB.*must"):
+        Constraints(**{field: {"GLB": given}})
