@@ -19,6 +19,7 @@ from tilewright.hardware.resolve import Fail, LevelFields
 from tilewright.hardware.schema import Count, Fields, MemoryFields, Name, NotNegative, Positive, wrong
 
 Pair = Annotated[list[Count], Field(min_length=2, max_length=2)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class TileFields(Fields):
@@ -59,7 +60,7 @@ class OverheadFields(Fields):
     parallelism_um2: NotNegative | None = None
     parallelism_um2_per_element: NotNegative | None = None
     shape_um2_per_element: NotNegative | None = None
-    partial_share: NotNegative | None = None
+    partial_share: Share | None = None
     leakage_mw_per_um2: NotNegative | None = None
     power_per_area: NotNegative | None = None
 

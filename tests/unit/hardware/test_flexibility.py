@@ -120,6 +120,8 @@ def test_a_machine_without_a_section_states_nothing_and_costs_nothing():
     ("[16, 64]}\n", "[17, 64]}\n", 21, "shape.fixed: must have at most the 1024 instances of PEs"),
     ("{fixed: [16, 64]}\n", "some\n", 21, "flexibility.shape: must be any, or give fixed, blocks"),
     ("  shape: {fixed: [16, 64]}\n", "", 17, "flexibility.shape: is required"),
+    ("flexibility:\n", "flexibility:\n  overhead: {partial_share: 5}\n", 18,
+     "flexibility.overhead.partial_share: must be less than or equal to 1"),
     ("flexibility:\n", "flexibility:\n  array: PEx\n", 18, "flexibility.array: must be one of PEs"),
     ("flexibility:\n", "flexibility:\n  memory: RF\n", 18, "flexibility.memory: must be one of DRAM, GLB"),
     ("{fixed: {GLB: {K: 64, C: 16, P: 3, Q: 3, R: 3, S: 3}}}", "{partitions: {DRAM: {weights: 1}}}", 18,
