@@ -198,9 +198,15 @@ class _Counts:
         return [(x, y) for x in active for y in active if x != y]
 
     def _chosen_pairs(self) -> list[Pair]:
+        """Return those of the workload's pairs that the machine has.
+
+        A dimension that is larger than 1 alone may lie along either side, with anything along the other.
+        """
         choices, pairs = self.flexibility.parallelism.choices, self._workload_pairs()
-        if not choices or None in pairs[0]:
+        if not choices or not self.active:
             return pairs
+        if len(self.active) == 1:
+            return pairs if any(self.active[0] in pair for pair in choices) else []
         return [pair for pair in pairs if pair in choices]
 
     def shape(self) -> Flexion:

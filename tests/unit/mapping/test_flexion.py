@@ -166,6 +166,24 @@ def test_a_matrix_product_takes_part_by_what_its_dimensions_do():
     assert (tiles.workload_space.value, tiles.target_on_workload.value) == (24, 24)
 
 
+@pytest.mark.parametrize(("pairs", "chosen"), [
+    ((("C", "P"),), 1), ((("P", "C"),), 1), ((("K", "P"), ("P", "Q")), 0), ((), 1),
+])
+def test_one_dimension_alone_must_lie_along_a_side(pairs, chosen):
+    layer = convolution("dot", in_channels=64, out_channels=1, in_size=(1, 1), kernel=1)
+    target = machine(parallelism=ParallelismFlexibility(pairs))
+    found = flexion(layer, target, "P")
+    assert (found.workload_space.value, found.class_on_workload.value) == (1, 1)
+    assert found.target_on_workload.value == chosen
+    assert found.workload == chosen
+    assert (flexion(layer, target, "PS").target_on_workload.value > 0) == bool(chosen)
+
+
+def test_an_operator_without_loops_asks_for_no_pair():
+    layer = convolution("one", in_channels=1, out_channels=1, in_size=(1, 1), kernel=1)
+    assert flexion(layer, machine(parallelism=ParallelismFlexibility((("K", "P"),))), "P").workload == 1
+
+
 def test_a_machine_for_matrix_products_names_its_own_dimensions():
     own = Flexibility("GLB", "PEs", dimensions=("M", "N", "K"), order=OrderFlexibility((("M", "N", "K"),)))
     target = replace(machine(60), flexibility=own)
