@@ -20,7 +20,8 @@ def flexibility_sheet(found: NetworkFlexion, command: str = "") -> Sheet:
     machine, several = found.accelerator, len(found.layers) > 1
     assert machine.flexibility is not None
     what = f": averages over {len(found.layers)} distinct layers" if several else f", {_shape(found.layers[0])}"
-    tables = [_axes_table(found), _spaces_table(found.average, f"Sizes of the spaces of {found.network}{what}")]
+    title = f"Sizes of the spaces of {found.network}{what}"
+    tables = [_axes_table(found), _spaces_table(found.average, title, several)]
     if several:
         tables.append(_layers_table(found))
     folded = {_heading(layer): _diagrams(layer.axes, f"layer-{index}")
@@ -79,13 +80,15 @@ def _axes_table(found: NetworkFlexion) -> Table:
                  ("Axis", "Degree", "Choices", "Adds (um2)", "Area", "Power"), rows)
 
 
-def _spaces_table(found: Mapping[str, Flexion | AverageFlexion], title: str) -> Table:
+def _spaces_table(found: Mapping[str, Flexion | AverageFlexion], title: str, several: bool) -> Table:
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (axes if len(axes) > 1 else f"{axes} {NAMES[axes]}", *(_count(getattr(one, name)) for name in SPACES),
          _share(one.hardware), _share(one.workload)) for axes, one in found.items())
     return Table("spaces", title, ("Axis", *_SYMBOLS, "H-F = A/C", "W-F = A^w/W"), rows, (
         "C: any machine of this class, A: this one, W: the workload, C^w and A^w: what of C and A it can use. Tiles of "
         "a workload are those of its divisors.",
+        *(("H-F and W-F are means of those of each layer, not ratios of the mean sizes beside them.",)
+          if several else ()),
         "Counts are exact but for those with their standard error (±)." if _estimated(found) else
         "All counts are exact."))
 

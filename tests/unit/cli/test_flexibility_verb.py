@@ -90,6 +90,9 @@ def test_a_class_may_be_tried_on_any_machine(tilewright):
         "flexion on conv: InFlex-0000")
 
 
+MEANS = "H-F and W-F are means of those of each layer, not ratios of the mean sizes beside them."
+
+
 def test_the_page_has_its_diagrams_to_scale(tilewright, tmp_path):
     found = tilewright("flexibility", "alexnet", "-a", "flexion", "--class", "1000", "--html", "pages/f.html")
     assert found.code == 0, found.err
@@ -97,6 +100,9 @@ def test_the_page_has_its_diagrams_to_scale(tilewright, tmp_path):
     figures = json.loads(re.search(r'<script id="figures" type="application/json">(.*?)</script>', text, re.S)[1])
     assert set(figures) == {"average", *(f"layer-{index}" for index in range(len(figures) - 1))}
     assert "tilewright flexibility alexnet -a flexion --class 1000" in text
+    assert MEANS in text
+    assert MEANS in " ".join(found.out.split())
+    assert MEANS not in tilewright("flexibility", "alexnet", "-a", "flexion", "--layer", "conv1").out
     machine = with_flexibility(preset("flexion"), preset("flexion").flexibility.of_class("1000"))
     shape = measure_flexion(zoo.load("alexnet"), machine, "S").average["S"]
     workload, klass, _ = figures["average"]["data"][-3:]
