@@ -63,6 +63,19 @@ def _refuse(self):
     raise chains.TooLarge
 
 
+def test_rules_of_huge_sizes_are_refused_before_they_are_written_out():
+    space = _space("ruby-s", 2**31 - 1, 1, 1)
+    with pytest.raises(InputError, match=r"sizes up to 4194304.*2147483647"):
+        space.fits(space.empty(1))
+
+
+def test_constrained_huge_sizes_are_estimated():
+    name = _space("ruby", 2**31 - 1, 1, 1).layout.levels[1]
+    free = _space("ruby", 2**31 - 1, 1, 1)
+    space = MapSpace(free.operator, free.accelerator, "ruby", Constraints(tiles={name: {"M": Bounds(1, 1000)}}))
+    assert 0 < space.size().mappings < free.size().mappings
+
+
 def test_sizes_that_steps_cannot_hold_are_refused():
     with pytest.raises(InputError, match=r"M.*2147483647.*2147483648"):
         _space("ruby-s", 2**31, 1, 1)

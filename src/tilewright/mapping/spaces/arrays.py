@@ -37,6 +37,8 @@ KIND, PARTNER, MODE, LIMIT, BLOCK, PARTNER_BLOCK, ORDER_START, ORDER_COUNT, FLOO
 LEAST, MOST, TILE_LEAST, TILE_MOST, BITS = range(5)
 # Bits of a word that can be packed with others, the sign left alone.
 WORD = 63
+# Largest size of which every extent is marked: above, bits and the marks they are made of take gigabytes.
+MOST_MARKED = 1 << 22
 # Values of the columns KIND and MODE.
 TEMPORAL, SPATIAL = np.int64(0), np.int64(1)
 FIXED, FLEXIBLE, BLOCKS = 0, 1, 2
@@ -210,6 +212,7 @@ def pack(space: SpaceArrays) -> NDArray[np.int64]:
 
 def pack_rules(space: SpaceArrays) -> NDArray[np.int64]:
     """Return the table of `pack` with the rules of the space behind it."""
+    _check_marked(space.sizes.max())
     table = pack(space)
     slots, active = len(space.slots), table[ACTIVE, :table[META, DIMS]]
     width = max(table.shape[1], 1 + int(space.sizes.max()) // 64)
@@ -244,8 +247,15 @@ def add_known(rules: NDArray[np.int64], steps: NDArray[np.int32]) -> NDArray[np.
     return table
 
 
+def _check_marked(size: int) -> None:
+    if size > MOST_MARKED:
+        raise InputError("space", f"must have sizes up to {MOST_MARKED}, for mappings to be held against its rules",
+                         int(size), "Split the operator, or only ask for the size (--samples 0)")
+
+
 def chains_of(space: SpaceArrays, d: int) -> Chains:
     """Return which chains of steps dimension ``d`` may have."""
+    _check_marked(space.sizes[d])
     band = Bands(*(part[:, d] for part in space.bands))
     return Chains(int(space.sizes[d]), band, space.whole, space.slots[:, EXACT].astype(np.int64))
 

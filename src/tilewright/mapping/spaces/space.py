@@ -17,6 +17,7 @@ from tilewright.mapping.spaces.arrays import (
     FLOOR,
     KIND,
     META,
+    MOST_MARKED,
     ORDER_COUNT,
     ORDER_START,
     PERFECT,
@@ -368,7 +369,8 @@ class MapSpace:
 
     def _check_rules(self, arrays: SpaceArrays) -> None:
         """Raise where a dimension is left no chain of steps, or an array too few lanes."""
-        for d in np.flatnonzero((arrays.sizes > 1) & ~_unbound(arrays)):
+        # Above that a dimension without chains shows when they are counted.
+        for d in np.flatnonzero((arrays.sizes > 1) & (arrays.sizes <= MOST_MARKED) & ~_unbound(arrays)):
             if not chains_of(arrays, int(d)).outward()[-1, 1]:
                 name = self.layout.dimensions[d]
                 raise InputError("space.constraints", f"must leave {name} ({arrays.sizes[d]}) a chain of steps",
