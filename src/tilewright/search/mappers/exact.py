@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.mapping import MappingBatch
+from tilewright.hardware import Accelerator, AccessEnergy, Memory
+from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.mapper import MAPPERS, State, Task, read_options
 from tilewright.search.mappers.exact_orders import Orders
 from tilewright.search.mappers.exact_tables import Tables
 from tilewright.search.mappers.gamma import GammaMapper
 from tilewright.search.objective import ILLEGAL
+from tilewright.workload import matmul
 
 MOST_HEADS = 2_000_000
 FOUND = 2048
@@ -70,6 +72,7 @@ class ExactMapper:
         self.bounds = np.zeros(0)
         self.top, self.at = 0, np.zeros(0, dtype=np.int64)
         self.ended = self.covers_space = False
+        _compile_once()
 
     @property
     def bound(self) -> float | None:
@@ -200,3 +203,17 @@ class ExactMapper:
         self.best_mapping = MappingBatch(layout, state["exact.best_steps"], state["exact.best_ranks"])
         self.kept = MappingBatch(layout, state["exact.kept_steps"], state["exact.kept_ranks"])
         self.gamma.restore({name[6:]: array for name, array in state.items() if name.startswith("gamma.")})
+
+
+_COMPILED: list[bool] = []
+
+
+def _compile_once() -> None:
+    """Compile the descent (or load it) on a tiny layer, so that no search loses its time to that."""
+    if _COMPILED:
+        return
+    _COMPILED.append(True)
+    free = AccessEnergy(0.0, 0.0, 0.0, 0.0)
+    machine = Accelerator("one", (Memory("M", ("inputs", "weights", "outputs"), free),))
+    space = MapSpace(matmul("one", m=2, n=2, k=2), machine, "perfect")
+    ExactMapper(Task(space, np.random.default_rng(0)))._descend()
