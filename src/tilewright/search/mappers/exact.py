@@ -176,7 +176,8 @@ class ExactMapper:
         self.top = 2 if len(sizes) == 2 and sizes[0] * sizes[1] <= MOST_HEADS else 1
         heads, bounds = np.zeros((int(np.prod(sizes[:self.top])), 2), dtype=np.int64), None
         bounds = np.zeros(len(heads))
-        count = compiled.heads_into(tables.arrays, tables.starts, self.top, self._cut, work, x, heads, bounds)
+        chosen = np.zeros(len(tables.dims) + 1, dtype=np.int64)
+        count = compiled.heads_into(tables.arrays, tables.starts, self.top, self._cut, work, x, chosen, heads, bounds)
         order = np.argsort(bounds[:count], kind="stable")
         self.heads, self.bounds = heads[:count][order], bounds[:count][order]
         self.at = np.zeros(len(tables.dims) + 4, dtype=np.int64)

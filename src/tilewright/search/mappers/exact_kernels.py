@@ -7,22 +7,11 @@ dimensions are not decided yet, they are taken to lie wholly inside and to need 
 """
 # ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 
-# Arrays and numbers inside compiled code; Numba infers the types.
-Compiled = Any
-F = TypeVar("F", bound=Callable[..., Any])
+from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
+
 SLACK = 1 - 1e-9
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": True}
-
-
-def compiled(function: F) -> F:
-    """Compile ``function`` at its first call, and keep it on disk."""
-    return cast(F, njit(**OPTIONS)(function))
 
 
 @compiled
@@ -247,11 +236,13 @@ def ramping(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled)
     return total + worst
 
 
-@compiled
+@entry
 def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled, work: Compiled, x: Compiled,
-               heads: Compiled, bounds: Compiled) -> Compiled:
-    """Write the first ``top`` (1 or 2) dimensions' choices that fit and may beat ``cut``; return how many."""
-    chosen = np.zeros(tables[4][4] + 1, dtype=np.int64)
+               chosen: Compiled, heads: Compiled, bounds: Compiled) -> Compiled:
+    """Write the first ``top`` (1 or 2) dimensions' choices that fit and may beat ``cut``; return how many.
+
+    ``chosen`` ``(d + 1)`` is room to work in.
+    """
     count = 0
     for i in range(starts[0], starts[1]):
         chosen[0] = i
@@ -268,7 +259,7 @@ def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled,
     return count
 
 
-@compiled
+@entry
 def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, bounds: Compiled, cut: Compiled,
             at: Compiled, nodes: Compiled, work: Compiled, x: Compiled, found: Compiled, reach: Compiled) -> Compiled:
     """Write the next complete choices that may beat ``cut`` to ``found`` and ``reach``; return how many.
@@ -300,7 +291,8 @@ def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, 
         if bound >= cut:
             continue
         if level == dims - 1:
-            found[count] = chosen[:dims]
+            for k in range(dims):
+                found[count, k] = chosen[k]
             reach[count] = kinds
             count += 1
         else:
