@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewright.cost.bounds_groups import Floats, Tiles
+from tilewright.cost.bounds_groups import Floats, Tiles, ranges
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.workload import Operator
 
@@ -76,7 +76,7 @@ class ComputeStage:
         ranged = order[:-1][-2:]
         low, high = np.ones((1, len(sizes))), np.ones((1, len(sizes)))
         for place in ranged:
-            first, last = _lane_ranges(int(min(sizes[place], total)))
+            first, last = ranges(int(min(sizes[place], total)), _EXACT, _RANGES)
             low, high = np.repeat(low, len(first), axis=0), np.repeat(high, len(first), axis=0)
             low[:, place] = np.tile(first, len(low) // len(first))
             high[:, place] = np.tile(last, len(high) // len(last))
@@ -102,12 +102,3 @@ class ComputeStage:
         lanes = high[:, first] * high[:, second]
         words = self.tiles.boxes(tensor, (first, second), (low[:, first], low[:, second]))
         return np.minimum(most, lanes / np.minimum(words, lanes))
-
-
-def _lane_ranges(most: int) -> tuple[Floats, Floats]:
-    """Return the first and the last numbers of ranges that make up 1 to ``most``; single numbers where few."""
-    if most <= _EXACT:
-        every = np.arange(1.0, most + 1)
-        return every, every
-    first = np.unique(np.round(most ** (np.arange(_RANGES) / _RANGES)))
-    return first, np.append(first[1:] - 1, most)

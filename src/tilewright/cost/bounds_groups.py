@@ -150,7 +150,7 @@ def sliding_words(axes: list[Axis], sizes: dict[str, int], least: tuple[Floats, 
     """
     tops, words = [np.ones(1), np.ones(1)], np.ones(1)
     for axis in axes:
-        low, high = zip(*(_ranges(sizes[name]) for name in axis.dimensions), strict=True)
+        low, high = zip(*(ranges(sizes[name], SIDES, SIDES) for name in axis.dimensions), strict=True)
         p, r = (grid.ravel() for grid in np.meshgrid(*low, indexing="ij"))
         ends = [grid.ravel() for grid in np.meshgrid(*high, indexing="ij")]
         words = np.multiply.outer(words, _axis_words(axis, p, r)).ravel()
@@ -170,11 +170,14 @@ def _axis_words(axis: Axis, p: Floats, r: Floats) -> Floats:
     return found
 
 
-def _ranges(size: int) -> tuple[Floats, Floats]:
-    """Return the first and the last extents of at most `SIDES` ranges that make up 1 to ``size``."""
-    if size <= SIDES:
-        every = np.arange(1.0, size + 1)
+def ranges(most: int, exact: int, parts: int) -> tuple[Floats, Floats]:
+    """Return the first and the last numbers of ranges that make up 1 to ``most``.
+
+    Single numbers up to ``exact`` of them, else at most ``parts`` ranges, each as long in the logarithm.
+    """
+    if most <= exact:
+        every = np.arange(1.0, most + 1)
         return every, every
-    first = np.unique(np.round(size ** (np.arange(SIDES) / SIDES)))
-    return first, np.append(first[1:] - 1, size)
+    first = np.unique(np.round(most ** (np.arange(parts) / parts)))
+    return first, np.append(first[1:] - 1, most)
 
