@@ -233,11 +233,12 @@ class DenseModel:
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:
         """Rows that the calling thread works in."""
-        kept: dict[str, tuple[Any, ...]] = self._scratch.__dict__
-        which = f"{'detailed' if program.names else 'plain'} {len(set(map(id, program.machines)))}"
-        if which not in kept:
-            kept[which] = program.scratch(self.layout.shape)
-        return kept[which]
+        kept: dict[int, tuple[Any, ...]] = self._scratch.__dict__.setdefault("rows", {})
+        # Programs live as long as the model, which holds them.
+        rows = kept.get(id(program))
+        if rows is None:
+            rows = kept[id(program)] = program.scratch(self.layout.shape)
+        return rows
 
 
 @lru_cache(maxsize=128)
