@@ -1,6 +1,7 @@
 """A reproduction as a person sees it: claims and tables on the terminal, and one self-contained page with the plots."""
 
 import math
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -21,11 +22,7 @@ def print_reproduction(outcome: Outcome, console: Console | None = None) -> None
     study, found = outcome.study, outcome.findings
     console.print(Text(f"{study.name}: {study.title}", style="bold"), soft_wrap=True)
     console.print(f"{study.source} · {outcome.setting}", style="dim", markup=False, soft_wrap=True)
-    for table in found.tables:
-        console.print(f"\n{table.title}", style="bold", markup=False, soft_wrap=True)
-        print_listing(table.columns, [[shown(cell) for cell in row] for row in table.rows], numeric(table), console)
-        for note in table.notes:
-            console.print(note, style="dim", markup=False, soft_wrap=True)
+    print_tables(found.tables, numeric, console)
     console.print("\nClaims", style="bold")
     for judged in found.judgements:
         console.print(Text.assemble((judged.verdict, f"bold {_COLOURS[judged.verdict]}"), f": {judged.claim.text}"),
@@ -41,6 +38,15 @@ def print_reproduction(outcome: Outcome, console: Console | None = None) -> None
                       "--keep-outdated they are computed anew.", style="yellow", markup=False, soft_wrap=True)
 
 
+def print_tables(tables: Iterable[Table], numeric: Callable[[Table], tuple[int, ...]], console: Console) -> None:
+    """Print tables with their titles and notes; ``numeric`` tells which columns of each read as numbers."""
+    for table in tables:
+        console.print(f"\n{table.title}", style="bold", markup=False, soft_wrap=True)
+        print_listing(table.columns, [[shown(cell) for cell in row] for row in table.rows], numeric(table), console)
+        for note in table.notes:
+            console.print(note, style="dim", markup=False, soft_wrap=True)
+
+
 def write_reproduction(outcome: Outcome) -> Path:
     """Write the page of a reproduction beside its data, and return its path."""
     from plotly.offline import get_plotlyjs  # noqa: PLC0415  (Plotly loads late)
@@ -49,7 +55,8 @@ def write_reproduction(outcome: Outcome) -> Path:
 
     figures = {plot.name: {"data": plot.data, "layout": plot.layout} for plot in outcome.findings.plots}
     text = page_environment().get_template("reproduction.html.j2").render(
-        outcome=outcome, figures=figures, numeric=numeric, shown=shown, plotly_js=get_plotlyjs())
+        outcome=outcome, figures=figures, numeric=numeric, shown=shown, plotly_js=get_plotlyjs(),
+        version=outcome.versions["tilewright"])
     path = outcome.file("html")
     path.write_text(text, encoding="utf-8")
     return path

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tilewright.base import InputError
-from tilewright.report.reproduction import shown
-from tilewright.report.terminal import print_listing
+from tilewright.report.reproduction import print_tables, shown
 from tilewright.reproduce import Plot, Table, Value
 
 
@@ -54,11 +53,7 @@ def print_sheet(sheet: Sheet, console: Console | None = None) -> None:
     console.print(Text(sheet.title, style="bold"), soft_wrap=True)
     for fact in sheet.facts:
         console.print(fact, style="dim", markup=False, soft_wrap=True)
-    for table in sheet.tables:
-        console.print(f"\n{table.title}", style="bold", markup=False, soft_wrap=True)
-        print_listing(table.columns, [[shown(cell) for cell in row] for row in table.rows], numeric(table), console)
-        for note in table.notes:
-            console.print(note, style="dim", markup=False, soft_wrap=True)
+    print_tables(sheet.tables, numeric, console)
 
 
 def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
