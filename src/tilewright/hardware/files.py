@@ -13,11 +13,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError
 
-from tilewright.base import InputError
+from tilewright.base import InputError, Location, line_of, path_text
 from tilewright.hardware.accelerator import Accelerator, Memory
 from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
-from tilewright.hardware.resolve import LevelFields, Location, Resolver
+from tilewright.hardware.resolve import LevelFields, Resolver
 from tilewright.hardware.schema import ROLE_NAMES, AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
 from tilewright.hardware.tables import build_technology, technology, technology_names
 from tilewright.hardware.technology import Technology
@@ -71,22 +71,7 @@ class _Document:
 
     def fail(self, where: Location, rule: str, given: object = None, mend: str = "") -> InputError:
         """Return the error for the place ``where``."""
-        path = "arch" + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where)
-        return InputError(f"{self.label}:{self._line(where)} {path}", rule, given, mend)
-
-    def _line(self, where: Location) -> int:
-        """Line of the deepest part of the path that is in the file."""
-        node: Any = self.tree
-        line = int(node.lc.line)
-        for key in where:
-            if isinstance(node, CommentedMap) and key in node:
-                line = int(node.lc.key(key)[0])
-            elif isinstance(node, CommentedSeq) and isinstance(key, int) and key < len(node):
-                line = int(node.lc.item(key)[0])
-            else:
-                break
-            node = node[key]
-        return line + 1
+        return InputError(f"{self.label}:{line_of(self.tree, where)} arch{path_text(where)}", rule, given, mend)
 
     def accelerator(self) -> Accelerator:
         fields = self._validate(AcceleratorFields, _plain(self.tree), ())
@@ -105,7 +90,7 @@ class _Document:
         try:
             return model.model_validate(data)
         except ValidationError as errors:
-            found = [(_RANK.get(error["type"], 1), self._line((*where, *error["loc"])), i, error)
+            found = [(_RANK.get(error["type"], 1), line_of(self.tree, (*where, *error["loc"])), i, error)
                      for i, error in enumerate(errors.errors(include_url=False))]
             error = min(found)[3]
             loc: Location = error["loc"]

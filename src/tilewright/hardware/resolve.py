@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import TypeVar
 
-from tilewright.base import InputError
+from tilewright.base import InputError, Location
 from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.hardware.schema import AcceleratorFields, ComputeFields, FanoutFields, MemoryFields
 from tilewright.hardware.technology import Technology
 
-Location = tuple[str | int, ...]
 Fail = Callable[[Location, str, object, str], InputError]
 LevelFields = MemoryFields | FanoutFields
 Figure = TypeVar("Figure")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tilewright.base import InputError
+from tilewright.base import InputError, path_text
 from tilewright.cost import Cost
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
@@ -186,8 +186,7 @@ def case_result(case_id: str, cost: Cost) -> dict[str, Any]:
 
 def _explained(error: ValidationError, where: str) -> InputError:
     first = error.errors()[0]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
-                   if part not in ("memory", "fanout")).lstrip(".")
+    path = path_text(tuple(part for part in first["loc"] if part not in ("memory", "fanout"))).lstrip(".")
     given = None if isinstance(first["input"], dict | list) else first["input"]
     return InputError(f"{where}: {path}" if path else where, first["msg"], given)
 

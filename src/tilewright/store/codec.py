@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tilewright.base import InputError
+from tilewright.base import InputError, path_text
 from tilewright.store.record import SCHEMA_VERSION, LayerRecord, RunRecord
 
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -102,9 +102,8 @@ def _validated(data: dict[str, Any], where: str) -> RunRecord:
         return _adapter().validate_python(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
         given = first.get("input")
-        raise InputError(f"{where}{path}", first["msg"][0].lower() + first["msg"][1:],
+        raise InputError(f"{where}{path_text(first['loc'])}", first["msg"][0].lower() + first["msg"][1:],
                          given if isinstance(given, str | int | float) else None) from None
 
 

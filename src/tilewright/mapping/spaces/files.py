@@ -30,13 +30,13 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tilewright.base import InputError
+from tilewright.base import InputError, Location, line_of, path_text
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import slot_axes
 from tilewright.mapping.spaces.conflicts import refuse_empty
 from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.spaces.presets import dataflow_constraints
-from tilewright.mapping.spaces.schema import Location, SpaceFields, explained
+from tilewright.mapping.spaces.schema import SpaceFields, explained
 from tilewright.mapping.spaces.space import MapSpace, Tiling
 from tilewright.workload import Operator, Tensor
 
@@ -155,7 +155,7 @@ class SpaceFile:
             fields = SpaceFields.model_validate(_plain(tree))
         except ValidationError as errors:
             where, rule, given, mend = explained(errors)
-            raise InputError(f"{name}:{_line(tree, where)}: {_path(where)}", rule, given, mend) from None
+            raise InputError(f"{name}:{line_of(tree, where)}: {_path(where)}", rule, given, mend) from None
         return cls(name, text, fields, tree)
 
     @property
@@ -180,7 +180,7 @@ class SpaceFile:
                     found = (kind, place, inner)
         if found is None and "dataflow" in self.tree:
             found = ("dataflow",)
-        return None if found is None else f"{self.name}:{_line(self.tree, found)}"
+        return None if found is None else f"{self.name}:{line_of(self.tree, found)}"
 
     def constraints(self, operator: Operator, accelerator: Accelerator,
                     elsewhere: frozenset[str] = frozenset()) -> Constraints:
@@ -256,24 +256,8 @@ def _plain(node: Any) -> Any:
     return node
 
 
-def _line(tree: Any, where: Location) -> int:
-    """Return the line of the deepest part of a path that is in the file."""
-    node, line = tree, int(tree.lc.line)
-    for key in where:
-        if isinstance(node, CommentedMap) and key in node:
-            if node.lc.data is None or key not in node.lc.data:  # it came with a merge key, "<<"
-                break
-            line = int(node.lc.key(key)[0])
-        elif isinstance(node, CommentedSeq) and isinstance(key, int) and key < len(node):
-            line = int(node.lc.item(key)[0])
-        else:
-            break
-        node = node[key]
-    return line + 1
-
-
 def _path(where: Location) -> str:
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).removeprefix(".") or "the file"
+    return path_text(where).removeprefix(".") or "the file"
 
 
 @dataclass(frozen=True)
@@ -389,4 +373,4 @@ class _Reader:
                         if self.named((kind, place, dim), dim)} for place, limits in section.items()}
 
     def error(self, where: Location, rule: str, given: object = None, mend: str = "") -> InputError:
-        return InputError(f"{self.file.name}:{_line(self.file.tree, where)}: {_path(where)}", rule, given, mend)
+        return InputError(f"{self.file.name}:{line_of(self.file.tree, where)}: {_path(where)}", rule, given, mend)

@@ -2,16 +2,15 @@
 
 import re
 from difflib import get_close_matches
-from typing import Annotated, Any, TypeAlias, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from tilewright.base import Location
 from tilewright.mapping.dataflows import DATAFLOWS
 from tilewright.mapping.spaces.constraints import ANY
 from tilewright.mapping.spaces.space import Tiling
-
-Location: TypeAlias = tuple[int | str, ...]
 
 
 def _wrong(rule: str, mend: str = "") -> PydanticCustomError:
