@@ -141,6 +141,33 @@ def test_a_search_that_is_stopped_and_resumed_ends_as_one_that_was_not(mapper, t
 
 
 @EVERY
+def test_mappings_to_start_from_are_scored_first(mapper):
+    start = SPACE.sample(np.random.default_rng(8), 7)
+    each = [run("random", budget=1, start=start.take(slice(b, b + 1))).score for b in range(7)]
+    some, warm = run(mapper, budget=7, start=start), run(mapper, start=start)
+    assert some.samples == 7
+    assert some.score == min(each)
+    assert warm.samples == SAMPLES
+    assert warm.score <= min(each)
+    assert warm.start is not None
+    assert same(warm, run(mapper, start=start, watch=Watch(threads=3)))
+
+
+@EVERY
+def test_a_warm_search_that_is_stopped_and_resumed_ends_as_one_that_was_not(mapper, tmp_path, monkeypatch):
+    start = SPACE.sample(np.random.default_rng(8), 7)
+    interrupted = Interrupt(mapper, after=10**9)
+    monkeypatch.setitem(MAPPERS._members, mapper, interrupted)
+    whole = run(mapper, start=start)
+    for after in (1, 3):
+        interrupted.left = after
+        interrupted.watch = Watch(checkpoint=tmp_path / f"{after}.npz")
+        assert run(mapper, start=start, watch=interrupted.watch).samples < SAMPLES
+        interrupted.left = 10**9
+        assert same(run(mapper, start=start, watch=Watch(checkpoint=tmp_path / f"{after}.npz")), whole)
+
+
+@EVERY
 def test_a_budget_of_seconds_ends_in_time(mapper):
     run(mapper, budget=10)
     result = run(mapper, budget=Budget(seconds=0.2))

@@ -16,6 +16,7 @@ from tilewright.search.records import (
     SearchResult,
 )
 from tilewright.search.run import CostModel, Watch, interruptible, search
+from tilewright.search.start import Origin, Start
 
 __all__ = [
     "MAPPERS",
@@ -31,10 +32,12 @@ __all__ = [
     "NetworkResult",
     "Objective",
     "Options",
+    "Origin",
     "Progress",
     "ProgressObserver",
     "Scorer",
     "SearchResult",
+    "Start",
     "State",
     "Task",
     "Term",

@@ -13,6 +13,7 @@ from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult
 from tilewright.search.run import CostModel, Request, Run, Seed, Watch, dense_model, interruptible, search
+from tilewright.search.start import Start
 from tilewright.workload import Operator
 
 FEW = 4096
@@ -31,6 +32,7 @@ def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
     constraints: Iterable[str | Constraint] = (),
     tiling: Tiling = "imperfect",
     options: Options | None = None,
+    start: Start | None = None,
     watch: Watch | None = None,
 ) -> SearchResult:
     """Search the best mapping among those that the flexibility of ``accelerator`` allows.
@@ -39,7 +41,7 @@ def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
     at equal samples: see `search_spaces`.
     """
     return search_spaces(flexible_spaces(operator, accelerator, tiling), objective=objective, mapper=mapper,
-                         budget=budget, seed=seed, constraints=constraints, options=options, watch=watch)
+                         budget=budget, seed=seed, constraints=constraints, options=options, start=start, watch=watch)
 
 
 def search_spaces(  # noqa: PLR0913
@@ -51,13 +53,15 @@ def search_spaces(  # noqa: PLR0913
     seed: Seed = 0,
     constraints: Iterable[str | Constraint] = (),
     options: Options | None = None,
+    start: Start | None = None,
     watch: Watch | None = None,
 ) -> SearchResult:
     """Search the best mapping of a union of spaces of one operator.
 
     Spaces that their share of the samples covers are enumerated; what they leave over goes to the others. Those are
     searched by successive halving: all get an equal part of the samples (or seconds), the better half goes on with the
-    same populations, and so forth, in as many rounds as it takes to come down to one, each of equal samples.
+    same populations, and so forth, in as many rounds as it takes to come down to one, each of equal samples. Each
+    begins from ``start``, mended as its space asks.
 
     Raises
     ------
@@ -74,7 +78,7 @@ def search_spaces(  # noqa: PLR0913
     watch = watch or Watch()
     if len(spaces) == 1 and watch.checkpoint is not None:
         return search(spaces[0].operator, spaces[0].accelerator, objective=objective, mapper=mapper, budget=whole,
-                      seed=seed, constraints=constraints, space=spaces[0], options=options, watch=watch)
+                      seed=seed, constraints=constraints, space=spaces[0], options=options, start=start, watch=watch)
     if watch.checkpoint is not None:
         raise InputError("checkpoint", "must be left out where several spaces are searched", str(watch.checkpoint))
     started = time.perf_counter()
@@ -90,7 +94,8 @@ def search_spaces(  # noqa: PLR0913
             alike = space.accelerator == spaces[0].accelerator
             model = _model(models, space) if alike else dense_model(space)
             own = (*path, index) if len(spaces) > 1 else seed
-            runs.append(_start(space, parsed, mapper, (samples, len(spaces)), own, options or {}, inner, model))
+            whole_request = Request(space, parsed, mapper, whole, own, options or {}, start)
+            runs.append(_member(whole_request, (samples, len(spaces)), inner, model))
             runs[-1].bounding = bounding
         _halve(runs, _Left(samples, None if whole.seconds is None else started + whole.seconds), watch)
         # Stopped before the first batch, none has a sample.
@@ -108,17 +113,16 @@ def search_spaces(  # noqa: PLR0913
     return found
 
 
-def _start(space: MapSpace, objective: Objective, mapper: str, share: tuple[int | None, int], seed: Seed,  # noqa: PLR0913, PLR0917
-           options: Options, watch: Watch, model: CostModel) -> Run:
+def _member(request: Request, share: tuple[int | None, int], watch: Watch, model: CostModel) -> Run:
     """Return the search of one member: of all its mappings where its share of the samples covers them."""
     samples, members = share
-    size = space.size()
+    size = request.space.size()
     if size.exact and size.mappings <= (FEW if samples is None else samples // members):
-        mapper, options = "exhaustive", {}
+        request = replace(request, mapper="exhaustive", options={}, start=None)
     # A mapper plans for the samples that a finalist gets.
     finalist = 1 if members == 1 else max(1, math.ceil(math.log2(members)))
     plan = Budget(seconds=LONG) if samples is None else Budget(max(1, samples // finalist))
-    return Run(Request(space, objective, mapper, plan, seed, options), watch, model)
+    return Run(replace(request, budget=plan), watch, model)
 
 
 @dataclass

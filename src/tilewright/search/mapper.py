@@ -34,6 +34,9 @@ class Task:
         Threads that it may use; what it proposes must not depend on them.
     objective
         What the scores are of, for mappers that bound them; without one nothing can be bound.
+    start
+        Mappings of the space to begin from. Mappers with a true class attribute ``takes_start`` propose them first and
+        learn their scores; for all others the loop scores them before it asks.
     """
 
     space: MapSpace
@@ -42,6 +45,7 @@ class Task:
     options: Options = field(default_factory=dict)
     threads: int = 1
     objective: Objective | None = None
+    start: MappingBatch | None = None
 
 
 class Mapper(Protocol):

@@ -10,6 +10,7 @@ from tilewright.base import InputError
 from tilewright.cost import Cost
 from tilewright.mapping import Mapping, SpaceSize
 from tilewright.search.bounding import Bounding, relative_gap
+from tilewright.search.start import Origin
 from tilewright.workload import Operator
 
 Stopped = Literal["samples", "seconds", "exhausted", "interrupted"]
@@ -134,6 +135,8 @@ class SearchResult:
         Score that the mapper has proved no mapping of the space to beat, where it proves anything.
     bounding
         Works out the bound that is known without a search.
+    start
+        Where the mappings were found that the search began from; None if it began from none.
     """
 
     operator: Operator
@@ -154,6 +157,7 @@ class SearchResult:
     stopped: Stopped
     proven: float | None = None
     bounding: Bounding | None = field(default=None, compare=False, repr=False)
+    start: Origin | None = None
 
     @property
     def bound(self) -> float | None:

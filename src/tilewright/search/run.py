@@ -23,6 +23,7 @@ from tilewright.search.checkpoint import load_checkpoint, save_checkpoint
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
 from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
+from tilewright.search.start import Origin, Start, start_batch
 from tilewright.workload import Operator
 
 Seed = int | tuple[int, ...]
@@ -76,12 +77,21 @@ class Request:
     budget: Budget
     seed: Seed
     options: Options
+    start: Start | MappingBatch | None = None
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the mappings that the search begins from were found."""
+        if self.start is None:
+            return None
+        return self.start.origin if isinstance(self.start, Start) else Origin("given")
 
     @property
     def identity(self) -> dict[str, str]:
         """What a checkpoint must agree with."""
         space = self.space
-        return {
+        begin = {} if self.start is None else {"start": _digest(_plain(self.start))}
+        return begin | {
             "operator": _digest(space.operator.signature),
             "accelerator": _digest(space.accelerator),
             "space": _digest((space.tiling, space.constraints)),
@@ -105,6 +115,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     space: MapSpace | None = None,
     options: Options | None = None,
     model: CostModel | None = None,
+    start: Start | MappingBatch | None = None,
     progress: ProgressObserver | None = None,
     checkpoint: str | Path | None = None,
     watch: Watch | None = None,
@@ -125,6 +136,8 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
         The mappings to choose from; by default all, with imperfect tiling.
     model
         What scores them; by default the dense model.
+    start
+        Mappings to begin from (see `Start`): they are scored first, and mappers that breed go on from them.
     progress, checkpoint
         Short for ``watch`` with only these.
 
@@ -134,7 +147,8 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
         If a name is unknown or a value out of range, or the checkpoint belongs to another search.
     """
     space = space or MapSpace(operator, accelerator)
-    request = Request(space, Objective.parse(objective, constraints), mapper, Budget.parse(budget), seed, options or {})
+    request = Request(space, Objective.parse(objective, constraints), mapper, Budget.parse(budget), seed, options or {},
+                      start)
     if watch is None:
         watch = Watch(progress=progress, checkpoint=Path(checkpoint) if checkpoint else None)
     with interruptible(watch.stop):
@@ -174,6 +188,10 @@ def generator(seed: Seed) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(first, spawn_key=tuple(path))))
 
 
+def _plain(start: Start | MappingBatch) -> object:
+    return start if isinstance(start, Start) else (start.steps.tolist(), start.ranks.tolist())
+
+
 def _digest(thing: object) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
@@ -186,9 +204,12 @@ class Run:
         space = request.space
         self.scorer = Scorer(request.objective, space.operator, space.accelerator)
         self.bounding = Bounding((space,), request.objective)
+        start = start_batch(request.start, space)
         task = Task(space, generator(request.seed), request.budget.samples, request.options, watch.threads,
-                    request.objective)
+                    request.objective, start)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
+        # What the loop itself scores first, as the mapper does not.
+        self.lead = space.empty(0) if start is None or getattr(self.mapper, "takes_start", False) else start
         self.samples = self.legal_samples = 0
         self.best = math.inf
         self.best_mapping = space.empty(1)
@@ -252,13 +273,16 @@ class Run:
 
     def _step(self) -> None:
         most = self.request.budget.samples
-        batch = self.mapper.ask(1 << 30 if most is None else most - self.samples)
+        left = 1 << 30 if most is None else most - self.samples
+        leading = self.samples < len(self.lead)
+        batch = self.lead.take(slice(self.samples, self.samples + left)) if leading else self.mapper.ask(left)
         if len(batch) == 0:
             self.stopped = "exhausted"
             return
         costs = self.model.score(batch, threads=self.watch.threads)
         scores = self.scorer.scores(costs)
-        self.mapper.tell(batch, scores)
+        if not leading:
+            self.mapper.tell(batch, scores)
         self.samples += len(batch)
         self.legal_samples += int(np.count_nonzero(costs.legal))
         index = int(scores.argmin())
@@ -347,5 +371,5 @@ class Run:
             objective="; ".join([str(request.objective), *map(str, request.objective.constraints)]),
             budget=request.budget, space_size=request.space.size() if covers else None,
             complete=covers and self.stopped == "exhausted", stopped=self.stopped or "interrupted", proven=self.proven,
-            bounding=self.bounding,
+            bounding=self.bounding, start=request.origin,
         )

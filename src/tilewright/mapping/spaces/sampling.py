@@ -29,6 +29,7 @@ from tilewright.mapping.spaces.kernels import (
     chance,
     compiled,
     entry,
+    fit,
     lanes,
     load,
     log_between,
@@ -251,6 +252,18 @@ def repair_batch(sp: Compiled, work: Compiled, steps: Compiled, ranks: Compiled)
     """Repair ``steps`` ``(s, d, b)`` in place, and replace ``ranks`` that are no allowed order."""
     for b in range(steps.shape[2]):
         load(sp, steps, ranks, b, work[EXTENTS], work[RANKS])
+        repair(sp, work[EXTENTS], work[ROWS, LANES], ZERO)
+        for s in range(sp[META, SLOTS]):
+            repair_order(sp, work[EXTENTS], work[RANKS], s, work[ROWS, ORDER])
+        store(sp, work[EXTENTS], work[RANKS], steps, ranks, b)
+
+
+@entry
+def fit_batch(sp: Compiled, rng: Compiled, work: Compiled, steps: Compiled, ranks: Compiled) -> Compiled:
+    """Make the tiles of all mappings smaller, in place, until they fit their memories, where that can be done."""
+    for b in range(steps.shape[2]):
+        load(sp, steps, ranks, b, work[EXTENTS], work[RANKS])
+        fit(sp, work[EXTENTS], rng)
         repair(sp, work[EXTENTS], work[ROWS, LANES], ZERO)
         for s in range(sp[META, SLOTS]):
             repair_order(sp, work[EXTENTS], work[RANKS], s, work[ROWS, ORDER])

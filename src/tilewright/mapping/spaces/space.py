@@ -300,6 +300,21 @@ class MapSpace:
         if self.arrays.ruled:
             self._legalise(self.table, state, batch, fitting or None, span)
 
+    def refit(self, batch: MappingBatch) -> MappingBatch:
+        """Return the batch with tiles that do not fit the memories made smaller where possible.
+
+        What is moved outward is drawn at random from a fixed seed; the batch must be of the space (see `repair`).
+        """
+        from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
+
+        fitted = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
+        state = np.zeros(1, dtype=np.uint64)
+        if self.arrays.ruled:
+            self._legalise(self.table, state, fitted, fitting=True)
+        else:
+            sampling.fit_batch(self.table, state, self.scratch(), fitted.steps, fitted.ranks)
+        return fitted
+
     def intersect(self, other: "MapSpace") -> "MapSpace":
         """Return the space of what both contain, also written ``self & other``.
 

@@ -60,6 +60,8 @@ class ExactMapper:
     and proves nothing.
     """
 
+    takes_start = True
+
     def __init__(self, task: Task) -> None:
         self.options = read_options(ExactOptions, task.options, "exact")
         self.task = task
@@ -113,6 +115,9 @@ class ExactMapper:
         if self.given < self._start or self._tables is None:
             asked = most if self._tables is None else min(most, self._start - self.given)
             return self.gamma.ask(asked)
+        start = self.task.start
+        if start is not None and self.given < len(start):
+            return start.take(slice(self.given, min(self.given + most, len(start))))
         while not len(self.kept) and not self.ended:
             self._descend()
             if not len(self.kept) and not self.ended and len(self.best_mapping):

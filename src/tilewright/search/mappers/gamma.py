@@ -21,6 +21,7 @@ from tilewright.search.objective import BREAKS_CONSTRAINT
 MOST_ISLANDS = 8
 SAMPLES_PER_ISLAND = 40_000
 LINE_WORDS = 8
+NOT_BEGUN = -1
 STRANDS = 2
 """Parts in which the children of an island are bred, each with random numbers of its own: on threads, or in turn."""
 
@@ -67,6 +68,8 @@ class GammaOptions:
         Extension: chance that a child changed by one operator is changed by another.
     newcomer
         Extension: share of children drawn afresh.
+    inherit
+        Where the search begins from given mappings: share of the first population that are changed copies of them.
     repair
         Extension: make tiles that do not fit smaller until they do.
     distinct
@@ -96,6 +99,7 @@ class GammaOptions:
     single: float = 1.0
     chain: float = 0.3
     newcomer: float = 0.02
+    inherit: float = 0.5
     repair: bool = True
     distinct: bool = True
     parents: float = 0.5
@@ -132,12 +136,14 @@ class GammaMapper:
     """
 
     covers_space = False
+    takes_start = True
 
     def __init__(self, task: Task) -> None:
         self.space = task.space
         self.threads = task.threads
         self.options = read_options(GammaOptions, task.options, "gamma")
         self.rates = self.options.rates()
+        self.start = None if task.start is None else task.start.take(slice(0, self.options.population))
         size = self.options.population
         affordable = (task.samples or MOST_ISLANDS * SAMPLES_PER_ISLAND) // SAMPLES_PER_ISLAND
         islands = self.options.islands or max(1, min(MOST_ISLANDS, affordable))
@@ -149,6 +155,7 @@ class GammaMapper:
         self.scores = np.full((islands, size), np.inf)
         # For each island: how many survivors, and generations without improvement.
         self.counts = np.zeros((islands, 2), dtype=np.int64)
+        self.counts[:, 1] = 0 if self.start is None else NOT_BEGUN
         # What a strand writes all the time is kept cache lines apart from what another writes.
         self.rng = np.zeros((STRANDS, islands + 1, LINE_WORDS), dtype=np.uint64)
         self.rng[:, :islands, 0] = random_state(task.rng, islands * STRANDS).reshape(islands, STRANDS).T
@@ -160,8 +167,28 @@ class GammaMapper:
     def ask(self, most: int) -> MappingBatch:
         """Propose the next generation of every island, or its first ``most`` mappings."""
         batch = self.space.unwritten(self.options.population * len(self.steps))
+        begin = self.start is not None and self.counts[0, 1] == NOT_BEGUN
+        if begin:
+            self._place_start()
         share(partial(self._breed_all, batch), range(STRANDS), min(self.threads, STRANDS))
+        if begin:
+            self._propose_start(batch)
         return batch if most >= len(batch) else batch.take(slice(0, most))
+
+    def _place_start(self) -> None:
+        """Let the mappings to start from be the parents of the first generation of every island."""
+        assert self.start is not None
+        count = len(self.start)
+        self.steps[..., :count] = self.start.steps
+        self.ranks[..., :count] = self.start.ranks
+        self.places[:, :count] = np.arange(count)
+
+    def _propose_start(self, batch: MappingBatch) -> None:
+        """Put the mappings to start from in place of the first children."""
+        assert self.start is not None
+        count = len(self.start)
+        batch.steps[:, :, :count] = self.start.steps
+        batch.ranks[:, :, :count] = self.start.ranks
 
     def _breed_all(self, batch: MappingBatch, strand: int) -> None:
         for island in range(len(self.steps)):
@@ -172,15 +199,22 @@ class GammaMapper:
 
         size = self.options.population
         span = island * size + size * strand // STRANDS, island * size + size * (strand + 1) // STRANDS
-        survivors = int(self.counts[island, 0])
-        parents = min(survivors, max(2, int(size * self.options.parents)))
         table = self.space.divisible if strand % 2 else self.space.table
-        gamma_kernels.breed(
-            table, self.rng[strand, island], self.rates, self.work[strand],
-            self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
-            batch.steps, batch.ranks, span, self.least_levels,
-        )
+        for part, parents in self._litters(island, span):
+            gamma_kernels.breed(
+                table, self.rng[strand, island], self.rates, self.work[strand],
+                self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
+                batch.steps, batch.ranks, part, self.least_levels,
+            )
         self.space.legalise(batch, self.rng[strand, island], span, fitting=self.rates[gamma_kernels.REPAIR] > 0)
+
+    def _litters(self, island: int, span: tuple[int, int]) -> list[tuple[tuple[int, int], int]]:
+        """Return the parts of ``span`` and how many parents the children of each have (none: they are drawn)."""
+        if self.start is not None and self.counts[island, 1] == NOT_BEGUN:
+            middle = span[0] + round((span[1] - span[0]) * self.options.inherit)
+            return [((span[0], middle), len(self.start)), ((middle, span[1]), 0)]
+        survivors = int(self.counts[island, 0])
+        return [(span, min(survivors, max(2, int(self.options.population * self.options.parents))))]
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Let the best of parents and children survive, and start islands afresh that do not improve any more."""
