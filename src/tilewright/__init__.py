@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tilewright.api import (
         Evaluation,
+        Pipeline,
         Run,
         bounds,
         evaluate,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         map_space,
         open_run,
         pick_operator,
+        pipeline,
     )
     from tilewright.api import map_network as map
     from tilewright.base import InputError
@@ -62,6 +64,7 @@ __all__ = [
     "MapSpace",
     "Mapping",
     "Operator",
+    "Pipeline",
     "Run",
     "Store",
     "bounds",
@@ -90,6 +93,7 @@ __all__ = [
     "matmul",
     "open_run",
     "pick_operator",
+    "pipeline",
     "render",
     "repair",
     "transposed_convolution",
@@ -97,8 +101,8 @@ __all__ = [
 ]
 
 _LATER = {
-    "api": ("Evaluation", "Run", "bounds", "evaluate", "explore", "flexibility", "load_accelerator",
-            "load_mapping", "load_network", "map_space", "open_run", "pick_operator"),
+    "api": ("Evaluation", "Pipeline", "Run", "bounds", "evaluate", "explore", "flexibility", "load_accelerator",
+            "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),

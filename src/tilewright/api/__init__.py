@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tilewright.api.exploring import explore
     from tilewright.api.flexions import flexibility, flexible_accelerator
     from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator
+    from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
     from tilewright.api.runs import Run, Watcher, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Evaluation",
     "Option",
+    "Pipeline",
     "Run",
     "SpaceChoice",
     "SpaceFigures",
@@ -38,6 +40,7 @@ __all__ = [
     "mappers_page",
     "open_run",
     "pick_operator",
+    "pipeline",
     "ready_place",
     "space_figures",
 ]
@@ -48,6 +51,7 @@ _LATER = {
     "exploring": ("explore",),
     "flexions": ("flexibility", "flexible_accelerator"),
     "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator"),
+    "pipelines": ("Pipeline", "pipeline"),
     "places": ("ready_place",),
     "runs": ("Run", "Watcher", "map_network", "open_run"),
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),

@@ -242,7 +242,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     check_sizes(graph)
     parsed = read_budget(budget)
     MAPPERS.get(mapper)
-    limits, spaces = _split(constraints)
+    limits, spaces = split_limits(constraints)
     goal = Objective.parse(objective, limits)
     operators = [unique.operator for unique in unique_operators(graph)]
     choice = choose_space(tiling, spaces, dataflow, operators, pad)
@@ -259,13 +259,20 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
     request = replace(request, command=command_line(network, arch, request, parsed, rest))
     task = Task(graph, accelerator, goal, request, share, cores, choice)
-    record = _record_of(task, _searched(task, progress, checkpoint))
+    searched = _searched(task, progress, checkpoint)
+    found = ((unique, searched.results[unique.operator.name]) for unique in unique_operators(graph)
+             if unique.operator.name in searched.results)
+    return kept_run(run_record(task, found, searched.unfinished, searched.seconds), store)
+
+
+def kept_run(record: RunRecord, store: str | os.PathLike[str] | bool) -> Run:
+    """Return the run of a record, appended to the store unless that is False."""
     if store is False:
         return Run(record)
     return Run(record, keep(record, None if store is True else store))
 
 
-def _split(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str], Limits | None]:
+def split_limits(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str], Limits | None]:
     """Return the limits on layers, and the constraints of map spaces."""
     given = [constraints] if isinstance(constraints, str | Path | Constraints) else list(constraints)
     spaces = [one for one in given if is_space(one)]
@@ -355,7 +362,7 @@ def _searched(task: Task, progress: Watcher | None,
               checkpoint: str | os.PathLike[str] | None) -> _Searched:
     request = task.request
     ready_cache()
-    _warm_up(task)
+    warm_up(task)
     if progress is not None:
         progress.begin(len(unique_operators(task.graph)), task.budget)
     found = search_network(
@@ -366,7 +373,7 @@ def _searched(task: Task, progress: Watcher | None,
     return _Searched(results, found.unfinished, found.seconds)
 
 
-def _warm_up(task: Task) -> None:
+def warm_up(task: Task) -> None:
     """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile."""
     smallest = min((unique.operator for unique in unique_operators(task.graph)), key=lambda operator: operator.macs)
     tried = search(smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
@@ -376,16 +383,16 @@ def _warm_up(task: Task) -> None:
         raise KeyboardInterrupt
 
 
-def _record_of(task: Task, searched: _Searched) -> RunRecord:
+def run_record(task: Task, found: Iterable[tuple[UniqueOperator, SearchResult]], unfinished: tuple[str, ...],
+               seconds: float) -> RunRecord:
+    """Return the record of what was found for layers; ``unfinished`` names those whose search had not ended."""
     graph, accelerator = task.graph, task.accelerator
     machine = accelerator_record(accelerator)
     bits = dict(accelerator.word_bits)["inputs"]
-    found = ((unique, searched.results.get(unique.operator.name)) for unique in unique_operators(graph))
-    layers = tuple(_layer_record(task, unique, result) for unique, result in found if result is not None)
+    layers = tuple(_layer_record(task, unique, result) for unique, result in found)
     return RunRecord(
         new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, task.request,
-        totals_of(layers, machine, searched.seconds), layers, vector_records(graph, bits), not_modelled(graph),
-        searched.unfinished)
+        totals_of(layers, machine, seconds), layers, vector_records(graph, bits), not_modelled(graph), unfinished)
 
 
 def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult) -> LayerRecord:

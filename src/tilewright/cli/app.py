@@ -18,6 +18,7 @@ from tilewright.cli import (
     flexibility,
     listing,
     mapping,
+    pipeline,
     reproduce,
     show,
     space,
@@ -34,6 +35,7 @@ app = typer.Typer(
          "the optimum it can still be.")
 
 app.command("map")(mapping.map_network)
+app.command("pipeline")(pipeline.pipeline)
 app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("bounds")(bounds.bounds)

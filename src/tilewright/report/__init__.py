@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import render_page, write_page
+    from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
     from tilewright.report.quantities import byte_size, engineering, padding_words, percent, shortened, significant
     from tilewright.report.reproduction import print_reproduction, write_reproduction
     from tilewright.report.sheet import Sheet, print_sheet, write_sheet
@@ -37,6 +38,8 @@ __all__ = [
     "listing",
     "padding_words",
     "percent",
+    "pipeline_sheet",
+    "pipeline_tree",
     "print_layer",
     "print_listing",
     "print_reproduction",
@@ -54,6 +57,7 @@ _LATER = {
     "exploration": ("exploration_sheet", "exploration_tree"),
     "flexibility": ("flexibility_sheet", "flexibility_tree"),
     "page": ("render_page", "write_page"),
+    "pipeline": ("pipeline_sheet", "pipeline_tree"),
     "quantities": ("byte_size", "engineering", "padding_words", "percent", "shortened", "significant"),
     "reproduction": ("print_reproduction", "write_reproduction"),
     "sheet": ("Sheet", "print_sheet", "write_sheet"),

@@ -6,6 +6,7 @@ from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
+from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
 from tilewright.search.records import (
     Budget,
     Improvement,
@@ -33,6 +34,10 @@ __all__ = [
     "Objective",
     "Options",
     "Origin",
+    "Pace",
+    "PipelineFigures",
+    "PipelineLayer",
+    "PipelineResult",
     "Progress",
     "ProgressObserver",
     "Scorer",
@@ -49,5 +54,6 @@ __all__ = [
     "search",
     "search_flexible",
     "search_network",
+    "search_pipeline",
     "search_spaces",
 ]

@@ -78,7 +78,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     cores = len(os.sched_getaffinity(0))
     side_by_side = max(1, min(workers or cores, len(layers)))
     order = sorted(range(len(layers)), key=lambda index: -layers[index].operator.macs)
-    found = _run_all(run, order, side_by_side, stop)
+    found = run_all(run, order, side_by_side, stop)
     results = [(layer, found.get(index)) for index, layer in enumerate(layers)]
     return NetworkResult(
         layers=tuple(LayerResult(layer.names, layer.count, result) for layer, result in results if result),
@@ -94,7 +94,7 @@ def _layers(network: Graph | Sequence[Operator | UniqueOperator]) -> list[Unique
     return [item if isinstance(item, UniqueOperator) else UniqueOperator(item, 1, (item.name,)) for item in network]
 
 
-def _run_all(run: Callable[[int], SearchResult | None], order: list[int], workers: int,
+def run_all(run: Callable[[int], SearchResult | None], order: list[int], workers: int,
              stop: threading.Event) -> dict[int, SearchResult]:
     """Run all searches on threads; whatever ends one in error ends the others."""
     found: dict[int, SearchResult] = {}

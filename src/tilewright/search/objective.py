@@ -97,7 +97,8 @@ class Constraint:
         return cls(_known(found.group(1)), number)
 
     def __str__(self) -> str:
-        return f"{self.metric}<={self.most:g}"
+        short = f"{self.most:g}"
+        return f"{self.metric}<={short if float(short) == self.most else repr(self.most)}"
 
 
 @dataclass(frozen=True)

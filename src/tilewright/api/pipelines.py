@@ -1,0 +1,225 @@
+"""Pipelines of layers: every layer as fast as can be, then as frugal as the slowest one leaves time for."""
+
+import json
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.api.engine import ready_cache
+from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerator, load_network, select_layers
+from tilewright.api.places import ready_place
+from tilewright.api.runs import (
+    LARGEST_NUMBER,
+    Run,
+    Scalar,
+    Task,
+    Watcher,
+    command_line,
+    kept_run,
+    layer_budget,
+    read_budget,
+    run_record,
+    split_limits,
+    warm_up,
+)
+from tilewright.api.spaces import Limits, choose_space
+from tilewright.api.text import shown
+from tilewright.base import InputError
+from tilewright.mapping import flexible_machine
+from tilewright.search import (
+    MAPPERS,
+    Budget,
+    Objective,
+    Pace,
+    PipelineLayer,
+    PipelineResult,
+    SearchResult,
+    search_pipeline,
+)
+from tilewright.store import RequestRecord, record_to_json
+from tilewright.workload import UniqueOperator, unique_operators
+
+if TYPE_CHECKING:
+    from tilewright.report import Sheet
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What came of a pipeline: the whole in ``result``, and each of its two searches as a run.
+
+    ``then`` is None where the first search left a layer without a mapping, or was interrupted.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> pipe = tw.pipeline("resnet18", arch="edge-s3", then="energy", layers="layer4.*", budget=500, store=False)
+    >>> first, second = pipe.result.figures("first"), pipe.result.figures()
+    >>> second.interval_cycles <= first.interval_cycles, second.energy_pj <= first.energy_pj
+    (True, True)
+    """
+
+    result: PipelineResult
+    network: str
+    first: Run
+    then: Run | None
+    command: str
+
+    @property
+    def layers(self) -> dict[str, PipelineLayer]:
+        """Every layer by its name."""
+        return {layer.name: layer for layer in self.result.layers}
+
+    @property
+    def sheet(self) -> "Sheet":
+        """What is to be shown of it."""
+        from tilewright.report import pipeline_sheet  # noqa: PLC0415  (rich loads late)
+
+        return pipeline_sheet(self.result, self.network, self.command)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data: the pipeline, and the records of both runs."""
+        from tilewright.report import pipeline_tree  # noqa: PLC0415
+
+        return {"pipeline": pipeline_tree(self.result, self.network), "command": self.command,
+                "first": json.loads(record_to_json(self.first.record)),
+                "then": self.then and json.loads(record_to_json(self.then.record))}
+
+    def write_report(self, path: str | os.PathLike[str]) -> Path:
+        """Write one self-contained HTML page; folders are made."""
+        from tilewright.report import write_sheet  # noqa: PLC0415  (plotly loads late)
+
+        return write_sheet(self.sheet, ready_place(path))
+
+    def write_json(self, path: str | os.PathLike[str]) -> Path:
+        """Write all of it as JSON; folders are made."""
+        place = ready_place(path)
+        place.write_text(json.dumps(self.plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return place
+
+    def __str__(self) -> str:
+        from tilewright.report import print_sheet  # noqa: PLC0415  (rich loads late)
+
+        return shown(lambda console: print_sheet(self.sheet, console))
+
+
+def pipeline(  # noqa: PLR0913  (keywords of the one entry point)
+    network: Network,
+    arch: Machine,
+    *,
+    then: str = "energy",
+    accelerators: int | None = None,
+    latency_limit: float | None = None,
+    throughput: float | None = None,
+    mapper: str = "gamma",
+    budget: str | int | Budget = 10_000,
+    seed: int = 0,
+    tiling: str | None = None,
+    constraints: Iterable[str | Limits] | Limits = (),
+    dataflow: str | None = None,
+    options: Mapping[str, Scalar] | None = None,
+    bind: Mapping[str, int] | None = None,
+    layers: str | None = None,
+    workers: int | None = None,
+    progress: Watcher | None = None,
+    store: str | os.PathLike[str] | bool = True,
+) -> Pipeline:
+    """Optimise a network that runs as a pipeline of layers, each on an accelerator of its own.
+
+    Two searches: every layer for latency, of which the slowest sets the pace; then every layer for ``then`` within that
+    pace. No layer ends worse than after the first (Kao 2022, section 4.4.5).
+
+    Parameters
+    ----------
+    network, arch, mapper, options, seed, tiling, dataflow, bind, layers, workers, store
+        As for `map_network`; ``arch`` is one accelerator of the pipeline. All are alike, and share nothing: a machine
+        that they share is to be described as the part that each of them has. Both searches go to the store, the second
+        one last.
+    then
+        ``energy``, ``power``, or another objective as for `map_network`.
+    accelerators
+        How many there are; by default one for each layer. Fewer take consecutive layers each.
+    latency_limit, throughput
+        Cycles from one input to the next, or inputs a second (at most one of both), instead of what the first search
+        reaches.
+    budget
+        Of each distinct layer in each search (``10000``), or the time of both together (``10s``).
+    constraints
+        Limits for the second search, such as ``power<=300``; and, one at most, constraints of the map spaces.
+
+    Raises
+    ------
+    InputError
+        If something that was given is wrong.
+    """
+    accelerator = flexible_machine(load_accelerator(arch))
+    graph = select_layers(load_network(network, bind), layers)
+    check_sizes(graph)
+    MAPPERS.get(mapper)
+    limits, spaces = split_limits(constraints)
+    goal = Objective.parse(then, limits)
+    unique = unique_operators(graph)
+    choice = choose_space(tiling, spaces, dataflow, [one.operator for one in unique], False)
+    choice.refuse_empty([one.operator for one in unique], accelerator)
+    if not 0 <= seed <= LARGEST_NUMBER:
+        raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
+    whole = read_budget(budget)
+    half = whole if whole.seconds is None else Budget(whole.samples, whole.seconds / 2)
+    cores = workers or len(os.sched_getaffinity(0))
+    share = layer_budget(half, len(unique), cores)
+    request = RequestRecord(str(goal), mapper, seed, choice.tiling, tuple(map(str, goal.constraints)),
+                            dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
+                            space=choice.file.text if choice.file else "")
+    rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
+    more = {"--accelerators": accelerators, "--latency-limit": latency_limit, "--throughput": throughput}
+    command = _command(command_line(network, arch, request, whole, rest), more)
+    first = Task(graph, accelerator, Objective.parse("latency"),
+                 replace(request, objective="latency", constraints=(), command=command), share, cores, choice)
+    ready_cache()
+    warm_up(first)
+    result = search_pipeline(
+        graph, accelerator, then=goal, accelerators=accelerators, pace=Pace(latency_limit, throughput), mapper=mapper,
+        budget=share, seed=seed, space=first.spaces, options=dict(options or {}), workers=workers, progress=progress,
+        begin=None if progress is None else lambda _, count: progress.begin(count, share))
+    return _pipeline(result, first, replace(request, command=command), store)
+
+
+def _command(mapping: str, more: Mapping[str, float | None]) -> str:
+    """Return the command of a pipeline, from that of the second search as an ordinary run."""
+    words = shlex.split(mapping)
+    words[1], words[words.index("--objective")] = "pipeline", "--then"
+    for name, value in more.items():
+        if value is not None:
+            words += [name, repr(value)]
+    return shlex.join(words)
+
+
+def _pipeline(result: PipelineResult, first: Task, request: RequestRecord,
+              store: str | os.PathLike[str] | bool) -> Pipeline:
+    """Keep both searches as runs."""
+    early = run_record(first, _distinct(result.layers, second=False), () if result.limit_cycles else result.unfinished,
+                       result.seconds / 2)
+    kept = kept_run(early, store)
+    later = None
+    if any(layer.then is not None for layer in result.layers):
+        limits = {layer.limit_cycles for layer in result.layers}
+        if len(limits) == 1:
+            request = replace(request, constraints=(*request.constraints, f"latency<={limits.pop()}"))
+        task = replace(first, request=request, objective=Objective.parse(result.then))
+        later = kept_run(run_record(task, _distinct(result.layers, second=True), result.unfinished,
+                                    result.seconds / 2), store)
+    return Pipeline(result, first.graph.name, kept, later, request.command)
+
+
+def _distinct(layers: Iterable[PipelineLayer], second: bool) -> list[tuple[UniqueOperator, SearchResult]]:
+    """Return the distinct searches, and which layers each is for."""
+    groups: dict[int, list[tuple[PipelineLayer, SearchResult]]] = {}
+    for layer in layers:
+        found = layer.then if second else layer.first
+        if found is not None:
+            groups.setdefault(id(found), []).append((layer, found))
+    return [(UniqueOperator(group[0][0].operator, sum(layer.count for layer, _ in group),
+                            tuple(layer.name for layer, _ in group)), group[0][1]) for group in groups.values()]

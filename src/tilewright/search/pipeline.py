@@ -1,0 +1,386 @@
+"""Layer pipelines in two stages: the fastest mapping of every layer, then the best that keeps the pipeline's pace."""
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from tilewright.base import InputError
+from tilewright.cost import Cost
+from tilewright.hardware import Accelerator
+from tilewright.mapping import MapSpace, flexible_spaces
+from tilewright.search.flexible import search_spaces
+from tilewright.search.mapper import Options
+from tilewright.search.network import run_all, search_network
+from tilewright.search.objective import METRICS, Constraint, Objective, Scorer
+from tilewright.search.records import Budget, ProgressObserver, SearchResult
+from tilewright.search.run import Watch
+from tilewright.workload import Graph, MacNode, Operator, unique_operators
+
+
+@dataclass(frozen=True)
+class PipelineLayer:
+    """One layer of a pipeline.
+
+    Parameters
+    ----------
+    count
+        Times it runs for each input, one after the other.
+    stage
+        Its accelerator, counted from 0 in the order of the network.
+    limit_cycles
+        The cycles that one run of it may take in the second search; None where there was none.
+    first, then
+        What was found for latency, and for the second objective within the limit. ``then`` is None where there was no
+        second search; it never is worse than ``first`` by the second objective.
+    """
+
+    name: str
+    operator: Operator
+    count: int
+    stage: int
+    limit_cycles: int | None
+    first: SearchResult
+    then: SearchResult | None = None
+
+    @property
+    def final(self) -> SearchResult:
+        """What the pipeline is to run."""
+        return self.then or self.first
+
+
+@dataclass(frozen=True)
+class PipelineFigures:
+    """What a pipeline does, with the mappings of one of its two searches.
+
+    Parameters
+    ----------
+    stage_cycles
+        Of each accelerator: the cycles it is busy with one input.
+    energy_pj
+        Of one input, all layers.
+    layer_power_mw
+        Mean over layers of what each draws while it runs: what the paper reports as power.
+    peak_power_mw
+        What the layer draws that draws most.
+    frequency_mhz
+        Clock of the accelerators.
+    """
+
+    stage_cycles: tuple[float, ...]
+    energy_pj: float
+    layer_power_mw: float
+    peak_power_mw: float
+    frequency_mhz: float
+
+    @property
+    def interval_cycles(self) -> float:
+        """The pipeline's latency: cycles from one input to the next, those of the slowest accelerator."""
+        return max(self.stage_cycles, default=math.inf)
+
+    @property
+    def slowest(self) -> int:
+        """The accelerator that sets the pace."""
+        return self.stage_cycles.index(self.interval_cycles)
+
+    @property
+    def inputs_per_second(self) -> float:
+        """Throughput at that pace."""
+        return 1e6 * self.frequency_mhz / self.interval_cycles
+
+    @property
+    def fill_cycles(self) -> float:
+        """Cycles that one input takes through the whole pipeline: every accelerator keeps the pace of the slowest."""
+        return len(self.stage_cycles) * self.interval_cycles
+
+    @property
+    def power_mw(self) -> float:
+        """All accelerators together, at the pipeline's pace: energy of an input over the time between inputs."""
+        return self.energy_pj * 1e-9 * self.inputs_per_second
+
+
+@dataclass(frozen=True)
+class PipelineResult:
+    """A pipeline, layer by layer in the order of the network.
+
+    Parameters
+    ----------
+    then
+        What the second search minimised.
+    limit_cycles
+        The latency that the pipeline was allowed: that of the first search, or one given; None where the first search
+        left a layer without a mapping.
+    bound_cycles
+        What the pipeline's latency can't be below, with so many accelerators as there are.
+    unfinished
+        Layers whose searches were interrupted.
+    """
+
+    layers: tuple[PipelineLayer, ...]
+    accelerator: Accelerator
+    then: str
+    limit_cycles: int | None
+    bound_cycles: float
+    unfinished: tuple[str, ...]
+    seconds: float
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every layer has a mapping, and the pipeline keeps its limit."""
+        if self.limit_cycles is None or any(layer.final.cost is None for layer in self.layers):
+            return False
+        return self.figures().interval_cycles <= self.limit_cycles
+
+    @property
+    def samples(self) -> int:
+        """Mappings scored in both searches; each distinct search counts once."""
+        searched = {id(result): result for layer in self.layers for result in (layer.first, layer.then) if result}
+        return sum(result.samples for result in searched.values())
+
+    def figures(self, search: str = "then") -> PipelineFigures:
+        """Return what the pipeline does with the mappings of the ``first`` search or, where it was made, the second."""
+        stages = 1 + max((layer.stage for layer in self.layers), default=-1)
+        busy, energy, power = [0.0] * stages, 0.0, []
+        clock = self.accelerator.frequency_mhz
+        for layer in self.layers:
+            cost = (layer.first if search == "first" else layer.final).cost
+            if cost is None:
+                busy[layer.stage] = energy = math.inf
+                continue
+            busy[layer.stage] += layer.count * cost.latency_cycles
+            energy += layer.count * cost.energy_pj
+            power.append(float(METRICS["power"].of(float(cost.latency_cycles), cost.energy_pj, 0.0, clock)))
+        return PipelineFigures(tuple(busy), energy, sum(power) / max(1, len(power)), max(power, default=0.0), clock)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a pipeline must be, at most one of both: cycles between inputs, or inputs a second.
+
+    Raises
+    ------
+    InputError
+        If both are given, or one is not positive.
+    """
+
+    latency_limit: float | None = None
+    throughput: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("latency_limit", self.latency_limit), ("throughput", self.throughput)):
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(name, "must be positive", value)
+        if self.latency_limit is not None and self.throughput is not None:
+            raise InputError("latency_limit", "must be left out where a throughput is given", self.latency_limit)
+
+    def limit(self, fastest: int, frequency_mhz: float) -> int:
+        """Return the cycles allowed between inputs, by default those of the ``fastest`` pipeline."""
+        if self.throughput is not None:
+            return math.floor(1e6 * frequency_mhz / self.throughput)
+        return fastest if self.latency_limit is None else math.floor(self.latency_limit)
+
+
+Spaces = Callable[[Operator], MapSpace | Sequence[MapSpace]]
+
+
+def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
+    network: Graph,
+    accelerator: Accelerator,
+    *,
+    then: str | Objective = "energy",
+    accelerators: int | None = None,
+    pace: Pace | None = None,
+    mapper: str = "gamma",
+    budget: Budget | str | int = 10_000,
+    seed: int = 0,
+    space: Spaces | None = None,
+    options: Options | None = None,
+    workers: int | None = None,
+    progress: ProgressObserver | None = None,
+    begin: Callable[[str, int], None] | None = None,
+    stop: threading.Event | None = None,
+) -> PipelineResult:
+    """Optimise a network that runs as a pipeline of layers, each on an accelerator of its own.
+
+    First every layer is searched for latency; the slowest sets the pipeline's. Then every layer is searched for
+    ``then`` among the mappings that are no slower than the pipeline; the first mapping stays where nothing better is
+    found (Kao 2022, section 4.4.5).
+
+    With fewer accelerators than layers, each takes consecutive layers, shared out so that the slowest is as fast as can
+    be; a layer may then become slower in proportion to what its accelerator has to spare.
+
+    Parameters
+    ----------
+    accelerator
+        One of those in the pipeline; all are alike, and share nothing.
+    then
+        See `Objective.parse`: ``energy``, ``power``, a weighted sum; with limits of its own, if any.
+    accelerators
+        How many there are; by default one for each layer.
+    pace
+        What the pipeline may take, instead of what the first search reaches.
+    budget
+        Of each search of a distinct layer.
+    space
+        Makes the space (or spaces) of each operator, as for `search_network`.
+    begin
+        Told which search begins (``first`` or ``then``), and of how many distinct layers.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or a value out of range, or the network has no layer.
+    """
+    goal = Objective.parse(then)
+    if [term.metric for term in goal.terms] == ["latency"]:
+        raise InputError("then", "must be another objective than latency, which comes first", str(goal),
+                         "For example energy or power")
+    nodes = network.mac_nodes
+    if not nodes:
+        raise InputError("network", "must have a layer that can be mapped", network.name)
+    if accelerators is not None and accelerators < 1:
+        raise InputError("accelerators", "must be a positive integer", accelerators)
+    started, stop, pace = time.perf_counter(), stop or threading.Event(), pace or Pace()
+    begin = begin or (lambda search, layers: None)
+    begin("first", len(unique_operators(network)))
+    found = search_network(network, accelerator, objective="latency", mapper=mapper, budget=budget, seed=seed,
+                           space=space, options=options, workers=workers, progress=progress, stop=stop)
+    first = {name: layer.result for layer in found.layers for name in layer.names}
+    plan = _planned(nodes, first, accelerators or len(nodes), pace, accelerator)
+    layers = plan.layers
+    if plan.limit is not None and not stop.is_set() and not found.unfinished:
+        second = _Second(accelerator, goal, mapper, budget, seed, space, options, progress, stop)
+        layers = second.search(layers, workers, begin)
+    late = tuple(layer.name for layer in layers if layer.then is None or layer.then.stopped == "interrupted")
+    return PipelineResult(layers, accelerator, str(goal), plan.limit, plan.bound,
+                          (found.unfinished or late) if stop.is_set() else (), time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    layers: tuple[PipelineLayer, ...]
+    limit: int | None
+    bound: float
+
+
+def _planned(nodes: Sequence[MacNode], first: dict[str, SearchResult], accelerators: int, pace: Pace,
+             accelerator: Accelerator) -> _Plan:
+    """Share layers out among accelerators, and say how slow each may become."""
+    found = [(node, first[node.name]) for node in nodes if node.name in first]
+    cycles = [node.count * int(result.cost.latency_cycles) for node, result in found if result.cost is not None]
+    if len(cycles) < len(nodes):
+        layers = tuple(PipelineLayer(node.name, node.operator, node.count, min(index, accelerators - 1), None, result)
+                       for index, (node, result) in enumerate(found))
+        return _Plan(layers, None, 0.0)
+    places = share_out(cycles, accelerators)
+    busy = [0] * (places[-1] + 1)
+    for length, place in zip(cycles, places, strict=True):
+        busy[place] += length
+    limit = pace.limit(max(busy), accelerator.frequency_mhz)
+    layers = tuple(
+        PipelineLayer(node.name, node.operator, node.count, place,
+                      max(cost, cost * limit // busy[place]) // node.count, result)
+        for (node, result), cost, place in zip(found, cycles, places, strict=True))
+    bounds = [node.count * math.ceil(result.bound or 0) for node, result in found]
+    return _Plan(layers, limit, float(least_longest(bounds, accelerators)))
+
+
+def share_out(cycles: Sequence[int], parts: int) -> list[int]:
+    """Return the part of each entry: one for each, or where there are fewer, runs of consecutive entries.
+
+    The longest part is as short as can be.
+    """
+    if len(cycles) <= parts:
+        return list(range(len(cycles)))
+    most, places, filled = least_longest(cycles, parts), [0], cycles[0]
+    for length in cycles[1:]:
+        filled = filled + length if filled + length <= most else length
+        places.append(places[-1] + int(filled == length))
+    return places
+
+
+def least_longest(cycles: Sequence[int], parts: int) -> int:
+    """Return the length of the longest of at most ``parts`` runs of consecutive entries, the least that can be."""
+    low, high = max(cycles), sum(cycles)
+    while low < high:
+        middle = (low + high) // 2
+        if _runs(cycles, middle) <= parts:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _runs(cycles: Sequence[int], most: int) -> int:
+    """Return how many runs of consecutive entries it takes where none may be longer than ``most``."""
+    runs, filled = 1, 0
+    for length in cycles:
+        if filled + length > most:
+            runs, filled = runs + 1, 0
+        filled += length
+    return runs
+
+
+@dataclass(frozen=True)
+class _Second:
+    """The second search, of every distinct layer and limit."""
+
+    accelerator: Accelerator
+    goal: Objective
+    mapper: str
+    budget: Budget | str | int
+    seed: int
+    space: Spaces | None
+    options: Options | None
+    progress: ProgressObserver | None
+    stop: threading.Event
+
+    def search(self, layers: tuple[PipelineLayer, ...], workers: int | None,
+               begin: Callable[[str, int], None]) -> tuple[PipelineLayer, ...]:
+        """Return the layers with what was found."""
+        jobs: dict[tuple[object, int | None], PipelineLayer] = {}
+        for layer in layers:
+            jobs.setdefault((layer.operator.signature, layer.limit_cycles), layer)
+        distinct = list(jobs.values())
+        begin("then", len(distinct))
+        cores = len(os.sched_getaffinity(0))
+        side_by_side = max(1, min(workers or cores, len(distinct)))
+        threads = max(1, cores // side_by_side)
+        order = sorted(range(len(distinct)), key=lambda index: -distinct[index].operator.macs)
+        found = run_all(lambda index: self._one(distinct[index], index, threads), order, side_by_side, self.stop)
+        results = {key: found.get(index) for index, key in enumerate(jobs)}
+        return tuple(replace(layer, then=results[layer.operator.signature, layer.limit_cycles]) for layer in layers)
+
+    def _one(self, layer: PipelineLayer, index: int, threads: int) -> SearchResult | None:
+        if self.stop.is_set():
+            return None
+        assert layer.limit_cycles is not None
+        limit = Constraint("latency", layer.limit_cycles)
+        goal = Objective(self.goal.terms, (*self.goal.constraints, limit))
+        made = self.space(layer.operator) if self.space else flexible_spaces(layer.operator, self.accelerator)
+        spaces = [made] if isinstance(made, MapSpace) else list(made)
+        watch = Watch(progress=self.progress, stop=self.stop, threads=threads)
+        found = search_spaces(spaces, objective=goal, mapper=self.mapper, budget=self.budget, seed=(self.seed, index),
+                              options=self.options, watch=watch)
+        return kept_if_better(layer.first, found, goal, self.accelerator)
+
+
+def kept_if_better(first: SearchResult, found: SearchResult, goal: Objective, accelerator: Accelerator) -> SearchResult:
+    """Return what was found, with the mapping of ``first`` where that breaks limits less or is better by ``goal``."""
+    scorer = Scorer(goal, first.operator, accelerator)
+
+    def rank(cost: Cost | None) -> tuple[float, float]:
+        if cost is None:
+            return math.inf, math.inf
+        figures = float(cost.latency_cycles), cost.energy_pj, accelerator.area_um2
+        over = sum(max(0.0, cast(float, METRICS[one.metric].of(*figures, accelerator.frequency_mhz)) / one.most - 1.0)
+                   for one in goal.constraints)
+        return over, cast(float, scorer.values(*figures))
+
+    before, after = rank(first.cost), rank(found.cost)
+    if after <= before:
+        return found
+    return replace(found, mapping=first.mapping, cost=first.cost, score=before[1], feasible=before[0] == 0, history=())

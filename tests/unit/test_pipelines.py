@@ -1,0 +1,103 @@
+"""Pipelines as a user asks for them: figures, records, page, and wishes that can't be granted."""
+
+import json
+import sys
+
+import pytest
+
+import tilewright as tw
+from tilewright.cli import main
+from tilewright.workload import Graph, MacNode, matmul
+
+NET = Graph("net", (MacNode(matmul("a", m=24, n=18, k=20)), MacNode(matmul("b", m=96, n=64, k=80)),
+                    MacNode(matmul("c", m=24, n=18, k=20))))
+
+
+def pipe(**asked):
+    return tw.pipeline(NET, **{"arch": "edge-s3", "budget": 600, "store": False, **asked})
+
+
+def command(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["tilewright", "pipeline", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+        sys.exit(0)
+    return int(end.value.code or 0)
+
+
+def test_both_searches_are_ordinary_runs(tmp_path):
+    found = pipe(then="power", store=tmp_path / "runs.sqlite")
+    assert [layer.names for layer in found.then.record.layers] == [("a", "c"), ("b",)]
+    for name, layer in found.layers.items():
+        assert found.first.layers[name].cost.latency_cycles == layer.first.cost.latency_cycles
+        assert found.then.layers[name].cost.energy_pj == pytest.approx(layer.then.cost.energy_pj)
+        assert found.then.layers[name].search.feasible
+    limit = found.result.limit_cycles
+    assert found.first.record.request.objective == "latency"
+    assert found.then.record.request.objective == "power"
+    assert found.then.record.request.constraints == (f"latency<={limit}",)
+    assert tw.open_run("last", tmp_path / "runs.sqlite").record == found.then.record
+    assert tw.open_run(found.first.record.id, tmp_path / "runs.sqlite").record == found.first.record
+
+
+def test_page_data_and_table_tell_the_same(tmp_path):
+    found = pipe(accelerators=2)
+    data = json.loads(found.write_json(tmp_path / "new" / "pipe.json").read_text())
+    assert data["pipeline"]["final"]["interval_cycles"] == found.result.figures().interval_cycles
+    assert data["pipeline"]["layers"][1]["final"]["energy_pj"] == found.layers["b"].then.cost.energy_pj
+    assert data["then"]["id"] == found.then.record.id
+    text = str(found)
+    assert "3 layers on 2 accelerators" in text
+    assert f"{found.layers['b'].then.cost.latency_cycles:,}" in text
+    assert f"{found.result.limit_cycles:,}" in text
+    page = found.write_report(tmp_path / "pipe.html").read_text()
+    assert "net as a pipeline on edge-s3" in page
+    assert "the pipeline may take" in page
+
+
+def test_the_command_repeats_it(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    found = tw.pipeline("matmul:M=64,N=64,K=32", arch="edge-s2", then="power", budget=500, seed=3, latency_limit=5e5,
+                        constraints=["energy<=1e12"], store=False)
+    words = found.command.split()
+    assert words[:3] == ["tilewright", "pipeline", "matmul:M=64,N=64,K=32"]
+    assert command(monkeypatch, *[word.strip("'") for word in words[2:]], "--no-store", "--json", "again.json") == 0
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["pipeline"] == json.loads(json.dumps(found.plain["pipeline"]))
+    assert again["command"] == found.command
+    assert "Pipeline latency" in capsys.readouterr().out
+
+
+def test_a_pace_that_cannot_be_kept_is_told(monkeypatch, capsys):
+    code = command(monkeypatch, "matmul:M=64,N=64,K=32", "--arch", "edge-s2", "--budget", "500", "--latency-limit",
+                   "3", "--no-store")
+    assert code == 1
+    assert "The limit of 3 cycles is not kept: matmul take" in capsys.readouterr().out
+
+
+def test_a_layer_without_a_mapping_is_told(monkeypatch, capsys):
+    code = command(monkeypatch, "matmul:M=4096,N=4096,K=4096", "--arch", "edge-s2", "--budget", "1", "--mapper",
+                   "random", "--no-store")
+    assert code == 1
+    assert "No pipeline: no legal mapping of matmul" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["--then", "latency"], "must be another objective than latency"),
+    (["--then", "speed"], "speed"),
+    (["--accelerators", "0"], "accelerators: must be a positive integer"),
+    (["--latency-limit", "-1"], "latency_limit: must be positive"),
+    (["--latency-limit", "5", "--throughput", "5"], "must be left out where a throughput is given"),
+    (["--budget", "soon"], "budget"),
+    (["--seed", "-1"], "seed"),
+])
+def test_wrong_wishes_are_one_error(monkeypatch, capsys, words, told):
+    assert command(monkeypatch, "matmul:M=8,N=8,K=8", "--arch", "edge-s2", "--no-store", *words) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_time_is_shared_by_both_searches():
+    found = pipe(budget="2s")
+    assert found.first.record.request.budget_seconds == found.then.record.request.budget_seconds
+    assert found.first.record.request.budget_seconds <= 1
+    assert found.result.feasible
