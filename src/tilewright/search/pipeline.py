@@ -18,6 +18,7 @@ from tilewright.search.network import run_all, search_network
 from tilewright.search.objective import METRICS, Constraint, Objective, Scorer
 from tilewright.search.records import Budget, ProgressObserver, SearchResult
 from tilewright.search.run import Watch
+from tilewright.search.start import Start
 from tilewright.workload import Graph, MacNode, Operator, unique_operators
 
 
@@ -206,8 +207,8 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     """Optimise a network that runs as a pipeline of layers, each on an accelerator of its own.
 
     First every layer is searched for latency; the slowest sets the pipeline's. Then every layer is searched for
-    ``then`` among the mappings that are no slower than the pipeline; the first mapping stays where nothing better is
-    found (Kao 2022, section 4.4.5).
+    ``then`` among the mappings that are no slower than the pipeline, beginning from the first mapping, which stays
+    where nothing better is found (Kao 2022, section 4.4.5).
 
     With fewer accelerators than layers, each takes consecutive layers, shared out so that the slowest is as fast as can
     be; a layer may then become slower in proportion to what its accelerator has to spare.
@@ -363,8 +364,9 @@ class _Second:
         made = self.space(layer.operator) if self.space else flexible_spaces(layer.operator, self.accelerator)
         spaces = [made] if isinstance(made, MapSpace) else list(made)
         watch = Watch(progress=self.progress, stop=self.stop, threads=threads)
+        start = None if layer.first.mapping is None else Start.of(layer.first.mapping, layer.first.operator)
         found = search_spaces(spaces, objective=goal, mapper=self.mapper, budget=self.budget, seed=(self.seed, index),
-                              options=self.options, watch=watch)
+                              options=self.options, start=start, watch=watch)
         return kept_if_better(layer.first, found, goal, self.accelerator)
 
 
