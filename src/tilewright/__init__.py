@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Pipeline,
         Run,
         bounds,
+        compare,
         evaluate,
         explore,
         flexibility,
@@ -68,6 +69,7 @@ __all__ = [
     "Run",
     "Store",
     "bounds",
+    "compare",
     "convolution",
     "dataflow",
     "dataflow_constraints",
@@ -101,8 +103,8 @@ __all__ = [
 ]
 
 _LATER = {
-    "api": ("Evaluation", "Pipeline", "Run", "bounds", "evaluate", "explore", "flexibility", "load_accelerator",
-            "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline"),
+    "api": ("Evaluation", "Pipeline", "Run", "bounds", "compare", "evaluate", "explore", "flexibility",
+            "load_accelerator", "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),

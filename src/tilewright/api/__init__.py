@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tilewright.api.places import ready_place
     from tilewright.api.runs import Run, Watcher, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
+    from tilewright.api.studying import compare
 
 __all__ = [
     "Evaluation",
@@ -25,6 +26,7 @@ __all__ = [
     "bounds",
     "case_cost",
     "choose_space",
+    "compare",
     "drawn_mappings",
     "evaluate",
     "explore",
@@ -55,6 +57,7 @@ _LATER = {
     "places": ("ready_place",),
     "runs": ("Run", "Watcher", "map_network", "open_run"),
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
+    "studying": ("compare",),
 }
 
 

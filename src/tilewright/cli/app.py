@@ -11,6 +11,7 @@ from tilewright.base import InputError
 from tilewright.cli import (
     bench,
     bounds,
+    compare,
     evaluate,
     explain,
     explore,
@@ -42,6 +43,7 @@ app.command("bounds")(bounds.bounds)
 app.command("space")(space.space)
 app.command("flexibility")(flexibility.flexibility)
 app.command("explore")(explore.explore)
+app.command("compare")(compare.compare)
 app.command("list")(listing.list_things)
 app.command("show")(show.show)
 app.command("export")(export.export)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import render_page, write_page
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Sheet",
     "byte_size",
+    "contest_curves",
+    "contest_sheet",
+    "contest_tree",
     "cost_table",
     "energy_table",
     "engineering",
@@ -54,6 +58,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "contest": ("contest_curves", "contest_sheet", "contest_tree"),
     "exploration": ("exploration_sheet", "exploration_tree"),
     "flexibility": ("flexibility_sheet", "flexibility_tree"),
     "page": ("render_page", "write_page"),

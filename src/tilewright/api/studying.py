@@ -1,0 +1,125 @@
+"""Studies of searches as a user asks for them: mappers side by side on a layer."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.api.inputs import Machine, Network, load_accelerator, pick_operator
+from tilewright.api.runs import read_budget
+from tilewright.api.spaces import Limits, choose_space
+from tilewright.base import InputError
+from tilewright.mapping import MapSpace, flexible_machine, flexible_within
+from tilewright.reproduce import CellFile
+from tilewright.search import Budget
+from tilewright.search.studies import Attempt, Contender, Contest, parse_contenders, run_contest
+
+DEFAULT_MAPPERS = "gamma,random-pruned,random"
+
+Told = Callable[[int, int, int], None]
+"""Takes the searches that ended, those in all, and the samples scored."""
+
+
+def compare(  # noqa: PLR0913  (keywords of an entry point)
+    network: Network,
+    arch: Machine,
+    layer: str | None = None,
+    mappers: str | Iterable[str | Contender] = DEFAULT_MAPPERS,
+    *,
+    objective: str = "edp",
+    budget: str | int | Budget = 10_000,
+    seeds: int = 10,
+    seed: int = 0,
+    tiling: str | None = None,
+    constraints: Limits | None = None,
+    dataflow: str | None = None,
+    bind: Mapping[str, int] | None = None,
+    out: str | Path | None = None,
+    workers: int = 1,
+    told: Told | None = None,
+    stop: threading.Event | None = None,
+) -> Contest:
+    """Search one layer with several mappers and many seeds: which is better, how surely, and how fast.
+
+    Parameters
+    ----------
+    network, layer, tiling, constraints, dataflow, bind
+        Which layer, and which of its mappings, as in `map_space`.
+    mappers
+        Names, options after a colon: ``gamma,gamma:crossover=0,random``.
+    budget
+        Of each search: mappings, seconds (``2s``), or both.
+    seeds
+        Searches of each mapper, of seeds ``seed`` and up.
+    out
+        A folder where searches are kept as they end, to be taken over by a later call.
+    workers
+        Searches side by side. Scores do not depend on it; seconds are only fair with one.
+    told
+        Told how far it is.
+
+    Raises
+    ------
+    InputError
+        If something that was given is wrong.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> found = tw.compare("matmul:M=64,N=64,K=64", "edge-s1", mappers="gamma,random", budget=500, seeds=6)
+    >>> found.final("gamma").median <= found.final("random").median
+    True
+    """
+    space = study_space(network, arch, layer, tiling=tiling, constraints=constraints, dataflow=dataflow, bind=bind)
+    entrants = parse_contenders(mappers)
+    counted = _Counter(seeds * len(entrants), told)
+    with kept_in(out, "compare") as kept:
+        return run_contest(space, entrants, objective=objective, budget=read_budget(budget), seeds=seeds, seed=seed,
+                           workers=workers, done=counted.done, kept=kept, stop=stop)
+
+
+def study_space(  # noqa: PLR0913
+    network: Network, arch: Machine, layer: str | None, *, tiling: str | None = None,
+    constraints: Limits | None = None, dataflow: str | None = None, bind: Mapping[str, int] | None = None,
+) -> MapSpace:
+    """Return the map space of a layer, as `map_space` does, within what the machine's flexibility allows.
+
+    Raises
+    ------
+    InputError
+        Also where that is a union of several spaces, of which no study is made.
+    """
+    operator, accelerator = pick_operator(network, layer, bind), flexible_machine(load_accelerator(arch))
+    choice = choose_space(tiling, constraints, dataflow, [operator])
+    choice.refuse_empty([operator], accelerator)
+    spaces = flexible_within(choice.space(operator, accelerator))
+    if len(spaces) > 1:
+        raise InputError(f"{accelerator.name}.flexibility", "must leave one map space to be studied", len(spaces),
+                         "Take a machine without this section")
+    return spaces[0]
+
+
+def kept_in(out: str | Path | None, study: str) -> AbstractContextManager[CellFile | None]:
+    """Return where the searches of a study are kept; nowhere without a folder."""
+    return nullcontext() if out is None else CellFile(Path(out), study, 1)
+
+
+@dataclass
+class _Counter:
+    """Counts searches as they end, for who watches."""
+
+    total: int
+    told: Told | None
+    ended: int = 0
+    samples: int = 0
+
+    def __post_init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def done(self, attempt: Attempt) -> None:
+        with self.lock:
+            self.ended += 1
+            self.samples += attempt.samples
+            if self.told is not None:
+                self.told(self.ended, self.total, self.samples)

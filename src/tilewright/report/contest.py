@@ -1,0 +1,199 @@
+"""Mappers side by side as a person sees them: who is better and how surely, at equal samples and at equal time."""
+
+import math
+from html import escape
+from typing import Any
+
+from tilewright.report.quantities import engineering, percent, significant
+from tilewright.report.sheet import Sheet
+from tilewright.reproduce import Plot, Table, Value
+from tilewright.search.studies import CONFIDENCE, Band, Contest, Interval
+
+SURE = 0.05
+"""Largest chance of a difference by luck alone at which one mapper is called better."""
+
+_COLOURS = 8
+_DASHES = ("solid", "dash", "dot")
+_NEAR = (0.05, 0.01)
+_CLOCKS = {"samples": "Samples", "seconds": "Seconds"}
+
+
+def contest_sheet(found: Contest, asked: str, command: str = "") -> Sheet:
+    """Return what is to be shown of a comparison; ``asked`` tells how it was made."""
+    plots = tuple(contest_plot(found, clock) for clock in _CLOCKS)
+    return Sheet(f"Mappers on {found.layer}, {found.machine}",
+                 "Best score so far: medians over seeds, with intervals of order statistics.",
+                 (asked, *contest_words(found)), (_mappers(found), *duel_tables(found)), plots, {}, command)
+
+
+def contest_words(found: Contest) -> tuple[str, ...]:
+    """Return in words which mapper is better at equal samples, and at equal time."""
+    if len(found.contenders) < 2 or math.isinf(found.best):
+        return () if math.isfinite(found.best) else ("No search found a mapping that meets all requirements.",)
+    heads = {"samples": f"At {found.equal_samples:,} samples", "seconds": f"At {significant(found.equal_seconds)} s"}
+    return tuple(f"{head}: {_leader(found, clock)}" for clock, head in heads.items())
+
+
+def _leader(found: Contest, clock: str) -> str:
+    """Say which mapper leads, which it beats, and from which it cannot be told apart."""
+    at = found.equal_samples if clock == "samples" else found.equal_seconds
+    leader = min(found.names, key=lambda name: found.standing(name, at, clock).median)
+    beaten: list[str] = []
+    even: list[str] = []
+    for first, second, duel in found.duels(clock):
+        if leader in (first, second):
+            (beaten if duel.p <= SURE else even).append(second if leader == first else first)
+    words = f"{leader} has the lowest median"
+    if beaten:
+        words += f"; it is better than {', '.join(beaten)} (p at most {SURE:g}, corrected for all pairs)"
+    if even:
+        words += f"; not told apart from {', '.join(even)}"
+    return f"{words}."
+
+
+def _mappers(found: Contest) -> Table:
+    rows = []
+    for name in found.names:
+        attempts, final = found.of(name), found.final(name)
+        rows.append((name, *(_number(value) for value in (final.median, final.low, final.high)),
+                     _share(found.gap(name)), *(_reached(found, name, near) for near in _NEAR),
+                     _number(found.time(name).median), _legal(attempts)))
+    columns = ("Mapper", f"Median ({found.unit})", "Low", "High", "Gap to bound",
+               *(f"Samples to {near:.0%} of best" for near in _NEAR), "Seconds", "Legal")
+    cover = found.final(found.names[0]).coverage
+    notes = [f"Low to high: order statistics that enclose the true median with a chance of {percent(cover)}"
+             + ("" if cover >= CONFIDENCE else f" (below {CONFIDENCE:.0%}: six seeds are needed for that)") + ".",
+             f"Best: the lowest score of any search, {engineering(found.best)}. Samples to it: median over seeds, and "
+             "how many seeds got there."]
+    if found.bound is not None:
+        notes.append(f"No mapping of the space scores below {engineering(found.bound)}.")
+    return Table("mappers", f"After {len(found.seeds)} searches of each, by {found.objective}", columns, tuple(rows),
+                 tuple(notes))
+
+
+def _reached(found: Contest, name: str, near: float) -> Value:
+    """Return the median of the samples to a goal, and the seeds that reached it."""
+    goal = found.best * (1 + near)
+    reached = sum(attempt.score <= goal for attempt in found.of(name)) if math.isfinite(found.best) else 0
+    interval = found.reach(name, near)
+    text = f"{interval.median:,.0f}" if math.isfinite(interval.median) else "-"
+    return f"{text} ({reached} of {len(found.seeds)})"
+
+
+def duel_tables(found: Contest) -> tuple[Table, ...]:
+    """Return every pair of mappers at equal samples and at equal time; no table where there is but one mapper."""
+    if len(found.contenders) < 2:
+        return ()
+    heads = {"samples": f"{found.equal_samples:,} samples", "seconds": f"{significant(found.equal_seconds)} s"}
+    return tuple(_duels(found, clock, f"Every pair at {head}") for clock, head in heads.items())
+
+
+def _duels(found: Contest, clock: str, title: str) -> Table:
+    rows = tuple((first, second, _ratio(duel.ratio), percent(duel.wins), chance(duel.p),
+                  "not told apart" if duel.p > SURE else first if duel.wins > 0.5 else second)
+                 for first, second, duel in found.duels(clock))
+    return Table(f"pairs-{clock}", title, ("First", "Second", "Medians, first/second", "First wins", "p", "Better"),
+                 rows, (_MEANING,) if clock == "seconds" else ())
+
+
+_MEANING = ("First wins: share of all pairs of searches in which the first one's score is lower, ties half. p: "
+            f"two-sided Mann-Whitney test, exact, corrected for all pairs (Holm). Better: p at most {SURE:g}.")
+
+
+def contest_curves(found: Contest) -> Table:
+    """Return all curves as one table, for files."""
+    rows = []
+    for clock in _CLOCKS:
+        for name in found.names:
+            band = found.band(name, clock)
+            rows += [(name, clock, at, *(_number(value) for value in (each.median, each.low, each.high)))
+                     for at, each in zip(band.at, band.intervals, strict=True)]
+    return Table("curves", "Best score so far", ("Mapper", "Clock", "At", "Median", "Low", "High"), tuple(rows))
+
+
+def contest_tree(found: Contest, asked: str) -> dict[str, Any]:
+    """Return all of it as plain data; what is infinite is null."""
+    return {
+        "asked": asked, "layer": found.layer, "machine": found.machine, "objective": found.objective,
+        "unit": found.unit, "seeds": list(found.seeds), "bound": found.bound, "best": _number(found.best),
+        "equal_samples": found.equal_samples, "equal_seconds": found.equal_seconds,
+        "words": list(contest_words(found)),
+        "mappers": [{
+            "name": one.name, "mapper": one.mapper, "options": dict(one.options),
+            "final": _interval(found.final(one.name)), "gap": found.gap(one.name),
+            "seconds": _interval(found.time(one.name)),
+            "samples_to": {f"{near:g}": _interval(found.reach(one.name, near)) for near in _NEAR},
+            "searches": [{"seed": each.seed, "score": _number(each.score), "samples": each.samples,
+                          "legal_samples": each.legal_samples, "seconds": each.seconds,
+                          "history": [[step.samples, step.seconds, step.score] for step in each.history]}
+                         for each in found.of(one.name)],
+        } for one in found.contenders],
+        "pairs": {clock: [{"first": first, "second": second, "ratio": _number(duel.ratio), "wins": duel.wins,
+                           "p": duel.p} for first, second, duel in found.duels(clock)] for clock in _CLOCKS},
+        "curves": [dict(zip(contest_curves(found).columns, row, strict=True)) for row in contest_curves(found).rows],
+    }
+
+
+def contest_plot(found: Contest, clock: str, name: str = "") -> Plot:
+    """Return the convergence of every mapper over ``samples`` or ``seconds``, with its band."""
+    scale = found.bound or 1.0
+    data: list[dict[str, Any]] = []
+    for index, mapper in enumerate(found.names):
+        data += _curve(found.band(mapper, clock), index, scale)
+    head = "Best score / bound" if found.bound else f"Best score ({found.unit})"
+    return Plot(name or clock, f"Best score over {clock}", data, {
+        "xaxis": {"type": "log", "title": {"text": _CLOCKS[clock]}, "nticks": 8, "exponentformat": "none"},
+        "yaxis": {"type": "log", "title": {"text": head}, "nticks": 8, "exponentformat": "power"},
+        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
+                   "traceorder": "normal"}, "hovermode": "closest"},
+        "Lines: medians over seeds. Bands: order statistics around them.")
+
+
+def _curve(band: Band, index: int, scale: float) -> list[dict[str, Any]]:
+    """Return the band and the line of one mapper, from where its median is finite."""
+    colour = index % _COLOURS
+    points = [(at, each) for at, each in zip(band.at, band.intervals, strict=True) if math.isfinite(each.median)]
+    closed = [(at, each) for at, each in points if math.isfinite(each.high)]
+    x = [at for at, _ in closed]
+    label = escape(band.contender)
+    edges = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0, "shape": "hv"}, "hoverinfo": "skip",
+             "showlegend": False, "legendgroup": label}
+    return [
+        {**edges, "name": f"{label} (low)", "y": [each.low / scale for _, each in closed]},
+        {**edges, "name": f"{label} (high)", "y": [each.high / scale for _, each in closed], "fill": "tonexty",
+         "fillcolor": f"@band-{colour}"},
+        {"type": "scatter", "mode": "lines" if len(points) > 1 else "markers", "name": label, "legendgroup": label,
+         "x": [at for at, _ in points], "y": [each.median / scale for _, each in points],
+         "line": {"color": f"@curve-{colour}", "width": 2.2, "shape": "hv", "dash": _DASHES[index // _COLOURS % 3]},
+         "marker": {"color": f"@curve-{colour}"},
+         "hovertemplate": f"<b>{label}</b><br>%{{y:.4g}} after %{{x:,.4~g}} {band.clock}<extra></extra>"},
+    ]
+
+
+def _ratio(ratio: float) -> str:
+    """Return the ratio of two medians; in words where one of them found nothing."""
+    if math.isnan(ratio):
+        return "none found"
+    return "second found none" if ratio == 0 else "first found none" if math.isinf(ratio) else significant(ratio)
+
+
+def chance(p: float) -> str:
+    """Return a p-value as people read it."""
+    return "<0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def _share(gap: float | None) -> Value:
+    return None if gap is None else percent(gap)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _interval(found: Interval) -> dict[str, float | None]:
+    return {"median": _number(found.median), "low": _number(found.low), "high": _number(found.high),
+            "coverage": found.coverage}
+
+
+def _legal(attempts: Any) -> str:
+    return percent(sum(a.legal_samples for a in attempts) / max(1, sum(a.samples for a in attempts)))
