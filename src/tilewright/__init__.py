@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         open_run,
         pick_operator,
         pipeline,
+        replay,
     )
     from tilewright.api import map_network as map
     from tilewright.base import InputError
@@ -98,13 +99,15 @@ __all__ = [
     "pipeline",
     "render",
     "repair",
+    "replay",
     "transposed_convolution",
     "violations",
 ]
 
 _LATER = {
     "api": ("Evaluation", "Pipeline", "Run", "bounds", "compare", "evaluate", "explore", "flexibility",
-            "load_accelerator", "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline"),
+            "load_accelerator", "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline",
+            "replay"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),

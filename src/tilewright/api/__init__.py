@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
+    from tilewright.api.replaying import Replayed, replay
     from tilewright.api.runs import Run, Watcher, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare
@@ -19,6 +20,7 @@ __all__ = [
     "Evaluation",
     "Option",
     "Pipeline",
+    "Replayed",
     "Run",
     "SpaceChoice",
     "SpaceFigures",
@@ -44,6 +46,7 @@ __all__ = [
     "pick_operator",
     "pipeline",
     "ready_place",
+    "replay",
     "space_figures",
 ]
 
@@ -55,6 +58,7 @@ _LATER = {
     "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator"),
     "pipelines": ("Pipeline", "pipeline"),
     "places": ("ready_place",),
+    "replaying": ("Replayed", "replay"),
     "runs": ("Run", "Watcher", "map_network", "open_run"),
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
     "studying": ("compare",),

@@ -20,6 +20,7 @@ from tilewright.cli import (
     listing,
     mapping,
     pipeline,
+    replay,
     reproduce,
     show,
     space,
@@ -39,6 +40,7 @@ app.command("map")(mapping.map_network)
 app.command("pipeline")(pipeline.pipeline)
 app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
+app.command("replay")(replay.replay)
 app.command("bounds")(bounds.bounds)
 app.command("space")(space.space)
 app.command("flexibility")(flexibility.flexibility)

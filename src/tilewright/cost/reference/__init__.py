@@ -1,5 +1,22 @@
-"""The oracle: walks the loop nest literally; shares no code with the fast model."""
+"""The oracle: walks the loop nest literally, by our rules or by another tool's; shares no code with the fast model."""
 
+from tilewright.cost.reference.conventions import ASSUMPTIONS, CONVENTIONS, TILEWRIGHT, TIMELOOP, Conventions
+from tilewright.cost.reference.parting import KINDS, Parting, partings
+from tilewright.cost.reference.replay import Replay, ReplayedCount, replay
 from tilewright.cost.reference.walker import TOUCH_BUDGET, walk
 
-__all__ = ["TOUCH_BUDGET", "walk"]
+__all__ = [
+    "ASSUMPTIONS",
+    "CONVENTIONS",
+    "KINDS",
+    "TILEWRIGHT",
+    "TIMELOOP",
+    "TOUCH_BUDGET",
+    "Conventions",
+    "Parting",
+    "Replay",
+    "ReplayedCount",
+    "partings",
+    "replay",
+    "walk",
+]

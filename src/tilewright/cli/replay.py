@@ -1,0 +1,88 @@
+"""``tilewright replay``: one mapping under the conventions of several tools."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import Bind, Json, StorePlace, console, write_text
+from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tilewright.api import Replayed
+
+
+def replay(
+    source: Annotated[str | None, typer.Argument(
+        metavar="[RUN|MAPPING.yaml]", show_default=False,
+        help="A run (its JSON file, its identity, last), or a mapping file with --network and --arch.")] = None,
+    conventions: Annotated[list[str] | None, typer.Option(
+        "--as", metavar="TOOL", show_default=False,
+        help="Count as this tool does: tilewright, timeloop. Repeatable; both unless given.")] = None,
+    layer: Layer = None,
+    network: FileNetwork = None,
+    arch: FileArch = None,
+    cases: Annotated[str | None, typer.Option(
+        "--cases", metavar="FILE.jsonl", show_default=False,
+        help="Instead of one mapping: operators, machines and mappings, one JSON object a line, as for tilewright "
+             "evaluate --cases; prints one line of figures for each. - is standard input.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Show the figures that agree, too.")] = False,
+    reasons: Annotated[bool, typer.Option(
+        " /--no-reasons", help="Do not find out which assumptions part the figures (some thirty walks).")] = True,
+    json_file: Json = None,
+    bind: Bind = None,
+    store: StorePlace = None,
+) -> None:
+    """Count one mapping as other tools do, and name the assumption behind every figure that differs from ours."""
+    from tilewright.api import replay as replay_as
+
+    names = tuple(conventions or ("tilewright", "timeloop"))
+    if cases is not None:
+        if any(given is not None for given in (source, layer, network, arch, json_file)):
+            raise InputError("--cases", "must stand alone (or with --as, --no-reasons)")
+        _run_cases(cases, names, reasons)
+        return
+    if source is None:
+        raise InputError("MAPPING", "must be given, or --cases in its place", None,
+                         "For example tilewright replay last --layer conv1")
+    found = replay_as(*mapped(source, (network, layer, arch), bind, store), names, reasons=reasons)
+    if json_file is not None:
+        write_text(json_file, json.dumps(found.record(), indent=1) + "\n")
+    _print(found, every, console(json_file))
+
+
+def _print(found: "Replayed", every: bool, screen: "Console") -> None:
+    from tilewright.report import print_listing
+
+    shown = [line for line in found.lines if every or line.differs]
+    if shown:
+        rows = [(line.name, *(f"{figure:,.12g}" for figure in line.figures), ", ".join(line.because)) for line in shown]
+        print_listing(("", *found.conventions, "because of"), rows, range(1, 1 + len(found.conventions)), screen)
+    agreeing = len(found.lines) - sum(line.differs for line in found.lines)
+    if len(found.conventions) > 1:
+        screen.print(f"\n{agreeing} of {len(found.lines)} figures agree; words are those of all instances, cycles "
+                     "without start-up and tail.", markup=False, soft_wrap=True)
+    for name, text in found.assumptions.items():
+        screen.print(f"{name}: {text}.", markup=False, soft_wrap=True)
+    if found.unexplained:
+        screen.print(f"The nest is {found.unexplained}", style="yellow", markup=False, soft_wrap=True)
+
+
+def _run_cases(place: str, names: tuple[str, ...], reasons: bool) -> None:
+    """Print one line of JSON for each case, as soon as it is known."""
+    from tilewright.api import replay as replay_as
+    from tilewright.interop import case_lines, parse_case
+
+    for where, line in case_lines(sys.stdin.buffer if place == "-" else Path(place)):
+        case = parse_case(line, where)
+        try:
+            found = replay_as(case.operator, case.accelerator, case.mapping, names, reasons=reasons)
+        except InputError as error:
+            raise InputError(f"{where}: {error.field}", error.rule, error.given, error.mend) from None
+        sys.stdout.write(json.dumps({"id": case.id, **found.record()}) + "\n")
+        sys.stdout.flush()

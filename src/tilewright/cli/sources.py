@@ -1,0 +1,67 @@
+"""A mapping that a verb is given: a layer of a run, or a mapping file with its network and accelerator."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.base import InputError, unknown_name
+from tilewright.cli.options import sizes
+
+if TYPE_CHECKING:
+    from tilewright.hardware import Accelerator
+    from tilewright.mapping import Mapping
+    from tilewright.workload import Operator
+
+    Mapped = tuple[Operator, Accelerator, Mapping]
+
+Layer = Annotated[str | None, typer.Option(
+    "--layer", "-l", show_default=False, help="The layer; may be left out where there is only one.")]
+FileNetwork = Annotated[str | None, typer.Option(
+    "--network", "-n", show_default=False, help="With a mapping file: the network or operator.")]
+FileArch = Annotated[str | None, typer.Option(
+    "--arch", "-a", show_default=False, help="With a mapping file: the accelerator.")]
+
+
+def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: list[str] | None,
+           store: str | None) -> "Mapped":
+    """Return what ``source`` maps: a mapping file goes with ``what``, its network, layer and accelerator.
+
+    Raises
+    ------
+    InputError
+        If something cannot be found or read, or does not go together.
+    """
+    network, layer, arch = what
+    if source.endswith((".yaml", ".yml")):
+        return _from_file(source, what, sizes(bind, "--bind"))
+    if network is not None or arch is not None:
+        raise InputError("--network, --arch", "must come with a mapping file; a run knows its own", source)
+    return _from_run(source, layer, store)
+
+
+def _from_file(path: str, what: tuple[str | None, str | None, str | None], bind: dict[str, int]) -> "Mapped":
+    from tilewright.api import load_accelerator, load_mapping, pick_operator
+
+    network, layer, arch = what
+    if network is None or arch is None:
+        raise InputError("--network" if network is None else "--arch", "must be given with a mapping file")
+    operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
+    return operator, accelerator, load_mapping(Path(path), operator, accelerator)
+
+
+def _from_run(place: str, layer: str | None, store: str | None) -> "Mapped":
+    from tilewright.api import open_run
+    from tilewright.store import accelerator_of, mapping_of, operator_of
+
+    run = open_run(place, store)
+    names = [one.name for one in run.record.layers]
+    if layer is None and len(names) == 1:
+        layer = names[0]
+    if layer is None:
+        raise InputError("--layer", f"must be given, as the run has {len(names)} layers", None,
+                         f"For example {', '.join(names[:3])}")
+    if layer not in run.layers:
+        raise unknown_name("layer of this run", layer, list(run.layers))
+    found = run.layers[layer]
+    return operator_of(found), accelerator_of(run.record.accelerator), mapping_of(found)

@@ -1,0 +1,76 @@
+"""Which assumption makes a number of another tool differ from ours."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
+from tilewright.cost.reference.replay import Replay, replay
+from tilewright.hardware import Accelerator
+from tilewright.mapping import Mapping
+from tilewright.workload import Operator
+
+KINDS = ("reads", "fills", "updates", "drains")
+Place = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Parting:
+    """One number under our rules and under a tool's, summed over instances, and what parts them.
+
+    Parameters
+    ----------
+    place
+        Memory, tensor and kind of access; ``("", "", "compute_cycles")`` for the cycles of compute.
+    assumptions
+        Names of the tool's `Conventions` that the number hangs on; where both agree, assumptions that cancel out.
+    """
+
+    place: Place
+    ours: Fraction
+    theirs: Fraction
+    assumptions: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two numbers are not the same."""
+        return self.ours != self.theirs
+
+
+def partings(operator: Operator, accelerator: Accelerator, mapping: Mapping,
+             conventions: Conventions) -> tuple[Parting, ...]:
+    """Compare a mapping's counts under our rules and under ``conventions``, number by number.
+
+    An assumption is named where dropping it from the tool's conventions, or from them without extrapolation (which
+    hides how windows carry over), changes the number, or making it alone in ours does where nothing else explains it.
+
+    Raises
+    ------
+    InputError
+        If the nest is too large to be walked in full, as our rules need.
+    """
+    def numbers(made: Conventions) -> dict[Place, Fraction]:
+        return _numbers(replay(operator, accelerator, mapping, made))
+
+    ours, theirs = numbers(TILEWRIGHT), numbers(conventions)
+    named: dict[Place, list[str]] = {place: [] for place in ours}
+    for base in (conventions, conventions.having("extrapolation", False)):
+        figures = theirs if base == conventions else numbers(base)
+        for name in base.made:
+            dropped = numbers(base.having(name, False))
+            for place, found in named.items():
+                if dropped[place] != figures[place] and name not in found:
+                    found.append(name)
+    if any(not found and ours[place] != theirs[place] for place, found in named.items()):
+        for name in conventions.made:
+            alone = numbers(TILEWRIGHT.having(name, True))
+            for place, found in named.items():
+                if not found and ours[place] != theirs[place] and alone[place] != ours[place]:
+                    found.append(name)
+    return tuple(Parting(place, ours[place], theirs[place], tuple(found)) for place, found in named.items())
+
+
+def _numbers(made: Replay) -> dict[Place, Fraction]:
+    numbers = {(memory, tensor, kind): count.total(kind) for (memory, tensor), count in made.counts.items()
+               for kind in KINDS}
+    return numbers | {("", "", "compute_cycles"): Fraction(made.compute_cycles)}
+

@@ -1,0 +1,259 @@
+"""A mapping counted once more under another tool's conventions."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import floor, prod
+
+from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
+from tilewright.cost.reference.latency import cycles, tensor_bits
+from tilewright.cost.reference.visits import BoundaryWalk, Crossing, Lane, PlainLoop, PlainNest
+from tilewright.hardware import Accelerator, Memory
+from tilewright.mapping import Mapping
+from tilewright.workload import Operator, Tensor
+
+
+@dataclass(frozen=True)
+class ReplayedCount:
+    """Words of one tensor at one memory, for an instance on average; ``drains`` is 0 where a tool counts none.
+
+    Parameters
+    ----------
+    instances
+        What the words are multiplied by for totals.
+    capacity_words
+        The tile that an instance holds.
+    """
+
+    reads: Fraction
+    fills: Fraction
+    updates: Fraction
+    drains: Fraction
+    instances: int
+    capacity_words: int
+
+    def total(self, kind: str) -> Fraction:
+        """Words of a kind at all instances."""
+        words: Fraction = getattr(self, kind) * self.instances
+        return words
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a mapping costs under some conventions.
+
+    Parameters
+    ----------
+    counts
+        By ``(memory, tensor)``.
+    cycles
+        The largest of ``compute_cycles`` and what the ports need, by memory in ``port_cycles``; no ramp.
+    """
+
+    conventions: Conventions
+    counts: dict[tuple[str, str], ReplayedCount]
+    macs: int
+    compute_cycles: int
+    port_cycles: dict[str, int]
+    energy_by_component_pj: dict[str, float]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles without start-up and tail."""
+        return max(self.compute_cycles, *self.port_cycles.values())
+
+    @property
+    def energy_pj(self) -> float:
+        """All energy: accesses and compute."""
+        return sum(self.energy_by_component_pj.values())
+
+
+def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
+           conventions: Conventions = TILEWRIGHT) -> Replay:
+    """Count a mapping under ``conventions``; slow, for small nests (large ones where loops are extrapolated).
+
+    Of nests with ragged loops Timeloop's extrapolation and links are not imitated (it charges and numbers the last
+    iterations in ways that the figures do not betray): they are counted with both off.
+
+    Raises
+    ------
+    InputError
+        If the nest is too large to be walked.
+    """
+    nest = PlainNest.of(operator, accelerator, mapping)
+    if nest.ragged:
+        conventions = conventions.having("extrapolation", False).having("neighbour_links", False)
+    counting = _Counting(nest, mapping, conventions)
+    counts: dict[tuple[str, str], ReplayedCount] = {}
+    for tensor in operator.tensors:
+        counts |= counting.tensor(tensor)
+    ports = {memory.name: counting.port_cycles(memory, counts) for memory in accelerator.memories}
+    energies = {memory.name: counting.energy(memory, counts) for memory in accelerator.memories}
+    energies[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac
+    return Replay(conventions, counts, operator.macs, counting.compute_cycles(), ports, energies)
+
+
+@dataclass
+class _Sums:
+    """What crossed between a memory and the next one inward that keeps the tensor, in all."""
+
+    sent: Fraction
+    asked: Fraction
+    linked: Fraction
+    combines: bool
+
+
+class _Counting:
+    """Counts of one nest under some conventions."""
+
+    def __init__(self, nest: PlainNest, mapping: Mapping, conventions: Conventions) -> None:
+        self.nest, self.mapping, self.on = nest, mapping, conventions
+
+    def keeps(self, level: int, tensor: Tensor) -> bool:
+        """Whether a level keeps a tensor."""
+        memory, kept = self.nest.accelerator.levels[level], self.mapping.levels[level].keeps
+        if not isinstance(memory, Memory):
+            return False
+        return memory.can_keep(tensor.name, tensor.role) if kept is None else tensor.name in kept
+
+    def tensor(self, tensor: Tensor) -> dict[tuple[str, str], ReplayedCount]:
+        """Return the counts of a tensor at every memory that keeps it."""
+        levels = self.nest.accelerator.levels
+        keepers = [at for at in range(len(levels)) if self.keeps(at, tensor)]
+        sums, touched = self._boundaries(tensor, keepers), self._first_touches(tensor)
+        counts = {}
+        above, taken = None, Fraction(0)
+        for at, below in zip(keepers, sums, strict=True):
+            lanes = self.nest.lanes(at)
+            if tensor.is_output:
+                reads, fills, updates = self._output(below, above, taken, touched[at], lanes)
+                taken = Fraction(0) if below.combines else reads * lanes
+            else:
+                reads, fills, updates = below.asked / lanes, above.sent / lanes if above else Fraction(0), Fraction(0)
+            evicted = above.sent / lanes if above and tensor.is_output and not self.on.no_drain_reads else Fraction(0)
+            reads += above.linked / lanes if above else 0
+            counts[levels[at].name, tensor.name] = ReplayedCount(
+                self._round(reads), Fraction(floor(fills)) if self.on.averaged_lanes else fills, self._round(updates),
+                self._round(evicted), self._instances(at), self._tile(tensor, at))
+            above = below
+        return counts
+
+    def _output(self, below: _Sums, above: _Sums | None, taken: Fraction, touched: int,
+                lanes: int) -> tuple[Fraction, Fraction, Fraction]:
+        """Return reads, fills and updates of an instance; what starts from zero need not be read.
+
+        ``taken`` are the partial sums that all instances were given, ``touched`` the words that one ever holds.
+        """
+        updates = self._round(below.asked / lanes)
+        if self.on.psum_fill_every_lane:
+            return updates - touched, self._round(above.sent / lanes) - touched if above else Fraction(0), updates
+        fresh = above.sent - taken if above else Fraction(touched)
+        return updates - fresh / lanes, taken / lanes, updates
+
+    def _boundaries(self, tensor: Tensor, keepers: list[int]) -> list[_Sums]:
+        """Return what crosses inward of each memory that keeps the tensor."""
+        levels = self.nest.accelerator.levels
+        stops = self._memories() if self.on.bypass_scaling else keepers
+        found: dict[int, _Sums] = {}
+        inner: _Sums | None = None
+        for parent, child in reversed(list(zip(stops, [*stops[1:], len(levels)], strict=True))):
+            crossing = BoundaryWalk(self.nest, tensor, parent, child, self.on).walk()
+            own = _summed(crossing)
+            if inner is not None and child not in keepers:
+                asked = inner.asked * crossing.unlinked / sum(crossing.sent.values())
+                own = _Sums(inner.sent, asked, inner.linked, inner.combines or own.combines)
+            found[parent] = inner = own
+        return [found[at] for at in keepers]
+
+    def _memories(self) -> list[int]:
+        return [at for at, level in enumerate(self.nest.accelerator.levels) if isinstance(level, Memory)]
+
+    def _first_touches(self, tensor: Tensor) -> dict[int, int]:
+        """Return the distinct words that an instance of each memory ever holds, handed inward as a share."""
+        memories = self._memories()
+        touched = {memories[0]: self._tile(tensor, memories[0])}
+        for parent, child in pairwise(memories):
+            together = self._tile(tensor, parent + 1)
+            mean = Fraction(sum(self._tiles(tensor, parent, child)), self.nest.lanes(child) // self.nest.lanes(parent))
+            share = touched[parent] * (floor(mean) if self.on.ragged_first_touch_rounding else mean) / together
+            touched[child] = floor(share)
+        return touched
+
+    def _tile(self, tensor: Tensor, level: int) -> int:
+        """Return the words that the first lane of a level holds at its first visit."""
+        return self._tiles(tensor, level, level)[0]
+
+    def _tiles(self, tensor: Tensor, parent: int, child: int) -> list[int]:
+        """Return the words that each lane behind one parent holds at its first visit."""
+        walk = BoundaryWalk(self.nest, tensor, parent, child, self.on)
+        return [words for lane in walk.lanes_of_first_parent() if (words := walk.tile_words(lane))]
+
+    def _instances(self, level: int) -> int:
+        """Return what averages are multiplied by: the nominal lanes, or the mean number of those that are busy."""
+        if not self.on.averaged_lanes:
+            return self.nest.lanes(level)
+        busy = prod((self._occupancy(loop) for loop in self.nest.outside(level) if loop.side), start=Fraction(1))
+        return floor(busy)
+
+    def _occupancy(self, loop: PlainLoop) -> Fraction:
+        """Return the mean number of iterations that a spatial loop really has."""
+        extents = [self.nest.operator.sizes[loop.dimension]]
+        for other in self.nest.loops:
+            if other is loop:
+                break
+            if other.dimension == loop.dimension:
+                extents = [min(other.step, extent - start) for extent in extents
+                           for start in range(0, extent, other.step)]
+        return Fraction(sum(-(-extent // loop.step) for extent in extents), len(extents))
+
+    def compute_cycles(self) -> int:
+        """Return the steps of compute: nominal, or those of the lane that really works longest."""
+        if self.on.nominal_cycles:
+            return prod(loop.count for loop in self.nest.loops if loop.side is None)
+        return prod(self._longest(name) for name in self.nest.operator.sizes)
+
+    def _longest(self, dimension: str) -> int:
+        """Return the most values of a dimension that one lane works on."""
+        lanes: dict[Lane, int] = {}
+        loops = [loop for loop in self.nest.loops if loop.dimension == dimension]
+        for value in range(self.nest.operator.sizes[dimension]):
+            rest, lane = value, []
+            for loop in loops:
+                index, rest = divmod(rest, loop.step)
+                if loop.side is not None:
+                    lane.append(index)
+            lanes[tuple(lane)] = lanes.get(tuple(lane), 0) + 1
+        return max(lanes.values())
+
+    def port_cycles(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount]) -> int:
+        """Return the cycles that the ports of an average instance need; 0 where bandwidth is unlimited."""
+        lanes = self.nest.lanes(self.nest.accelerator.levels.index(memory))
+        read = self._words(memory, counts, "reads", "drains") / lanes
+        write = self._words(memory, counts, "fills", "updates") / lanes
+        rate = memory.bandwidth
+        return max(cycles(read, rate.read), cycles(write, rate.write), cycles(read + write, rate.shared))
+
+    def energy(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount]) -> float:
+        """Return the picojoules of all accesses at a memory."""
+        each = memory.energy
+        pj = {"reads": each.read_pj, "fills": each.fill_pj, "updates": each.update_pj, "drains": each.drain_pj}
+        return sum(energy * float(self._words(memory, counts, kind)) for kind, energy in pj.items())
+
+    def _words(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount], *kinds: str) -> Fraction:
+        """Return the words, in the memory's own width, that all instances move."""
+        total = Fraction(0)
+        for tensor in self.nest.operator.tensors:
+            count = counts.get((memory.name, tensor.name))
+            if count is not None:
+                scale = Fraction(tensor_bits(tensor, self.nest.accelerator), memory.word_bits)
+                words = sum((Fraction(getattr(count, kind)) for kind in kinds), start=Fraction(0))
+                total += words * scale * count.instances
+        return total
+
+    def _round(self, words: Fraction) -> Fraction:
+        return Fraction(floor(words + Fraction(1, 2))) if self.on.averaged_lanes else words
+
+
+def _summed(crossing: Crossing) -> _Sums:
+    return _Sums(Fraction(sum(crossing.sent.values())), Fraction(sum(crossing.asked.values())),
+                 Fraction(crossing.linked), crossing.combines)

@@ -1,0 +1,70 @@
+"""``tilewright replay``: figures side by side, reasons, and files of cases."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+LAYER = "conv:K=2,C=2,P=4,Q=3,R=3,S=1"
+LARGE = "matmul:M=512,N=512,K=512"
+CASES = Path(__file__).parents[2] / "oracle" / "timeloop_cases.jsonl"
+
+
+@pytest.fixture
+def mapping(tilewright, tmp_path):
+    file = tmp_path / "mine.yaml"
+    tilewright("evaluate", "--dataflow", "row-stationary", "-n", LAYER, "-a", "eyeriss", "--write", file)
+    return str(file)
+
+
+def test_differing_figures_are_shown_with_the_assumption_behind_them(tilewright, mapping):
+    done = tilewright("replay", mapping, "--network", LAYER, "--arch", "eyeriss")
+    row = next(line for line in done.out.splitlines() if line.startswith("GLB.O.drains"))
+    assert row.split()[2:] == ["0", "no_drain_reads"]
+    assert "a tile sent back to its parent costs the memory that held it no read" in done.out
+    assert "GLB.I.reads" not in done.out
+    assert "GLB.I.reads" in tilewright("replay", mapping, "--network", LAYER, "--arch", "eyeriss", "--all").out
+
+
+def test_the_same_as_json(tilewright, mapping, tmp_path):
+    file = tmp_path / "out.json"
+    tilewright("replay", mapping, "--network", LAYER, "--arch", "eyeriss", "--json", str(file))
+    record = json.loads(file.read_text())
+    assert record["conventions"] == ["tilewright", "timeloop"]
+    lines = {line["name"]: line for line in record["lines"]}
+    assert lines["Spads.O.drains"]["because"] == ["no_drain_reads"]
+    assert set(lines["energy_pj"]["because"]) == {"no_drain_reads", "no_network_energy"}
+    assert record["replays"]["timeloop"]["counts"]["GLB.O"]["drains"] == 0
+
+
+def test_cases_are_replayed_line_by_line(tilewright, tmp_path):
+    first = CASES.read_text().splitlines()[0]
+    file = tmp_path / "cases.jsonl"
+    file.write_text(first + "\n")
+    record = json.loads(tilewright("replay", "--cases", str(file), "--as", "timeloop", "--as", "tilewright").out)
+    theirs = json.loads(first)["timeloop"]
+    assert record["id"] == "perfect-2"
+    assert record["replays"]["timeloop"]["energy_pj"] == pytest.approx(theirs["energy_pj"])
+    reads = next(line for line in record["lines"] if line["name"] == "Glb.W.reads")
+    assert reads["figures"] == [48, 192]
+    assert "neighbour_links" in reads["because"]
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["replay"], "MAPPING: must be given, or --cases in its place"),
+    (["replay", "--cases", "x.jsonl", "--arch", "eyeriss"], "--cases: must stand alone"),
+    (["replay", "--cases", str(CASES), "--as", "maestro"], "--as: must be one of tilewright, timeloop; Got 'maestro'"),
+    (["replay", "last", "--arch", "eyeriss"], "must come with a mapping file"),
+])
+def test_wrong_words_are_named(tilewright, words, message):
+    done = tilewright(*words)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_nest_too_large_to_walk_is_refused_in_one_message(tilewright, tmp_path):
+    file = tmp_path / "large.yaml"
+    tilewright("evaluate", "--dataflow", "weight-stationary", "-n", LARGE, "-a", "tpu-like", "--write", file)
+    done = tilewright("replay", file, "-n", LARGE, "-a", "tpu-like")
+    assert done.code == 2
+    assert "words to be replayed" in done.err
