@@ -85,8 +85,8 @@ DATAFLOWS.register("input-stationary")(Dataflow(
 DATAFLOWS.register("row-stationary")(DATAFLOWS.get("eyeriss"))
 
 
-def dataflow(name: str, operator: Operator, accelerator: Accelerator) -> Mapping:
-    """Return the mapping of ``operator`` on ``accelerator`` that follows the dataflow called ``name``.
+def dataflow(name: str | Dataflow, operator: Operator, accelerator: Accelerator) -> Mapping:
+    """Return the mapping of ``operator`` on ``accelerator`` that follows a dataflow, or the one called ``name``.
 
     It is legal wherever a mapping can be: arrays are filled with imperfect steps where sizes do not divide; where tiles
     as wide as the arrays do not fit, fewer lanes are used; a memory too small for one word of a tensor lets it pass.
@@ -96,7 +96,8 @@ def dataflow(name: str, operator: Operator, accelerator: Accelerator) -> Mapping
     InputError
         If the name is unknown, or the outermost memory cannot hold the tensors.
     """
-    return _Generator(DATAFLOWS.get(name), operator, accelerator).mapping()
+    flow = name if isinstance(name, Dataflow) else DATAFLOWS.get(name)
+    return _Generator(flow, operator, accelerator).mapping()
 
 
 def classes_of(operator: Operator) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,167 @@
+"""Methods against Gamma on the layers of networks, at equal samples: what each found, and where it found nothing."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.cost import DenseModel
+from tilewright.hardware import Accelerator
+from tilewright.mapping import MapSpace, dataflow, dump_mapping
+from tilewright.reproduce.gamma_platforms import Method, layer_bound
+from tilewright.reproduce.ruby_contest import Layer
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.reproduce.searching import costs, median_run, oracle_cell, search_cell
+from tilewright.reproduce.study import Claim, Judgement, Plot, Table, Value, reaches
+
+FIGURES = {"latency": "latency_cycles", "energy": "energy_pj"}
+
+
+@dataclass(frozen=True)
+class Try:
+    """What came of one method on one layer: the median run (None where most found nothing), checked by the oracle."""
+
+    layer: Layer
+    method: Method
+    runs: tuple[Mapping[str, Any], ...]
+    median: Mapping[str, Any] | None
+    oracle: Mapping[str, Any] | None
+
+    @property
+    def failed(self) -> int:
+        """Runs that found no legal mapping."""
+        return sum(run["edp"] is None for run in self.runs)
+
+
+Tries = dict[str, list[Try]]
+"""By label of the method, in the order of the layers."""
+
+
+def contest(watch: Watch, layers: Sequence[Layer], machine: Accelerator, methods: Sequence[Method],  # noqa: PLR0913
+            *, seeds: int, samples: int, objective: str) -> Tries:
+    """Let every method map every layer for an objective; fixed dataflows have one mapping each."""
+    asked = [(method, layer) for method in methods for layer in layers]
+    cells: list[Cell] = []
+    spans = []
+    for method, layer in asked:
+        found = [_fixed_cell(layer, machine, method)] if method.fixed else [
+            search_cell(watch, _key(layer, machine), MapSpace(layer.operator, machine), mapper=method.mapper,
+                        samples=samples, seed=seed, objective=objective, options=method.options)
+            for seed in range(seeds)]
+        spans.append((len(cells), len(cells) + len(found)))
+        cells += found
+    values = [{FIGURES[objective]: None, **value} for value in watch.run(cells)]
+    medians = [median_run(values[start:end], FIGURES[objective]) for start, end in spans]
+    checks = {index: oracle_cell(_key(asked[index][1], machine), asked[index][1].operator, machine, median["mapping"])
+              for index, median in enumerate(medians) if median is not None}
+    told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
+    tries: Tries = {method.label: [] for method in methods}
+    for index, ((method, layer), (start, end)) in enumerate(zip(asked, spans, strict=True)):
+        tries[method.label].append(Try(layer, method, tuple(values[start:end]), medians[index], told.get(index)))
+    return tries
+
+
+def _key(layer: Layer, machine: Accelerator) -> dict[str, object]:
+    return {"network": layer.network, "layer": layer.name, "machine": machine.name}
+
+
+def _fixed_cell(layer: Layer, machine: Accelerator, method: Method) -> Cell:
+    flow = method.flow
+    assert flow is not None
+
+    def compute() -> dict[str, Any]:
+        mapping = dataflow(flow, layer.operator, machine)
+        cost = DenseModel(layer.operator, machine).cost(mapping)
+        return {**costs(cost), "samples": 1, "legal_samples": 1,
+                "mapping": dump_mapping(mapping, layer.operator, machine)}
+
+    return Cell({**_key(layer, machine), "flow": flow.about}, compute)
+
+
+def total(tries: Iterable[Try], figure: str) -> float:
+    """Return a figure of the whole network; infinite where a layer has no mapping."""
+    return sum(each.layer.count * float(each.median[figure]) if each.median else math.inf for each in tries)
+
+
+def over(tries: Sequence[Try], base: Sequence[Try], figure: str) -> float | None:
+    """Return a method's sum over that of another, of the layers that both mapped; None where there is none."""
+    pairs = [(one, other) for one, other in zip(tries, base, strict=True) if one.median and other.median]
+    if not pairs:
+        return None
+    return total((one for one, _ in pairs), figure) / total((other for _, other in pairs), figure)
+
+
+def unmapped(tries: Iterable[Try]) -> tuple[int, int]:
+    """Return the layers without a mapping (in most runs), and all layers."""
+    tries = list(tries)
+    return sum(each.median is None for each in tries), len(tries)
+
+
+def ratios(tries: Tries, base: str, figure: str, others: Iterable[str]) -> dict[str, float]:
+    """Return how many times the figure of ``base`` each other method has, of the layers that both mapped."""
+    found = {label: over(tries[label], tries[base], figure) for label in others}
+    return {label: ratio for label, ratio in found.items() if ratio is not None}
+
+
+def judge_range(claim: Claim, found: Mapping[str, float], published: tuple[float, float],
+                because: str = "") -> Judgement:
+    """Judge "so many to so many times less than all others" by the least of the ratios found."""
+    if not found:
+        return Judgement(claim, "no other method found a mapping", "not judged")
+    least, most = (pick(found, key=lambda label: found[label]) for pick in (min, max))
+    ours = f"{times(found[least])} ({least}) to {times(found[most])} ({most})"
+    if found[least] >= published[0]:
+        return Judgement(claim, ours, "holds", because)
+    gains = found[least] > 1 and reaches(found[least], published[0])
+    return Judgement(claim, ours, "holds in direction" if gains else "does not hold", because)
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as people read it."""
+    return f"{ratio:.2g}x" if ratio < 10 else f"{ratio:,.0f}x" if ratio < 1e5 else f"{ratio:.1e}x"
+
+
+def summary_table(name: str, title: str, tries: Tries, base: str, figure: str, bound: float,  # noqa: PLR0913, PLR0917
+                  notes: tuple[str, ...] = ()) -> Table:
+    """Return one row a method: the whole network, over the base and over the bound, and what was not mapped."""
+    unit = "cycles" if figure == "latency_cycles" else "pJ"
+    columns = ("Method", f"Network ({unit})", f"Over {base}", "Over the bound", "Layers without a mapping",
+               "Runs without (%)", "Legal samples (%)", "Oracle")
+    rows: list[tuple[Value, ...]] = []
+    for label, found in tries.items():
+        whole, ratio = total(found, figure), over(found, tries[base], figure)
+        missing, layers = unmapped(found)
+        runs = sum(len(each.runs) for each in found)
+        rows.append((label, whole if math.isfinite(whole) else "NAN", ratio,
+                     whole / bound if math.isfinite(whole) and bound else None, f"{missing} of {layers}",
+                     100 * sum(each.failed for each in found) / runs, _legal(found), oracle_word(found)))
+    rows.append(("Nothing can beat", bound, None, 1.0, "", None, None, ""))
+    return Table(name, title, columns, tuple(rows), notes)
+
+
+def _legal(tries: Iterable[Try]) -> float | None:
+    """Return the percentage of all samples that were legal; None for fixed dataflows."""
+    runs = [run for each in tries if not each.method.fixed for run in each.runs]
+    return 100 * sum(run["legal_samples"] for run in runs) / sum(run["samples"] for run in runs) if runs else None
+
+
+def oracle_word(tries: Iterable[Try]) -> str:
+    """Return how many of the mappings the oracle confirms."""
+    told = [each.oracle for each in tries if each.oracle is not None]
+    agree = sum(bool(check["agrees"]) for check in told)
+    return f"{agree} of {len(told)} agrees" if agree == len(told) else f"{len(told) - agree} of {len(told)} disagrees"
+
+
+def network_bound(layers: Iterable[Layer], machine: Accelerator, name: str) -> float:
+    """Return what the whole network can't be below: ``compute_cycles`` or ``energy_pj``."""
+    return sum(layer.count * layer_bound(layer.network, layer.name, machine, name) for layer in layers)
+
+
+def layers_plot(name: str, title: str, tries: Tries, figure: str) -> Plot:
+    """Return a point a layer and method, on a logarithmic scale."""
+    names = [each.layer.name for each in next(iter(tries.values()))]
+    data = [{"type": "scatter", "mode": "markers", "name": label, "x": names, "marker": {"size": 9},
+             "y": [each.median[figure] if each.median else None for each in found]} for label, found in tries.items()]
+    unit = "cycles" if figure == "latency_cycles" else "pJ"
+    return Plot(name, title, data, {"yaxis": {"title": {"text": unit}, "type": "log"}, "xaxis": {"tickangle": -50}},
+                "Methods without a point found no legal mapping of the layer in most runs.")

@@ -1,0 +1,176 @@
+import csv
+import json
+import math
+
+import pytest
+
+from tilewright.hardware import Memory, preset
+from tilewright.mapping import dataflow
+from tilewright.reproduce import REPRODUCTIONS, Setting, gamma_fig4_4, run_study
+from tilewright.reproduce.gamma_contest import Try, judge_range, over, summary_table, total, unmapped
+from tilewright.reproduce.gamma_fig4_4 import RATIO_CLAIMS
+from tilewright.reproduce.gamma_platforms import (
+    BASELINES,
+    FIXED,
+    GAMMA,
+    OWN,
+    PAPER,
+    Method,
+    baselines,
+    convolutions,
+    machine,
+)
+from tilewright.reproduce.gamma_table4_5 import PUBLISHED, bound_of, curve
+from tilewright.reproduce.gamma_table4_6 import FIRST, Pipe, network, published_below
+from tilewright.search import MAPPERS
+
+TINY = {
+    "gamma-fig4.4": Setting("tiny", 1, {"samples": 60, "every": 6}),
+    "gamma-fig4.5": Setting("tiny", 1, {"samples": 60, "every": 6}),
+    "gamma-table4.5": Setting("tiny", 1, {"samples": 400, "every": 12, "networks": ("shufflenet-v2", "resnet50")}),
+    "gamma-fig4.7": Setting("tiny", 1, {"samples": 400, "every": 12, "networks": ("shufflenet-v2",)}),
+    "gamma-table4.6": Setting("tiny", 1, {"samples": 200, "every": 4, "platforms": ("cloud",)}),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, tmp_path):
+    from tilewright.report import write_reproduction
+
+    outcome = run_study(name, TINY[name], out=tmp_path)
+    study, found = outcome.study, outcome.findings
+    assert [judged.claim for judged in found.judgements] == list(study.claims)
+    data = json.loads(outcome.file("json").read_text())
+    assert data["reproduction"] == name and len(data["plots"]) == len(found.plots) >= 1
+    for table in found.tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+        with outcome.file(f"{table.name}.csv").open(newline="") as file:
+            assert len(list(csv.reader(file))) == len(table.rows) + 1
+    told = json.dumps(data["tables"])
+    assert "agrees" in told
+    assert "disagrees" not in told
+    assert write_reproduction(outcome).stat().st_size > 1_000_000
+    again = run_study(name, TINY[name], out=tmp_path)
+    assert again.computed_cells == 0
+    assert again.findings == found
+
+
+def test_every_study_of_gamma_has_a_tiny_run_here():
+    assert set(TINY) == {name for name in REPRODUCTIONS if name.startswith("gamma-")}
+
+
+def test_platforms_are_those_of_table_4_2_with_ports_that_never_limit():
+    for system in ("s1", "s2", "s3"):
+        assert machine("edge", system).compute_instances == 168
+        assert machine("cloud", system).compute_instances == 65_536
+        given = preset(f"edge-{system}")
+        for level, own in zip(machine("edge", system).levels, given.levels, strict=True):
+            if isinstance(level, Memory):
+                assert (level.capacity_bytes, level.energy) == (own.capacity_bytes, own.energy)
+                assert level.bandwidth.read is level.bandwidth.write is level.bandwidth.shared is None
+
+
+def test_layers_are_those_of_the_released_model_files():
+    counts = {name: (len(convolutions(name)), sum(layer.count for layer in convolutions(name)))
+              for name in ("resnet18", "vgg16", "mobilenet-v2", "shufflenet-v2")}
+    assert counts == {"resnet18": (11, 20), "vgg16": (9, 13), "mobilenet-v2": (30, 52), "shufflenet-v2": (16, 56)}
+
+
+@pytest.mark.parametrize(("method", "spread"), [
+    (FIXED[0], {"K", "C"}), (FIXED[1], {"P", "R"}), (FIXED[2], {"P", "Q"})])
+def test_fixed_dataflows_spread_the_two_dimensions_that_the_paper_names(method, spread):
+    for platform in ("edge", "cloud"):
+        for layer in convolutions("resnet18"):
+            mapping = dataflow(method.flow, layer.operator, machine(platform, "s3"))
+            lanes = {loop.dimension for level in mapping.levels for loop in level.loops if loop.axis}
+            assert lanes <= spread
+
+
+def made(label, *figures):
+    layer = convolutions("resnet18")[1]
+    runs = [[{"edp": value, "latency_cycles": value, "samples": 10, "legal_samples": 5 if value else 0}]
+            for value in figures]
+    return [Try(layer, Method(label, "gamma"), tuple(found), found[0] if found[0]["edp"] else None,
+                {"agrees": True}) for found in runs]
+
+
+def test_methods_that_fail_are_compared_where_both_succeed_and_their_share_is_told():
+    gamma, other = made(PAPER, 10, 20, 30), made("DE", 40, None, 90)
+    times = convolutions("resnet18")[1].count
+    assert total(gamma, "latency_cycles") == 60 * times
+    assert total(other, "latency_cycles") == math.inf
+    assert over(other, gamma, "latency_cycles") == pytest.approx(130 / 40)
+    assert over(made("none", None, None, None), gamma, "latency_cycles") is None
+    assert unmapped(other) == (1, 3)
+    table = summary_table("t", "title", {PAPER: gamma, "DE": other}, PAPER, "latency_cycles", 30.0 * times)
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    assert rows["DE"]["Network (cycles)"] == "NAN"
+    assert rows["DE"]["Layers without a mapping"] == "1 of 3"
+    assert rows["DE"]["Runs without (%)"] == pytest.approx(100 / 3)
+    assert rows["DE"]["Legal samples (%)"] == pytest.approx(100 / 3)
+    assert rows[PAPER]["Over the bound"] == 2
+
+
+def test_the_closest_method_decides():
+    claim = RATIO_CLAIMS["s1", "edge"]
+    verdicts = [judge_range(claim, found, (224.0, 440.0)).verdict for found in (
+        {"a": 230.0, "b": 1e6}, {"a": 5.0, "b": 1e6}, {"a": 2.0, "b": 500.0}, {"a": 0.5}, {})]
+    assert verdicts == ["holds", "holds in direction", "does not hold", "does not hold", "not judged"]
+    assert judge_range(claim, {"a": 2.0, "b": 5e5}, (224.0, 440.0)).ours == "2x (a) to 5.0e+05x (b)"
+
+
+def test_baselines_that_cannot_be_built_are_named_and_the_rest_compete(tmp_path, monkeypatch):
+    ready, missing = baselines()
+    assert {method.label for method in ready} | set(missing) == set(BASELINES)
+    assert all(method.mapper in MAPPERS for method in ready)
+    monkeypatch.setitem(BASELINES, "unheard of", "no-such-mapper")
+    assert "unheard of" in baselines()[1]
+    outcome = run_study("gamma-fig4.5", TINY["gamma-fig4.5"], out=tmp_path)
+    assert "unheard of" in outcome.findings.notes[0]
+    assert {row[0] for row in outcome.findings.tables[0].rows} == {
+        GAMMA.label, OWN.label, *(method.label for method in (*FIXED, *baselines()[0])), "Nothing can beat"}
+
+
+def test_claims_on_baselines_are_judged_by_layers_without_a_mapping():
+    good, bad = made("DE", 40, 50, 60), made("DE", None, None, 60)
+
+    def found(s1_edge, others=good):
+        return {(system, platform): {PAPER: made(PAPER, 1, 2, 3), "DE": s1_edge if (system, platform) == (
+            "s1", "edge") else others} for system in ("s1", "s2", "s3") for platform in ("edge", "cloud")}
+
+    assert gamma_fig4_4._failing(found(bad)).verdict == "holds"
+    assert gamma_fig4_4._failing(found(good)).verdict == "does not hold"
+    assert gamma_fig4_4._cloud(found(bad)).verdict == "holds"
+    assert gamma_fig4_4._cloud(found(bad, bad)).verdict == "does not hold"
+    assert gamma_fig4_4._grows(found(good, bad)).verdict == "holds"
+    assert gamma_fig4_4._grows(found(bad)).verdict == "does not hold"
+    assert gamma_fig4_4._random(found(bad)).verdict == "not judged"
+
+
+def test_published_sums_below_the_bound_are_told():
+    below = {row for row in PUBLISHED if row[1] == "latency" and PUBLISHED[row][0] < bound_of(row)}
+    assert below == {(name, "latency", "edge") for name in ("mobilenet-v2", "mnasnet", "shufflenet-v2", "resnet50")} | {
+        ("resnet50", "latency", "cloud")}
+    assert published_below()["cloud"] == {"power": 0, "energy": 2}
+    assert published_below()["edge"]["power"] > 5
+
+
+def test_curves_sum_the_medians_of_layers_and_wait_for_all():
+    tries = made(PAPER, 10, 20)
+    times = tries[0].layer.count
+    histories = ([[1, 50.0], [250, 10.0]], [[300, 20.0]])
+    tries = [Try(each.layer, each.method, ({**each.runs[0], "history": history},), each.median, None)
+             for each, history in zip(tries, histories, strict=True)]
+    assert curve(tries, range(1, 4)) == [None, 30 * times, 30 * times]
+
+
+def test_the_layers_of_table_4_6_are_those_of_the_network():
+    names = {node.name for node in network("resnet18", 1).mac_nodes}
+    assert set(FIRST) <= names
+    assert len(network("resnet18", 1).mac_nodes) == 20
+
+
+def test_what_a_second_stage_leaves_is_the_median_over_seeds():
+    runs = [{"first": {"energy_pj": 10.0, "layer_power_mw": 1.0}, "then": {"energy_pj": value, "layer_power_mw": 1.0}}
+            for value in (2.0, 4.0, 9.0)]
+    assert Pipe("resnet18", "edge", GAMMA, "energy", runs, []).kept == pytest.approx(0.4)
