@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.base import InputError
+from tilewright.base import InputError, has_extra
 from tilewright.hardware import preset
 from tilewright.mapping import MapSpace, is_legal
 from tilewright.search import MAPPERS, Budget, Task, Watch, search
@@ -18,7 +18,17 @@ from tilewright.workload import matmul
 OPERATOR = matmul("small", m=24, n=18, k=20)
 ACCELERATOR = preset("eyeriss")
 SPACE = MapSpace(OPERATOR, ACCELERATOR, "imperfect")
-EVERY = pytest.mark.parametrize("mapper", list(MAPPERS))
+
+
+def extra_of(mapper):
+    """Return the extra that a mapper says it needs; empty for none."""
+    return getattr(MAPPERS.get(mapper), "extra", "")
+
+
+INSTALLED = [mapper for mapper in MAPPERS if has_extra(extra_of(mapper))]
+EVERY = pytest.mark.parametrize("mapper", [
+    pytest.param(mapper, marks=pytest.mark.skipif(mapper not in INSTALLED, reason=f"needs extra {extra_of(mapper)}"))
+    for mapper in MAPPERS])
 SAMPLES = 1234
 
 
@@ -113,11 +123,10 @@ def test_another_seed_draws_something_else(mapper):
 
 def test_same_seed_same_result_in_a_fresh_process():
     code = (
-        "from tilewright.search import MAPPERS\n"
-        "from test_mappers import run\n"
-        "print([(m, repr(run(m).score), hash(str(run(m).mapping)) and str(run(m).mapping)) for m in MAPPERS])\n"
+        "from test_mappers import INSTALLED, run\n"
+        "print([(m, repr(run(m).score), hash(str(run(m).mapping)) and str(run(m).mapping)) for m in INSTALLED])\n"
     )
-    here = [(m, repr(run(m).score), str(run(m).mapping)) for m in MAPPERS]
+    here = [(m, repr(run(m).score), str(run(m).mapping)) for m in INSTALLED]
     there = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True,
                            check=True)
     assert there.stdout.strip() == str(here)
@@ -176,6 +185,13 @@ def test_a_budget_of_seconds_ends_in_time(mapper):
     assert result.seconds < 5
 
 
+@pytest.mark.parametrize("mapper", [mapper for mapper in MAPPERS if extra_of(mapper)])
+def test_a_mapper_whose_extra_is_missing_says_how_to_install_it(mapper, monkeypatch):
+    monkeypatch.setattr("tilewright.base.extras.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=rf"needs the extra .*{mapper}.*pip install"):
+        run(mapper)
+
+
 @EVERY
 def test_unknown_options_are_named(mapper):
     with pytest.raises(InputError, match="option"):
@@ -207,5 +223,5 @@ def test_exhaustive_ends_with_the_optimum_and_the_size_of_the_space():
     assert plain.stopped == "exhausted"
     assert plain.samples == plain.space_size.mappings > distinct.samples
     assert plain.score == distinct.score
-    for mapper in MAPPERS:
+    for mapper in INSTALLED:
         assert search(operator, ACCELERATOR, space=space, mapper=mapper, budget=500).score >= plain.score * (1 - 1e-12)

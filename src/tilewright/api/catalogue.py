@@ -29,14 +29,20 @@ def mapper_summary(name: str) -> str:
 
 def mapper_options(name: str) -> tuple[Option, ...]:
     """Return the options of a mapper, as its record of options documents them."""
+    kind = getattr(MAPPERS.get(name), "options_type", None) or _options_type(name)
+    if kind is None:
+        return ()
+    told = _parameters(kind)
+    return tuple(Option(field.name, field.default, told.get(field.name, "")) for field in fields(kind))
+
+
+def _options_type(name: str) -> type | None:
+    """Return the record of options of a mapper that does not name it: that of one built for a tiny task."""
     memory = Memory("Memory", ROLES, AccessEnergy(1, 1, 1, 1))
     space = MapSpace(matmul("tiny", m=2, n=2, k=2), Accelerator("tiny", (memory,)))
     mapper = MAPPERS.get(name)(SearchTask(space, np.random.default_rng(0), samples=1))
     options = getattr(mapper, "options", None)
-    if options is None or not is_dataclass(options):
-        return ()
-    told = _parameters(type(options))
-    return tuple(Option(field.name, field.default, told.get(field.name, "")) for field in fields(options))
+    return type(options) if is_dataclass(options) else None
 
 
 def _parameters(kind: type) -> dict[str, str]:

@@ -2,17 +2,21 @@
 
 from tilewright.base.compiling import part_options, stamped
 from tilewright.base.errors import InputError
+from tilewright.base.extras import EXTRAS, has_extra, require_extra
 from tilewright.base.located import Location, line_of, path_text
 from tilewright.base.registry import Registry, unknown_name
 from tilewright.base.threads import share
 
 __all__ = [
+    "EXTRAS",
     "InputError",
     "Location",
     "Registry",
+    "has_extra",
     "line_of",
     "part_options",
     "path_text",
+    "require_extra",
     "share",
     "stamped",
     "unknown_name",

@@ -1,5 +1,5 @@
 """The mappers: one module each, registered when imported."""
 
-from tilewright.search.mappers import exact, exhaustive, gamma, random
+from tilewright.search.mappers import exact, exhaustive, gamma, gradient, random
 
-__all__ = ["exact", "exhaustive", "gamma", "random"]
+__all__ = ["exact", "exhaustive", "gamma", "gradient", "random"]

@@ -1,0 +1,69 @@
+"""Mappings as points of a continuous space, and back: what gradient descent moves and what can be run.
+
+A point is ``logs`` ``(b, s, d)``, the logarithm of every loop's count, and ``orders`` ``(b, m, d)``, a score for every
+loop of each of the ``m`` memories: the higher, the further in. Points of a dimension sum to the logarithm of its size.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.mapping import MappingBatch, MapSpace
+
+Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def to_points(batch: MappingBatch, space: MapSpace) -> Points:
+    """Return the points ``logs`` ``(b, s, d)`` and ``orders`` ``(b, m, d)`` of mappings; scores are from 0 to 1.
+
+    A ragged loop counts as the ratio of the extents outside and inside it, not as its rounded count.
+    """
+    sizes = np.array(list(space.operator.sizes.values()), dtype=np.float64)
+    extents = np.log(np.concatenate([np.broadcast_to(sizes[None, :, None], (1, *batch.steps.shape[1:])), batch.steps]))
+    temporal = temporal_slots(space)
+    orders = batch.ranks[temporal].astype(np.float64) / max(1, len(sizes) - 1)
+    return np.ascontiguousarray(-np.diff(extents, axis=0).transpose(2, 0, 1)), orders.transpose(2, 0, 1).copy()
+
+
+def to_mappings(points: Points, space: MapSpace, rounding: MapSpace | None = None) -> MappingBatch:
+    """Return the mappings of the space near points: extents rounded, mended, and tiles made smaller until they fit.
+
+    ``rounding`` is a narrower space whose steps to round to first, such as that of perfect tiling.
+    """
+    logs, orders = points
+    whole = space.unwritten(len(logs))
+    inside = np.cumsum(logs[:, ::-1], axis=1)[:, ::-1]
+    inside = np.concatenate([inside[:, 1:], np.zeros_like(inside[:, :1])], axis=1)
+    sizes = np.array(list(space.operator.sizes.values()))
+    whole.steps[:] = np.clip(np.rint(np.exp(inside)), 1, sizes[None, None, :]).transpose(1, 2, 0)
+    whole.ranks[:] = np.arange(len(sizes), dtype=np.int8)[None, :, None]
+    for place, s in enumerate(temporal_slots(space)):
+        whole.ranks[s] = np.argsort(np.argsort(orders[:, place], axis=1, kind="stable"), axis=1).T
+    if rounding is not None:
+        whole = fitted(whole, rounding)
+    return fitted(whole, space)
+
+
+def fitted(batch: MappingBatch, space: MapSpace) -> MappingBatch:
+    """Return the batch repaired, with tiles made smaller until they fit the memories where that can be done."""
+    found = space.refit(space.repair(batch))
+    return space.repair(found) if space.arrays.ruled else found
+
+
+def temporal_slots(space: MapSpace) -> list[int]:
+    """Return the slots of memories, outermost first."""
+    return [s for s, slot in enumerate(space.layout.slots) if slot.axis == "T"]
+
+
+def onto_simplex(logs: NDArray[np.float64], free: NDArray[np.bool_],
+                 totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the nearest ``(b, s, d)`` without negative logs that sum to ``totals`` ``(d)`` over the ``free`` slots.
+
+    The Euclidean projection onto a simplex, by sorting (Duchi et al., ICML 2008).
+    """
+    held = np.where(free[None], logs, -np.inf)
+    down = -np.sort(-held, axis=1)
+    sums = np.cumsum(np.where(np.isfinite(down), down, 0.0), axis=1) - totals
+    count = np.arange(1, logs.shape[1] + 1)[None, :, None]
+    kept = np.where(np.isfinite(down), down * count > sums, False).sum(axis=1, keepdims=True)
+    shift = np.take_along_axis(sums, np.maximum(kept - 1, 0), axis=1) / np.maximum(kept, 1)
+    return np.where(free[None], np.maximum(logs - shift, 0.0), 0.0)
