@@ -5,7 +5,8 @@ from tilewright.cost.bounds_traffic import Traffic
 from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
 from tilewright.cost.engine import compile_aside
 from tilewright.cost.explain import Explanation, explain
-from tilewright.cost.records import Cost, Count, MemoryTraffic
+from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
+from tilewright.cost.sparse import SparseModel, cost_model
 
 __all__ = [
     "Bounds",
@@ -13,12 +14,15 @@ __all__ = [
     "CostBatch",
     "Count",
     "DenseModel",
+    "Expected",
     "Explanation",
     "HardwareBatch",
     "MemoryTraffic",
     "Roofline",
+    "SparseModel",
     "Traffic",
     "compile_aside",
+    "cost_model",
     "explain",
     "layer_bounds",
     "outermost_bytes",

@@ -5,14 +5,25 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import prod
 from threading import local
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, share
 from tilewright.cost.engine import await_engine
-from tilewright.cost.model import ENERGY, EXCESS, LATENCY, RAMP, STEADY, STEPS, Model, narrow_enough, parameters_of
+from tilewright.cost.model import (
+    ENERGY,
+    EXCESS,
+    LATENCY,
+    RAMP,
+    STEADY,
+    STEPS,
+    Model,
+    TallyKey,
+    narrow_enough,
+    parameters_of,
+)
 from tilewright.cost.program import LANES, SIGNATURES, Machine, Op
 from tilewright.cost.records import Cost
 from tilewright.cost.single import single_cost
@@ -21,6 +32,8 @@ from tilewright.mapping import Layout, Mapping, MappingBatch
 from tilewright.workload import Operator
 
 Floats = NDArray[np.float64]
+Rows = Literal["costs", "counts", "tallies"]
+"""What a program tells: the six rows of a `CostBatch`, those and all counts, or what `DenseModel.tallies` returns."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,7 @@ class _Prepared:
     machines: tuple[Machine, Machine]
     narrow_type: type[np.floating[Any]]
     sizes: NDArray[np.int32]
-    names: tuple[tuple[str, str, str], ...]
+    names: tuple[tuple[Any, ...], ...]
 
     @cached_property
     def arrays(self) -> tuple[tuple[NDArray[Any], ...], ...]:
@@ -145,20 +158,16 @@ class DenseModel:
         self.parameters = parameters_of(accelerator)
         self._scratch = local()
         self._scored, self._even_after = 0, even_after
-        self._programs: dict[tuple[bool, bool], _Prepared] = {}
+        self._programs: dict[tuple[Rows, bool], _Prepared] = {}
         _check(operator, accelerator, self.layout)
 
     @property
     def program(self) -> _Prepared:
         """The program that scores; its outputs are latency, energy, excess, steps, steady and ramp cycles."""
-        return self._program(detail=False)
+        return self._program("costs")
 
-    @property
-    def _detailed(self) -> _Prepared:
-        return self._program(detail=True)
-
-    def _program(self, *, detail: bool) -> _Prepared:
-        which = detail, self._scored >= self._even_after
+    def _program(self, rows: Rows) -> _Prepared:
+        which = rows, self._scored >= self._even_after
         if which not in self._programs:
             self._programs[which] = _prepared(self.operator, self.accelerator, self.layout, *which)
         return self._programs[which]
@@ -185,7 +194,7 @@ class DenseModel:
     def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
         """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
         self._check_layout(batch)
-        program = self._detailed
+        program = self._program("counts")
         out = np.empty((len(program.machines[0].outputs), len(batch)))
         self._run(program, batch, self._defaults, out, 1)
         found: dict[tuple[str, str], dict[str, Floats]] = {}
@@ -193,6 +202,19 @@ class DenseModel:
         for (memory, tensor, kind), row in zip(program.names, out[first:], strict=True):
             found.setdefault((memory, tensor), {})[kind] = row
         return found
+
+    def tallies(self, batch: MappingBatch, span: tuple[int, int]) -> dict[TallyKey, Floats]:
+        """Return all that the sparse model starts from, of the mappings ``span``: arrays (b,); on this thread."""
+        self._check_layout(batch)
+        first, end = span
+        self._scored += end - first
+        program = self._program("tallies")
+        out = np.empty((len(program.machines[0].outputs), end - first))
+        # The kernel is compiled for arrays without gaps.
+        steps, ranks = np.ascontiguousarray(batch.steps[:, :, first:end]), np.ascontiguousarray(
+            batch.ranks[:, :, first:end])
+        kernel_run(program, steps, ranks, (0, end - first), self._defaults, self.scratch(program), out)
+        return dict(zip(program.names, out, strict=True))
 
     def cost(self, mapping: Mapping) -> Cost:
         """Return everything about one mapping, without waiting for the compiler."""
@@ -242,12 +264,12 @@ class DenseModel:
 
 
 @lru_cache(maxsize=128)
-def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, detail: bool, even: bool) -> _Prepared:
+def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, even: bool) -> _Prepared:
     """Write the programs of a model; kept, as the same layer is often searched again."""
     model = Model(operator, accelerator, layout, even=even)
-    machine, names = model.machine(detail=detail)
+    machine, names = model.tallies() if rows == "tallies" else model.machine(detail=rows == "counts")
     if even:
-        general = _prepared(operator, accelerator, layout, detail, even=False)
+        general = _prepared(operator, accelerator, layout, rows, even=False)
         return replace(general, machines=(general.machines[0], machine))
     sizes = np.array([operator.sizes[name] for name in layout.dimensions], dtype=np.int32)
     narrow_type = np.float32 if narrow_enough(operator) else np.float64

@@ -12,6 +12,10 @@ LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP = range(6)
 
 KINDS = ("reads", "fills", "updates", "drains")
 
+TallyKey = tuple[str, int, str, str]
+"""View (``total`` over instances, ``busiest`` instance, ``edge``: first tile of operands, last of outputs), level (the
+one after the last is the compute unit), tensor and kind of access (at an edge ``own`` side or ``parent``)."""
+
 
 def parameters_of(accelerator: Accelerator) -> dict[tuple[str, str], float]:
     """Numbers of the hardware that may vary from mapping to mapping, by (level, what).
@@ -85,6 +89,43 @@ class Model:
                         names.append((self.layout.levels[level], tensor.name, kind))
                         outputs.append(self._moved(tensor, level, kind, busiest=False))
         return self.program.finish(outputs), tuple(names)
+
+    def tallies(self) -> tuple[Machine, tuple[TallyKey, ...]]:
+        """Return the program of all counts that the sparse model starts from, and the key of each output.
+
+        Those of the busiest instance, and of the first and last tiles, only where a bandwidth limits them.
+        """
+        found: dict[TallyKey, int] = {("total", -1, "", "steps"): self.words.steps()}
+        arrays = self.program.one(Op.WADD, self.constant(0), self.constant(0), fresh=True)
+        for level, hardware in enumerate(self.accelerator.levels):
+            if isinstance(hardware, Fanout):
+                self._over_array(arrays, level, hardware)
+        found["total", -1, "", "arrays"] = arrays
+        for tensor in self.operator.tensors:
+            for level in self.words.keepers(tensor):
+                views = ("total", "busiest") if self._limited(level, "read") or self._limited(level, "write") else (
+                    "total",)
+                found |= {(view, level, tensor.name, kind): self._moved(tensor, level, kind, view == "busiest")
+                          for view in views for kind in KINDS}
+            found |= self._edge_tallies(tensor)
+        return self.program.finish(list(found.values())), tuple(found)
+
+    def _edge_tallies(self, tensor: Tensor) -> dict[TallyKey, int]:
+        """Rows of what enters the compute unit, and of the first and last tiles."""
+        found: dict[TallyKey, int] = {}
+        for edge in self.edges[tensor.name]:
+            if edge.child == len(self.accelerator.levels):
+                for kind in ("fills", "drains"):
+                    found["total", edge.child, tensor.name, kind] = self._moved(tensor, edge.child, kind, busiest=False)
+                continue
+            last = tensor.is_output
+            if self._limited(edge.child, "read" if last else "write"):
+                found["edge", edge.child, tensor.name, "own"] = (
+                    self.words.last_tile(edge) if last else self.words.tile(tensor, edge.slots))
+            if self._limited(edge.parent, "write" if last else "read"):
+                look = Look(True, edge.parent + 1, "last" if last else "first")
+                found["edge", edge.child, tensor.name, "parent"] = self.words.words(edge, look)
+        return found
 
     def constant(self, value: float) -> int:
         """Wide row that holds ``value``."""

@@ -30,13 +30,27 @@ class MemoryTraffic:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """Words of one tensor that are moved at one memory in the mean over the zeros of all tensors, by kind of access.
+
+    Summed over instances, in words of the tensor; ``metadata_bits`` move beside them (docs/sparsity.md).
+    """
+
+    reads: float
+    fills: float
+    updates: float
+    drains: float
+    metadata_bits: float
+
+
+@dataclass(frozen=True)
 class Cost:
     """What one mapping costs.
 
     Parameters
     ----------
     counts
-        By ``(memory, tensor)``, for each tensor that the memory keeps.
+        By ``(memory, tensor)``, for each tensor that the memory keeps: what the static schedule moves, zeros and all.
     traffic
         By memory.
     steps
@@ -45,6 +59,11 @@ class Cost:
         By memory name, compute name, fan-out name (network) and ``"leakage"``.
     bottleneck
         ``"compute"`` or the name of the memory that sets the steady cycles.
+    expected
+        What of the counts is moved where the machine makes use of zeros; None where it does not. Energy, traffic,
+        cycles and steps are then those of these words.
+    performed_macs
+        Multiply-accumulates that take energy then; None: all.
     """
 
     macs: int
@@ -57,6 +76,8 @@ class Cost:
     traffic: dict[str, MemoryTraffic]
     bottleneck: str
     utilisation: float
+    expected: dict[tuple[str, str], Expected] | None = None
+    performed_macs: float | None = None
 
     @property
     def latency_cycles(self) -> int:

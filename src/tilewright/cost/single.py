@@ -172,6 +172,11 @@ def first_read(nest: Nest, boundary: Boundary) -> int:
     return _one_visit(nest, boundary, last=False)
 
 
+def last_written(nest: Nest, boundary: Boundary) -> int:
+    """Words that the last visit of the children writes to the parent's first instance."""
+    return _one_visit(nest, boundary, last=True)
+
+
 def tail(nest: Nest, level: int) -> int:
     """Cycles in which the last output tile of a memory goes out and nothing overlaps (rule 8)."""
     for boundary in nest.boundaries(nest.operator.output):
@@ -179,7 +184,7 @@ def tail(nest: Nest, level: int) -> int:
             continue
         scale = {at: _scale(nest, at, boundary.tensor) for at in (boundary.parent, level)}
         own = last_tile(nest, boundary) * scale[level]
-        merged = _one_visit(nest, boundary, last=True) * scale[boundary.parent]
+        merged = last_written(nest, boundary) * scale[boundary.parent]
         read, write = (memory_at(nest.accelerator, at).bandwidth for at in (level, boundary.parent))
         return max(port_cycles(own, read.read), port_cycles(own, read.shared),
                    port_cycles(merged, write.write), port_cycles(merged, write.shared))

@@ -22,6 +22,7 @@ from tilewright.hardware.flexibility_costs import (
     flexibility_overhead,
 )
 from tilewright.hardware.presets import find_accelerator, preset, preset_names
+from tilewright.hardware.sparsity import RUN_BITS, Compression, Elision, Sparsity
 from tilewright.hardware.tables import build_technology, scale_technology, technology, technology_names
 from tilewright.hardware.technology import Anchor, Curve, Storage, Technology
 from tilewright.hardware.text import axis_texts, describe, format_bytes
@@ -32,15 +33,18 @@ __all__ = [
     "CONVOLUTION",
     "PUBLISHED_PERCENT",
     "PUBLISHED_UM2",
+    "RUN_BITS",
     "T_FLEX_READ_UM2",
     "Accelerator",
     "AccessEnergy",
     "Anchor",
     "Bandwidth",
     "Buffering",
+    "Compression",
     "Compute",
     "Curve",
     "Degree",
+    "Elision",
     "Fanout",
     "Flexibility",
     "FlexibilityCosts",
@@ -49,6 +53,7 @@ __all__ = [
     "OrderFlexibility",
     "ParallelismFlexibility",
     "ShapeFlexibility",
+    "Sparsity",
     "Storage",
     "Technology",
     "TileFlexibility",

@@ -8,6 +8,7 @@ from typing import Literal
 from tilewright.base import InputError
 from tilewright.hardware.flexibility import Flexibility, Room, problems
 from tilewright.hardware.flexibility_costs import flexibility_overhead
+from tilewright.hardware.sparsity import Sparsity, sparsity_problems
 
 Buffering = Literal["single", "double", "buffet"]
 
@@ -140,6 +141,8 @@ class Accelerator:
         What no figure was known for and how it is counted instead, one sentence per line.
     flexibility
         What a mapper may choose, and what that costs; None where nothing is said (then all that the levels allow).
+    sparsity
+        What it makes of zeros; None where it treats them as any other words.
 
     Raises
     ------
@@ -156,6 +159,7 @@ class Accelerator:
     sources: tuple[str, ...] = field(default=(), compare=False)
     assumptions: tuple[str, ...] = field(default=(), compare=False)
     flexibility: Flexibility | None = None
+    sparsity: Sparsity | None = None
 
     def __post_init__(self) -> None:
         path = f"{self.name}.levels"
@@ -175,6 +179,10 @@ class Accelerator:
             for problem in problems(self.flexibility, memories, arrays):
                 where = ".".join(map(str, problem.where))
                 raise InputError(f"{self.name}.flexibility.{where}", problem.rule, problem.given, problem.mend)
+        if self.sparsity is not None:
+            for problem in sparsity_problems(self.sparsity, {memory.name: memory.keeps for memory in self.memories}):
+                where = ".".join(map(str, problem.where))
+                raise InputError(f"{self.name}.sparsity.{where}", problem.rule, problem.given, problem.mend)
 
     @property
     def memories(self) -> tuple[Memory, ...]:

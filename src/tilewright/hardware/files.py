@@ -19,6 +19,7 @@ from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
 from tilewright.hardware.resolve import LevelFields, Resolver
 from tilewright.hardware.schema import ROLE_NAMES, AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
+from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
 from tilewright.hardware.tables import build_technology, technology, technology_names
 from tilewright.hardware.technology import Technology
 
@@ -79,7 +80,12 @@ class _Document:
         self._check_levels(levels)
         table, name = self._technology(fields.technology)
         machine = Resolver(fields, table, name, self.fail).accelerator(levels)
-        return replace(machine, flexibility=self._flexibility(fields, levels, table)) if fields.flexibility else machine
+        if fields.flexibility:
+            machine = replace(machine, flexibility=self._flexibility(fields, levels, table))
+        if fields.sparsity is not None:
+            given = self._validate(SparsityFields, fields.sparsity, ("sparsity",))
+            machine = replace(machine, sparsity=read_sparsity(given, levels, self.fail))
+        return machine
 
     def _flexibility(self, fields: AcceleratorFields, levels: list[LevelFields],
                      table: Technology | None) -> Flexibility:
@@ -218,6 +224,7 @@ def dump_accelerator(accelerator: Accelerator) -> str:
         compute=_filled(name=compute.name, energy_pj_per_mac=compute.energy_pj_per_mac, area_um2=compute.area_um2,
                         leakage_mw=compute.leakage_mw),
         flexibility=_section(flexibility_tree(accelerator.flexibility)) if accelerator.flexibility else None,
+        sparsity=_section(sparsity_tree(accelerator.sparsity)) if accelerator.sparsity else None,
     )
     out, yaml = StringIO(), YAML(typ="rt", pure=True)
     yaml.width = 120

@@ -241,7 +241,8 @@ class AcceleratorFields(Fields):
     """A whole accelerator file.
 
     ``levels`` are validated one by one, as memories or fan-outs, and ``technology`` as a name or `TechnologyFields`,
-    ``flexibility`` as `tilewright.hardware.flexibility_files.FlexibilityFields`.
+    ``flexibility`` as `tilewright.hardware.flexibility_files.FlexibilityFields`, ``sparsity`` as
+    `tilewright.hardware.sparsity_files.SparsityFields`.
     """
 
     name: Name
@@ -254,3 +255,4 @@ class AcceleratorFields(Fields):
     sources: list[str] = Field(default_factory=list)
     assumptions: list[str] = Field(default_factory=list)
     flexibility: dict[str, Any] | None = None
+    sparsity: dict[str, Any] | None = None

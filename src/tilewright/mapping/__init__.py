@@ -12,6 +12,7 @@ from tilewright.mapping.flexible_spaces import (
     flexible_within,
     stand_ins,
 )
+from tilewright.mapping.footprint import compression, footprint_bits, padding_words, stored
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.mapping.padding import Padding, padded
@@ -31,6 +32,7 @@ from tilewright.mapping.spaces.size import SpaceSize
 from tilewright.mapping.spaces.space import Enumeration, MapSpace, Tiling, random_state
 from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
 from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples
+from tilewright.mapping.zeros import Zeros
 
 __all__ = [
     "ANY",
@@ -59,7 +61,9 @@ __all__ = [
     "TileRule",
     "Tiling",
     "Violation",
+    "Zeros",
     "array_fits",
+    "compression",
     "conflicts",
     "dataflow",
     "dataflow_constraints",
@@ -72,6 +76,7 @@ __all__ = [
     "flexible_spaces",
     "flexible_within",
     "flexion",
+    "footprint_bits",
     "full_keeps",
     "is_legal",
     "load_constraints",
@@ -79,6 +84,7 @@ __all__ = [
     "load_space",
     "nest_rows",
     "padded",
+    "padding_words",
     "parted_buffer",
     "parted_triples",
     "partition_of",
@@ -89,6 +95,7 @@ __all__ = [
     "repair",
     "shared_buffer",
     "stand_ins",
+    "stored",
     "tensor_bits",
     "tile_bytes",
     "tile_fits",

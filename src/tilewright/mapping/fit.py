@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.mapping.footprint import compression, footprint_bits
 from tilewright.mapping.mapping import LevelLoops, Mapping
 from tilewright.workload import Operator, Tensor
 
@@ -27,9 +30,14 @@ def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
     return bits[tensor.role]
 
 
-def tile_bytes(tensor: Tensor, extents: Extents, accelerator: Accelerator) -> float:
-    """Return the bytes of the tile of ``tensor`` that a box of ``extents`` touches."""
-    return tensor.words(extents) * tensor_bits(tensor, accelerator) / 8
+def tile_bytes(tensor: Tensor, extents: Extents, accelerator: Accelerator, memory: str = "") -> float:
+    """Return the bytes of the tile of ``tensor`` that a box of ``extents`` touches, as ``memory`` keeps it."""
+    words, bits = tensor.words(extents), tensor_bits(tensor, accelerator)
+    if accelerator.sparsity is None or compression(accelerator, memory, tensor) is None:
+        return words * bits / 8
+    row = tensor.axes[-1].words(extents) if tensor.axes else 1
+    sides = np.asarray(float(words)), np.asarray(float(row))
+    return float(footprint_bits(accelerator, memory, tensor, bits, sides)) / 8
 
 
 def step_inside(step: int, extent: int) -> int:
@@ -98,7 +106,7 @@ def rooms(memory: Memory, kept: tuple[Tensor, ...], extents: Extents, accelerato
     capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
     taken: dict[str | None, list[tuple[str, float]]] = {}
     for tensor in kept:
-        size = tile_bytes(tensor, extents, accelerator)
+        size = tile_bytes(tensor, extents, accelerator, memory.name)
         taken.setdefault(partition_of(memory, tensor), []).append((tensor.name, size))
     copies = 2 if memory.buffering == "double" else 1
     return tuple(Room(key, tuple(sizes), copies, capacities[key]) for key, sizes in taken.items())

@@ -116,7 +116,8 @@ def _memory_row(indent: int, memory: Memory, entry: LevelLoops, on: tuple[Operat
     kept = kept_tensors(entry, memory, operator)
     found = rooms(memory, kept, extents, accelerator)
     partitions = {name: room.partition for room in found for name, _ in room.bytes_by_tensor}
-    tiles = tuple(Tile(t.name, t.words(extents), tile_bytes(t, extents, accelerator), partitions[t.name]) for t in kept)
+    tiles = tuple(Tile(t.name, t.words(extents), tile_bytes(t, extents, accelerator, memory.name), partitions[t.name])
+                  for t in kept)
     taken = tuple(Occupancy(room.partition, room.needed_bytes, room.capacity_bytes, room.copies) for room in found)
     own: dict[str | None, Occupancy] = {room.partition: room for room in taken if room.partition and sum(
         tile.partition == room.partition for tile in tiles) == 1}

@@ -44,10 +44,21 @@ from tilewright.workload import (
 
 
 def fingerprint(*things: object) -> str:
-    """Return the SHA-256 (hex) of the canonical JSON of dataclasses or plain data; equal content, equal hash."""
-    plain = [asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else thing for thing in things]
+    """Return the SHA-256 (hex) of the canonical JSON of dataclasses or plain data; equal content, equal hash.
+
+    Fields that came later are left out where nothing is said, so that older hashes stay what they are.
+    """
+    plain = [_told(asdict(thing)) if is_dataclass(thing) and not isinstance(thing, type) else thing
+             for thing in things]
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_number)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+LATER = ("sparsity", "structure")
+
+
+def _told(fields: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None or name not in LATER}
 
 
 def _plain_number(value: object) -> object:
@@ -123,7 +134,8 @@ def operator_record(operator: Operator, accelerator: Accelerator) -> OperatorRec
     """Return the record of an operator, with the word widths that the machine gives its tensors."""
     tensors = tuple(
         TensorRecord(tensor.name, tensor.role, tuple(axis.terms for axis in tensor.axes),
-                     tensor.words(operator.sizes), tensor_bits(tensor, accelerator), tensor.density, tensor.word_bits)
+                     tensor.words(operator.sizes), tensor_bits(tensor, accelerator), tensor.density, tensor.word_bits,
+                     tensor.structure)
         for tensor in operator.tensors)
     return OperatorRecord(operator.kind, operator.dimensions, tensors, operator.macs, fingerprint(_content(operator)),
                           operator.attributes)
@@ -131,7 +143,7 @@ def operator_record(operator: Operator, accelerator: Accelerator) -> OperatorRec
 
 def _content(operator: Operator) -> list[object]:
     """Return all that decides an operator's cost, without its name."""
-    return [operator.dimensions, [asdict(tensor) for tensor in operator.tensors]]
+    return [operator.dimensions, [_told(asdict(tensor)) for tensor in operator.tensors]]
 
 
 def operator_of(layer: LayerRecord) -> Operator:
@@ -139,7 +151,7 @@ def operator_of(layer: LayerRecord) -> Operator:
     record = layer.operator
     tensors = tuple(
         Tensor(tensor.name, tensor.role, tuple(Axis(terms) for terms in tensor.axes),
-               tensor.own_word_bits, tensor.density)
+               tensor.own_word_bits, tensor.density, tensor.structure)
         for tensor in record.tensors)
     return Operator(layer.name, record.kind, record.dimensions, tensors, record.attributes)
 

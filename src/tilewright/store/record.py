@@ -90,6 +90,7 @@ class TensorRecord:
     word_bits: int
     density: float = 1.0
     own_word_bits: int | None = None
+    structure: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from tilewright.workload.build import (
     matmul,
     transposed_convolution,
 )
+from tilewright.workload.density import Density, graph_with_densities, read_density, with_densities
 from tilewright.workload.graph import (
     Coverage,
     DataMovement,
@@ -34,6 +35,7 @@ __all__ = [
     "ConvolutionShape",
     "Coverage",
     "DataMovement",
+    "Density",
     "Graph",
     "MacNode",
     "Node",
@@ -47,11 +49,14 @@ __all__ = [
     "coverage",
     "depthwise",
     "einsum",
+    "graph_with_densities",
     "linear",
     "matmul",
+    "read_density",
     "read_table",
     "table_graph",
     "transposed_convolution",
     "unique_operators",
+    "with_densities",
     "zoo",
 ]

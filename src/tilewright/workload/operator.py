@@ -41,7 +41,14 @@ class Axis:
 class Tensor:
     """A tensor of an operator: its axes, its role, and the width and density of its words.
 
-    ``word_bits`` is None where the accelerator decides (its ``word_bits`` for the role).
+    Parameters
+    ----------
+    word_bits
+        None where the accelerator decides (its ``word_bits`` for the role).
+    density
+        Share of its words that are not zero. They lie anywhere, every set of so many words as likely as any other.
+    structure
+        ``(n, m)`` where of every m neighbouring words n are not zero instead; the density is then n / m.
     """
 
     name: str
@@ -49,6 +56,7 @@ class Tensor:
     axes: tuple[Axis, ...]
     word_bits: int | None = None
     density: float = 1.0
+    structure: tuple[int, int] | None = None
 
     @cached_property
     def dimensions(self) -> frozenset[str]:
@@ -147,6 +155,12 @@ def _check(op: Operator) -> None:
 
 def _check_tensor(op: Operator, tensor: Tensor, sizes: dict[str, int]) -> None:
     path = f"{op.name}.{tensor.name}"
+    if not 0 < tensor.density <= 1:
+        raise InputError(f"{path}.density", "must be above 0 and at most 1", tensor.density)
+    if tensor.structure is not None:
+        some, every = tensor.structure
+        if not 1 <= some <= every or tensor.density != some / every:
+            raise InputError(f"{path}.structure", "must be n of m words, the density being n / m", tensor.structure)
     used = [name for axis in tensor.axes for name in axis.dimensions]
     unknown = sorted(set(used) - set(sizes))
     if unknown:

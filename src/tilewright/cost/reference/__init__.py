@@ -3,6 +3,7 @@
 from tilewright.cost.reference.conventions import ASSUMPTIONS, CONVENTIONS, TILEWRIGHT, TIMELOOP, Conventions
 from tilewright.cost.reference.parting import KINDS, Parting, partings
 from tilewright.cost.reference.replay import Replay, ReplayedCount, replay
+from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
 from tilewright.cost.reference.walker import TOUCH_BUDGET, walk
 
 __all__ = [
@@ -16,7 +17,10 @@ __all__ = [
     "Parting",
     "Replay",
     "ReplayedCount",
+    "SparseNest",
+    "SparseWalk",
     "partings",
     "replay",
+    "run_length_words",
     "walk",
 ]

@@ -37,6 +37,9 @@ class Moved:
         In the last visit of the first-lane instance of the child, there and at the parent's first-lane instance.
     delivered
         Touches of the child whose partial sum came from the parent (outputs only).
+    crossed, held
+        Touches of the child that stand for the words that cross, and which of those the parent held already (outputs
+        only).
     """
 
     received: Indices
@@ -48,6 +51,8 @@ class Moved:
     last_evicted: int
     last_written: int
     delivered: Indices
+    crossed: Indices
+    held: NDArray[np.bool_]
 
 
 class Boundary:
@@ -145,20 +150,23 @@ class Boundary:
         Returns the positions in ``touches`` of one touch for each word that crosses, always that of the lowest lane,
         and the parent's instance for each of them.
         """
+        _, first = np.unique(self.groups(touches), return_index=True)
+        return first, touches[first] // (self.visits * self.words) // (self.instances // self.parents)
+
+    def groups(self, touches: Indices) -> Indices:
+        """Return a number for each touch, the same for those that share a crossing; in the order of parents."""
         instance, visit, word = self.split(touches)
-        parent = instance // (self.instances // self.parents)
-        group = parent
+        group = instance // (self.instances // self.parents)
         place = _places(self.lanes, 1)
         for loop in self.apart:
             group = group * loop.count + instance // place[loop] % loop.count
-        _, first = np.unique((group * self.visits + visit) * self.words + word, return_index=True)
-        return first, parent[first]
+        return (group * self.visits + visit) * self.words + word
 
     def operand(self) -> Moved:
         """Move an operand inward (rules 3, 4 and 6)."""
         touches = self.touches()
         if not self.feeds_compute:
-            touches = self._brought_in(touches)
+            touches = self.brought_in(touches)
         instance, visit, _ = self.split(touches)
         asked, parent = self.asked(touches)
         nothing = np.zeros(0, dtype=np.int64)
@@ -169,10 +177,10 @@ class Boundary:
             written=np.zeros(self.parents, dtype=np.int64),
             first_received=int(np.sum((instance == 0) & (visit == 0))),
             first_read=int(np.sum((parent == 0) & (visit[asked] == 0))),
-            last_evicted=0, last_written=0, delivered=nothing,
+            last_evicted=0, last_written=0, delivered=nothing, crossed=nothing, held=nothing.astype(np.bool_),
         )
 
-    def _brought_in(self, touches: Indices) -> Indices:
+    def brought_in(self, touches: Indices) -> Indices:
         """Rule 3: drop the words that the instance's previous tile held, if only the innermost loop stepped forward."""
         if not self.advancing:
             return touches
@@ -204,7 +212,7 @@ class Boundary:
             first_received=0, first_read=0,
             last_evicted=int(np.sum((instance == 0) & (visit == last))),
             last_written=int(np.sum((parent == 0) & (visit_of == last))),
-            delivered=delivered,
+            delivered=delivered, crossed=touches[asked], held=held,
         )
 
 

@@ -10,8 +10,9 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
 from tilewright.mapping.fit import partition_of, tensor_bits
+from tilewright.mapping.footprint import least_word_bits
 from tilewright.mapping.spaces.rules import Bands, Chains, as_bits
-from tilewright.workload import Operator
+from tilewright.workload import Operator, Tensor
 
 # Most that the packed table has room for.
 MOST_SLOTS, MOST_TENSORS, MOST_AXES, MOST_GROUPS = 32, 8, 48, 64
@@ -154,9 +155,23 @@ def relevance(operator: Operator) -> NDArray[np.uint8]:
                     dtype=np.uint8)
 
 
+PARTS_OF_BITS = 1 << 10
+
+
 def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout) -> NDArray[np.int64]:
-    """Return ``(g, 2 + t)``: every store of limited capacity and what a word of each tensor takes of it (rule 10)."""
+    """Return ``(g, 2 + t)``: every store of limited capacity and what a word of each tensor takes of it (rule 10).
+
+    Both are bits; where a machine compresses tensors, parts of bits, rounded in favour of tiles (`least_word_bits`).
+    """
     rows: list[list[int]] = []
+    parts = 1 if accelerator.sparsity is None else PARTS_OF_BITS
+
+    def word_bits(memory: Memory, tensor: Tensor) -> int:
+        bits = tensor_bits(tensor, accelerator)
+        if accelerator.sparsity is None:
+            return bits
+        return max(1, int(parts * least_word_bits(accelerator, memory.name, tensor, bits)))
+
     for s, slot in enumerate(layout.slots):
         memory = accelerator.levels[slot.level]
         if not isinstance(memory, Memory):
@@ -166,10 +181,10 @@ def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout
         own = {tensor.name: partition_of(memory, tensor) for tensor in kept}
         stores: list[tuple[str | None, float | None]] = [*memory.partitions_bytes, (None, memory.capacity_bytes)]
         for key, capacity_bytes in stores:
-            bits = [copies * tensor_bits(tensor, accelerator) if own.get(tensor.name, "") == key else 0
+            bits = [copies * word_bits(memory, tensor) if own.get(tensor.name, "") == key else 0
                     for tensor in operator.tensors]
             if capacity_bytes is not None and any(bits):
-                rows.append([s, int(8 * capacity_bytes), *bits])
+                rows.append([s, int(parts * 8 * capacity_bytes), *bits])
     return np.array(rows, dtype=np.int64).reshape(-1, 2 + len(operator.tensors))
 
 

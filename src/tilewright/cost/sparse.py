@@ -1,0 +1,451 @@
+"""The sparse cost model: what the zeros of tensors save on a machine that makes use of them (docs/sparsity.md).
+
+In the manner of Sparseloop (Wu et al., MICRO 2022): the counts of the static schedule first, then what of them is left
+in the mean, by format and by what is gated or skipped, then cycles and energy as ever. Data are words of the tensors;
+metadata move beside them and are never left out, as they say what can be.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import share
+from tilewright.cost.dense import CostBatch, DenseModel
+from tilewright.cost.model import KINDS, TallyKey
+from tilewright.cost.nest import Nest
+from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
+from tilewright.cost.sparse_rates import Crossing, Leader, Share, Shares, check_leaders, crossings
+from tilewright.cost.tallies import tallies_of
+from tilewright.hardware import Accelerator, Compression, Fanout, Memory, Sparsity
+from tilewright.mapping import (
+    Layout,
+    Mapping,
+    MappingBatch,
+    compression,
+    footprint_bits,
+    full_keeps,
+    partition_of,
+    stored,
+    tensor_bits,
+)
+from tilewright.workload import Operator, Tensor
+
+Floats = NDArray[np.float64]
+Tallies = dict[TallyKey, Floats]
+Extents = dict[str, Floats]
+CHUNK = 4096
+"""Mappings whose rows stay in the inner caches."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor in a memory: how it is compressed, and its boundaries outward (None: outermost) and inward."""
+
+    level: int
+    tensor: Tensor
+    memory: Memory
+    compressed: Compression | None
+    bits: int
+    outward: Crossing | None
+    inward: Crossing
+
+    @property
+    def scale(self) -> float:
+        """Words of the memory's own width in a word of the tensor."""
+        return self.bits / self.memory.word_bits
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What is moved for each word that the static schedule moves, by kind of access.
+
+    ``data`` are words of the tensor in energy, ``timed`` those that take time too; ``metadata`` are bits, of any kind
+    of access.
+    """
+
+    data: dict[str, Share]
+    timed: dict[str, Share]
+    metadata: Share
+
+
+class SparseModel:
+    """Expected cycles and energy of mappings where operands have zeros.
+
+    Scores batches of mappings like `DenseModel`, from the same counts; at density 1 without formats it gives the same.
+
+    Parameters
+    ----------
+    operator, accelerator, layout
+        As of `DenseModel`. A machine without a ``sparsity`` section makes no use of zeros.
+
+    Raises
+    ------
+    InputError
+        As `DenseModel`; and if a tensor cannot be left out by another's zeros, having dimensions in neither.
+    """
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout | None = None) -> None:
+        self.operator, self.accelerator = operator, accelerator
+        self.dense = DenseModel(operator, accelerator, layout)
+        self.layout = self.dense.layout
+        self.sparsity = accelerator.sparsity or Sparsity()
+        check_leaders(operator, self.sparsity)
+        self.shares = Shares(operator, accelerator, self.sparsity)
+
+    @cached_property
+    def plan(self) -> "Plan":
+        """What batches of this layout have in common."""
+        return Plan(self.operator, self.accelerator, self.shares, self.layout.keeps)
+
+    def score(self, batch: MappingBatch, *, threads: int = 1) -> CostBatch:
+        """Score all mappings of ``batch``, on ``threads`` threads."""
+        found = np.empty((6, len(batch)))
+
+        def work(first: int) -> None:
+            span = first, min(first + CHUNK, len(batch))
+            tallies = self.dense.tallies(batch, span)
+            sums = Sums(self.plan, tallies, _batch_extents(batch, span, self.operator))
+            found[:, span[0]:span[1]] = sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp
+
+        if len(batch):
+            share(work, range(0, len(batch), CHUNK), threads)
+        return self.dense.costs(found)
+
+    def cost(self, mapping: Mapping) -> Cost:
+        """Return everything about one mapping, without waiting for the compiler."""
+        nest = Nest(self.operator, self.accelerator, mapping)
+        kept = full_keeps(mapping, self.operator, self.accelerator)
+        keeps = tuple(kept.get(level.name, ()) for level in self.accelerator.levels)
+        plan = self.plan if keeps == self.layout.keeps else Plan(self.operator, self.accelerator, self.shares, keeps)
+        extents = [{name: np.array([float(extent)]) for name, extent in nest.extents(level).items()}
+                   for level in range(len(self.accelerator.levels))]
+        return Sums(plan, tallies_of(nest), extents).cost()
+
+
+def _batch_extents(batch: MappingBatch, span: tuple[int, int], operator: Operator) -> list[Extents]:
+    """Return the extents of the tiles of every level."""
+    found, slots = [], batch.layout.slots
+    for level in range(len(batch.layout.levels)):
+        first = next((s for s, slot in enumerate(slots) if slot.level >= level), len(slots))
+        found.append({
+            name: batch.steps[first - 1, d, span[0]:span[1]].astype(np.float64) if first
+            else np.full(span[1] - span[0], float(operator.sizes[name]))
+            for d, name in enumerate(batch.layout.dimensions)})
+    return found
+
+
+class Plan:
+    """Who keeps what, in which format, and what decides whether it is moved."""
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, shares: Shares,
+                 keeps: tuple[tuple[str, ...], ...]) -> None:
+        self.operator, self.accelerator, self.shares = operator, accelerator, shares
+        self.crossings = crossings(operator, accelerator, keeps)
+        self.leaders = {(at.tensor.name, at.parent, time): shares.leaders(at, self.crossings, time=time)
+                        for at in self.crossings for time in (False, True)}
+        self.kept = [self._kept(at) for at in self.crossings]
+
+    def _kept(self, inward: Crossing) -> Kept:
+        memory = self.accelerator.levels[inward.parent]
+        assert isinstance(memory, Memory)
+        tensor = inward.tensor
+        outward = next((at for at in self.crossings if at.tensor is tensor and at.child == inward.parent), None)
+        return Kept(inward.parent, tensor, memory, compression(self.accelerator, memory.name, tensor),
+                    tensor_bits(tensor, self.accelerator), outward, inward)
+
+    def of(self, level: int) -> list[Kept]:
+        """Return what a memory keeps."""
+        return [kept for kept in self.kept if kept.level == level]
+
+    def memories(self) -> list[tuple[int, Memory]]:
+        """Return the memories with their levels."""
+        return [(at, level) for at, level in enumerate(self.accelerator.levels) if isinstance(level, Memory)]
+
+    def leading(self, at: Crossing, *, time: bool) -> list[Leader]:
+        """Return what decides over a crossing."""
+        return self.leaders[at.tensor.name, at.parent, time]
+
+
+class Sums:
+    """The costs of mappings from their tallies; arrays (b,)."""
+
+    def __init__(self, plan: Plan, tallies: Tallies, extents: list[Extents]) -> None:
+        self.plan, self.tallies, self.extents = plan, tallies, extents
+        self.accelerator, self.operator = plan.accelerator, plan.operator
+        self._made: dict[tuple[str, int, bool], Share] = {}
+        self.moved = {(kept.level, kept.tensor.name): self._moved(kept) for kept in plan.kept}
+
+    def made(self, at: Crossing, *, time: bool) -> Share:
+        """Share of the crossings of a boundary that are made (or take time)."""
+        key = at.tensor.name, at.parent, time
+        if key not in self._made:
+            kind = "updates" if at.tensor.is_output else "reads"
+
+            def served(parent: int) -> Floats:
+                return self.operator.macs / self.tallies["total", parent, at.tensor.name, kind]
+
+            self._made[key] = self.plan.shares.made(at, self.plan.leading(at, time=time), served)
+        return self._made[key]
+
+    def _sides(self, level: int, tensor: Tensor) -> tuple[Floats, Floats]:
+        """Words of a tile, and of its last axis."""
+        extents = self.extents[level]
+        axes = [_axis_words(axis.terms, extents) for axis in tensor.axes]
+        one = np.ones(len(next(iter(extents.values()))))
+        return prod(axes, start=one), axes[-1] if axes else one
+
+    def _moved(self, kept: Kept) -> Moved:
+        """Return what is moved for each word of the schedule."""
+        zeros = self.plan.shares.zeros[kept.tensor.name]
+        words: Share = 1.0
+        metadata: Share = 0.0
+        if kept.compressed is not None:
+            found = stored(kept.compressed, zeros, *self._sides(kept.level, kept.tensor))
+            words, metadata = found.words, found.metadata_bits
+        edges = {"reads": kept.inward, "updates": kept.inward, "fills": kept.outward, "drains": kept.outward}
+        by_time = [{kind: words * self.made(edge, time=time) for kind, edge in edges.items() if edge is not None}
+                   for time in (False, True)]
+        return Moved(by_time[0], by_time[1], metadata)
+
+    def _words(self, view: str, kept: Kept, kind: str, *, time: bool) -> Share:
+        """Words of the memory's own width, metadata included."""
+        count = self.tallies[view, kept.level, kept.tensor.name, kind]
+        moved = self.moved[kept.level, kept.tensor.name]
+        shares = moved.timed if time else moved.data
+        if kind not in shares:
+            return 0.0
+        if not time and kept.memory.block_words > 1:
+            block = kept.memory.block_words
+            data: Share = np.ceil(count * shares[kind] / block) * block * kept.scale
+        else:
+            data = count * shares[kind] * kept.scale
+        if kept.compressed is None:
+            return data
+        return data + count * moved.metadata / kept.memory.word_bits
+
+    def _port(self, level: int, kinds: tuple[str, ...]) -> Share:
+        """Words through the busiest instance's ports."""
+        return sum((self._words("busiest", kept, kind, time=True) for kept in self.plan.of(level) for kind in kinds),
+                   start=0.0)
+
+    @cached_property
+    def steps(self) -> Floats:
+        """Steps of compute that are not skipped, in the mean."""
+        share = self.plan.shares.performed(time=True)
+        steps = self.tallies["total", -1, "", "steps"]
+        return steps if share == 1 else np.ceil(_whole(steps * share))
+
+    @cached_property
+    def traffic(self) -> dict[int, tuple[Share, Share, Share]]:
+        """Words read and written at the busiest instance of each memory with limited ports, and the cycles."""
+        found: dict[int, tuple[Share, Share, Share]] = {}
+        for level, memory in self.plan.memories():
+            ports = memory.bandwidth
+            if ports.read is None and ports.write is None and ports.shared is None:
+                continue
+            read, written = self._port(level, ("reads", "drains")), self._port(level, ("updates", "fills"))
+            found[level] = read, written, _most(_cycles(read, ports.read), _cycles(written, ports.write),
+                                                _cycles(read + written, ports.shared))
+        return found
+
+    @cached_property
+    def _blocked(self) -> Floats:
+        """Steps, and the cycles for which single-buffered memories block them."""
+        total = self.steps
+        for level, memory in self.plan.memories():
+            ports = memory.bandwidth
+            if level and memory.buffering == "single" and level in self.traffic:
+                for kind, port in (("drains", ports.read), ("fills", ports.write)):
+                    words = self._port(level, (kind,))
+                    total = total + _most(_cycles(words, port), _cycles(words, ports.shared))
+        return total
+
+    @cached_property
+    def steady(self) -> Floats:
+        """Steady cycles."""
+        return np.asarray(_most(self._blocked, *(cycles for _, _, cycles in self.traffic.values())))
+
+    @cached_property
+    def ramp(self) -> Floats:
+        """Cycles of the cold start and the tail."""
+        total = np.zeros(len(self.steps))
+        for level, memory in self.plan.memories():
+            if level and memory.buffering != "single":
+                total = total + self._cold_start(level, memory) + self._tail(level, memory)
+        return total
+
+    def _edge(self, kept: Kept, child: int, side: str, kind: str) -> Share:
+        """Words of one side of a boundary in one visit, in the memory's own width."""
+        count = self.tallies.get(("edge", child, kept.tensor.name, side))
+        if count is None:
+            return 0.0
+        moved = self.moved[kept.level, kept.tensor.name]
+        return count * (moved.timed[kind] * kept.scale) + count * (moved.metadata / kept.memory.word_bits)
+
+    def _cold_start(self, level: int, memory: Memory) -> Share:
+        entering = [kept for kept in self.plan.of(level) if kept.outward is not None and not kept.tensor.is_output]
+        own = sum((self._edge(kept, level, "own", "fills") for kept in entering), start=0.0)
+        slowest = [_cycles(own, memory.bandwidth.write), _cycles(own, memory.bandwidth.shared)]
+        for parent in {kept.outward.parent for kept in entering if kept.outward is not None}:
+            above = {kept.tensor.name: kept for kept in self.plan.of(parent)}
+            asked = sum((self._edge(above[kept.tensor.name], level, "parent", "reads") for kept in entering
+                         if kept.outward is not None and kept.outward.parent == parent), start=0.0)
+            ports = next(iter(above.values())).memory.bandwidth
+            slowest += [_cycles(asked, ports.read), _cycles(asked, ports.shared)]
+        return _most(*slowest)
+
+    def _tail(self, level: int, memory: Memory) -> Share:
+        for kept in self.plan.of(level):
+            if kept.tensor.is_output and kept.outward is not None:
+                parent = next(k for k in self.plan.of(kept.outward.parent) if k.tensor is kept.tensor)
+                own = self._edge(kept, level, "own", "drains")
+                merged = self._edge(parent, level, "parent", "updates")
+                ports, above = memory.bandwidth, parent.memory.bandwidth
+                return _most(_cycles(own, ports.read), _cycles(own, ports.shared),
+                             _cycles(merged, above.write), _cycles(merged, above.shared))
+        return 0.0
+
+    @cached_property
+    def latency(self) -> Floats:
+        """Cycles."""
+        return self.steady + self.ramp
+
+    @cached_property
+    def energies(self) -> dict[str, Share]:
+        """Picojoules by memory, compute unit, fan-out and leakage."""
+        found: dict[str, Share] = {}
+        for level, memory in self.plan.memories():
+            energy = memory.energy
+            prices = (energy.read_pj, energy.fill_pj, energy.update_pj, energy.drain_pj)
+            found[memory.name] = sum((self._words("total", kept, kind, time=False) * price
+                                      for kept in self.plan.of(level)
+                                      for kind, price in zip(KINDS, prices, strict=True)), start=0.0)
+        compute = self.accelerator.compute
+        found[compute.name] = self.operator.macs * self.plan.shares.performed(time=False) * compute.energy_pj_per_mac
+        for level, fanout in enumerate(self.accelerator.levels):
+            if isinstance(fanout, Fanout):
+                price = fanout.network_energy_pj_per_word
+                found[fanout.name] = self._network_words(level) * price if price else 0.0
+        leakage = self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000
+        if leakage:
+            found["leakage"] = self.latency * leakage
+        return found
+
+    def _network_words(self, level: int) -> Share:
+        """Words across a fan-out, as the child counts them; metadata in words of the tensor."""
+        total: Share = 0.0
+        for at in self.plan.crossings:
+            if not at.parent < level < at.child:
+                continue
+            kinds = ("fills", "drains") if at.tensor.is_output else ("fills",)
+            for kind in kinds:
+                count = self.tallies["total", at.child, at.tensor.name, kind]
+                moved = self.moved.get((at.child, at.tensor.name))
+                if moved is None:
+                    total = total + count * self.made(at, time=False)
+                else:
+                    bits = tensor_bits(at.tensor, self.accelerator)
+                    total = total + count * (moved.data[kind] + moved.metadata / bits)
+        return total
+
+    @cached_property
+    def energy(self) -> Floats:
+        """Picojoules."""
+        return np.asarray(sum(self.energies.values(), start=np.zeros(len(self.steps))))
+
+    @cached_property
+    def excess(self) -> Floats:
+        """How far over arrays and capacities, as of `DenseModel`."""
+        total = self.tallies["total", -1, "", "arrays"].copy()
+        for level, memory in self.plan.memories():
+            taken: dict[str | None, Share] = {}
+            for kept in self.plan.of(level):
+                owner = partition_of(memory, kept.tensor)
+                sides = self._sides(level, kept.tensor)
+                bits = footprint_bits(self.accelerator, memory.name, kept.tensor, kept.bits, sides)
+                taken[owner] = taken.get(owner, 0.0) + bits
+            copies = 2 if memory.buffering == "double" else 1
+            capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
+            for owner, needed in taken.items():
+                capacity = capacities[owner]
+                if capacity is not None:
+                    total += np.maximum(0.0, copies * needed / 8 / capacity - 1.0)
+        return total
+
+    def cost(self) -> Cost:
+        """Return everything about the one mapping of a batch of one."""
+        names = [level.name for level in self.accelerator.levels]
+        energies = {name: _one(pj) for name, pj in self.energies.items()}
+        traffic = {memory.name: self._memory_traffic(level) for level, memory in self.plan.memories()}
+        steady, ramp = int(_one(self.steady)), int(_one(self.ramp))
+        timed = self.operator.macs * self.plan.shares.performed(time=True)
+        counts = {(names[k.level], k.tensor.name): Count(**{
+            kind: int(_one(self.tallies["total", k.level, k.tensor.name, kind])) for kind in KINDS})
+            for k in self.plan.kept}
+        return Cost(
+            macs=self.operator.macs, steps=int(_one(self.steps)), steady_cycles=steady, ramp_cycles=ramp,
+            energy_pj=sum(energies.values()), energy_by_component_pj=energies, counts=counts, traffic=traffic,
+            bottleneck="compute" if _one(self._blocked) >= steady else max(traffic, key=lambda n: traffic[n].cycles),
+            utilisation=timed / (self.accelerator.compute_instances * max(1, steady + ramp)),
+            expected={(names[k.level], k.tensor.name): self._expected(k) for k in self.plan.kept},
+            performed_macs=self.operator.macs * self.plan.shares.performed(time=False),
+        )
+
+    def _memory_traffic(self, level: int) -> MemoryTraffic:
+        read, written = self._port(level, ("reads", "drains")), self._port(level, ("updates", "fills"))
+        cycles = self.traffic[level][2] if level in self.traffic else 0.0
+        return MemoryTraffic(_one(read), _one(written), int(_one(cycles)))
+
+    def _expected(self, kept: Kept) -> Expected:
+        moved = self.moved[kept.level, kept.tensor.name]
+        counts = {kind: self.tallies["total", kept.level, kept.tensor.name, kind] for kind in KINDS}
+        words = {kind: _one(count * moved.data.get(kind, 0.0)) for kind, count in counts.items()}
+        return Expected(**words, metadata_bits=_one(sum(counts.values()) * moved.metadata))
+
+
+def _axis_words(terms: tuple[tuple[str, int], ...], extents: Extents) -> Floats:
+    """Words of one axis of a box of extents (DESIGN rule 1)."""
+    if len(terms) == 1:
+        return extents[terms[0][0]]
+    (first, stride), (second, dilation) = terms
+    divisor = int(np.gcd(stride, dilation))
+    p, r = extents[first], extents[second]
+    holes = np.maximum(0.0, p - dilation // divisor) * np.maximum(0.0, r - stride // divisor)
+    return np.asarray(p * r - holes)
+
+
+def _whole(words: Share) -> Share:
+    """Take the last digits off, so that what is whole but for rounding is not rounded up."""
+    return np.asarray(words) * (1.0 - 1e-12)
+
+
+def _cycles(words: Share, bandwidth: float | None) -> Share:
+    """Cycles to move words, rounded up; 0 where unlimited."""
+    return 0.0 if bandwidth is None else np.ceil(np.asarray(words) / bandwidth)
+
+
+def _most(*values: Share) -> Share:
+    found = values[0]
+    for value in values[1:]:
+        found = np.maximum(found, value)
+    return found
+
+
+def _one(value: Share) -> float:
+    return float(np.asarray(value).reshape(-1)[0])
+
+
+def cost_model(operator: Operator, accelerator: Accelerator, layout: Layout | None = None) -> DenseModel | SparseModel:
+    """Return the model of a machine: sparse where it has a ``sparsity`` section, else dense.
+
+    Raises
+    ------
+    InputError
+        As of the models.
+    """
+    return (SparseModel if accelerator.sparsity is not None else DenseModel)(operator, accelerator, layout)
+
+

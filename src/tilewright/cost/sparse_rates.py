@@ -1,0 +1,185 @@
+"""What share of the static schedule's words is moved, in the mean over the zeros (docs/sparsity.md).
+
+Each crossing of a word at a boundary serves equally many multiply-accumulates in the mean: all of them over all
+crossings. No two of these meet the same word of another operand, so that is how many words of it the crossing is made
+for; the crossing is left out where they are all zero.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import lgamma
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator, Elision, Memory, Sparsity
+from tilewright.mapping import Zeros
+from tilewright.workload import Operator, Tensor
+
+Floats = NDArray[np.float64]
+Share = Floats | float
+PAIRED = 256
+"""Most products merged into one update for which the chance that all are zero is summed up exactly."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One boundary of one tensor: levels of the parent and the child (the compute unit comes after the last)."""
+
+    tensor: Tensor
+    parent: int
+    child: int
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Crossings of a tensor are left out where a set of words of ``on`` is zero, seen from the boundary ``parent``."""
+
+    on: Tensor
+    parent: int
+
+
+def crossings(operator: Operator, accelerator: Accelerator, keeps: tuple[tuple[str, ...], ...]) -> list[Crossing]:
+    """List the boundaries of all tensors, outermost first, where memories keep ``keeps`` (by level)."""
+    found = []
+    for tensor in operator.tensors:
+        chain = [level for level, kept in enumerate(keeps) if tensor.name in kept]
+        found += [Crossing(tensor, parent, child) for parent, child in pairwise([*chain, len(accelerator.levels)])]
+    return found
+
+
+class Shares:
+    """Shares of crossings that are made, for one operator on one machine."""
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, sparsity: Sparsity) -> None:
+        self.operator, self.accelerator, self.sparsity = operator, accelerator, sparsity
+        self.zeros = {tensor.name: Zeros.of(tensor, operator) for tensor in operator.tensors}
+
+    def named(self, names: tuple[str, ...]) -> list[Tensor]:
+        """Return the operands with these names or roles."""
+        return [t for t in self.operator.operands if t.name in names or t.role in names]
+
+    def _elisions(self, level: int, tensor: Tensor, *, time: bool) -> list[Elision]:
+        memory = self.accelerator.levels[level]
+        assert isinstance(memory, Memory)
+        return [e for e in self.sparsity.elisions if e.memory == memory.name and e.tensor in (tensor.name, tensor.role)
+                and (e.action == "skip" or not time)]
+
+    def leaders(self, crossing: Crossing, every: list[Crossing], *, time: bool) -> list[Leader]:
+        """Return what decides whether crossings are made (or, for ``time``, take time).
+
+        An operand's word that was left out further out cannot be read further in; of several boundaries the innermost
+        looks at the fewest words, which are among those of the others.
+        """
+        found: dict[str, Leader] = {}
+        for at in every:
+            if at.tensor is not crossing.tensor or at.parent > crossing.parent:
+                continue
+            if crossing.tensor.is_output and at.parent != crossing.parent:
+                continue
+            for elision in self._elisions(at.parent, crossing.tensor, time=time):
+                for leader in self.named(elision.on):
+                    if leader is not crossing.tensor and self.zeros[leader.name].density < 1:
+                        found[leader.name] = Leader(leader, at.parent)
+        return list(found.values())
+
+    def made(self, crossing: Crossing, leaders: list[Leader], served: Callable[[int], Floats]) -> Share:
+        """Return the share of crossings that are made; ``served`` says how many products one serves, by parent."""
+        if not leaders:
+            return 1.0
+        if crossing.tensor.is_output:
+            zeros = tuple(self.zeros[leader.on.name] for leader in leaders)
+            return 1.0 - all_zero(zeros, served(crossing.parent))
+        share: Share = 1.0
+        for leader in leaders:
+            count = served(leader.parent)
+            share = share * (1.0 - self.zeros[leader.on.name].empty(np.minimum(count, leader.on.words(
+                self.operator.sizes))))
+        return share
+
+    def performed(self, *, time: bool) -> float:
+        """Return the share of multiply-accumulates that take energy (or, for ``time``, time)."""
+        names = self.sparsity.skipped if time else (*self.sparsity.skipped, *self.sparsity.gated)
+        share = 1.0
+        for tensor in self.named(names):
+            share *= self.zeros[tensor.name].density
+        return share
+
+
+def all_zero(zeros: tuple[Zeros, ...], products: Floats) -> Floats:
+    """Return the chance that so many products of words of different tensors are all zero, elementwise.
+
+    No word is in two of them. Summed up exactly up to `PAIRED` products, from where on they count as independent.
+    """
+    if len(zeros) == 1:
+        return zeros[0].empty(products)
+    table = _products_table(tuple(sorted(zeros, key=lambda each: (each.words, each.density))))
+    alone = 1.0 - float(np.prod([each.density for each in zeros]))
+    low = np.minimum(np.floor(products), len(table) - 2).astype(np.int64)
+    near = table[low] + (products - low) * (table[low + 1] - table[low])
+    return np.asarray(np.where(products <= len(table) - 1, near, alone**products))
+
+
+@lru_cache(maxsize=64)
+def _products_table(zeros: tuple[Zeros, ...]) -> Floats:
+    """Chance that 0, 1, 2 ... products are all zero: those left by the first tensor's zeros must be the others'."""
+    first, rest = zeros[0], zeros[1:]
+    most = min(PAIRED, *(each.words for each in zeros))
+    counts = np.arange(most + 1, dtype=np.float64)
+    inner = rest[0].empty(counts) if len(rest) == 1 else _products_table(rest)[:most + 1]
+    return np.array([float(_drawn(first, count) @ inner[:count + 1]) for count in range(most + 1)] + (
+        [0.0] if most == 0 else []))
+
+
+def _drawn(zeros: Zeros, count: int) -> Floats:
+    """Chance that 0, 1 ... ``count`` of so many given words are not zero."""
+    if zeros.structure is not None or zeros.density >= 1:
+        return _binomial(count, zeros.density)
+    mean = zeros.density * zeros.words
+    few = int(mean + 1e-9)
+    more = mean - few if mean - few > 1e-9 else 0.0
+    found = (1 - more) * _hypergeometric(zeros.words, few, count)
+    return found + more * _hypergeometric(zeros.words, few + 1, count) if more else found
+
+
+def _choose(total: int, some: int) -> float:
+    return lgamma(total + 1) - lgamma(some + 1) - lgamma(total - some + 1)
+
+
+def _binomial(count: int, density: float) -> Floats:
+    if density >= 1:
+        return np.array([0.0] * count + [1.0])
+    return np.array([np.exp(_choose(count, j) + j * np.log(density) + (count - j) * np.log1p(-density))
+                     for j in range(count + 1)])
+
+
+def _hypergeometric(words: int, few: int, count: int) -> Floats:
+    whole = _choose(words, count)
+    return np.array([np.exp(_choose(few, j) + _choose(words - few, count - j) - whole)
+                     if j <= few and count - j <= words - few else 0.0 for j in range(count + 1)])
+
+
+def check_leaders(operator: Operator, sparsity: Sparsity) -> None:
+    """Refuse leaders whose words are met more than once in one crossing, which are not counted here.
+
+    Raises
+    ------
+    InputError
+        If a dimension is in neither the tensor that is left out nor the one that decides.
+    """
+    for elision in sparsity.elisions:
+        for follower in operator.tensors:
+            if elision.tensor not in (follower.name, follower.role) or follower.is_output:
+                continue
+            for leader in operator.operands:
+                if leader is follower or not {leader.name, leader.role} & set(elision.on):
+                    continue
+                lone = [name for name, size in operator.dimensions
+                        if size > 1 and name not in follower.dimensions | leader.dimensions]
+                if lone:
+                    raise InputError(
+                        f"{operator.name}.{follower.name}", f"cannot be left out where {leader.name} is zero: "
+                        f"neither has the dimension {', '.join(lone)}", elision.action, "Leave this pair out")

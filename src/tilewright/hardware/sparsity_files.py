@@ -1,0 +1,91 @@
+"""The ``sparsity:`` section of an accelerator file, in and out."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from tilewright.hardware.resolve import Fail, LevelFields
+from tilewright.hardware.schema import Count, Fields, MemoryFields, Name, wrong
+from tilewright.hardware.sparsity import (
+    FORMATS,
+    Action,
+    Capacity,
+    Compression,
+    Elision,
+    Format,
+    Sparsity,
+    sparsity_problems,
+)
+
+ACTIONS: tuple[Action, ...] = ("skip", "gate")
+
+
+class FormatFields(Fields):
+    """A format, with the bits of its runs or coordinates where they are fixed."""
+
+    format: Format
+    bits: Count | None = None
+
+
+def _format(given: Any) -> Any:
+    """Read the bare name of a format."""
+    if isinstance(given, str):
+        if given not in FORMATS:
+            raise wrong(f"must be one of {', '.join(FORMATS)}")
+        return {"format": given}
+    return given
+
+
+Formats = dict[Name, dict[Name, Annotated[FormatFields, BeforeValidator(_format)]]]
+Leaders = dict[Name, dict[Name, list[Name]]]
+
+
+class ComputeZeros(Fields):
+    """Operands whose zeros the compute unit gates or skips."""
+
+    gate: list[Name] = Field(default_factory=list)
+    skip: list[Name] = Field(default_factory=list)
+
+
+class SparsityFields(Fields):
+    """What a machine makes of zeros."""
+
+    capacity: Literal["expected", "worst"] = "expected"
+    formats: Formats = Field(default_factory=dict)
+    skip: Leaders = Field(default_factory=dict)
+    gate: Leaders = Field(default_factory=dict)
+    compute: ComputeZeros = ComputeZeros()
+
+
+def read_sparsity(fields: SparsityFields, levels: list[LevelFields], fail: Fail) -> Sparsity:
+    """Return what a file says of zeros; an `InputError` says what is wrong with it, and where."""
+    memories = {level.memory: tuple(level.keeps) for level in levels if isinstance(level, MemoryFields)}
+    capacity: Capacity = fields.capacity
+    found = Sparsity(
+        tuple(Compression(memory, tensor, given.format, given.bits)
+              for memory, inner in fields.formats.items() for tensor, given in inner.items()),
+        tuple(Elision(memory, action, tensor, tuple(on)) for action in ACTIONS
+              for memory, inner in _leaders(fields, action).items() for tensor, on in inner.items()),
+        tuple(fields.compute.gate), tuple(fields.compute.skip), capacity)
+    for problem in sparsity_problems(found, memories):
+        raise fail(("sparsity", *problem.where), problem.rule, problem.given, problem.mend)
+    return found
+
+
+def _leaders(fields: SparsityFields, action: Action) -> Mapping[str, Mapping[str, list[str]]]:
+    return fields.skip if action == "skip" else fields.gate
+
+
+def sparsity_tree(sparsity: Sparsity) -> dict[str, Any]:
+    """Return the section that reads back to ``sparsity``, as plain collections."""
+    formats: dict[str, dict[str, Any]] = {}
+    for given in sparsity.formats:
+        formats.setdefault(given.memory, {})[given.tensor] = (
+            given.format if given.bits is None else {"format": given.format, "bits": given.bits})
+    leaders: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for elision in sparsity.elisions:
+        leaders.setdefault(elision.action, {}).setdefault(elision.memory, {})[elision.tensor] = list(elision.on)
+    compute = {name: list(given) for name, given in (("gate", sparsity.gated), ("skip", sparsity.skipped)) if given}
+    tree = {"capacity": sparsity.capacity, "formats": formats, **leaders, "compute": compute}
+    return {name: value for name, value in tree.items() if value}

@@ -1,0 +1,78 @@
+"""Densities that a user gives: of tensors, by name or role, in one operator or a whole network."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tilewright.base import InputError
+from tilewright.workload.graph import Graph, MacNode
+from tilewright.workload.operator import ROLES, Operator, Tensor
+
+Density = float | str
+
+
+def read_density(name: str, given: Density) -> tuple[float, tuple[int, int] | None]:
+    """Read ``0.5`` or ``2:4``.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or not above 0 and at most 1.
+    """
+    field, mend = f"density {name}", "For example 0.5, or 2:4 for two of every four words"
+    structure = None
+    try:
+        if isinstance(given, str) and ":" in given:
+            some, every = (int(part) for part in given.split(":"))
+            structure, density = (some, every), some / every
+        else:
+            density = float(given)
+    except (ValueError, ZeroDivisionError):
+        raise InputError(field, "must be a number above 0 and at most 1, or N:M", given, mend) from None
+    if not 0 < density <= 1 or (structure is not None and structure[0] < 1):
+        raise InputError(field, "must be above 0 and at most 1", given, mend)
+    return density, structure
+
+
+def with_densities(operator: Operator, densities: Mapping[str, Density]) -> Operator:
+    """Return the operator with these densities of its tensors, by name or by role (a name comes first).
+
+    >>> from tilewright.workload import matmul
+    >>> with_densities(matmul("m", m=4, n=4, k=4), {"weights": "2:4"}).tensor("W").density
+    0.5
+
+    Raises
+    ------
+    InputError
+        If a density is out of range.
+    """
+    read = {name.lower(): read_density(name, given) for name, given in densities.items()}
+
+    def changed(tensor: Tensor) -> Tensor:
+        for key in (tensor.name.lower(), tensor.role):
+            if key in read:
+                return replace(tensor, density=read[key][0], structure=read[key][1])
+        return tensor
+
+    return replace(operator, tensors=tuple(changed(tensor) for tensor in operator.tensors))
+
+
+def graph_with_densities(graph: Graph, densities: Mapping[str, Density]) -> Graph:
+    """Return the network with these densities in every layer that has such a tensor.
+
+    Raises
+    ------
+    InputError
+        If no layer has a tensor of some name.
+    """
+    if not densities:
+        return graph
+    known = {name.lower() for node in graph.mac_nodes for tensor in node.operator.tensors
+             for name in (tensor.name, tensor.role)}
+    for name in densities:
+        if name.lower() not in known:
+            names = [*ROLES, *sorted({t.name for node in graph.mac_nodes for t in node.operator.tensors})]
+            raise InputError(f"density {name}", f"must name a role or a tensor: {', '.join(names)}", name)
+    nodes = tuple(replace(node, operator=with_densities(node.operator, densities)) if isinstance(node, MacNode)
+                  else node for node in graph.nodes)
+    told = ", ".join(f"{name} {given}" for name, given in densities.items())
+    return replace(graph, nodes=nodes, notes=(*graph.notes, f"densities: {told}"))
