@@ -158,7 +158,7 @@ def test_mappings_to_start_from_are_scored_first(mapper):
     assert some.score == min(each)
     assert warm.samples == SAMPLES
     assert warm.score <= min(each)
-    assert warm.start is not None
+    assert [origin.kind for origin in warm.start] == ["given"]
     assert same(warm, run(mapper, start=start, watch=Watch(threads=3)))
 
 

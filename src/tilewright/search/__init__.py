@@ -4,7 +4,7 @@ from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, score_bound
 from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
-from tilewright.search.network import search_network
+from tilewright.search.network import largest_first, search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
 from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
 from tilewright.search.records import (
@@ -17,11 +17,15 @@ from tilewright.search.records import (
     SearchResult,
 )
 from tilewright.search.run import CostModel, Watch, interruptible, search
-from tilewright.search.start import Origin, Start
+from tilewright.search.start import Origin, Source, Start
+from tilewright.search.warm import NEIGHBOURS, WARM_STARTS, Beginning, WarmStart, beginnings, rounds
 
 __all__ = [
     "MAPPERS",
     "METRICS",
+    "NEIGHBOURS",
+    "WARM_STARTS",
+    "Beginning",
     "Bounding",
     "Budget",
     "Constraint",
@@ -42,14 +46,19 @@ __all__ = [
     "ProgressObserver",
     "Scorer",
     "SearchResult",
+    "Source",
     "Start",
     "State",
     "Task",
     "Term",
+    "WarmStart",
     "Watch",
+    "beginnings",
     "interruptible",
+    "largest_first",
     "mappers",
     "read_options",
+    "rounds",
     "score_bound",
     "search",
     "search_flexible",

@@ -136,7 +136,7 @@ class SearchResult:
     bounding
         Works out the bound that is known without a search.
     start
-        Where the mappings were found that the search began from; None if it began from none.
+        Where the mappings were found that the search began from; empty if it began from none.
     """
 
     operator: Operator
@@ -157,7 +157,7 @@ class SearchResult:
     stopped: Stopped
     proven: float | None = None
     bounding: Bounding | None = field(default=None, compare=False, repr=False)
-    start: Origin | None = None
+    start: tuple[Origin, ...] = ()
 
     @property
     def bound(self) -> float | None:

@@ -80,11 +80,11 @@ class Request:
     start: Start | MappingBatch | None = None
 
     @property
-    def origin(self) -> Origin | None:
+    def origins(self) -> tuple[Origin, ...]:
         """Where the mappings that the search begins from were found."""
         if self.start is None:
-            return None
-        return self.start.origin if isinstance(self.start, Start) else Origin("given")
+            return ()
+        return self.start.origins if isinstance(self.start, Start) else (Origin("given"),)
 
     @property
     def identity(self) -> dict[str, str]:
@@ -371,5 +371,5 @@ class Run:
             objective="; ".join([str(request.objective), *map(str, request.objective.constraints)]),
             budget=request.budget, space_size=request.space.size() if covers else None,
             complete=covers and self.stopped == "exhausted", stopped=self.stopped or "interrupted", proven=self.proven,
-            bounding=self.bounding, start=request.origin,
+            bounding=self.bounding, start=request.origins,
         )

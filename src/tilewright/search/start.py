@@ -42,34 +42,39 @@ class Origin:
 
     def __str__(self) -> str:
         if self.kind == "given":
-            return "given"
+            return self.kind
         differ = f"{self.distance} sizes differ" if self.distance > 1 else "one size differs"
         return f"{self.kind} {self.layer} ({differ if self.distance else 'same sizes'})"
 
 
 @dataclass(frozen=True)
-class Start:
-    """Mappings of an operator, to begin the search of another from.
+class Source:
+    """A mapping to begin from: its operator's size of each dimension, and where it was found.
 
-    Parameters
-    ----------
-    mappings
-        On the accelerator of the search, or one whose levels are of the same kinds in the same order.
-    sizes
-        Size of each dimension of the operator that they are of.
-    origin
-        Where they were found; recorded in the result.
+    It is of the accelerator of the search, or of one whose levels are of the same kinds in the same order.
     """
 
-    mappings: tuple[Mapping, ...]
+    mapping: Mapping
     sizes: dict[str, int]
     origin: Origin = Origin("given")
+
+
+@dataclass(frozen=True)
+class Start:
+    """Mappings to begin a search from, whatever sizes they were found for; the best are best named first."""
+
+    sources: tuple[Source, ...]
 
     @classmethod
     def of(cls, mappings: Mapping | Sequence[Mapping], operator: Operator) -> "Start":
         """Return the start from mappings of ``operator``, whatever operator is to be searched."""
-        found = (mappings,) if isinstance(mappings, Mapping) else tuple(mappings)
-        return cls(found, operator.sizes)
+        found = (mappings,) if isinstance(mappings, Mapping) else mappings
+        return cls(tuple(Source(mapping, operator.sizes) for mapping in found))
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Where the mappings were found."""
+        return tuple(source.origin for source in self.sources)
 
     def batch(self, space: MapSpace) -> MappingBatch:
         """Return the mappings scaled to the sizes of ``space`` and mended, in a few ways each, without repetition.
@@ -84,11 +89,11 @@ class Start:
         InputError
             If there are none, or their levels are not those of the accelerator.
         """
-        if not self.mappings:
+        if not self.sources:
             raise InputError("start", "must hold at least one mapping")
         chains, ranks = [], []
-        for mapping in self.mappings:
-            extents, orders = _decoded(mapping, self.sizes, space)
+        for source in self.sources:
+            extents, orders = _decoded(source.mapping, source.sizes, space)
             for steps in _scalings(extents, np.array(list(space.operator.sizes.values()))):
                 chains += [steps] * len(orders)
                 ranks += orders

@@ -53,8 +53,10 @@ if TYPE_CHECKING:
         vector_records,
     )
     from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run
-    from tilewright.store.database import RunSummary, Store, default_path, store_url
+    from tilewright.store.database import RunSummary, Store
+    from tilewright.store.library import Entry, Library, Provenance, Shelf, entry
     from tilewright.store.nest import mapping_record
+    from tilewright.store.opening import default_path, store_url
     from tilewright.store.saving import Kept, keep
 
 __all__ = [
@@ -63,20 +65,24 @@ __all__ = [
     "BoundsRecord",
     "CostRecord",
     "CountRecord",
+    "Entry",
     "Kept",
     "LayerRecord",
     "LevelRecord",
+    "Library",
     "MappingRecord",
     "NestRow",
     "NetworkRecord",
     "OperatorRecord",
     "PaddingRecord",
+    "Provenance",
     "RequestRecord",
     "RooflineRecord",
     "RoomRecord",
     "RunRecord",
     "RunSummary",
     "SearchRecord",
+    "Shelf",
     "SoftwareRecord",
     "Store",
     "TensorRecord",
@@ -89,6 +95,7 @@ __all__ = [
     "bounds_record",
     "cost_record",
     "default_path",
+    "entry",
     "fingerprint",
     "keep",
     "mapping_of",
@@ -116,8 +123,10 @@ _LATER = {
               "network_record", "new_run_id", "not_modelled", "operator_of", "operator_record", "padded_record",
               "roofline_record", "software_record", "timestamp", "totals_of", "vector_records"),
     "codec": ("read_run", "record_to_json", "run_from_json", "write_run"),
-    "database": ("RunSummary", "Store", "default_path", "store_url"),
+    "database": ("RunSummary", "Store"),
+    "library": ("Entry", "Library", "Provenance", "Shelf", "entry"),
     "nest": ("mapping_record",),
+    "opening": ("default_path", "store_url"),
     "saving": ("Kept", "keep"),
 }
 

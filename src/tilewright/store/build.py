@@ -137,8 +137,13 @@ def operator_record(operator: Operator, accelerator: Accelerator) -> OperatorRec
                      tensor.words(operator.sizes), tensor_bits(tensor, accelerator), tensor.density, tensor.word_bits,
                      tensor.structure)
         for tensor in operator.tensors)
-    return OperatorRecord(operator.kind, operator.dimensions, tensors, operator.macs, fingerprint(_content(operator)),
+    return OperatorRecord(operator.kind, operator.dimensions, tensors, operator.macs, operator_fingerprint(operator),
                           operator.attributes)
+
+
+def operator_fingerprint(operator: Operator) -> str:
+    """Return the fingerprint of all that decides an operator's cost, whatever it is called."""
+    return fingerprint(_content(operator))
 
 
 def _content(operator: Operator) -> list[object]:

@@ -23,6 +23,7 @@ from tilewright.workload.graph import (
     coverage,
     unique_operators,
 )
+from tilewright.workload.likeness import edit_distance, form
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 from tilewright.workload.table import LAYERS, read_table, table_graph
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
@@ -48,7 +49,9 @@ __all__ = [
     "convolution",
     "coverage",
     "depthwise",
+    "edit_distance",
     "einsum",
+    "form",
     "graph_with_densities",
     "linear",
     "matmul",

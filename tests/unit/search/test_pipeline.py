@@ -72,8 +72,8 @@ def test_a_mapping_of_the_first_search_stays_where_the_second_finds_nothing_bett
 def test_the_second_search_begins_from_the_mapping_of_the_first():
     found = run(mapper="random", budget=40)
     assert all(layer.first.mapping is not None for layer in found.layers)
-    assert found.layers[1].first.start is None
-    assert found.layers[1].then.start.kind == "given"
+    assert found.layers[1].first.start == ()
+    assert [origin.kind for origin in found.layers[1].then.start] == ["given"]
     assert found.layers[1].then.history[0].samples <= 8  # the first mapping itself keeps the limit
 
 

@@ -4,7 +4,7 @@ import pytest
 from tilewright.base import InputError
 from tilewright.hardware import preset
 from tilewright.mapping import Mapping, MapSpace, is_legal
-from tilewright.search import Origin, Start, search, search_spaces
+from tilewright.search import Origin, Source, Start, search, search_spaces
 from tilewright.workload import convolution, matmul
 
 MACHINE = preset("eyeriss")
@@ -54,7 +54,7 @@ def test_order_and_parallelism_are_inherited_and_the_outermost_loop_is_scaled(fo
 
 
 def test_no_start_changes_nothing():
-    assert search(SMALL, MACHINE, budget=900).start is None
+    assert search(SMALL, MACHINE, budget=900).start == ()
 
 
 def test_a_checkpoint_of_another_start_is_refused(found, tmp_path):
@@ -68,7 +68,7 @@ def test_a_checkpoint_of_another_start_is_refused(found, tmp_path):
 def test_members_of_a_union_all_begin_from_the_start(found):
     spaces = [MapSpace(LARGE, MACHINE, "perfect"), MapSpace(LARGE, MACHINE, "ruby-s")]
     result = search_spaces(spaces, budget=400, start=start_of(found))
-    assert result.start == Origin("given")
+    assert result.start == (Origin("given"),)
     assert result.score <= search(LARGE, MACHINE, space=spaces[0], budget=1, start=start_of(found)).score
 
 
@@ -83,12 +83,12 @@ def test_what_is_no_start_is_refused(found):
     other = matmul("other", m=8, n=8, k=8)
     space = MapSpace(LARGE, MACHINE)
     with pytest.raises(InputError, match="must hold at least one"):
-        search(LARGE, MACHINE, start=Start((), SMALL.sizes))
+        search(LARGE, MACHINE, start=Start(()))
     with pytest.raises(InputError, match="layout"):
         search(other, MACHINE, start=space.empty(1))
     with pytest.raises(InputError, match="1 to 64"):
         search(LARGE, MACHINE, space=space, start=space.sample(np.random.default_rng(0), 65))
     with pytest.raises(InputError, match="levels"):
-        search(LARGE, MACHINE, start=Start((Mapping(found.mapping.levels[1:]),), SMALL.sizes))
+        search(LARGE, MACHINE, start=Start.of(Mapping(found.mapping.levels[1:]), SMALL))
     with pytest.raises(InputError, match="loop over"):
-        search(LARGE, MACHINE, start=Start((found.mapping,), {"M": 3}))
+        search(LARGE, MACHINE, start=Start((Source(found.mapping, {"M": 3}),)))

@@ -1,0 +1,305 @@
+"""The library: the best mapping known of every operator, machine, objective and map space, to begin searches from."""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.mapping import LevelLoops, Loop, Mapping, MapSpace
+from tilewright.store.build import fingerprint, operator_fingerprint, software_record, timestamp
+from tilewright.store.codec import write_whole
+from tilewright.store.opening import Database
+from tilewright.store.tables import LIBRARY
+from tilewright.workload import edit_distance, form
+
+MODEL = "dense 1"
+"""Which model scored an entry, and how often its rules have changed: scores of others do not compare."""
+KEY = ("operator_sha256", "accelerator_sha256", "objective", "space_sha256", "model")
+WAIT_SECONDS = 5.0
+"""How long to wait for other writers before going on without the library."""
+_INSERTS: dict[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] = {
+    "sqlite": sqlite.insert, "postgresql": postgresql.insert}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A best mapping: what it is the best of, what it is, and where it comes from.
+
+    Parameters
+    ----------
+    operator_sha256, accelerator_sha256, objective, space_sha256, model
+        What it is the best of: all that decides the cost of operator and machine, the objective with its constraints,
+        which mappings were to choose from, and what scored them. No two entries agree in all five.
+    form, structure, dimensions
+        What it is looked up by: the `form` of the operator, the machine's levels, the sizes.
+    mapping
+        JSON of its levels: name, loops as ``[dimension, step, axis]``, and what is kept.
+    layer, network, accelerator, run_id, mapper, seed, samples, found, tilewright_version
+        The search that found it first.
+    """
+
+    operator_sha256: str
+    accelerator_sha256: str
+    objective: str
+    space_sha256: str
+    model: str
+    form: str
+    structure: str
+    dimensions: str
+    score: float
+    latency_cycles: int
+    energy_pj: float
+    mapping: str
+    layer: str
+    network: str
+    accelerator: str
+    run_id: str
+    mapper: str
+    seed: str
+    samples: int
+    found: str
+    tilewright_version: str
+
+    @cached_property
+    def id(self) -> str:
+        """A short name of what the mapping is the best of."""
+        return fingerprint(*(getattr(self, name) for name in KEY))[:12]
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Size of each dimension."""
+        return {str(name): int(size) for name, size in json.loads(self.dimensions)}
+
+    def loops(self) -> Mapping:
+        """Return the mapping itself."""
+        return Mapping(tuple(
+            LevelLoops(level, tuple(Loop(*loop) for loop in loops), None if keeps is None else tuple(keeps))
+            for level, loops, keeps in json.loads(self.mapping)))
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The search that found a mapping."""
+
+    network: str
+    run_id: str
+    mapper: str
+    seed: str
+    samples: int
+    found: datetime | None = None
+
+
+def entry(space: MapSpace, objective: str, mapping: Mapping, cost: tuple[float, int, float],
+          provenance: Provenance) -> Entry:
+    """Return the entry of the best mapping of a space; ``cost`` is its score, latency (cycles) and energy (pJ)."""
+    operator, machine = space.operator, space.accelerator
+    levels = [[level.level, [[loop.dimension, int(loop.step), loop.axis] for loop in level.loops], level.keeps]
+              for level in mapping.levels]
+    score, latency_cycles, energy_pj = cost
+    return Entry(
+        **_problem(space, objective), form=form(operator), structure=structure(space),
+        dimensions=json.dumps(operator.dimensions), score=float(score), latency_cycles=int(latency_cycles),
+        energy_pj=float(energy_pj), mapping=json.dumps(levels), layer=operator.name, network=provenance.network,
+        accelerator=machine.name, run_id=provenance.run_id, mapper=provenance.mapper, seed=provenance.seed,
+        samples=provenance.samples, found=timestamp(provenance.found),
+        tilewright_version=software_record().tilewright)
+
+
+def _problem(space: MapSpace, objective: str) -> dict[str, str]:
+    return {
+        "operator_sha256": operator_fingerprint(space.operator),
+        "accelerator_sha256": machine_fingerprint(space.accelerator), "objective": objective,
+        "space_sha256": fingerprint(space.tiling, asdict(space.constraints)), "model": MODEL,
+    }
+
+
+def machine_fingerprint(accelerator: Accelerator) -> str:
+    """Return the fingerprint of all of a machine that decides costs, whatever it is called and cites."""
+    plain = asdict(accelerator)
+    for name in ("name", "technology", "sources", "assumptions"):
+        del plain[name]
+    return fingerprint(plain)
+
+
+def structure(space: MapSpace) -> str:
+    """Return where loops may stand, level by level from the outermost: machines alike in it lend mappings."""
+    axes = [""] * len(space.layout.levels)
+    for slot in space.layout.slots:
+        axes[slot.level] += slot.axis
+    return " ".join(axes)
+
+
+class Library:
+    """The best mappings in a store.
+
+    Parameters
+    ----------
+    place, busy_seconds
+        See `tilewright.store.Store`; and how long to wait for other writers.
+
+    Raises
+    ------
+    InputError
+        By any method, if the database cannot be opened, read or written, or is of a newer schema.
+    """
+
+    def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float = WAIT_SECONDS) -> None:
+        self._database = Database(place, busy_seconds)
+        self.url = self._database.url
+
+    def add(self, found: Iterable[Entry]) -> int:
+        """Keep those entries that are better than what is known, in one transaction; return how many."""
+        # Always in one order, so that writers who hold several at a time cannot wait for each other in a circle.
+        entries = sorted(found, key=lambda one: tuple(getattr(one, name) for name in KEY))
+        changed = 0
+        with self._database.transaction(write=True) as connection:
+            for one in entries:
+                upsert = self._upsert(connection.dialect.name, asdict(one)).returning(LIBRARY.c.model)
+                changed += len(connection.execute(upsert).all())
+        return changed
+
+    def entries(self, limit: int | None = None) -> tuple[Entry, ...]:
+        """Return what is kept, newest first."""
+        query = sa.select(LIBRARY).order_by(LIBRARY.c.found.desc(), *(LIBRARY.c[name] for name in KEY)).limit(limit)
+        with self._database.transaction() as connection:
+            return tuple(Entry(**row) for row in connection.execute(query).mappings())
+
+    def get(self, identity: str) -> Entry:
+        """Return an entry by its identity or an unambiguous beginning of it."""
+        found = [one for one in self.entries() if one.id.startswith(identity)]
+        if len(found) != 1:
+            rule = f"must be in the library of {self._database.shown}" if not found else (
+                "must be an unambiguous beginning of one identity")
+            raise InputError("entry", rule, identity, "List them with: tilewright list library")
+        return found[0]
+
+    def nearest(self, spaces: Sequence[MapSpace], objective: str, count: int) -> list[tuple[Entry, ...]]:
+        """Return for each space the entries of its form that are best to begin from, at most ``count``.
+
+        Those of which the fewest sizes differ come first; of those the ones of the same machine rather than another of
+        the same structure, then of the same objective; then by the ratios of the sizes, then those of an equal operator
+        and space; then the newest.
+        """
+        columns = [LIBRARY.c[name] for name in (*KEY, "dimensions", "found")]
+        wanted = [(form(space.operator), structure(space)) for space in spaces]
+        with self._database.transaction() as connection:
+            known = {pair: [dict(row) | {"sizes": dict(json.loads(row["dimensions"]))} for row in connection.execute(
+                sa.select(*columns).where(LIBRARY.c.form == pair[0], LIBRARY.c.structure == pair[1])).mappings()]
+                for pair in set(wanted)}
+            keys = [[tuple(row[name] for name in KEY) for row in _nearest(known[pair], space, objective)[:count]]
+                    for pair, space in zip(wanted, spaces, strict=True)]
+            return [tuple(_read(connection, key) for key in each) for each in keys]
+
+    def prune(self, before: datetime | None = None, accelerator: str | None = None) -> int:
+        """Remove the entries found before a moment, of one accelerator, or both; return how many.
+
+        Raises
+        ------
+        InputError
+            If neither is given.
+        """
+        if before is None and accelerator is None:
+            raise InputError("prune", "must be told which entries", None, "Give a moment or an accelerator")
+        query = sa.delete(LIBRARY)
+        if before is not None:
+            query = query.where(LIBRARY.c.found < timestamp(before))
+        if accelerator is not None:
+            query = query.where(LIBRARY.c.accelerator == accelerator)
+        with self._database.transaction(write=True) as connection:
+            return int(connection.execute(query).rowcount)
+
+    def export_json(self, path: str | os.PathLike[str]) -> int:
+        """Write all entries as a JSON array, newest first; return how many."""
+        plain = [{"id": one.id} | asdict(one) | {
+            "dimensions": json.loads(one.dimensions), "mapping": json.loads(one.mapping)} for one in self.entries()]
+        write_whole(Path(path), json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
+        return len(plain)
+
+    def close(self) -> None:
+        """Let go of the database; the next call opens it again."""
+        self._database.close()
+
+    def __enter__(self) -> "Library":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _upsert(self, dialect: str, row: dict[str, Any]) -> sqlite.Insert | postgresql.Insert:
+        """Return what inserts a row, or puts it in place of one of the same key with a worse score."""
+        if dialect not in _INSERTS:
+            raise InputError(f"store {self._database.shown}", "must be SQLite or PostgreSQL to keep a library", dialect)
+        insert = _INSERTS[dialect](LIBRARY).values(row)
+        better = {name: insert.excluded[name] for name in row if name not in KEY}
+        return insert.on_conflict_do_update(index_elements=list(KEY), set_=better,
+                                            where=LIBRARY.c.score > insert.excluded.score)
+
+
+def _read(connection: Connection, key: tuple[str, ...]) -> Entry:
+    matches = (LIBRARY.c[name] == value for name, value in zip(KEY, key, strict=True))
+    return Entry(**connection.execute(sa.select(LIBRARY).where(*matches)).mappings().one())
+
+
+def _nearest(known: list[dict[str, Any]], space: MapSpace, objective: str) -> list[dict[str, Any]]:
+    """Return the rows in the order of how good they are to begin from."""
+    problem = _problem(space, objective)
+    newest = sorted(known, key=lambda row: (row["found"], *(row[name] for name in KEY)), reverse=True)
+
+    def rank(row: dict[str, Any]) -> tuple[object, ...]:
+        distance, ratio = edit_distance(space.operator.sizes, row["sizes"])
+        other = {name: row[name] != problem[name] for name in KEY}
+        return (distance, other["accelerator_sha256"], other["objective"], ratio, other["operator_sha256"],
+                other["space_sha256"], other["model"])
+
+    return sorted(newest, key=rank)
+
+
+class Shelf:
+    """The library during a run: where it cannot be reached, that is said once, and the run goes on without it.
+
+    ``added`` counts the mappings that were better than what was known; ``warning`` says what went wrong, empty if
+    nothing did. May be used from several threads.
+    """
+
+    def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float = WAIT_SECONDS) -> None:
+        self.library = Library(place, busy_seconds)
+        self.added = 0
+        self.warning = ""
+        self._lock = threading.Lock()
+
+    def nearest(self, spaces: Sequence[MapSpace], objective: str, count: int) -> list[tuple[Entry, ...]]:
+        """Return what `Library.nearest` does, nothing where the library cannot be reached."""
+        return self._tried(lambda: self.library.nearest(spaces, objective, count), [()] * len(spaces))
+
+    def add(self, found: Entry) -> None:
+        """Keep an entry if it is better than what is known and the library can be reached."""
+        self.added += self._tried(lambda: self.library.add([found]), 0)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.library.close()
+
+    def _tried(self, action: Callable[[], T], otherwise: T) -> T:
+        with self._lock:
+            if self.warning:
+                return otherwise
+            try:
+                return action()
+            # Whatever a damaged row or a driver raises must not cost the search its result.
+            except Exception as error:
+                self.warning = f"The library of mappings is left out: {error}"
+                self.library.close()
+                return otherwise
