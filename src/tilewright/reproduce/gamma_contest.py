@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator
 from tilewright.mapping import MapSpace, dataflow, dump_mapping
@@ -13,6 +16,7 @@ from tilewright.reproduce.ruby_contest import Layer
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import costs, median_run, oracle_cell, search_cell
 from tilewright.reproduce.study import Claim, Judgement, Plot, Table, Value, reaches
+from tilewright.workload import Tensor
 
 FIGURES = {"latency": "latency_cycles", "energy": "energy_pj"}
 
@@ -76,6 +80,44 @@ def _fixed_cell(layer: Layer, machine: Accelerator, method: Method) -> Cell:
                 "mapping": dump_mapping(mapping, layer.operator, machine)}
 
     return Cell({**_key(layer, machine), "flow": flow.about}, compute)
+
+
+DRAWS, SPREAD = 10_000, ("K", "C", "P", "Q")
+
+
+def draws_cell(layer: Layer, machine: Accelerator) -> Cell:
+    """Return the cell that tells how many of `DRAWS` random mappings fit, drawn as Gamma's release draws them.
+
+    That is: a tile for each column of the array uniform from 1 to the sizes of the layer, one for each element uniform
+    from 1 to those (src/GAMMA/gamma_env.py, create_genome), and columns that spread K, C, Y or X, so that the shared
+    buffer holds the tiles of all. Tiles stand twice in memories that buffer doubly.
+    """
+    columns = machine.fanouts[0].shape[0]
+
+    def compute() -> dict[str, Any]:
+        rng = np.random.Generator(np.random.PCG64(0))
+        shared = {name: rng.integers(1, size, DRAWS, endpoint=True) for name, size in layer.operator.dimensions}
+        inner = {name: rng.integers(1, tile, endpoint=True) for name, tile in shared.items()}
+        spread = rng.integers(0, len(SPREAD), DRAWS)
+        for index, name in enumerate(SPREAD):
+            whole = np.minimum(shared[name] * columns, layer.operator.sizes[name])
+            shared[name] = np.where(spread == index, whole, shared[name])
+        fits = np.ones(DRAWS, dtype=np.bool_)
+        for memory, tiles in zip(machine.memories[1:], (shared, inner), strict=True):
+            words = sum((_words(tensor, tiles) for tensor in layer.operator.tensors), start=np.zeros(DRAWS))
+            copies = 2 if memory.buffering == "double" else 1
+            fits &= copies * words <= float(memory.capacity_bytes or math.inf)
+        return {"draws": DRAWS, "fit": int(np.count_nonzero(fits))}
+
+    return Cell({**_key(layer, machine), "draws": DRAWS}, compute)
+
+
+def _words(tensor: Tensor, tiles: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Return the words, of a byte each, of the boxes that tiles touch in a tensor."""
+    words = np.ones(DRAWS)
+    for axis in tensor.axes:
+        words *= 1 + sum(coefficient * (tiles[name] - 1) for name, coefficient in axis.terms)
+    return words
 
 
 def total(tries: Iterable[Try], figure: str) -> float:

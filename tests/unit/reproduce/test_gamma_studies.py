@@ -1,13 +1,14 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from tilewright.hardware import Memory, preset
 from tilewright.mapping import dataflow
 from tilewright.reproduce import REPRODUCTIONS, Setting, gamma_fig4_4, run_study
-from tilewright.reproduce.gamma_contest import Try, judge_range, over, summary_table, total, unmapped
+from tilewright.reproduce.gamma_contest import Try, draws_cell, judge_range, over, summary_table, total, unmapped
 from tilewright.reproduce.gamma_fig4_4 import RATIO_CLAIMS
 from tilewright.reproduce.gamma_platforms import (
     BASELINES,
@@ -22,7 +23,9 @@ from tilewright.reproduce.gamma_platforms import (
 )
 from tilewright.reproduce.gamma_table4_5 import PUBLISHED, bound_of, curve
 from tilewright.reproduce.gamma_table4_6 import FIRST, Pipe, network, published_below
+from tilewright.reproduce.ruby_contest import Layer
 from tilewright.search import MAPPERS
+from tilewright.workload import convolution
 
 TINY = {
     "gamma-fig4.4": Setting("tiny", 1, {"samples": 60, "every": 6}),
@@ -144,7 +147,22 @@ def test_claims_on_baselines_are_judged_by_layers_without_a_mapping():
     assert gamma_fig4_4._cloud(found(bad, bad)).verdict == "does not hold"
     assert gamma_fig4_4._grows(found(good, bad)).verdict == "holds"
     assert gamma_fig4_4._grows(found(bad)).verdict == "does not hold"
-    assert gamma_fig4_4._random(found(bad)).verdict == "not judged"
+    nothing, some = {"draws": 100, "fit": 0}, {"draws": 100, "fit": 7}
+    assert gamma_fig4_4._random(found(bad), [nothing, nothing, some]).verdict == "holds"
+    assert gamma_fig4_4._random(found(bad), [nothing, some, some]).verdict == "holds in direction"
+    assert gamma_fig4_4._random(found(bad), [some]).verdict == "does not hold"
+
+
+def test_draws_fit_as_often_as_the_mappings_of_their_tiles_do():
+    small = Layer("tiny", "tiny", 1, convolution("tiny", in_channels=8, out_channels=8, in_size=8, kernel=1))
+    whole = draws_cell(small, machine("cloud", "s1")).compute()
+    assert 0 < draws_cell(small, machine("edge", "s1")).compute()["fit"] <= whole["draws"] == 10_000
+    space = replace(machine("edge", "s1"), levels=tuple(
+        replace(level, capacity_bytes=None) if isinstance(level, Memory) else level
+        for level in machine("edge", "s1").levels))
+    assert draws_cell(small, space).compute()["fit"] == 10_000
+    point = Layer("point", "point", 1, convolution("point", in_channels=1, out_channels=1, in_size=1, kernel=1))
+    assert draws_cell(point, machine("edge", "s1")).compute()["fit"] == 10_000
 
 
 def test_published_sums_below_the_bound_are_told():
