@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from tilewright.base import InputError
@@ -17,7 +18,7 @@ from tilewright.search.mapper import Options
 from tilewright.search.network import run_all, search_network
 from tilewright.search.objective import METRICS, Constraint, Objective, Scorer
 from tilewright.search.records import Budget, ProgressObserver, SearchResult
-from tilewright.search.run import Watch
+from tilewright.search.run import Watch, search
 from tilewright.search.start import Start
 from tilewright.workload import Graph, MacNode, Operator, unique_operators
 
@@ -365,8 +366,11 @@ class _Second:
         spaces = [made] if isinstance(made, MapSpace) else list(made)
         watch = Watch(progress=self.progress, stop=self.stop, threads=threads)
         start = None if layer.first.mapping is None else Start.of(layer.first.mapping, layer.first.operator)
-        found = search_spaces(spaces, objective=goal, mapper=self.mapper, budget=self.budget, seed=(self.seed, index),
-                              options=self.options, start=start, watch=watch)
+        alone = self.accelerator.flexibility is None and len(spaces) == 1
+        run = partial(search, layer.operator, self.accelerator, space=spaces[0]) if alone else partial(
+            search_spaces, spaces)
+        found = run(objective=goal, mapper=self.mapper, budget=self.budget, seed=(self.seed, index),
+                    options=self.options, start=start, watch=watch)
         return kept_if_better(layer.first, found, goal, self.accelerator)
 
 
