@@ -127,6 +127,41 @@ def test_however_dimensions_are_put_together_draws_are_alike(legal, most, monkey
         assert_uniform(drawn, expected, 8)
 
 
+@pytest.mark.parametrize("repeated", [lists.MOST_REPEATED, 0])
+@pytest.mark.parametrize("legal", [False, True])
+def test_spaces_of_many_memories_and_few_equal_numbers_of_orders_are_drawn_alike(legal, repeated, monkeypatch):
+    monkeypatch.setattr(lists, "MOST_REPEATED", repeated)
+    space = MapSpace(matmul("small", m=2, n=2, k=2), machine(*(memory(f"M{i}", 10 - i) for i in range(6))), "perfect")
+    expected = known(space, legal)
+    drawn = space.draw(np.random.default_rng(4), 8 * len(expected), legal)
+    assert_uniform(drawn, expected, 8)
+
+
+def test_steps_that_take_several_words_are_drawn_as_without_words(monkeypatch):
+    operator = matmul("long", m=512, n=2, k=2)
+    accelerator = machine(*(memory(f"M{i}", 10**4) for i in range(6)), Fanout("PE", (4, 3)))
+    space, plain = (MapSpace(operator, accelerator, "perfect") for _ in range(2))
+    assert len(space._uniform.small.listed.words) == 2
+    drawn = space.draw(np.random.default_rng(4), 20_000, legal=True)
+    monkeypatch.setattr(lists, "MOST_CHAINS", 0)
+    other = plain.draw(np.random.default_rng(5), 20_000, legal=True)
+    assert plain._uniform.small.listed is None
+    assert (space.contains(drawn) & space.fits(drawn)).all()
+    one, two = (np.log2(each.steps).reshape(-1, 20_000) for each in (drawn, other))
+    spread = np.sqrt((one.var(axis=1) + two.var(axis=1)) / 20_000)
+    assert (abs(one.mean(axis=1) - two.mean(axis=1)) <= 4.5 * spread).all()
+
+
+@pytest.mark.parametrize("most", [lists.MOST_JOINT, 0])
+def test_an_outermost_memory_that_cannot_hold_the_operator_leaves_nothing_to_draw(most, monkeypatch):
+    monkeypatch.setattr(lists, "MOST_JOINT", most)
+    outermost = Memory("DRAM", ALL, UNIT, capacity_bytes=60, buffering="single")
+    space = MapSpace(matmul("small", m=8, n=8, k=8), Accelerator("machine", (outermost, memory("REG", 8))))
+    assert space._uniform.small.size.mappings > 0
+    with pytest.raises(InputError, match="fit the memories"):
+        space.draw(np.random.default_rng(0), 10, legal=True)
+
+
 def test_threads_change_nothing():
     space = MapSpace(matmul("small", m=24, n=10, k=6), MACHINES["flexible"], "ruby-s")
     first, second = (space.draw(np.random.default_rng(5), 20_000, legal=True, threads=n) for n in (1, 3))

@@ -2,27 +2,47 @@
 
 from collections.abc import Sequence
 from itertools import permutations
+from math import lcm
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.arrays import ORDER_COUNT, ORDER_START, WORD, SpaceArrays, active_axes
+from tilewright.base import InputError
+from tilewright.mapping.spaces.arrays import (
+    KIND,
+    ORDER_COUNT,
+    ORDER_START,
+    SPATIAL,
+    SpaceArrays,
+    active_axes,
+)
 from tilewright.mapping.spaces.chains import ChainCounter, Splits
+from tilewright.mapping.spaces.fields import (
+    COUNT_BITS,
+    ENTRY_BITS,
+    EXTENTS,
+    LOOP_BITS,
+    ONES,
+    ORDER_BITS,
+    ROW_BITS,
+    aliases,
+    choice_words,
+    packed_rows,
+)
 from tilewright.mapping.spaces.lanes import DEAD, Codes
 from tilewright.mapping.spaces.size import SpaceTables
 
 # Largest tables: chains of all dimensions (and how many may be looked at on the way), choices of dimensions together,
-# entries to draw from, orders.
+# entries to draw from, orders, orders of a memory repeated until there are as many of every set of loops.
 MOST_CHAINS = 1 << 17
 MOST_PARTIAL = 1 << 21
-MOST_JOINT = 1 << 16
-MOST_ENTRIES = 1 << 23
+MOST_JOINT = 1 << 14
+MOST_ENTRIES = 1 << ENTRY_BITS
 MOST_ORDERS = 1 << 17
-# Bits of the loops at one memory in a word of 64, and of the rank of one dimension in a word of 32.
-BYTE, NIBBLE = 8, 4
-# Rows of `draws` before those of extents, and the one that holds ones.
-ONES, EXTENTS = 3, 4
+MOST_REPEATED = 1 << 15
+# Memories and dimensions whose loops are bits of a word of 64, and bits of the rank of one dimension in a word of 32.
+MOST_LOOPING, NIBBLE = 8, 4
 
 
 class Chains(NamedTuple):
@@ -36,8 +56,8 @@ class Chains(NamedTuple):
 class Bundle(NamedTuple):
     """All that some dimensions can do together: for each of ``n`` choices a chain of each dimension.
 
-    ``places`` are those of the dimensions among the tables'; ``codes`` ``(n)`` states of the lanes; ``loops`` ``(n)`` a
-    byte for each memory with the bits of the dimensions that loop there; ``chains`` ``(n, i)`` numbers of chains.
+    ``places`` are those of the dimensions among the tables'; ``codes`` ``(n)`` states of the lanes; ``loops`` ``(n)``
+    for each memory the bits of all dimensions, set where they loop there; ``chains`` ``(n, i)`` numbers of chains.
     """
 
     places: tuple[int, ...]
@@ -47,29 +67,31 @@ class Bundle(NamedTuple):
 
 
 class DrawTables(NamedTuple):
-    """What `draws` reads (``e`` entries, ``r`` rows, ``p`` pairs, ``c`` chains, ``n`` bundles, ``i`` dimensions).
+    """What `draws` reads (``e`` entries, ``p`` pairs, ``c`` chains, ``n`` bundles, ``i`` dimensions).
+
+    Numbers looked up together are fields of one word (`fields`), the lowest last.
 
     Parameters
     ----------
     entries
-        ``(e, 2)``: the chance that an entry is taken itself, and the entry of its run that is taken else (Walker's
-        method of aliases), side by side for one look. The first run is of the nodes.
+        ``(e)``: the chance that an entry is taken itself, and the entry of its run that is taken else (Walker's
+        method of aliases). The first run is of all nodes with the pairs of the first bundle.
     runs
-        ``(n, 6)``: first entry of a bundle, entries of one node, first row, first dimension, dimensions, and where
-        its chains begin in ``joint``.
-    rows
-        ``(r, 2)``: where the pairs of a row begin and how many there are.
+        ``(n, 8)``: first entry of a bundle, entries of one node, first pair, first dimension, dimensions, where its
+        choices begin in ``joint``, words of each choice there, and bits of a chain.
     pairs
-        ``(p, 4)``: where the choices of the bundle that a pair stands for begin and how many there are, the row of the
-        next bundle, and the loops of these choices.
+        ``(p * 3)``: the loops of the choices that a pair stands for, how many these are, and where they begin; where
+        the pairs of the next bundle begin that can follow, and how many there are; the loops again, in a word of
+        their own. Choices of a bundle of one dimension are chains.
     joint
-        Numbers of the chains of every choice of the bundles.
-    chains
-        ``(s + 1, c)``: extents outside each slot and inside all.
-    words, bits
-        ``(w, c)``: the same from row 1 on, as many in a word as ``bits`` allow, the first lowest: one look for several.
+        Numbers of the chains of every choice of the other bundles (`packed_rows`).
+    words, bits, least
+        ``(w, c)``: extents outside each slot, but the first where ``least`` is 0, of every chain (`packed_rows`).
     orders
-        ``(t, 256, 2)``: for each memory and set of loops where its orders begin and how many there are.
+        ``(t, 2^d)``: for each memory and set of loops where its orders begin and how many there are.
+    alike
+        ``(t, 2)``: where those of each memory begin that are repeated until there are as many of every set of loops,
+        one set after another, and how many; 0 where that is too many.
     ranks
         Orders, `NIBBLE` bits for each dimension.
     slots
@@ -77,34 +99,48 @@ class DrawTables(NamedTuple):
     dims
         ``(i)``: the dimensions in the order in which they are drawn.
     stores, tiles, axes
-        What is to be checked of capacities (`capacity_checks`).
+        What is to be checked of capacities (`capacity_checks`); slots as rows of ``words``.
+    ones
+        Rows of steps that are 1 in all mappings.
+    still
+        ``(n, 2)``: rows of ranks that are the same in all mappings, and what they are.
+    width
+        How many rows a slot has.
     """
 
-    entries: NDArray[np.float64]
+    entries: NDArray[np.int64]
     nodes: int
     runs: NDArray[np.int64]
-    rows: NDArray[np.int32]
     pairs: NDArray[np.int64]
-    joint: NDArray[np.int32]
-    chains: NDArray[np.int32]
+    joint: NDArray[np.int64]
     words: NDArray[np.int64]
     bits: int
-    orders: NDArray[np.int32]
+    least: int
+    orders: NDArray[np.int64]
+    alike: NDArray[np.int64]
     ranks: NDArray[np.int32]
     slots: NDArray[np.int64]
     dims: NDArray[np.int64]
     stores: NDArray[np.int64]
     tiles: NDArray[np.int64]
     axes: NDArray[np.int64]
+    ones: NDArray[np.int64]
+    still: NDArray[np.int64]
+    width: int
 
 
 def draw_tables(tables: SpaceTables, legal: bool) -> DrawTables | None:
     """Return the tables to draw from, or None where they would be too large.
 
     With ``legal``, what alone does not fit the memories is left out.
+
+    Raises
+    ------
+    InputError
+        If nothing is left.
     """
     space = tables.space
-    if chain_total(tables) > MOST_CHAINS or len(tables.memories) > BYTE or len(space.sizes) > BYTE:
+    if chain_total(tables) > MOST_CHAINS or len(tables.memories) > MOST_LOOPING or len(space.sizes) > MOST_LOOPING:
         return None
     listed = [list_chains(tables.counters[d], split) for d, split in zip(tables.dims, tables.splits, strict=True)]
     orders = _orders(tables)
@@ -119,26 +155,32 @@ def draw_tables(tables: SpaceTables, legal: bool) -> DrawTables | None:
     if entries.count > MOST_ENTRIES:
         return None
     entries.write()
+    if not entries.total:
+        raise InputError("space", "must hold mappings that fit the memories, to draw them", "none",
+                         "Loosen the constraints")
     dims = [tables.dims[place] for bundle in entries.bundles for place in bundle.places]
     stores, tiles, axes = capacity_checks(space, dims)
-    stores = stores[[pruning.open(store, bundles) for store in range(len(stores))]]
+    stores = stores[[pruning.open(store, bundles) for store in range(len(stores))]] if legal else stores[:0]
+    # The outermost extents are the sizes, those inside the last slot 1.
+    least = int((stores[:, 0] == 0).any())
+    words, bits = packed_rows(extents[1 - least:-1, np.concatenate(entries.chains)])
+    stores[:, 0] -= 1 - least
     return DrawTables(
         np.concatenate(entries.entries), len(entries.nodes.weights), np.array(entries.runs),
-        np.concatenate(entries.rows).astype(np.int32), np.concatenate(entries.pairs),
-        np.concatenate([bundle.chains.reshape(-1) for bundle in entries.bundles]),
-        np.ascontiguousarray(extents, dtype=np.int32), *_words(extents[1:]), *orders, np.array(tables.memories),
-        np.array(dims),
-        stores if legal else stores[:0], tiles, axes)
+        np.concatenate(entries.pairs).reshape(-1), np.concatenate(entries.joint), words, bits, least,
+        *orders, np.array(tables.memories), np.array(dims), stores, tiles, axes,
+        *_constants(space, tables.dims), len(space.sizes))
 
 
-def _words(steps: NDArray[np.int32]) -> tuple[NDArray[np.int64], int]:
-    """Pack rows of steps ``(s, c)`` into words ``(w, c)``; return them and the bits of a step."""
-    bits = int(steps.max()).bit_length()
-    many = WORD // bits
-    words = np.zeros((-(-len(steps) // many), steps.shape[1]), dtype=np.int64)
-    for s, row in enumerate(steps):
-        words[s // many] |= row.astype(np.int64) << (s % many * bits)
-    return words, bits
+def _constants(space: SpaceArrays, dims: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of steps ``(s * d, b)`` that are always 1; and those of ranks that never change, and these."""
+    slots, width = len(space.slots), len(space.sizes)
+    rests = ~np.isin(np.arange(width), dims)
+    ones = np.broadcast_to(rests, (slots, width)).copy()
+    ones[-1] = True
+    still = np.broadcast_to(ranked(still_keys(space)[:, None])[:, 0], (slots, width)).reshape(-1)
+    rows = np.flatnonzero(rests | (space.slots[:, KIND] == SPATIAL)[:, None])
+    return np.flatnonzero(ones), np.stack([rows, still[rows]], axis=1).astype(np.int64)
 
 
 def chain_total(tables: SpaceTables) -> float:
@@ -187,9 +229,9 @@ class _Pruning:
 
 def _bundles(tables: SpaceTables, listed: list[Chains], pruning: _Pruning | None) -> list[Bundle]:
     """Return the dimensions, the smaller ones put together as long as what they can do is not too much."""
-    bundles, start = [], 0
+    bundles, start, width = [], 0, len(tables.space.sizes)
     for place, chains in enumerate(listed):
-        loops = sum((chains.mask >> t & 1) << (BYTE * t + tables.dims[place]) for t in range(len(tables.memories)))
+        loops = sum((chains.mask >> t & 1) << (width * t + tables.dims[place]) for t in range(len(tables.memories)))
         numbers = np.arange(start, start + len(chains.steps), dtype=np.int32)[:, None]
         bundle = Bundle((place,), tables.splits[place].codes[chains.split], np.asarray(loops), numbers)
         bundles.append(pruning.keep(bundle) if pruning else bundle)
@@ -220,10 +262,12 @@ class _Entries:
         self.links, chosen = min(tries, key=lambda found: sum(len(link) for _, link, _ in found[0]))
         self.bundles = [self._sorted(bundle) for bundle in chosen]
         self.count = sum(len(link) for _, link, _ in self.links) * len(self.nodes.weights)
-        self.entries: list[NDArray[np.float64]] = []
+        self.total = 0.0
+        self.entries: list[NDArray[np.int64]] = []
         self.runs: list[tuple[int, ...]] = []
-        self.rows: list[NDArray[Any]] = []
-        self.pairs: list[NDArray[Any]] = []
+        self.pairs: list[NDArray[np.int64]] = []
+        self.chains: list[NDArray[np.int32]] = []
+        self.joint: list[NDArray[np.int64]] = []
 
     @staticmethod
     def _sorted(bundle: Bundle) -> Bundle:
@@ -253,33 +297,44 @@ class _Entries:
         return found
 
     def write(self) -> None:
-        """Write entries, from the last bundle to the first; then what leads to them."""
+        """Write entries, from the last bundle to the first; then what they lead to."""
         ahead = np.ones((len(self.nodes.weights), 1))
-        parts = []
         for (rows, link, groups), bundle in zip(reversed(self.links), reversed(self.bundles), strict=True):
             odds = (self._weights(bundle, groups[:, 1]) * groups[:, 3])[:, link[:, 1]] * ahead[:, link[:, 2]]
             starts = np.searchsorted(link[:, 0], np.arange(rows))
-            parts.append(np.concatenate([aliases(row, starts) for row in odds]))
             ahead = np.stack([np.bincount(link[:, 0], weights=row, minlength=rows) for row in odds])
-        parts.append(aliases(ahead[:, 0] * self.nodes.weights, np.zeros(1, dtype=np.intp)))
-        self.entries = parts[::-1]
-        entry, row_count, pair_count, place, joint = len(self.entries[0]), 0, 0, 0, 0
-        for (rows, link, groups), bundle in zip(self.links, self.bundles, strict=True):
-            self.runs.append((entry, len(link), row_count, place, len(bundle.places), joint))
-            starts = np.searchsorted(link[:, 0], np.arange(rows))
-            self.rows.append(np.stack([starts + pair_count, np.diff(np.append(starts, len(link)))], axis=1))
-            self.pairs.append(np.stack([groups[link[:, 1], 2], groups[link[:, 1], 3], link[:, 2],
-                                        groups[link[:, 1], 1]], axis=1))
-            entry, row_count, pair_count = entry + len(link) * len(self.nodes.weights), row_count + rows, (
-                pair_count + len(link))
-            place, joint = place + len(bundle.places), joint + bundle.chains.size
+            if bundle is self.bundles[0]:
+                self.total = float((ahead[:, 0] * self.nodes.weights).sum()) if len(link) else 0.0
+                odds, starts = (odds * self.nodes.weights[:, None]).reshape(1, -1), starts[:1]
+            self.entries.insert(0, np.concatenate([aliases(row, starts) for row in odds]))
+        entry, pair, place, wide, columns = 0, 0, 0, 0, 0
+        for number, ((_, link, groups), bundle) in enumerate(zip(self.links, self.bundles, strict=True)):
+            known, joint, width, bits = choice_words(bundle.chains, columns)
+            self.runs.append((entry, len(link), pair, place, len(bundle.places), wide, width, bits))
+            _, loops, begin, many = groups[link[:, 1]].T
+            begin = begin + (0 if width else columns)
+            after = self._rows(number + 1)[link[:, 2]]
+            inside = 0 if len(self.tables.memories) * len(self.tables.space.sizes) > LOOP_BITS else loops
+            self.pairs.append(np.stack([(inside << COUNT_BITS | many) << COUNT_BITS | begin, after, loops], axis=1))
+            self.chains.append(known)
+            self.joint.append(joint)
+            entry, pair, place = entry + len(self.entries[number]), pair + len(link), place + len(bundle.places)
+            wide, columns = wide + len(joint), columns + len(known)
+
+    def _rows(self, number: int) -> NDArray[np.int64]:
+        """Return where the pairs of each row of a bundle begin, and how many there are; one row after the last."""
+        if number == len(self.links):
+            return np.zeros(1, dtype=np.int64)
+        rows, link, _ = self.links[number]
+        starts = np.searchsorted(link[:, 0], np.arange(rows))
+        return np.asarray(starts << ROW_BITS | np.diff(np.append(starts, len(link))))
 
     def _weights(self, bundle: Bundle, loops: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return ``(x, g)``: what each node gives for loops."""
-        found = np.ones((len(self.nodes.weights), len(loops)))
+        found, width = np.ones((len(self.nodes.weights), len(loops))), len(self.tables.space.sizes)
         for place in bundle.places:
             d = self.tables.dims[place]
-            masks = sum((loops >> (BYTE * t + d) & 1) << t for t in range(len(self.tables.memories)))
+            masks = sum((loops >> (width * t + d) & 1) << t for t in range(len(self.tables.memories)))
             found *= self.nodes.factors[place][:, masks]
         return found
 
@@ -288,35 +343,6 @@ def _key(bundle: Bundle) -> NDArray[Any]:
     keys = np.empty(len(bundle.codes), dtype=[("code", np.int64), ("loops", np.int64)])
     keys["code"], keys["loops"] = bundle.codes, bundle.loops
     return keys
-
-
-def aliases(odds: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return ``(e, 2)`` chances to keep an entry, and the entry to take else, in each run of ``odds`` from ``starts``.
-
-    Vose, A linear algorithm for generating random numbers with a given distribution (IEEE TSE 1991).
-    """
-    found = np.ones((len(odds), 2))
-    keep, other = found[:, 0], found[:, 1]
-    for start, end in zip(starts, np.append(starts[1:], len(odds)), strict=True):
-        total = odds[start:end].sum()
-        if total == 0:
-            continue
-        share = (odds[start:end] * ((end - start) / total)).tolist()
-        small = [i for i, value in enumerate(share) if value < 1]
-        large = [i for i, value in enumerate(share) if value >= 1]
-        # What rounding leaves over goes to the likeliest.
-        likeliest = int(np.argmax(odds[start:end]))
-        keep[start:end], other[start:end] = np.minimum(share, 1), likeliest
-        keep[start + likeliest] = 1
-        while small and large:
-            low, high = small.pop(), large[-1]
-            keep[start + low], other[start + low] = share[low], high
-            share[high] -= 1 - share[low]
-            if share[high] < 1:
-                small.append(large.pop())
-        for i in large:
-            keep[start + i] = 1
-    return found
 
 
 def list_chains(counter: ChainCounter, splits: Splits) -> Chains | None:
@@ -374,30 +400,34 @@ def _times(counter: ChainCounter, s: int, codes: Codes, counts: NDArray[np.int64
     return np.asarray(table[code, count])
 
 
-def _orders(tables: SpaceTables) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
-    """Return where the orders of every memory and set of loops stand, and these."""
-    space = tables.space
-    spans = np.zeros((len(tables.memories), 1 << BYTE, 2), dtype=np.int32)
+def _orders(tables: SpaceTables) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]] | None:
+    """Return where the orders of every memory and set of loops stand, in equal numbers where it can be, and these."""
+    space, width = tables.space, len(tables.space.sizes)
+    spans = np.zeros((len(tables.memories), 1 << width), dtype=np.int64)
+    alike = np.zeros((len(tables.memories), 2), dtype=np.int64)
     found: list[NDArray[np.int32]] = []
-    count, known = 0, dict[int, tuple[int, int]]()
+    count, known = 0, dict[tuple[int, int], tuple[int, NDArray[np.int32]]]()
     for t, s in enumerate(tables.memories):
         looping = sum(1 << d for d, split in zip(tables.dims, tables.splits, strict=True)
                       if split.ways[:, np.arange(split.ways.shape[1]) >> t & 1 == 1].any())
         free = space.slots[s, ORDER_COUNT] == 0
-        for mask in range(1 << BYTE):
-            if mask & ~looping:
-                continue
-            if not free or mask not in known:
-                ranks = every_order(space, mask) if free else listed_orders(space, s, mask)
-                place = count, len(ranks)
-                found.append(_packed(ranks))
-                count += len(ranks)
+        keys = {mask: (-1 if free else s, mask) for mask in range(1 << width) if not mask & ~looping}
+        for mask, key in keys.items():
+            if key not in known:
+                known[key] = count, _packed(every_order(space, mask) if free else listed_orders(space, s, mask))
+                found.append(known[key][1])
+                count += len(found[-1])
                 if count > MOST_ORDERS:
                     return None
-                if free:
-                    known[mask] = place
-            spans[t, mask] = known[mask] if free else place
-    return spans, np.concatenate(found)
+            spans[t, mask] = known[key][0] << ORDER_BITS | len(known[key][1])
+        each = lcm(*(len(known[key][1]) for key in keys.values()))
+        if each << width <= MOST_REPEATED:
+            alike[t] = count, each
+            found.append(np.zeros(each << width, dtype=np.int32))
+            count += len(found[-1])
+            for mask, key in keys.items():
+                found[-1][mask * each:(mask + 1) * each] = np.tile(known[key][1], each // len(known[key][1]))
+    return spans, alike, np.concatenate(found)
 
 
 def _packed(ranks: NDArray[Any]) -> NDArray[np.int32]:

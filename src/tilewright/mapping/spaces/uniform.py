@@ -1,6 +1,6 @@
 """Mappings drawn uniformly from all that a space counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from math import hypot, inf, sqrt
@@ -28,6 +28,7 @@ from tilewright.mapping.spaces.arrays import (
 )
 from tilewright.mapping.spaces.chains import TooLarge
 from tilewright.mapping.spaces.estimates import estimated_size
+from tilewright.mapping.spaces.fields import EXTENTS
 from tilewright.mapping.spaces.lists import (
     DrawTables,
     draw_tables,
@@ -268,29 +269,33 @@ class UniformDraws:
         """Fill steps and ranks by compiled code."""
         from tilewright.mapping.spaces import draws as compiled  # noqa: PLC0415  (Numba loads late)
 
-        steps, ranks = arrays
-        resting = np.setdiff1d(np.arange(len(self.space.sizes)), tables.dims)
-        steps[:, resting] = 1
-        still = ranked(still_keys(self.space)[:, None])
-        ranks[self.space.slots[:, KIND] == SPATIAL] = still
-        ranks[:, resting] = still[resting]
-        count = steps.shape[2]
-        parts = [(start, min(start + PART, count)) for start in range(0, count, PART)]
-        states = rng.integers(0, 2**64, size=(len(parts), 1), dtype=np.uint64)
+        steps, ranks = (array.reshape(-1, array.shape[2]) for array in arrays)
+        spans = np.arange(0, steps.shape[1], PART)[:, None] + [0, PART]
+        spans[-1:, 1] = steps.shape[1]
+        states = rng.integers(0, 2**64, size=(len(spans), 1), dtype=np.uint64)
+        tries = np.maximum(PATIENCE, HOPELESS * (spans[:, 1] - spans[:, 0])) // compiled.BLOCK
 
-        def fill(part: tuple[tuple[int, int], NDArray[np.uint64]]) -> None:
-            span, state = part
-            blocks = max(PATIENCE, HOPELESS * (span[1] - span[0])) // compiled.BLOCK
-            rows = len(tables.dims)
-            real = np.empty((compiled.EXTENTS + rows, compiled.BLOCK))
-            whole = np.empty((compiled.CHAINS + rows, compiled.BLOCK), dtype=np.int32)
-            loops, line = np.empty((2, compiled.BLOCK), dtype=np.int64)
-            rest: tuple[Any, ...] = (state, blocks, real, whole, loops, line, span, steps, ranks)
-            end = compiled.draw_listed(*tables, *rest)
-            if end < span[1]:
-                raise _hopeless(end - span[0], blocks * compiled.BLOCK)
+        def fill(some: slice) -> None:
+            rows, block = len(tables.dims), compiled.BLOCK
+            real = np.ones((EXTENTS + rows + 1, block))
+            work = np.empty((compiled.WORK, block), dtype=np.int64)
+            drawn = np.empty((compiled.STAGE + 1, compiled.STEPS + rows * len(tables.words), block), dtype=np.int64)
+            rest: tuple[Any, ...] = (states[some], spans[some], tries[some], real, work, drawn, steps, ranks)
+            starts = spans[some, 0].copy()
+            ended = compiled.draw_listed(*tables, *rest)
+            if ended < len(starts):
+                raise _hopeless(int(spans[some][ended, 0] - starts[ended]), int(tries[some][ended]) * block)
 
-        share(fill, zip(parts, states, strict=True), threads if len(parts) > 1 else 1)
+        share(fill, _shrinking(len(spans), threads), threads)
+
+
+def _shrinking(count: int, threads: int) -> Iterator[slice]:
+    """Yield slices of so many items for threads to take: large ones first, as each takes a while to begin."""
+    start = 0
+    while start < count:
+        size = count if threads < 2 else max(2, -(-(count - start) // (2 * threads)))
+        yield slice(start, start + size)
+        start += size
 
 
 def _hopeless(found: int, draws: int) -> InputError:
