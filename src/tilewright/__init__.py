@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         pick_operator,
         pipeline,
         replay,
+        study_axes,
+        study_landscape,
+        study_orders,
     )
     from tilewright.api import map_network as map
     from tilewright.base import InputError
@@ -100,6 +103,9 @@ __all__ = [
     "render",
     "repair",
     "replay",
+    "study_axes",
+    "study_landscape",
+    "study_orders",
     "transposed_convolution",
     "violations",
 ]
@@ -107,7 +113,7 @@ __all__ = [
 _LATER = {
     "api": ("Evaluation", "Pipeline", "Run", "bounds", "compare", "evaluate", "explore", "flexibility",
             "load_accelerator", "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline",
-            "replay"),
+            "replay", "study_axes", "study_landscape", "study_orders"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewright.api.replaying import Replayed, replay
     from tilewright.api.runs import Run, Watcher, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
-    from tilewright.api.studying import compare
+    from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
 
 __all__ = [
     "Evaluation",
@@ -48,6 +48,9 @@ __all__ = [
     "ready_place",
     "replay",
     "space_figures",
+    "study_axes",
+    "study_landscape",
+    "study_orders",
 ]
 
 _LATER = {
@@ -61,7 +64,7 @@ _LATER = {
     "replaying": ("Replayed", "replay"),
     "runs": ("Run", "Watcher", "map_network", "open_run"),
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
-    "studying": ("compare",),
+    "studying": ("compare", "study_axes", "study_landscape", "study_orders"),
 }
 
 

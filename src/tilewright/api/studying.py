@@ -1,4 +1,4 @@
-"""Studies of searches as a user asks for them: mappers side by side on a layer."""
+"""Studies of searches as a user asks for them: mappers side by side, axes, loop orders, the space in two dimensions."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -6,14 +6,29 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.api.inputs import Machine, Network, load_accelerator, pick_operator
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_mapping, pick_operator
 from tilewright.api.runs import read_budget
 from tilewright.api.spaces import Limits, choose_space
 from tilewright.base import InputError
+from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import MapSpace, flexible_machine, flexible_within
 from tilewright.reproduce import CellFile
-from tilewright.search import Budget
-from tilewright.search.studies import Attempt, Contender, Contest, parse_contenders, run_contest
+from tilewright.search import Budget, search
+from tilewright.search.studies import (
+    AXES,
+    Attempt,
+    AxisStudy,
+    Contender,
+    Contest,
+    Landscape,
+    OrderStudy,
+    Terms,
+    parse_contenders,
+    run_contest,
+)
+from tilewright.search.studies import study_axes as axes_of
+from tilewright.search.studies import study_landscape as landscape_of
+from tilewright.search.studies import study_orders as orders_of
 
 DEFAULT_MAPPERS = "gamma,random-pruned,random"
 
@@ -75,8 +90,127 @@ def compare(  # noqa: PLR0913  (keywords of an entry point)
     entrants = parse_contenders(mappers)
     counted = _Counter(seeds * len(entrants), told)
     with kept_in(out, "compare") as kept:
-        return run_contest(space, entrants, objective=objective, budget=read_budget(budget), seeds=seeds, seed=seed,
-                           workers=workers, done=counted.done, kept=kept, stop=stop)
+        return run_contest(space, entrants, Terms(objective, read_budget(budget), seeds, seed, workers, counted.done,
+                                                  kept, stop or threading.Event()))
+
+
+def study_axes(  # noqa: PLR0913
+    network: Network,
+    arch: Machine,
+    layer: str | None = None,
+    mapper: str | Contender = "gamma",
+    *,
+    mapping: str | Path | Nest | None = None,
+    objective: str = "edp",
+    budget: str | int | Budget = 10_000,
+    seeds: int = 10,
+    seed: int = 0,
+    tiling: str | None = None,
+    constraints: Limits | None = None,
+    dataflow: str | None = None,
+    bind: Mapping[str, int] | None = None,
+    out: str | Path | None = None,
+    workers: int = 1,
+    told: Told | None = None,
+    stop: threading.Event | None = None,
+) -> AxisStudy:
+    """Explore tile sizes, loop orders and parallelism, alone and together, to see which axis matters.
+
+    Parameters
+    ----------
+    mapper
+        Any, with options after a colon; what is fixed is left out of its map space.
+    mapping
+        What the others are fixed at: a YAML file, its text, or a mapping; by default a random one for each seed.
+
+    Others are those of `compare`; errors too.
+    """
+    space = study_space(network, arch, layer, tiling=tiling, constraints=constraints, dataflow=dataflow, bind=bind)
+    nest = None if mapping is None else load_mapping(mapping, space.operator, space.accelerator)
+    counted = _Counter(seeds * (2 ** len(AXES) - 1), told)
+    with kept_in(out, "axes") as kept:
+        return axes_of(space, mapper, Terms(objective, read_budget(budget), seeds, seed, workers, counted.done, kept,
+                                            stop or threading.Event()), nest)
+
+
+def study_orders(  # noqa: PLR0913
+    network: Network,
+    arch: Machine,
+    layer: str | None = None,
+    mapping: str | Path | Nest | None = None,
+    *,
+    objective: str = "edp",
+    memories: Iterable[str] | None = None,
+    mapper: str = "gamma",
+    budget: str | int | Budget = 10_000,
+    seed: int = 0,
+    tiling: str | None = None,
+    bind: Mapping[str, int] | None = None,
+) -> OrderStudy:
+    """Score one mapping with every order of its loops: how many costs there are, and how far apart.
+
+    Parameters
+    ----------
+    mapping
+        A YAML file, its text, or a mapping; by default the best that ``mapper`` finds within ``budget``.
+    memories
+        Where loops change their order, the same at all of them; by default everywhere.
+
+    Others are those of `compare`.
+
+    Raises
+    ------
+    InputError
+        If something that was given is wrong, or no mapping is found.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> found = tw.study_orders("conv:K=16,C=8,P=14,Q=14,R=3,S=3", "accel-b", budget=500)
+    >>> found.orders, len(found.groups) < 100
+    (720, True)
+    """
+    space = study_space(network, arch, layer, tiling=tiling, bind=bind)
+    operator, accelerator = space.operator, space.accelerator
+    if mapping is not None:
+        nest = load_mapping(mapping, operator, accelerator)
+    else:
+        found = search(operator, accelerator, objective=objective, mapper=mapper, budget=read_budget(budget), seed=seed,
+                       space=space).mapping
+        if found is None:
+            raise InputError("budget", "must let the mapper find a legal mapping", str(budget))
+        nest = found
+    return orders_of(operator, accelerator, nest, objective=objective, memories=memories)
+
+
+def study_landscape(  # noqa: PLR0913
+    network: Network,
+    arch: Machine,
+    layer: str | None = None,
+    mappers: str | Iterable[str | Contender] = "gamma,random-pruned",
+    *,
+    objective: str = "edp",
+    points: int = 20_000,
+    budget: str | int | Budget = 5_000,
+    seed: int = 0,
+    tiling: str | None = None,
+    constraints: Limits | None = None,
+    dataflow: str | None = None,
+    bind: Mapping[str, int] | None = None,
+) -> Landscape:
+    """Draw a map space in two dimensions: random mappings by principal components, and what mappers sample of it.
+
+    Parameters
+    ----------
+    points
+        Random mappings that fit.
+    budget
+        Of each mapper.
+
+    Others are those of `compare`; errors too.
+    """
+    space = study_space(network, arch, layer, tiling=tiling, constraints=constraints, dataflow=dataflow, bind=bind)
+    return landscape_of(space, mappers, objective=objective, points=points, budget=read_budget(budget), seed=seed)
 
 
 def study_space(  # noqa: PLR0913

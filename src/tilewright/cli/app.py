@@ -24,6 +24,7 @@ from tilewright.cli import (
     reproduce,
     show,
     space,
+    study,
 )
 
 WRONG_INPUT = 2
@@ -46,6 +47,7 @@ app.command("space")(space.space)
 app.command("flexibility")(flexibility.flexibility)
 app.command("explore")(explore.explore)
 app.command("compare")(compare.compare)
+app.add_typer(study.app, name="study")
 app.command("list")(listing.list_things)
 app.command("show")(show.show)
 app.command("export")(export.export)

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from tilewright.report.quantities import byte_size, engineering, padding_words, percent, shortened, significant
     from tilewright.report.reproduction import print_reproduction, write_reproduction
     from tilewright.report.sheet import Sheet, print_sheet, write_sheet
+    from tilewright.report.studies import (
+        axes_sheet,
+        axes_tree,
+        landscape_points,
+        landscape_sheet,
+        landscape_tree,
+        orders_sheet,
+        orders_tree,
+    )
     from tilewright.report.terminal import (
         cost_table,
         energy_table,
@@ -27,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Sheet",
+    "axes_sheet",
+    "axes_tree",
     "byte_size",
     "contest_curves",
     "contest_sheet",
@@ -38,8 +49,13 @@ __all__ = [
     "exploration_tree",
     "flexibility_sheet",
     "flexibility_tree",
+    "landscape_points",
+    "landscape_sheet",
+    "landscape_tree",
     "layer_table",
     "listing",
+    "orders_sheet",
+    "orders_tree",
     "padding_words",
     "percent",
     "pipeline_sheet",
@@ -66,6 +82,8 @@ _LATER = {
     "quantities": ("byte_size", "engineering", "padding_words", "percent", "shortened", "significant"),
     "reproduction": ("print_reproduction", "write_reproduction"),
     "sheet": ("Sheet", "print_sheet", "write_sheet"),
+    "studies": ("axes_sheet", "axes_tree", "landscape_points", "landscape_sheet", "landscape_tree", "orders_sheet",
+                "orders_tree"),
     "terminal": ("cost_table", "energy_table", "layer_table", "listing", "print_layer", "print_listing", "print_run"),
 }
 

@@ -1,6 +1,7 @@
 """Mappers side by side as a person sees them: who is better and how surely, at equal samples and at equal time."""
 
 import math
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -15,6 +16,8 @@ SURE = 0.05
 _COLOURS = 8
 _DASHES = ("solid", "dash", "dot")
 _NEAR = (0.05, 0.01)
+_WIDE = 300
+"""Ends of an axis this far apart leave no room for ticks within decades."""
 _CLOCKS = {"samples": "Samples", "seconds": "Seconds"}
 
 
@@ -134,19 +137,25 @@ def contest_tree(found: Contest, asked: str) -> dict[str, Any]:
     }
 
 
-def contest_plot(found: Contest, clock: str, name: str = "") -> Plot:
-    """Return the convergence of every mapper over ``samples`` or ``seconds``, with its band."""
+def contest_plot(found: Contest, clock: str, names: Sequence[str] = (), *, bands: bool = True) -> Plot:
+    """Return the convergence of every mapper (or those named) over ``samples`` or ``seconds``, with its band."""
     scale = found.bound or 1.0
     data: list[dict[str, Any]] = []
-    for index, mapper in enumerate(found.names):
-        data += _curve(found.band(mapper, clock), index, scale)
+    for index, mapper in enumerate(names or found.names):
+        data += _curve(found.band(mapper, clock), index, scale)[0 if bands else -1:]
     head = "Best score / bound" if found.bound else f"Best score ({found.unit})"
-    return Plot(name or clock, f"Best score over {clock}", data, {
-        "xaxis": {"type": "log", "title": {"text": _CLOCKS[clock]}, "nticks": 8, "exponentformat": "none"},
-        "yaxis": {"type": "log", "title": {"text": head}, "nticks": 8, "exponentformat": "power"},
+    return Plot(clock, f"Best score over {clock}", data, {
+        "xaxis": log_axis(_CLOCKS[clock], [at for trace in data for at in trace["x"]]),
+        "yaxis": log_axis(head, [score for trace in data for score in trace["y"]]),
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
                    "traceorder": "normal"}, "hovermode": "closest"},
-        "Lines: medians over seeds. Bands: order statistics around them.")
+        "Lines: medians over seeds." + (" Bands: order statistics around them." if bands else ""))
+
+
+def log_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
+    """Return a logarithmic axis whose ticks do not crowd: at 1, 2 and 5 of each decade, or powers of ten."""
+    wide = bool(values) and max(values) / min(values) > _WIDE
+    return {"type": "log", "title": {"text": title}, "dtick": 1 if wide else "D2", "exponentformat": "power"}
 
 
 def _curve(band: Band, index: int, scale: float) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from tilewright.search.studies import (
     Attempt,
     Contender,
     Contest,
+    Terms,
     compare,
     holm,
     median_interval,
@@ -100,11 +101,12 @@ def test_contenders_that_mean_nothing_are_refused(text, message):
 ])
 def test_contests_that_cannot_be_are_refused_before_anything_is_searched(space, asked, message):
     with pytest.raises(InputError, match=message):
-        run_contest(space, **{"contenders": "gamma", "budget": 100, "seeds": 2, **asked})
+        contenders = asked.pop("contenders", "gamma")
+        run_contest(space, contenders, Terms(**{"budget": 100, "seeds": 2, **asked}))
 
 
 def test_a_contest_has_the_searches_that_were_asked_for(space):
-    found = run_contest(space, "gamma,random:batch=50", budget=400, seeds=3, seed=5)
+    found = run_contest(space, "gamma,random:batch=50", Terms(budget=400, seeds=3, seed=5))
     assert (found.seeds, found.names) == ((5, 6, 7), ("gamma", "random:batch=50"))
     alone = search(space.operator, space.accelerator, mapper="gamma", budget=400, seed=6, space=space)
     attempt = found.of("gamma")[1]
@@ -116,7 +118,7 @@ def test_a_contest_has_the_searches_that_were_asked_for(space):
 
 
 def test_scores_do_not_depend_on_workers(space):
-    one, two = (run_contest(space, "gamma,random", budget=300, seeds=3, workers=workers) for workers in (1, 2))
+    one, two = (run_contest(space, "gamma,random", Terms(budget=300, seeds=3, workers=workers)) for workers in (1, 2))
     assert [a.score for a in one.attempts] == [a.score for a in two.attempts]
 
 
@@ -129,9 +131,9 @@ def test_searches_are_kept_and_taken_over(space):
             self[repr(sorted(cell.items()))] = value
 
     memory = Memory()
-    first = run_contest(space, "gamma,random", budget=200, seeds=2, kept=memory)
+    first = run_contest(space, "gamma,random", Terms(budget=200, seeds=2, kept=memory))
     assert len(memory) == 4
-    again = run_contest(space, "gamma,random", budget=200, seeds=3, kept=memory)
+    again = run_contest(space, "gamma,random", Terms(budget=200, seeds=3, kept=memory))
     assert len(memory) == 6
     assert again.attempts[:4] == first.attempts  # to the second, so that nothing was searched
 
@@ -144,7 +146,7 @@ def test_a_contest_that_is_stopped_has_whole_seeds(space):
         if len(ended) == 3:
             stop.set()
 
-    found = run_contest(space, "gamma,random", budget=200, seeds=4, done=done, stop=stop)
+    found = run_contest(space, "gamma,random", Terms(budget=200, seeds=4, done=done, stop=stop))
     assert found.seeds == (0,)
     assert len(found.attempts) == 2
 

@@ -1,28 +1,56 @@
 """Studies of searches: which mapper is better and how surely, which axis matters, what the space looks like."""
 
+from tilewright.search.studies.axes import AXES, AxisStudy, axis_space, base_mapping, given_mapping, label, study_axes
 from tilewright.search.studies.contest import (
     Attempt,
     Band,
     Contender,
     Contest,
-    Kept,
+    crossover_contenders,
     parse_contenders,
-    run_contest,
 )
+from tilewright.search.studies.holding import Kept, Terms, run_contest
+from tilewright.search.studies.landscape import (
+    ENCODING,
+    Landscape,
+    Points,
+    encode,
+    feature_names,
+    study_landscape,
+)
+from tilewright.search.studies.orders import OrderGroup, OrderStudy, study_orders
 from tilewright.search.studies.statistics import CONFIDENCE, Comparison, Interval, compare, holm, median_interval
 
 __all__ = [
+    "AXES",
     "CONFIDENCE",
+    "ENCODING",
     "Attempt",
+    "AxisStudy",
     "Band",
     "Comparison",
     "Contender",
     "Contest",
     "Interval",
     "Kept",
+    "Landscape",
+    "OrderGroup",
+    "OrderStudy",
+    "Points",
+    "Terms",
+    "axis_space",
+    "base_mapping",
     "compare",
+    "crossover_contenders",
+    "encode",
+    "feature_names",
+    "given_mapping",
     "holm",
+    "label",
     "median_interval",
     "parse_contenders",
     "run_contest",
+    "study_axes",
+    "study_landscape",
+    "study_orders",
 ]

@@ -1,37 +1,15 @@
-"""Mappers side by side: repeated searches of one layer, and what they tell at equal samples and at equal time."""
+"""What repeated searches of one layer by several mappers tell, at equal samples and at equal time."""
 
-import hashlib
 import math
-import os
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median
-from typing import Any, Protocol
 
 from tilewright.base import InputError
-from tilewright.mapping import MapSpace
-from tilewright.search.bounding import Bounding
-from tilewright.search.mapper import MAPPERS, Task
-from tilewright.search.objective import Objective
-from tilewright.search.records import Budget, Improvement, SearchResult
-from tilewright.search.run import Watch, generator, interruptible, search
+from tilewright.search.mapper import MAPPERS
+from tilewright.search.records import Improvement
 from tilewright.search.studies.statistics import Comparison, Interval, compare, holm, median_interval, pairs
-
-MOST_SEEDS = 200
-_WARM = 512
-
-
-class Kept(Protocol):
-    """Where searches that ended are kept, by plain data that decides them."""
-
-    def get(self, cell: Mapping[str, object]) -> dict[str, Any] | None:
-        """Return what was kept, None if nothing was."""
-
-    def put(self, cell: Mapping[str, object], value: dict[str, Any]) -> None:
-        """Keep a value."""
 
 
 @dataclass(frozen=True)
@@ -228,136 +206,14 @@ def _spread(first: float, last: float, points: int, *, whole: bool) -> tuple[flo
     return tuple(sorted({float(round(x)) for x in found})) if whole else tuple(dict.fromkeys(found))
 
 
-def run_contest(  # noqa: PLR0913  (keywords of an entry point)
-    space: MapSpace,
-    contenders: "str | Iterable[str | Contender]",
-    *,
-    objective: str | Objective = "edp",
-    budget: Budget | str | int = 10_000,
-    seeds: int = 10,
-    seed: int = 0,
-    workers: int = 1,
-    done: Callable[[Attempt], None] | None = None,
-    kept: Kept | None = None,
-    stop: threading.Event | None = None,
-) -> Contest:
-    """Search one layer with every contender and seed.
-
-    Seeds take turns, contenders within them, so that what else the machine does hits all alike. Nothing is timed
-    before every contender has run once, for what it compiles. Ctrl-C (or ``stop``) ends early with the seeds that all
-    contenders have run.
-
-    Parameters
-    ----------
-    contenders
-        Mappers with options, as in `parse_contenders`.
-    budget
-        Of each search: samples, seconds or both.
-    workers
-        Searches side by side. Scores do not depend on it; seconds are only fair with one.
-    done
-        Told each search as it ends.
-    kept
-        Searches that ended before are taken from there, others put there.
-
-    Raises
-    ------
-    InputError
-        If a mapper or option is unknown, or a number out of range.
-    """
-    entrants, goal, allowed = parse_contenders(contenders), Objective.parse(objective), Budget.parse(budget)
-    if not entrants:
-        raise InputError("mappers", "must name at least one", "none")
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise InputError("seeds", f"must be from 1 to {MOST_SEEDS}", seeds)
-    _try_options(entrants, space, goal, allowed)
-    arena = _Arena(space, goal, allowed, kept, stop or threading.Event(), workers)
-    turns = [(contender, turn) for turn in range(seed, seed + seeds) for contender in entrants]
-    with interruptible(arena.stop), ThreadPoolExecutor(max(1, workers)) as pool:
-        try:
-            arena.warm(turns)
-            found = list(pool.map(lambda turn: arena.attempt(turn[0], turn[1], done), turns))
-        except BaseException:
-            arena.stop.set()
-            raise
-    whole = [turn for place, turn in enumerate(range(seed, seed + seeds))
-             if None not in found[place * len(entrants):(place + 1) * len(entrants)]]
-    attempts = tuple(attempt for attempt in found if attempt is not None and attempt.seed in whole)
-    known = [bound for bound in (Bounding((space,), goal).score, *(a.proven for a in attempts)) if bound is not None]
-    return Contest(space.operator.name, space.accelerator.name, str(goal), goal.unit, entrants, tuple(whole),
-                   attempts, max(known, default=None))
+CROSSOVER_ONLY = dict.fromkeys(("tile", "parallel", "reorder", "growth", "aging", "move", "fill", "nudge", "expand",
+                                "rebuild", "newcomer"), 0) | {"crossover": 1}
 
 
-def _try_options(entrants: Sequence[Contender], space: MapSpace, objective: Objective, budget: Budget) -> None:
-    """Build every mapper once, so that a wrong option is told before anything is searched."""
-    for contender in entrants:
-        MAPPERS.get(contender.mapper)(Task(space, generator(0), budget.samples, contender.options, 1, objective))
-
-
-@dataclass(frozen=True)
-class _Arena:
-    """What all searches of a contest have in common."""
-
-    space: MapSpace
-    objective: Objective
-    budget: Budget
-    kept: Kept | None
-    stop: threading.Event
-    workers: int
-    writing: threading.Lock = field(default_factory=threading.Lock)
-
-    def warm(self, turns: Sequence[tuple[Contender, int]]) -> None:
-        """Run every contender that has searches to come once, briefly, so that all that it compiles is there."""
-        missing = {contender.name: contender for contender, turn in turns if self._taken(contender, turn) is None}
-        for contender in missing.values():
-            if not self.stop.is_set():
-                self._search(contender, 0, Budget(min(self.budget.samples or _WARM, _WARM)))
-
-    def attempt(self, contender: Contender, seed: int, done: Callable[[Attempt], None] | None) -> Attempt | None:
-        """Return one search, as it was kept or made now; None if all are to stop."""
-        if self.stop.is_set():
-            return None
-        found = self._taken(contender, seed)
-        if found is None:
-            found = _attempt(contender, seed, self._search(contender, seed, self.budget))
-            if self.stop.is_set():
-                return None
-            if self.kept is not None:
-                with self.writing:
-                    self.kept.put(self._cell(contender, seed), _plain(found))
-        if done is not None:
-            done(found)
-        return found
-
-    def _taken(self, contender: Contender, seed: int) -> Attempt | None:
-        value = self.kept.get(self._cell(contender, seed)) if self.kept is not None else None
-        return None if value is None else _from_plain(contender, seed, value)
-
-    def _search(self, contender: Contender, seed: int, budget: Budget) -> SearchResult:
-        cores = len(os.sched_getaffinity(0))
-        watch = Watch(stop=self.stop, threads=max(1, cores // max(1, self.workers)))
-        return search(self.space.operator, self.space.accelerator, objective=self.objective, mapper=contender.mapper,
-                      budget=budget, seed=seed, space=self.space, options=contender.options, watch=watch)
-
-    def _cell(self, contender: Contender, seed: int) -> dict[str, object]:
-        space = self.space
-        digest = hashlib.sha256(repr((space.operator.signature, space.accelerator, space.tiling,
-                                      space.constraints)).encode()).hexdigest()[:16]
-        return {"space": digest, "objective": str(self.objective), "budget": [self.budget.samples, self.budget.seconds],
-                "mapper": contender.mapper, "options": dict(contender.options), "seed": seed,
-                "side by side": self.workers}
-
-
-def _attempt(contender: Contender, seed: int, found: SearchResult) -> Attempt:
-    return Attempt(contender.name, seed, found.history, found.samples, found.legal_samples, found.seconds, found.proven)
-
-
-def _plain(attempt: Attempt) -> dict[str, Any]:
-    return {"history": [[step.samples, step.seconds, step.score] for step in attempt.history],
-            "samples": attempt.samples, "legal_samples": attempt.legal_samples, "seconds": attempt.seconds,
-            "proven": attempt.proven}
-
-
-def _from_plain(contender: Contender, seed: int, value: Mapping[str, Any]) -> Attempt:
-    return Attempt(contender.name, seed, tuple(Improvement(*step) for step in value["history"]), value["samples"],
-                   value["legal_samples"], value["seconds"], value["proven"])
+def crossover_contenders() -> tuple[Contender, ...]:
+    """Return Gamma, Gamma without crossover, crossover alone, and a standard genetic algorithm where there is one."""
+    found = [Contender("gamma", "gamma"), Contender("gamma without crossover", "gamma", {"crossover": 0}),
+             Contender("crossover only", "gamma", CROSSOVER_ONLY)]
+    if "ga" in MAPPERS:
+        found.append(Contender("standard GA", "ga"))
+    return tuple(found)
