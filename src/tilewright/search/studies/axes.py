@@ -17,6 +17,9 @@ from tilewright.search.studies.contest import Contender, Contest
 from tilewright.search.studies.holding import Terms, Turn, contest
 
 AXES = ("tile", "order", "parallelism")
+OWN = 1
+"""Child of a seed for what a study draws itself, apart from what mappers draw."""
+
 _DRAWS, _DRAWN = 200, 512
 
 
@@ -89,7 +92,7 @@ def base_mapping(space: MapSpace, seed: int) -> MappingBatch:
     InputError
         If hardly any draw fits.
     """
-    rng = generator(seed)
+    rng = generator((seed, OWN))
     for _ in range(_DRAWS):
         drawn = space.sample(rng, _DRAWN)
         found = np.flatnonzero(space.fits(drawn))

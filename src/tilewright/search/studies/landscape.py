@@ -13,6 +13,7 @@ from tilewright.search.bounding import Bounding
 from tilewright.search.objective import BREAKS_CONSTRAINT, Costs, Objective, Scorer
 from tilewright.search.records import Budget
 from tilewright.search.run import CostModel, dense_model, generator, search
+from tilewright.search.studies.axes import OWN
 from tilewright.search.studies.contest import Contender, parse_contenders
 
 ENCODING = ("For each loop the binary logarithm of how often it runs (of extent outside over step), at every memory "
@@ -173,7 +174,7 @@ def _random(space: MapSpace, scorer: Scorer, model: CostModel,
             wanted: tuple[int, int, int]) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Return features, scores and numbers of ``points`` random mappings that fit."""
     points, seed, threads = wanted
-    rng, found, drawn = generator(seed), 0, 0
+    rng, found, drawn = generator((seed, OWN)), 0, 0
     features, scores, samples = [], [], []
     for _ in range(_ROUNDS):
         batch = space.sample(rng, _DRAWN)
