@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilewright.api.catalogue import Option, mapper_options, mapper_summary, mappers_page
+    from tilewright.api.catalogue import Option, mapper_extra, mapper_options, mapper_summary, mappers_page
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore
     from tilewright.api.flexions import flexibility, flexible_accelerator
@@ -39,6 +39,7 @@ __all__ = [
     "load_network",
     "map_network",
     "map_space",
+    "mapper_extra",
     "mapper_options",
     "mapper_summary",
     "mappers_page",
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 _LATER = {
-    "catalogue": ("Option", "mapper_options", "mapper_summary", "mappers_page"),
+    "catalogue": ("Option", "mapper_extra", "mapper_options", "mapper_summary", "mappers_page"),
     "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
     "exploring": ("explore",),
     "flexions": ("flexibility", "flexible_accelerator"),

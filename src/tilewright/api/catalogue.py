@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
+from tilewright.base import EXTRAS
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MapSpace
 from tilewright.search import MAPPERS
@@ -36,6 +37,11 @@ def mapper_options(name: str) -> tuple[Option, ...]:
     return tuple(Option(field.name, field.default, told.get(field.name, "")) for field in fields(kind))
 
 
+def mapper_extra(name: str) -> str:
+    """Return the extra of the package that a mapper needs, empty where it needs none."""
+    return getattr(MAPPERS.get(name), "extra", "")
+
+
 def _options_type(name: str) -> type | None:
     """Return the record of options of a mapper that does not name it: that of one built for a tiny task."""
     memory = Memory("Memory", ROLES, AccessEnergy(1, 1, 1, 1))
@@ -58,14 +64,22 @@ def _parameters(kind: type) -> dict[str, str]:
     return found
 
 
+def _needs(name: str) -> str:
+    extra = mapper_extra(name)
+    return f"`{extra}`" if extra else ""
+
+
 def mappers_page() -> str:
     """Return the page of the documentation on mappers; a test keeps ``docs/mappers.md`` equal to it."""
     lines = ["# Mappers", "", "Chosen by `--mapper`, their options by `--option NAME=VALUE`. This page is written by",
-             "`tilewright.api.mappers_page` from what each mapper says about itself.", "",
-             "| mapper | how it searches |", "|---|---|"]
-    lines += [f"| [{name}](#{name}) | {mapper_summary(name)} |" for name in MAPPERS]
+             "`tilewright.api.mappers_page` from what each mapper says about itself.",
+             "[How to add one](how-to.md#write-a-mapper).", "",
+             "| mapper | how it searches | needs |", "|---|---|---|"]
+    lines += [f"| [{name}](#{name}) | {mapper_summary(name)} | {_needs(name)} |" for name in MAPPERS]
     for name in MAPPERS:
         lines += ["", f"## {name}", "", inspect.getdoc(MAPPERS.get(name)) or ""]
+        if extra := mapper_extra(name):
+            lines += ["", f"It needs the extra `{extra}`: `{EXTRAS[extra][1]}`."]
         if options := mapper_options(name):
             lines += ["", "| option | default | what it does |", "|---|---|---|"]
             lines += [f"| `{option.name}` | `{option.default}` | {option.about} |" for option in options]

@@ -98,20 +98,23 @@ def _accelerator(name: str, yaml: bool) -> None:
 
 
 def _mappers(_: str | None) -> None:
-    from tilewright.api import mapper_summary
+    from tilewright.api import mapper_extra, mapper_summary
     from tilewright.report import print_listing
     from tilewright.search import MAPPERS
 
-    rows: Rows = [(name, mapper_summary(name)) for name in MAPPERS]
-    print_listing(("Mapper", "How it searches"), rows, (), console())
+    rows: Rows = [(name, mapper_summary(name), mapper_extra(name)) for name in MAPPERS]
+    print_listing(("Mapper", "How it searches", "Needs"), rows, (), console())
 
 
 def _mapper(name: str, _: bool) -> None:
-    from tilewright.api import mapper_options, mapper_summary
+    from tilewright.api import mapper_extra, mapper_options, mapper_summary
+    from tilewright.base import EXTRAS
     from tilewright.report import print_listing
 
     screen = console()
     screen.print(f"{name}: {mapper_summary(name)}\n", markup=False, soft_wrap=True)
+    if extra := mapper_extra(name):
+        screen.print(f"Needs: {EXTRAS[extra][1]}\n", markup=False, soft_wrap=True)
     rows: Rows = [(option.name, option.default, option.about) for option in mapper_options(name)]
     print_listing(("Option", "Default", "What it does"), rows, (1,), screen)
 

@@ -2,6 +2,7 @@
 
 from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, score_bound
+from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
 from tilewright.search.network import largest_first, search_network
@@ -18,6 +19,7 @@ from tilewright.search.records import (
 )
 from tilewright.search.run import CostModel, Watch, interruptible, search
 from tilewright.search.start import Origin, Source, Start
+from tilewright.search.vectors import VectorSpace
 from tilewright.search.warm import NEIGHBOURS, WARM_STARTS, Beginning, WarmStart, beginnings, rounds
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "NEIGHBOURS",
     "WARM_STARTS",
     "Beginning",
+    "BlackBox",
     "Bounding",
     "Budget",
     "Constraint",
@@ -36,12 +39,14 @@ __all__ = [
     "Metric",
     "NetworkResult",
     "Objective",
+    "Optimiser",
     "Options",
     "Origin",
     "Pace",
     "PipelineFigures",
     "PipelineLayer",
     "PipelineResult",
+    "Problem",
     "Progress",
     "ProgressObserver",
     "Scorer",
@@ -51,9 +56,11 @@ __all__ = [
     "State",
     "Task",
     "Term",
+    "VectorSpace",
     "WarmStart",
     "Watch",
     "beginnings",
+    "black_box",
     "interruptible",
     "largest_first",
     "mappers",

@@ -278,10 +278,13 @@ def legalise_batch(sp: Compiled, rng: Compiled, work: Compiled, steps: Compiled,
                    mode: Compiled, out: Compiled) -> Compiled:
     """Make the mappings from ``span[0]`` to ``span[1]`` legal in place; ``out`` ``(b)`` receives what `legalise` says.
 
-    In mode `FITTING` tiles are made to fit the memories too where that is possible, in mode `ORDERS` loop orders legal.
+    In mode `FITTING` tiles are made to fit the memories too where that is possible, in mode `ORDERS` loop orders legal,
+    and each mapping becomes what it would alone.
     """
-    e, r = work[EXTENTS], work[RANKS]
+    e, r, state = work[EXTENTS], work[RANKS], rng[0]
     for b in range(span[0], span[1]):
+        if mode == ORDERS:
+            rng[0] = state
         load(sp, steps, ranks, b, e, r)
         out[b - span[0]] = legalise(sp, e, rng, work[ROWS, LANES], mode == FITTING)
         if mode == ORDERS:

@@ -1,5 +1,5 @@
 """The mappers: one module each, registered when imported."""
 
-from tilewright.search.mappers import exact, exhaustive, gamma, gradient, random
+from tilewright.search.mappers import bayes, evolution, exact, exhaustive, gamma, genetic, gradient, neighbours, random
 
-__all__ = ["exact", "exhaustive", "gamma", "gradient", "random"]
+__all__ = ["bayes", "evolution", "exact", "exhaustive", "gamma", "genetic", "gradient", "neighbours", "random"]

@@ -1,0 +1,168 @@
+"""Mappers made of optimisers that know nothing of mappings: they propose points of a unit cube and learn numbers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import require_extra
+from tilewright.mapping import MappingBatch
+from tilewright.search.mapper import MAPPERS, State, Task, read_options
+from tilewright.search.vectors import VectorSpace
+
+LEAST_SCORE = 1e-300
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What an optimiser is given.
+
+    Parameters
+    ----------
+    dimension
+        Numbers of a point, each from 0 to 1.
+    seed
+        Where all its randomness comes from, below 2^32.
+    samples
+        Points that the budget allows in all; None where only time limits them.
+    """
+
+    dimension: int
+    seed: int
+    samples: int | None = None
+
+
+class Optimiser(Protocol):
+    """Proposes points of the unit cube, batch by batch. A function of its `Problem` and of what it was told alone."""
+
+    def ask(self) -> NDArray[np.float64]:
+        """Propose ``(k, n)`` points, at least one."""
+
+    def tell(self, losses: NDArray[np.float64]) -> None:
+        """Learn the losses ``(k)`` of the points proposed last, the lower the better; all are finite."""
+
+
+@dataclass(frozen=True)
+class BlackBox:
+    """One member of `MAPPERS` that is made of an optimiser.
+
+    Parameters
+    ----------
+    name
+        What it is registered as.
+    options_type
+        Its record of options, each of which has a default.
+    build
+        Makes the optimiser from options and problem; the only place where its library is imported.
+    extra
+        The extra of the package that it cannot do without (`tilewright.base.EXTRAS`), if any.
+    """
+
+    name: str
+    options_type: type[Any]
+    build: Callable[[Any, Problem], Optimiser]
+    extra: str = ""
+
+    def __call__(self, task: Task) -> "VectorMapper":
+        """Return a mapper for a task.
+
+        Raises
+        ------
+        InputError
+            If its extra is not installed, or an option is wrong.
+        """
+        options = read_options(self.options_type, task.options, self.name)
+        require_extra(self.extra, "mapper", self.name)
+        return VectorMapper(task, options, self.build)
+
+
+def black_box(name: str, options: type[Any], extra: str = "") -> Callable[
+        [Callable[[Any, Problem], Optimiser]], Callable[[Any, Problem], Optimiser]]:
+    """Return a decorator that registers a function, which makes an optimiser, as the mapper ``name``.
+
+    The function's docstring is what the mapper says about itself.
+    """
+
+    def add(build: Callable[[Any, Problem], Optimiser]) -> Callable[[Any, Problem], Optimiser]:
+        member = BlackBox(name, options, build, extra)
+        object.__setattr__(member, "__doc__", build.__doc__)
+        MAPPERS.register(name)(member)
+        return build
+
+    return add
+
+
+def losses_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithms of scores: finite also for mappings that are illegal or break a constraint.
+
+    Those come after all others, and among themselves by how far they are over their limits: so optimisers that take
+    means of losses, or fit models to them, are guided back too.
+    """
+    return np.log(np.maximum(scores, LEAST_SCORE))
+
+
+class VectorMapper:
+    """Lets an optimiser search a map space by way of `VectorSpace`.
+
+    What the optimiser proposes at once is handed on in parts where the budget asks for fewer. As libraries keep their
+    states in many ways, a search is taken up by telling a new optimiser all losses again.
+    """
+
+    covers_space = False
+
+    def __init__(self, task: Task, options: Any, build: Callable[[Any, Problem], Optimiser]) -> None:
+        self.vectors = VectorSpace(task.space)
+        self.options = options
+        self.problem = Problem(self.vectors.dimension, int(task.rng.integers(0, 2**32)), task.samples)
+        self.build = build
+        self._begin()
+
+    def _begin(self) -> None:
+        self.optimiser: Optimiser | None = None
+        self.points = np.empty((0, self.problem.dimension))
+        self.told: list[NDArray[np.float64]] = []
+        self.waiting: list[NDArray[np.float64]] = []
+        self.handed = 0
+
+    def ask(self, most: int) -> MappingBatch:
+        """Propose what is left of the optimiser's present batch, or its next one, up to ``most`` mappings."""
+        if self.handed == len(self.points):
+            self.optimiser = self.optimiser or self.build(self.options, self.problem)
+            self.points = np.asarray(self.optimiser.ask(), dtype=np.float64)
+            self.handed = 0
+        batch = self.vectors.decode(self.points[self.handed:self.handed + most])
+        self.handed += len(batch)
+        return batch
+
+    def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
+        """Tell the optimiser once all it proposed at once is scored."""
+        self._learn(losses_of(scores))
+
+    def _learn(self, losses: NDArray[np.float64]) -> None:
+        self.told.append(losses)
+        self.waiting.append(losses)
+        if self.handed == len(self.points) and self.optimiser is not None:
+            self.optimiser.tell(np.concatenate(self.waiting))
+            self.waiting = []
+
+    def state(self) -> State:
+        """Return the seed and all losses told."""
+        return {"seed": np.array([self.problem.seed], dtype=np.uint64),
+                "losses": np.concatenate([np.empty(0), *self.told])}
+
+    def restore(self, state: State) -> None:
+        """Tell a new optimiser all losses again."""
+        self.problem = Problem(self.problem.dimension, int(state["seed"][0]), self.problem.samples)
+        self._begin()
+        losses = state["losses"]
+        while len(losses):
+            if self.handed == len(self.points):
+                self.optimiser = self.optimiser or self.build(self.options, self.problem)
+                self.points = np.asarray(self.optimiser.ask(), dtype=np.float64)
+                self.handed = 0
+            taken = min(len(self.points) - self.handed, len(losses))
+            self.handed += taken
+            self._learn(losses[:taken])
+            losses = losses[taken:]

@@ -1,0 +1,85 @@
+"""Genetic algorithms on vectors, by pymoo."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.search.boxes import Optimiser, Problem, black_box
+
+EXTRA = "optimizers"
+
+
+@dataclass(frozen=True)
+class GeneticOptions:
+    """Options of the genetic algorithms.
+
+    Parameters
+    ----------
+    population
+        Points of a generation, and how many survive.
+    mutation
+        Chance that a number of a child changes.
+    crossover
+        Chance that two parents exchange numbers.
+    """
+
+    population: int = 100
+    mutation: float = 0.1
+    crossover: float = 0.1
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name == "population":
+                if value < 2:
+                    raise InputError("options.population", "must be at least 2", value)
+            elif not 0 <= value <= 1:
+                raise InputError(f"options.{entry.name}", "must be from 0 to 1", value)
+
+
+class Bred:
+    """An algorithm of pymoo, generation by generation."""
+
+    def __init__(self, algorithm: Any, problem: Problem, objectives: int = 1) -> None:
+        from pymoo.core.problem import Problem as Cube  # noqa: PLC0415  (an extra)
+        from pymoo.core.termination import NoTermination  # noqa: PLC0415
+
+        self.cube = Cube(n_var=problem.dimension, n_obj=objectives, xl=0.0, xu=1.0)
+        algorithm.setup(self.cube, termination=NoTermination(), seed=problem.seed)
+        self.inner = algorithm
+        self.generation: Any = None
+
+    def ask(self) -> NDArray[np.float64]:
+        """Propose a generation."""
+        self.generation = self.inner.ask()
+        return np.asarray(self.generation.get("X"), dtype=np.float64)
+
+    def tell(self, losses: NDArray[np.float64]) -> None:
+        """Let the best of parents and children survive."""
+        from pymoo.core.evaluator import Evaluator  # noqa: PLC0415
+        from pymoo.problems.static import StaticProblem  # noqa: PLC0415
+
+        Evaluator().eval(StaticProblem(self.cube, F=losses.reshape(len(losses), -1)), self.generation)
+        self.inner.tell(infills=self.generation)
+
+
+@black_box("ga", GeneticOptions, EXTRA)
+def genetic_algorithm(options: GeneticOptions, problem: Problem) -> Optimiser:
+    """Genetic algorithm on vectors, the standard one, by pymoo: tournaments, uniform crossover, mutation, elitism.
+
+    Table 4.4: rates of 0.1 for both mutation and crossover.
+    """
+    from pymoo.algorithms.soo.nonconvex.ga import GA  # noqa: PLC0415  (an extra)
+
+    return Bred(GA(pop_size=options.population, **_operators(options)), problem)
+
+
+def _operators(options: GeneticOptions) -> dict[str, Any]:
+    from pymoo.operators.crossover.ux import UniformCrossover  # noqa: PLC0415
+    from pymoo.operators.mutation.pm import PolynomialMutation  # noqa: PLC0415
+
+    return {"crossover": UniformCrossover(prob=options.crossover),
+            "mutation": PolynomialMutation(prob=1.0, prob_var=options.mutation)}
