@@ -7,7 +7,7 @@ from pathlib import Path
 from tilewright.api.inputs import Machine, Network, load_accelerator, load_mapping, load_network, pick_operator
 from tilewright.api.text import shown
 from tilewright.base import InputError
-from tilewright.cost import Bounds, Cost, DenseModel, layer_bounds
+from tilewright.cost import Bounds, Cost, cost_model, layer_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import LevelLoops, Loop, Violation, is_legal, violations
 from tilewright.mapping import Mapping as Nest
@@ -19,7 +19,7 @@ from tilewright.store import (
     operator_record,
     roofline_record,
 )
-from tilewright.workload import Operator, unique_operators
+from tilewright.workload import Density, Operator, graph_with_densities, unique_operators
 
 COSTLESS = ("levels", "dimension", "step", "coverage", "axis", "keeps", "outermost")
 """Violations that leave a mapping without a meaning; the others only ask for a larger machine."""
@@ -64,8 +64,8 @@ class Evaluation:
         return wrong + shown(lambda console: print_layer(self.record, console, self.accelerator.frequency_mhz))
 
 
-def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer: str | None = None, *,
-             bind: Mapping[str, int] | None = None) -> Evaluation:
+def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer: str | None = None, *,  # noqa: PLR0913
+             bind: Mapping[str, int] | None = None, density: Mapping[str, Density] | None = None) -> Evaluation:
     """Check one mapping and cost it, exactly, without search and without waiting for the compiler.
 
     Parameters
@@ -76,6 +76,9 @@ def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer:
         The operator, or a network and the name of its layer (see `load_network`).
     arch
         A preset, a YAML file, or an accelerator.
+    density
+        Of tensors, by name or role: ``{"weights": 0.5}``, ``{"W": "2:4"}``. Machines with a ``sparsity`` section make
+        use of zeros.
 
     Raises
     ------
@@ -91,10 +94,11 @@ def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer:
     (True, True)
     """
     operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
+    operator = graph_with_densities(load_network(operator), density or {}).mac_nodes[0].operator
     nest = load_mapping(mapping, operator, accelerator)
     wrong = violations(nest, operator, accelerator)
     costless = any(violation.kind in COSTLESS for violation in wrong)
-    model = DenseModel(operator, accelerator)
+    model = cost_model(operator, accelerator)
     return Evaluation(operator, accelerator, nest, wrong, None if costless else model.cost(nest),
                       layer_bounds(operator, accelerator, bypass=_bypasses(nest, operator, accelerator)))
 
@@ -121,8 +125,11 @@ def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, re
     if reference:
         from tilewright.cost.reference import walk  # noqa: PLC0415  (the oracle only when asked for)
 
+        if accelerator.sparsity is not None:
+            raise InputError("--reference", "must be left out where a machine makes use of zeros, which have no oracle "
+                             "without given tensors", accelerator.name, "See docs/sparsity.md")
         return walk(operator, accelerator, mapping)
-    return DenseModel(operator, accelerator).cost(mapping)
+    return cost_model(operator, accelerator).cost(mapping)
 
 
 def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None) -> dict[str, Bounds]:

@@ -23,6 +23,7 @@ from tilewright.mapping import Constraints, MapSpace, Padding, flexible_machine,
 from tilewright.search import (
     MAPPERS,
     Budget,
+    Densities,
     Objective,
     ProgressObserver,
     SearchResult,
@@ -57,7 +58,7 @@ from tilewright.store import (
     vector_records,
     write_run,
 )
-from tilewright.workload import Graph, Operator, UniqueOperator, unique_operators
+from tilewright.workload import Density, Graph, Operator, UniqueOperator, graph_with_densities, unique_operators
 
 Scalar = str | int | float | bool
 WARM_UP_SAMPLES = 500
@@ -188,6 +189,8 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     options: Mapping[str, Scalar] | None = None,
     bind: Mapping[str, int] | None = None,
     layers: str | None = None,
+    density: Mapping[str, Density] | None = None,
+    densities: Densities | None = None,
     workers: int | None = None,
     progress: Watcher | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -225,6 +228,11 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
         padding costs time and energy, and counts for nothing in the utilisation.
     layers
         A pattern of names (``layer1.*``): only those layers.
+    density
+        Of tensors, by name or role: ``{"weights": 0.5}``, ``{"W": "2:4"}``.
+    densities
+        Score each mapping over these densities of the inputs (``"1,0.8,0.5,0.2,0.1"``) or of other tensors
+        (``"weights=1,0.5"``; see `Sweep.parse`). Costs are told at the largest.
     workers
         Layers searched side by side; by default one for each core. Results do not depend on it.
     checkpoint
@@ -238,12 +246,16 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
         If something that was given is wrong.
     """
     accelerator = flexible_machine(load_accelerator(arch))
-    graph = select_layers(load_network(network, bind), layers)
+    graph = graph_with_densities(select_layers(load_network(network, bind), layers), density or {})
     check_sizes(graph)
     parsed = read_budget(budget)
     MAPPERS.get(mapper)
     limits, spaces = split_limits(constraints)
     goal = Objective.parse(objective, limits)
+    swept = goal.over(densities)
+    if swept.densities is not None:
+        graph = graph_with_densities(graph, dict.fromkeys(swept.densities.tensors, swept.densities.largest))
+    refuse_unused(accelerator, density, swept)
     operators = [unique.operator for unique in unique_operators(graph)]
     choice = choose_space(tiling, spaces, dataflow, operators, pad)
     choice.refuse_empty(operators, accelerator)
@@ -255,10 +267,12 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     share = layer_budget(parsed, len(unique_operators(graph)), cores)
     request = RequestRecord(str(goal), mapper, seed, choice.tiling, tuple(map(str, goal.constraints)),
                             dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
-                            space=choice.file.text if choice.file else "", pad=pad)
+                            space=choice.file.text if choice.file else "", pad=pad,
+                            density={name: str(given) for name, given in (density or {}).items()},
+                            densities=str(swept.densities or ""))
     rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
     request = replace(request, command=command_line(network, arch, request, parsed, rest))
-    task = Task(graph, accelerator, goal, request, share, cores, choice)
+    task = Task(graph, accelerator, swept, request, share, cores, choice)
     searched = _searched(task, progress, checkpoint)
     found = ((unique, searched.results[unique.operator.name]) for unique in unique_operators(graph)
              if unique.operator.name in searched.results)
@@ -296,6 +310,20 @@ def read_budget(budget: str | int | Budget) -> Budget:
     return found
 
 
+def refuse_unused(accelerator: Accelerator, density: Mapping[str, Density] | None, goal: Objective) -> None:
+    """Refuse densities where the machine makes no use of zeros.
+
+    Raises
+    ------
+    InputError
+        If it has no ``sparsity`` section.
+    """
+    if accelerator.sparsity is None and (density or goal.densities is not None):
+        field = "density" if density else "densities"
+        raise InputError(field, "must be left out where a machine makes no use of zeros", accelerator.name,
+                         "Add a sparsity section to it (docs/sparsity.md), or take accel-b-sparse")
+
+
 def _cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -325,6 +353,8 @@ def command_line(network: Network, arch: Machine, request: RequestRecord, budget
         words += ["--constraints", str(rest["constraints"])]
     for constraint in request.constraints:
         words += ["--constraint", constraint]
+    words += [word for name, given in request.density.items() for word in ("--density", f"{name}={given}")]
+    words += ["--densities", request.densities] if request.densities else []
     for name, value in request.options.items():
         words += ["--option", f"{name}={value}"]
     bind, layers = rest.get("bind"), rest.get("layers")

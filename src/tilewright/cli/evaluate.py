@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Bind, Json, console, sizes, write_text
+from tilewright.cli.options import Bind, Density, Json, console, shares, sizes, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +37,7 @@ def evaluate(
     write: Annotated[str | None, typer.Option(
         "--write", metavar="FILE.yaml", show_default=False, help="Write the evaluated mapping; - is stdout.")] = None,
     bind: Bind = None,
+    density: Density = None,
     json_file: Json = None,
     cases: Annotated[str | None, typer.Option(
         "--cases", metavar="FILE.jsonl", show_default=False,
@@ -61,7 +62,7 @@ def evaluate(
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
-    operator = pick_operator(network, layer, sizes(bind, "--bind"))
+    operator = dense_or_not(pick_operator(network, layer, sizes(bind, "--bind")), density)
     found = _evaluated(mapping, dataflow, operator, load_accelerator(arch))
     screen = console("-" if "-" in (json_file, write) else None)
     if repair and not found.legal:
@@ -74,6 +75,14 @@ def evaluate(
         write_text(json_file, _as_json(found))
     _print(found, screen)
     raise typer.Exit(0 if found.legal else ILLEGAL)
+
+
+def dense_or_not(operator: "Operator", density: list[str] | None) -> "Operator":
+    """Return the operator with the densities that were given, if any."""
+    from tilewright.workload import Graph, MacNode, graph_with_densities
+
+    graph = Graph(operator.name, (MacNode(operator),), "given")
+    return graph_with_densities(graph, shares(density)).mac_nodes[0].operator
 
 
 def _evaluated(mapping: Path | None, dataflow: str | None, operator: "Operator",

@@ -10,6 +10,7 @@ from tilewright.cli.options import (
     Arch,
     Bind,
     Dataflow,
+    Density,
     Json,
     Network,
     Pad,
@@ -17,6 +18,7 @@ from tilewright.cli.options import (
     StorePlace,
     TilingOption,
     console,
+    shares,
     sizes,
     values,
     write_text,
@@ -50,6 +52,11 @@ def map_network(
     option: Annotated[list[str] | None, typer.Option(
         "--option", metavar="NAME=VALUE", show_default=False, help="An option of the mapper. Repeatable.")] = None,
     bind: Bind = None,
+    density: Density = None,
+    densities: Annotated[str | None, typer.Option(
+        "--densities", metavar="[TENSORS=]LIST", show_default=False, help=(
+            "Score each mapping over several densities of the inputs, '1,0.8,0.5,0.2,0.1', or of other tensors, "
+            "'inputs+weights=1,0.5'; weights after colons, '1:1,0.5:3', else one over the density."))] = None,
     layers: Annotated[str | None, typer.Option(
         "--layers", metavar="GLOB", show_default=False, help="Only layers with such names, e.g. 'layer1.*'.")] = None,
     report: Annotated[Path | None, typer.Option(
@@ -84,6 +91,7 @@ def map_network(
             tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
             constraints=[*(constraint or ()), *([Path(constraints)] if constraints is not None else [])],
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
+            density=shares(density), densities=densities,
             workers=workers, progress=shown, checkpoint=folder,
             store=False if no_store else store or True)
     screen = console(json)

@@ -38,6 +38,12 @@ Dataflow = Annotated[str | None, typer.Option(
     help="Only mappings that follow this dataflow; see: tilewright list dataflows.")]
 
 
+Density = Annotated[list[str] | None, typer.Option(
+    "--density", metavar="TENSOR=SHARE", show_default=False,
+    help="Share of a tensor's words that are not zero, by role or name: weights=0.5, W=2:4 (two of every four). "
+         "For machines with a sparsity section. Repeatable.")]
+
+
 class Tiling(StrEnum):
     """How tiles may divide; the same as those of the map spaces, which load late."""
 
@@ -66,6 +72,11 @@ def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:
             raise InputError(f"{option} {name}", "must be a positive integer", text, f"For example {option} {name}=1")
         found[name] = int(text)
     return found
+
+
+def shares(given: Iterable[str] | None) -> dict[str, str | float]:
+    """Read ``TENSOR=SHARE`` texts; the shares are read with the network."""
+    return dict(_pairs(given, "--density"))
 
 
 def values(given: Iterable[str] | None, option: str) -> dict[str, str | int | float | bool]:

@@ -1,6 +1,7 @@
 """What it costs: counts, cycles, energy and bounds of mappings."""
 
-from tilewright.cost.bounds import Bounds, Roofline, layer_bounds, outermost_bytes, roofline, space_bounds
+from tilewright.cost.bounds import Bounds, Roofline, outermost_bytes, roofline
+from tilewright.cost.bounds_any import layer_bounds, space_bounds
 from tilewright.cost.bounds_traffic import Traffic
 from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
 from tilewright.cost.engine import compile_aside

@@ -24,7 +24,7 @@ from tilewright.base import InputError
 from tilewright.cost.bounds_traffic import Traffic
 from tilewright.cost.records import Cost
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import MapSpace, tensor_bits
+from tilewright.mapping import tensor_bits
 from tilewright.workload import Operator, Tensor
 
 _ROUNDING = 1 - 1e-12
@@ -127,12 +127,6 @@ class _Least:
     updated: int
     drained: int
     energy_pj: float
-
-
-def space_bounds(space: MapSpace) -> Bounds:
-    """Return bounds that every legal mapping of ``space`` respects."""
-    return layer_bounds(space.operator, space.accelerator, dict(space.constraints.keeps),
-                        perfect=space.tiling == "perfect")
 
 
 def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | None = None, *,

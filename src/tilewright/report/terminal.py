@@ -91,7 +91,10 @@ def layer_table(record: RunRecord, width: int | None = None) -> Table:
 
 
 def cost_table(layer: LayerRecord) -> Table:
-    """Return the exact counts of a layer, memory by tensor, in words summed over instances."""
+    """Return the exact counts of a layer, memory by tensor, in words summed over instances.
+
+    Where the machine makes use of zeros, what of them is moved in the mean stands below.
+    """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=Text("Words moved", style="bold"),
                   title_justify="left")
     table.add_column("Memory")
@@ -104,6 +107,10 @@ def cost_table(layer: LayerRecord) -> Table:
         shown = count.memory
         table.add_row(Text(memory), Text(count.tensor),
                       *(f"{words:,}" for words in (count.reads, count.fills, count.updates, count.drains)))
+        if count.mean is not None:
+            mean = count.mean
+            table.add_row("", Text("  in the mean", style="dim"),
+                          *(f"{words:,.1f}" for words in (mean.reads, mean.fills, mean.updates, mean.drains)))
     return table
 
 

@@ -19,6 +19,7 @@ from tilewright.search.records import (
 )
 from tilewright.search.run import CostModel, Watch, interruptible, search
 from tilewright.search.start import Origin, Source, Start
+from tilewright.search.sweep import PAPER, Densities, Sweep, SweptCosts, SweptModel
 from tilewright.search.vectors import VectorSpace
 from tilewright.search.warm import NEIGHBOURS, WARM_STARTS, Beginning, WarmStart, beginnings, rounds
 
@@ -26,6 +27,7 @@ __all__ = [
     "MAPPERS",
     "METRICS",
     "NEIGHBOURS",
+    "PAPER",
     "WARM_STARTS",
     "Beginning",
     "BlackBox",
@@ -33,6 +35,7 @@ __all__ = [
     "Budget",
     "Constraint",
     "CostModel",
+    "Densities",
     "Improvement",
     "LayerResult",
     "Mapper",
@@ -54,6 +57,9 @@ __all__ = [
     "Source",
     "Start",
     "State",
+    "Sweep",
+    "SweptCosts",
+    "SweptModel",
     "Task",
     "Term",
     "VectorSpace",

@@ -24,8 +24,12 @@ class Bounding:
 
 
 def score_bound(space: MapSpace, objective: Objective, bounds: Bounds) -> float | None:
-    """Return what no mapping's score can beat; None where more latency or energy can lower the objective (power)."""
-    if any(min(METRICS[term.metric].latency, METRICS[term.metric].energy) < 0 for term in objective.terms):
+    """Return what no mapping's score can beat.
+
+    None where more latency or energy can lower the objective (power), and where it is over several densities.
+    """
+    metrics = [METRICS[term.metric] for term in objective.terms]
+    if objective.densities is not None or any(min(metric.latency, metric.energy) < 0 for metric in metrics):
         return None
     accelerator = space.accelerator
     scorer = Scorer(objective, space.operator, accelerator)

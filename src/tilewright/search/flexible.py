@@ -12,8 +12,9 @@ from tilewright.search.bounding import Bounding
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult
-from tilewright.search.run import CostModel, Request, Run, Seed, Watch, dense_model, interruptible, search
+from tilewright.search.run import CostModel, Request, Run, Seed, Watch, interruptible, model_of, search
 from tilewright.search.start import Start
+from tilewright.search.sweep import Densities
 from tilewright.workload import Operator
 
 FEW = 4096
@@ -54,6 +55,7 @@ def search_spaces(  # noqa: PLR0913
     constraints: Iterable[str | Constraint] = (),
     options: Options | None = None,
     start: Start | None = None,
+    densities: Densities | None = None,
     watch: Watch | None = None,
 ) -> SearchResult:
     """Search the best mapping of a union of spaces of one operator.
@@ -76,13 +78,14 @@ def search_spaces(  # noqa: PLR0913
     if samples is not None and samples < len(spaces):
         raise InputError("budget.samples", f"must be at least 1 for each of the {len(spaces)} spaces", samples)
     watch = watch or Watch()
+    parsed = Objective.parse(objective, constraints).over(densities)
+    spaces = [parsed.widest(space) for space in spaces]
     if len(spaces) == 1 and watch.checkpoint is not None:
-        return search(spaces[0].operator, spaces[0].accelerator, objective=objective, mapper=mapper, budget=whole,
-                      seed=seed, constraints=constraints, space=spaces[0], options=options, start=start, watch=watch)
+        return search(spaces[0].operator, spaces[0].accelerator, objective=parsed, mapper=mapper, budget=whole,
+                      seed=seed, space=spaces[0], options=options, start=start, watch=watch)
     if watch.checkpoint is not None:
         raise InputError("checkpoint", "must be left out where several spaces are searched", str(watch.checkpoint))
     started = time.perf_counter()
-    parsed = Objective.parse(objective, constraints)
     path = seed if isinstance(seed, tuple) else (seed,)
     inner = replace(watch, recorder=None)
     bounding = Bounding(tuple(spaces), parsed)
@@ -92,7 +95,7 @@ def search_spaces(  # noqa: PLR0913
         for index, space in enumerate(spaces):
             # Members that differ by constraints alone are scored by one model.
             alike = space.accelerator == spaces[0].accelerator
-            model = _model(models, space) if alike else dense_model(space)
+            model = _model(models, space, parsed) if alike else model_of(space, parsed)
             own = (*path, index) if len(spaces) > 1 else seed
             whole_request = Request(space, parsed, mapper, whole, own, options or {}, start)
             runs.append(_member(whole_request, (samples, len(spaces)), inner, model))
@@ -167,7 +170,7 @@ def _halve(runs: list[Run], left: _Left, watch: Watch) -> None:
         left.spend(alive[0])
 
 
-def _model(models: dict[Layout, CostModel], space: MapSpace) -> CostModel:
+def _model(models: dict[Layout, CostModel], space: MapSpace, objective: Objective) -> CostModel:
     if space.layout not in models:
-        models[space.layout] = dense_model(space)
+        models[space.layout] = model_of(space, objective)
     return models[space.layout]

@@ -34,6 +34,8 @@ class Task:
         Threads that it may use; what it proposes must not depend on them.
     objective
         What the scores are of, for mappers that bound them; without one nothing can be bound.
+    bounded
+        Whether the dense model gives the scores, so that bounds from its counts hold.
     start
         Mappings of the space to begin from. Mappers with a true class attribute ``takes_start`` propose them first and
         learn their scores; for all others the loop scores them before it asks.
@@ -46,6 +48,7 @@ class Task:
     threads: int = 1
     objective: Objective | None = None
     start: MappingBatch | None = None
+    bounded: bool = True
 
 
 class Mapper(Protocol):

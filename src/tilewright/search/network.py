@@ -17,6 +17,7 @@ from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, LayerResult, NetworkResult, ProgressObserver, SearchResult
 from tilewright.search.run import Watch, interruptible, search
 from tilewright.search.start import Source
+from tilewright.search.sweep import Densities
 from tilewright.search.warm import Beginning, WarmStart, beginnings
 from tilewright.workload import Graph, Operator, UniqueOperator, unique_operators
 
@@ -34,6 +35,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     options: Options | None = None,
     warm_start: WarmStart = "off",
     known: Dictionary[str, Sequence[Source]] | None = None,
+    densities: Densities | None = None,
     workers: int | None = None,
     progress: ProgressObserver | None = None,
     checkpoint: str | Path | None = None,
@@ -58,6 +60,8 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
         What layers begin from: nothing; the best mapping of the layer before; those of the most similar layers before;
         or of those and of ``known`` mappings, by the operator's name, the most similar (see `beginnings`). A layer then
         waits for those that it begins from.
+    densities
+        As of `search`.
     workers
         Searches side by side; by default one for each core this process may use.
     checkpoint
@@ -82,10 +86,10 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
         spaces = [made] if isinstance(made, MapSpace) else made
         if accelerator.flexibility is None and len(spaces) == 1:
             return search(operator, accelerator, objective=objective, mapper=mapper, budget=budget, seed=(seed, index),
-                          constraints=constraints, space=spaces[0], options=options, start=start,
+                          constraints=constraints, space=spaces[0], options=options, start=start, densities=densities,
                           watch=watch)
         return search_spaces(spaces, objective=objective, mapper=mapper, budget=budget, seed=(seed, index),
-                             constraints=constraints, options=options, start=start, watch=watch)
+                             constraints=constraints, options=options, start=start, densities=densities, watch=watch)
 
     cores = len(os.sched_getaffinity(0))
     side_by_side = max(1, min(workers or cores, len(layers)))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
 from tilewright.hardware import Accelerator
+from tilewright.mapping import MapSpace
+from tilewright.search.sweep import Densities, Sweep, SweptCosts
 from tilewright.workload import Operator
 
 
@@ -107,10 +109,12 @@ class Objective:
 
     A single metric of weight 1 is minimised in its own unit. In a sum every metric is first divided by its floor for
     the operator and machine (see `floors`), so that weights compare multiples of the least conceivable, not units.
+    With ``densities`` all that is summed over them, by their weights.
     """
 
     terms: tuple[Term, ...]
     constraints: tuple[Constraint, ...] = ()
+    densities: Sweep | None = None
 
     @classmethod
     def parse(cls, text: "str | Objective", constraints: Iterable[str | Constraint] = ()) -> "Objective":
@@ -123,8 +127,24 @@ class Objective:
         """
         limits = tuple(c if isinstance(c, Constraint) else Constraint.parse(c) for c in constraints)
         if isinstance(text, Objective):
-            return cls(text.terms, text.constraints + limits)
+            return replace(text, constraints=text.constraints + limits)
         return cls(tuple(_term(part) for part in text.split("+")), limits)
+
+    def over(self, densities: Densities | None) -> "Objective":
+        """Return the objective summed over these densities (see `Sweep.parse`), or as it is where there are none.
+
+        Raises
+        ------
+        InputError
+            If a density or weight is out of range.
+        """
+        if densities is None:
+            return self
+        return replace(self, densities=Sweep.parse(densities))
+
+    def widest(self, space: MapSpace) -> MapSpace:
+        """Return the space in which mappings are legal at all densities of the objective."""
+        return space if self.densities is None else self.densities.widest(space)
 
     @property
     def normalised(self) -> bool:
@@ -137,9 +157,10 @@ class Objective:
         return "multiples of the floors" if self.normalised else METRICS[self.terms[0].metric].unit
 
     def __str__(self) -> str:
+        over = "" if self.densities is None else f" over {self.densities}"
         if not self.normalised:
-            return self.terms[0].metric
-        return " + ".join(f"{term.weight:g}*{term.metric}" for term in self.terms)
+            return self.terms[0].metric + over
+        return " + ".join(f"{term.weight:g}*{term.metric}" for term in self.terms) + over
 
 
 def _known(metric: str) -> str:
@@ -219,14 +240,21 @@ class Scorer:
 
     def scores(self, costs: Costs) -> NDArray[np.float64]:
         """Return ``(b)`` scores, with penalties."""
-        metrics = (costs.latency_cycles, costs.energy_pj, costs.area_um2)
         legal = costs.legal
-        values = self.values(*metrics)
-        scores = values if isinstance(values, np.ndarray) else np.full(len(legal), values)
+        parts = costs.parts if isinstance(costs, SweptCosts) else ((1.0, costs),)
+        values = [self.values(part.latency_cycles, part.energy_pj, part.area_um2) for _, part in parts]
+        scores = np.full(len(legal), values[0]) if not isinstance(values[0], np.ndarray) else values[0]
+        if isinstance(costs, SweptCosts):
+            scores = np.asarray(sum(weight * value for (weight, _), value in zip(parts, values, strict=True)))
         if self.objective.constraints:
-            over = sum((np.maximum(METRICS[c.metric].of(*metrics, self.accelerator.frequency_mhz) / c.most - 1.0, 0.0)
-                        for c in self.objective.constraints), start=np.zeros(len(legal)))
+            over = sum((self._over(part) for _, part in parts), start=np.zeros(len(legal)))
             scores = np.where(over > 0.0, BREAKS_CONSTRAINT * (1.0 + np.minimum(over, 1e40)), scores)
         if legal.all():
             return scores
         return np.where(legal, scores, ILLEGAL * (1.0 + np.minimum(costs.excess, 1e90)))
+
+    def _over(self, costs: Costs) -> NDArray[np.float64]:
+        """Return ``(b)``: by which shares limits are exceeded, summed."""
+        metrics = (costs.latency_cycles, costs.energy_pj, costs.area_um2, self.accelerator.frequency_mhz)
+        over = [np.maximum(METRICS[c.metric].of(*metrics) / c.most - 1.0, 0.0) for c in self.objective.constraints]
+        return np.asarray(sum(over, start=np.zeros(len(costs.legal))))

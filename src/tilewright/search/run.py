@@ -15,7 +15,7 @@ from typing import Protocol, cast, get_args
 
 import numpy as np
 
-from tilewright.cost import Cost
+from tilewright.cost import Cost, DenseModel, SparseModel, compile_aside, cost_model
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
@@ -24,6 +24,7 @@ from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
 from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
 from tilewright.search.start import Origin, Start, start_batch
+from tilewright.search.sweep import Densities, SweptModel
 from tilewright.workload import Operator
 
 Seed = int | tuple[int, ...]
@@ -116,6 +117,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     options: Options | None = None,
     model: CostModel | None = None,
     start: Start | MappingBatch | None = None,
+    densities: Densities | None = None,
     progress: ProgressObserver | None = None,
     checkpoint: str | Path | None = None,
     watch: Watch | None = None,
@@ -135,9 +137,12 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     space
         The mappings to choose from; by default all, with imperfect tiling.
     model
-        What scores them; by default the dense model.
+        What scores them; by default the dense model, or the sparse one of a machine with a ``sparsity`` section.
     start
         Mappings to begin from (see `Start`): they are scored first, and mappers that breed go on from them.
+    densities
+        Score each mapping over these densities of the inputs, or of the tensors that a text names (see `Sweep.parse`);
+        its cost is told at the largest. For machines that make use of zeros.
     progress, checkpoint
         Short for ``watch`` with only these.
 
@@ -146,19 +151,28 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     InputError
         If a name is unknown or a value out of range, or the checkpoint belongs to another search.
     """
-    space = space or MapSpace(operator, accelerator)
-    request = Request(space, Objective.parse(objective, constraints), mapper, Budget.parse(budget), seed, options or {},
-                      start)
+    goal = Objective.parse(objective, constraints).over(densities)
+    space = goal.widest(space or MapSpace(operator, accelerator))
+    request = Request(space, goal, mapper, Budget.parse(budget), seed, options or {}, start)
     if watch is None:
         watch = Watch(progress=progress, checkpoint=Path(checkpoint) if checkpoint else None)
     with interruptible(watch.stop):
-        return Run(request, watch, model or dense_model(space)).go()
+        return Run(request, watch, model or model_of(space, request.objective)).go()
 
 
-def dense_model(space: MapSpace) -> CostModel:
-    """Return the dense cost model of a space; on a new machine, let another process compile its engine meanwhile."""
-    from tilewright.cost import DenseModel, compile_aside  # noqa: PLC0415  (Numba loads late)
+def model_of(space: MapSpace, objective: Objective) -> CostModel:
+    """Return the cost model of a space: dense, sparse where the machine makes use of zeros, or over several densities.
 
+    On a new machine, another process compiles the engine meanwhile.
+    """
+    compile_aside()
+    if objective.densities is not None:
+        return SweptModel(space, objective.densities)
+    return cost_model(space.operator, space.accelerator, space.layout)
+
+
+def dense_model(space: MapSpace) -> DenseModel:
+    """Return the dense cost model of a space; on a new machine, another process compiles its engine meanwhile."""
     compile_aside()
     return DenseModel(space.operator, space.accelerator, space.layout)
 
@@ -203,10 +217,12 @@ class Run:
         self.request, self.watch, self.model = request, watch, model
         space = request.space
         self.scorer = Scorer(request.objective, space.operator, space.accelerator)
-        self.bounding = Bounding((space,), request.objective)
+        # Bounds hold for the scores of our own models.
+        own = isinstance(model, DenseModel | SparseModel | SweptModel)
+        self.bounding = Bounding((space,), request.objective) if own else None
         start = start_batch(request.start, space)
         task = Task(space, generator(request.seed), request.budget.samples, request.options, watch.threads,
-                    request.objective, start)
+                    request.objective, start, isinstance(model, DenseModel))
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
         # What the loop itself scores first, as the mapper does not.
         self.lead = space.empty(0) if start is None or getattr(self.mapper, "takes_start", False) else start
@@ -315,7 +331,8 @@ class Run:
         if budget.seconds is not None:
             left.append(max(0.0, budget.seconds - seconds))
         eta = 0.0 if self.stopped else min(left)
-        bounds = [bound for bound in (self.bounding.score, self.proven) if bound is not None]
+        known = self.bounding.score if self.bounding is not None else None
+        bounds = [bound for bound in (known, self.proven) if bound is not None]
         self.watch.progress.update(Progress(
             self.request.space.operator.name, self.samples, self.legal_samples, seconds,
             self.best if self.best < BREAKS_CONSTRAINT else None, budget.samples, eta if eta < math.inf else None,
@@ -362,7 +379,8 @@ class Run:
             mapping = self.best_mapping.mapping(0, operator.sizes)
             cost = self.model.cost(mapping)
             area = request.space.accelerator.area_um2
-            score = float(cast(float, self.scorer.values(float(cost.latency_cycles), cost.energy_pj, area)))
+            score = self.best if request.objective.densities is not None else float(
+                cast(float, self.scorer.values(float(cost.latency_cycles), cost.energy_pj, area)))
         covers = self.mapper.covers_space
         return SearchResult(
             operator=operator, mapping=mapping, cost=cost, score=score, feasible=self.best < BREAKS_CONSTRAINT,

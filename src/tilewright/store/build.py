@@ -20,6 +20,7 @@ from tilewright.store.record import (
     CostRecord,
     CountRecord,
     LayerRecord,
+    MeanRecord,
     NetworkRecord,
     OperatorRecord,
     PaddingRecord,
@@ -184,12 +185,20 @@ def cost_record(cost: Cost) -> CostRecord:
         edp=float(cost.edp),
         energy_by_component_pj={name: float(energy) for name, energy in cost.energy_by_component_pj.items()},
         counts=tuple(
-            CountRecord(memory, tensor, int(count.reads), int(count.fills), int(count.updates), int(count.drains))
+            CountRecord(memory, tensor, int(count.reads), int(count.fills), int(count.updates), int(count.drains),
+                        _mean(cost, (memory, tensor)))
             for (memory, tensor), count in sorted(cost.counts.items(), key=lambda item: place.get(item[0][0], 99))),
         traffic=tuple(
             TrafficRecord(memory, float(traffic.read_words), float(traffic.write_words), int(traffic.cycles))
             for memory, traffic in cost.traffic.items()),
         bottleneck=cost.bottleneck, utilisation=float(cost.utilisation))
+
+
+def _mean(cost: Cost, key: tuple[str, str]) -> MeanRecord | None:
+    """Return what is moved of a count in the mean, where zeros are made use of."""
+    if cost.expected is None:
+        return None
+    return MeanRecord(**asdict(cost.expected[key]))
 
 
 def padded_record(layer: LayerRecord, padding: Padding) -> LayerRecord:

@@ -62,7 +62,8 @@ class RequestRecord:
     """What was asked for. Budgets are per layer; None is no limit of that kind.
 
     ``tiling``, ``dataflow`` and ``space``, the text of a space file, say which mappings were to choose from; with
-    ``pad`` those of operators padded to the array.
+    ``pad`` those of operators padded to the array. ``density`` are densities of tensors by name or role, ``densities``
+    those that mappings were scored over.
     """
 
     objective: str
@@ -77,6 +78,8 @@ class RequestRecord:
     dataflow: str = ""
     space: str = ""
     pad: bool = False
+    density: dict[str, str] = field(default_factory=dict)
+    densities: str = ""
 
 
 @dataclass(frozen=True)
@@ -177,8 +180,22 @@ class MappingRecord:
 
 
 @dataclass(frozen=True)
+class MeanRecord:
+    """Words of one tensor that are moved at one memory in the mean over its zeros, and bits of metadata beside them."""
+
+    reads: float
+    fills: float
+    updates: float
+    drains: float
+    metadata_bits: float
+
+
+@dataclass(frozen=True)
 class CountRecord:
-    """Words of one tensor at one memory, summed over instances."""
+    """Words of one tensor at one memory, summed over instances.
+
+    ``mean`` is what of them is moved where the machine makes use of zeros.
+    """
 
     memory: str
     tensor: str
@@ -186,6 +203,7 @@ class CountRecord:
     fills: int
     updates: int
     drains: int
+    mean: MeanRecord | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +25,7 @@ NAMES = preset_names()
 MULTIPLIERS = {
     "eyeriss": 168, "simba-like": 1024, "nvdla-like": 2048, "shidiannao-like": 64, "tpu-like": 65536,
     "edge-s1": 168, "edge-s2": 168, "edge-s3": 168, "cloud-s1": 65536, "cloud-s2": 65536, "cloud-s3": 65536,
-    "accel-a": 256, "accel-b": 1024, "flexion": 1024,
+    "accel-a": 256, "accel-b": 1024, "accel-b-sparse": 1024, "flexion": 1024,
 }
 
 
@@ -143,6 +144,7 @@ def test_accel_a_and_b():
     assert (b.level("Shared").capacity_bytes, b.level("Private").capacity_bytes) == (64 * KIB, 256)
     assert b.level("ALUs").instances == 4
     assert b.instances("Private") == 256
+    assert replace(preset("accel-b-sparse"), name=b.name, sparsity=None) == b
 
 
 def test_unknown_names_suggest_near_ones(tmp_path):

@@ -56,8 +56,8 @@ class ExactOptions:
 class ExactMapper:
     """Proposes what may beat the best so far; ends by itself once nothing is left that can.
 
-    Where a dimension has too many chains of steps to list (large ones without perfect tiling), it goes on as `gamma`,
-    and proves nothing.
+    Where a dimension has too many chains of steps to list (large ones without perfect tiling), and where scores are not
+    those of the dense model (on machines that make use of zeros), it goes on as `gamma`, and proves nothing.
     """
 
     takes_start = True
@@ -99,6 +99,8 @@ class ExactMapper:
     def _tables(self) -> Tables | None:
         from tilewright.search.objective import Objective  # noqa: PLC0415
 
+        if not self.task.bounded:
+            return None
         return Tables.of(self.task.space, self.task.objective or Objective.parse("edp"))
 
     @cached_property

@@ -1,0 +1,162 @@
+"""Sparsity-aware search: mappings scored over several densities at once (Kao 2022, section 5.3.2).
+
+The score is the weighted sum of the objective at every density. The weights are by default those of the paper: one over
+the density, or over its square where two tensors are sparse together, so that every density counts alike although the
+cost falls with it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.cost import Cost, CostBatch, DenseModel, SparseModel, cost_model
+from tilewright.mapping import Mapping as Nest
+from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.workload import Operator, read_density, with_densities
+
+PAPER = (1.0, 0.8, 0.5, 0.2, 0.1)
+"""Densities of section 5.3.2."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Densities that a mapping is scored over.
+
+    Parameters
+    ----------
+    tensors
+        Names or roles of the tensors that have them, all the same one at a time.
+    points
+        ``(density, weight)``.
+    """
+
+    tensors: tuple[str, ...]
+    points: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def parse(cls, given: "Densities") -> "Sweep":
+        """Read ``1,0.8,0.5,0.2,0.1``, ``weights=1,0.5`` or ``inputs+weights=1:2,0.5:1`` (weights after colons).
+
+        Numbers, or a mapping of numbers to weights, are those of the inputs; without weights they have the paper's.
+
+        Raises
+        ------
+        InputError
+            If there is none, or a density or weight is out of range.
+        """
+        if isinstance(given, Sweep):
+            return given
+        if isinstance(given, str):
+            names, sign, text = given.rpartition("=")
+            tensors = tuple(name.strip() for name in names.split("+")) if sign else ("inputs",)
+            pairs = [tuple(part.split(":", 1)) for part in text.split(",")]
+            points: list[tuple[object, object]] = [
+                (pair[0].strip(), pair[1] if len(pair) > 1 else None) for pair in pairs]
+        else:
+            tensors = ("inputs",)
+            points = [*given.items()] if isinstance(given, Mapping) else [(one, None) for one in given]
+        if not all(tensors) or not points:
+            raise InputError("densities", "must be one or more densities", str(given), "For example 1,0.5,0.1")
+        found = [_point(tensors, *point) for point in points]
+        return cls(tensors, tuple(found))
+
+    def at(self, operator: Operator, density: float) -> Operator:
+        """Return the operator with this density of the tensors; unknown names are an `InputError`."""
+        known = {name.lower() for tensor in operator.tensors for name in (tensor.name, tensor.role)}
+        for name in self.tensors:
+            if name.lower() not in known:
+                raise InputError("densities", f"must name tensors or roles of {operator.name}", name,
+                                 f"Known: {', '.join(sorted(known))}")
+        return with_densities(operator, dict.fromkeys(self.tensors, density))
+
+    @property
+    def largest(self) -> float:
+        """The largest density."""
+        return max(density for density, _ in self.points)
+
+    def widest(self, space: MapSpace) -> MapSpace:
+        """Return the space of the largest density, in which tiles are largest."""
+        return replace(space, operator=self.at(space.operator, self.largest))
+
+    def __str__(self) -> str:
+        def point(density: float, weight: float) -> str:
+            usual = abs(weight * density ** len(self.tensors) - 1) < 1e-9
+            return f"{density:g}" if usual else f"{density:g}:{weight:g}"
+
+        return f"{'+'.join(self.tensors)}={','.join(point(*each) for each in self.points)}"
+
+
+Densities: TypeAlias = str | Iterable[float] | Mapping[float, float] | Sweep
+
+
+def _point(tensors: tuple[str, ...], density: object, weight: object) -> tuple[float, float]:
+    read, _ = read_density("+".join(tensors), density)  # type: ignore[arg-type]
+    if weight is None:
+        return read, read ** -len(tensors)
+    try:
+        number = float(weight)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise InputError("densities", "must have positive weights", weight, "For example 1:1,0.5:2")
+    return read, number
+
+
+@dataclass(frozen=True)
+class SweptCosts:
+    """Costs of a batch at every density, with weights; latency and energy are those at the largest density."""
+
+    parts: tuple[tuple[float, CostBatch], ...]
+
+    @property
+    def first(self) -> CostBatch:
+        """The costs at the largest density."""
+        return self.parts[0][1]
+
+    @property
+    def latency_cycles(self) -> NDArray[np.float64]:
+        """``(b)``."""
+        return self.first.latency_cycles
+
+    @property
+    def energy_pj(self) -> NDArray[np.float64]:
+        """``(b)``."""
+        return self.first.energy_pj
+
+    @property
+    def area_um2(self) -> float:
+        """Of the machine."""
+        return self.first.area_um2
+
+    @cached_property
+    def excess(self) -> NDArray[np.float64]:
+        """``(b)``: the largest at any density."""
+        return np.asarray(np.max([costs.excess for _, costs in self.parts], axis=0))
+
+    @cached_property
+    def legal(self) -> NDArray[np.bool_]:
+        """``(b)``: at every density."""
+        return np.asarray(self.excess == 0)
+
+
+class SweptModel:
+    """Scores mappings over the densities of a sweep; ``cost`` tells that at the largest."""
+
+    def __init__(self, space: MapSpace, sweep: Sweep) -> None:
+        points = sorted(sweep.points, reverse=True)
+        self.models: list[tuple[float, DenseModel | SparseModel]] = [
+            (weight, cost_model(sweep.at(space.operator, density), space.accelerator, space.layout))
+            for density, weight in points]
+
+    def score(self, batch: MappingBatch, *, threads: int = 1) -> SweptCosts:
+        """Score all mappings of a batch at every density."""
+        return SweptCosts(tuple((weight, model.score(batch, threads=threads)) for weight, model in self.models))
+
+    def cost(self, mapping: Nest) -> Cost:
+        """Return everything about one mapping at the largest density."""
+        return self.models[0][1].cost(mapping)

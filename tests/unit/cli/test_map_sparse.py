@@ -1,0 +1,66 @@
+"""``tilewright map`` and ``evaluate`` where operands have zeros."""
+
+import json
+from pathlib import Path
+
+import tilewright as tw
+from tilewright.cost import SparseModel
+from tilewright.store import mapping_of, operator_of
+
+LAYER = "matmul:M=16,N=16,K=16"
+SPARSE = ("-a", "accel-b-sparse", "-b", "300", "--no-store")
+
+
+def test_a_sparse_layer_is_searched_told_and_repeated(tilewright):
+    found = tilewright("map", LAYER, *SPARSE, "--density", "weights=2:4", "--density", "I=0.25", "--json", "r.json",
+                       "-r", "r.html")
+    assert found.code == 0
+    run = tw.open_run("r.json")
+    layer = run.layers["matmul"]
+    operator = operator_of(layer)
+    assert [(t.density, t.structure) for t in operator.tensors] == [(0.25, None), (0.5, (2, 4)), (1.0, None)]
+    cost = SparseModel(operator, tw.load_accelerator("accel-b-sparse")).cost(mapping_of(layer))
+    assert layer.cost.energy_pj == cost.energy_pj and layer.cost.latency_cycles == cost.latency_cycles
+    assert layer.cost.latency_cycles >= layer.bounds.latency_cycles and layer.cost.energy_pj >= layer.bounds.energy_pj
+    mean = {(c.memory, c.tensor): c.mean for c in layer.cost.counts}
+    assert mean["DRAM", "W"].reads == cost.expected["DRAM", "W"].reads < cost.counts["DRAM", "W"].reads
+    assert run.record.request.density == {"weights": "2:4", "I": "0.25"}
+    assert "densities: weights 2:4, I 0.25" in json.dumps(run.record.network.notes)
+    words = run.record.request.command.split()
+    again = tilewright(*words[1:], "--no-store", "--json", "again.json")
+    assert again.code == 0
+    assert tw.open_run("again.json").layers["matmul"].cost == layer.cost
+
+
+def test_mappings_are_scored_over_densities(tilewright):
+    found = tilewright("map", LAYER, *SPARSE, "--densities", "inputs=1,0.5,0.1", "--json", "r.json")
+    assert found.code == 0
+    run = tw.open_run("r.json")
+    assert run.record.request.densities == "inputs=1,0.5,0.1" and run.record.request.objective == "edp"
+    layer = run.layers["matmul"]
+    assert layer.search.score > layer.cost.edp
+    assert "--densities inputs=1,0.5,0.1" in run.record.request.command
+
+
+def test_a_mapping_is_evaluated_with_its_zeros(tilewright):
+    dense = tilewright("evaluate", "--dataflow", "nvdla", "-n", LAYER, "-a", "accel-b-sparse", "--json", "dense.json")
+    sparse = tilewright("evaluate", "--dataflow", "nvdla", "-n", LAYER, "-a", "accel-b-sparse", "--density",
+                        "weights=0.1", "--json", "sparse.json")
+    assert dense.code == sparse.code == 0 and "in the mean" in sparse.out
+    energies = [json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))["layer"]["cost"]["energy_pj"]
+                for name in ("dense", "sparse")]
+    assert energies[1] < energies[0]
+
+
+def test_wrong_densities_are_refused_with_exit_code_2(tilewright):
+    for words, told in (
+        (("--density", "weights=1.5"), "density weights: must be above 0 and at most 1"),
+        (("--density", "filters=0.5"), "density filters: must name a role or a tensor"),
+        (("--density", "weights"), "--density: must be NAME=VALUE"),
+        (("--densities", "2"), "must be above 0 and at most 1"),
+        (("--densities", "1:0"), "densities: must have positive weights"),
+    ):
+        found = tilewright("map", LAYER, *SPARSE, *words)
+        assert found.code == 2 and told in found.err
+    found = tilewright("map", LAYER, "-a", "accel-b", "-b", "100", "--density", "weights=0.5")
+    assert found.code == 2 and "accel-b-sparse" in found.err

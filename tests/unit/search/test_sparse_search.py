@@ -1,0 +1,112 @@
+"""Searches on machines that make use of zeros, and over several densities."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilewright.base import InputError
+from tilewright.cost import DenseModel, SparseModel, layer_bounds
+from tilewright.hardware import Compression, Elision, Sparsity, preset
+from tilewright.mapping import MapSpace, is_legal
+from tilewright.search import Objective, Scorer, Sweep, search, search_network, search_spaces
+from tilewright.search.run import model_of
+from tilewright.workload import matmul, with_densities
+
+DENSE = preset("edge-s1")
+NAMES = [memory.name for memory in DENSE.memories]
+MACHINE = replace(DENSE, sparsity=Sparsity(
+    (Compression(NAMES[0], "weights", "csr"), Compression(NAMES[1], "weights", "coordinates"),
+     Compression(NAMES[0], "inputs", "bitmask"), Compression(NAMES[1], "inputs", "bitmask")),
+    (Elision(NAMES[-1], "skip", "inputs", ("weights",)), Elision(NAMES[-1], "gate", "weights", ("inputs",)),
+     Elision(NAMES[-1], "skip", "outputs", ("inputs", "weights"))), ("inputs",), ("weights",)))
+OPERATOR = with_densities(matmul("m", m=48, n=36, k=40), {"weights": 0.2, "inputs": 0.5})
+
+
+def test_a_search_scores_with_the_sparse_model_and_finds_better_than_a_dense_search():
+    found = search(OPERATOR, MACHINE, budget=3000, seed=1)
+    model = SparseModel(OPERATOR, MACHINE)
+    assert found.cost == model.cost(found.mapping)
+    assert found.score == pytest.approx(found.cost.edp)
+    dense = search(OPERATOR, DENSE, budget=3000, seed=1)
+    assert found.score <= model.cost(dense.mapping).edp * 1.02
+    assert is_legal(found.mapping, OPERATOR, MACHINE)
+
+
+def test_bounds_hold_where_those_of_the_dense_model_do_not():
+    rng = np.random.default_rng(2)
+    bounds, dense = layer_bounds(OPERATOR, MACHINE), layer_bounds(OPERATOR, DENSE)
+    batch = MapSpace(OPERATOR, MACHINE).sample(rng, 4000)
+    costs = SparseModel(OPERATOR, MACHINE).score(batch)
+    assert costs.latency_cycles[costs.legal].min() >= bounds.latency_cycles
+    assert costs.energy_pj[costs.legal].min() >= bounds.energy_pj > 0
+    best = search(OPERATOR, MACHINE, budget=5000, seed=1)
+    assert best.bound is not None and best.score >= best.bound
+    assert best.cost.energy_pj < dense.energy_pj
+
+
+@pytest.mark.parametrize("mapper", ["exact", "exhaustive", "random-pruned"])
+def test_no_mapper_proves_by_dense_bounds(mapper):
+    small = with_densities(matmul("s", m=4, n=4, k=4), {"weights": 0.25})
+    space = MapSpace(small, MACHINE, "perfect")
+    least = search(small, MACHINE, mapper="exhaustive", budget=200_000, space=space)
+    found = search(small, MACHINE, mapper=mapper, budget=300 if mapper != "exhaustive" else 200_000, space=space)
+    assert found.bound <= least.score <= found.score
+
+
+def test_what_fits_only_compressed_is_found_legal():
+    roomy = replace(MACHINE, levels=tuple(
+        replace(level, capacity_bytes=1500.0) if level.name == NAMES[1] else level
+        for level in MACHINE.levels))
+    found = search(OPERATOR, roomy, budget=2000, seed=3, objective="energy")
+    assert found.mapping is not None and is_legal(found.mapping, OPERATOR, roomy)
+    batch = MapSpace(OPERATOR, roomy).sample(np.random.default_rng(0), 2000)
+    costs = SparseModel(OPERATOR, roomy).score(batch)
+    legal = [is_legal(batch.mapping(i, OPERATOR.sizes), OPERATOR, roomy) for i in range(300)]
+    assert costs.legal[:300].tolist() == legal
+    dense = DenseModel(OPERATOR, replace(roomy, sparsity=None)).score(batch)
+    assert np.count_nonzero(costs.legal & ~dense.legal) > 0
+
+
+def test_the_result_is_the_same_on_any_number_of_threads():
+    batch = MapSpace(OPERATOR, MACHINE).sample(np.random.default_rng(0), 9000)
+    one, two = (SparseModel(OPERATOR, MACHINE).score(batch, threads=n) for n in (1, 3))
+    assert np.array_equal(one.energy_pj, two.energy_pj) and np.array_equal(one.latency_cycles, two.latency_cycles)
+
+
+def test_a_sweep_scores_the_weighted_sum_over_densities():
+    sweep = Sweep.parse("inputs=1,0.5,0.1")
+    found = search(OPERATOR, MACHINE, budget=2000, seed=1, densities=sweep)
+    at = {d: SparseModel(sweep.at(OPERATOR, d), MACHINE).cost(found.mapping) for d in (1.0, 0.5, 0.1)}
+    assert found.score == pytest.approx(sum(cost.edp / d for d, cost in at.items()))
+    assert found.cost == at[1.0]
+    assert found.objective == "edp over inputs=1,0.5,0.1"
+    assert found.bound is None
+    spaces = [MapSpace(OPERATOR, MACHINE)] * 2
+    assert search_spaces(spaces, budget=400, densities="1,0.1").mapping is not None
+    [layer] = search_network([OPERATOR], MACHINE, budget=400, densities=[1, 0.1]).layers
+    assert layer.result.objective == "edp over inputs=1,0.1"
+
+
+def test_limits_hold_at_every_density():
+    goal = Objective.parse("latency", ["energy<=1"]).over("1,0.1")
+    space = goal.widest(MapSpace(OPERATOR, MACHINE))
+    costs = model_of(space, goal).score(space.sample(np.random.default_rng(0), 50))
+    assert np.all(Scorer(goal, space.operator, MACHINE).scores(costs) >= 1e150)
+
+
+def test_sweeps_are_read_with_the_papers_weights_or_others():
+    assert Sweep.parse("1,0.5").points == ((1.0, 1.0), (0.5, 2.0))
+    assert Sweep.parse("inputs+weights=0.5").points == ((0.5, 4.0),)
+    assert Sweep.parse({1.0: 3.0}).points == ((1.0, 3.0),)
+    assert Sweep.parse("W=1:1,0.5:1") == Sweep(("W",), ((1.0, 1.0), (0.5, 1.0)))
+    assert str(Sweep.parse("W=1,0.5:1")) == "W=1,0.5:1"
+    assert Sweep.parse(str(Sweep.parse("I+W=1,0.5:1"))) == Sweep.parse("I+W=1,0.5:1")
+
+
+@pytest.mark.parametrize("given", ["", "inputs=", "1,2", "0", "1:0", "1:x", "=1", []])
+def test_wrong_sweeps_are_refused(given):
+    with pytest.raises(InputError, match="densit"):
+        Sweep.parse(given)
+    with pytest.raises(InputError, match="must name tensors or roles of m"):
+        search(OPERATOR, MACHINE, budget=10, densities="filters=1,0.5")
