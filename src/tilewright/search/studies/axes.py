@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.base import InputError
 from tilewright.mapping import Bounds, Constraints, Mapping, MappingBatch, MapSpace, full_keeps
 from tilewright.search.objective import BREAKS_CONSTRAINT, Scorer
-from tilewright.search.run import dense_model, generator
+from tilewright.search.run import generator, model_of
 from tilewright.search.studies.contest import Contender, Contest
 from tilewright.search.studies.holding import Terms, Turn, contest
 
@@ -197,7 +197,7 @@ def study_axes(space: MapSpace, mapper: str | Contender = "gamma", terms: Terms 
     rounds = [[Turn(entrant, seed, axis_space(space, base, axes), base) for axes, entrant in entrants.items()]
               for seed, base in bases.items()]
     found = contest(space, rounds, terms)
-    scorer, model = Scorer(terms.goal, space.operator, space.accelerator), dense_model(space)
+    scorer, model = Scorer(terms.goal, space.operator, space.accelerator), model_of(space, terms.goal)
     scores = {seed: float(scorer.scores(model.score(base))[0]) for seed, base in bases.items()}
     return AxisStudy(found, tuple(scores[seed] if scores[seed] < BREAKS_CONSTRAINT else math.inf
                                   for seed in found.seeds), contender.name)

@@ -12,7 +12,7 @@ from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
 from tilewright.search.objective import BREAKS_CONSTRAINT, Costs, Objective, Scorer
 from tilewright.search.records import Budget
-from tilewright.search.run import CostModel, dense_model, generator, search
+from tilewright.search.run import CostModel, generator, model_of, search
 from tilewright.search.studies.axes import OWN
 from tilewright.search.studies.contest import Contender, parse_contenders
 
@@ -144,7 +144,7 @@ def study_landscape(  # noqa: PLR0913  (keywords of an entry point)
     """
     if points < 3:
         raise InputError("points", "must be at least 3", points)
-    goal, entrants, model = Objective.parse(objective), parse_contenders(contenders), dense_model(space)
+    goal, entrants, model = Objective.parse(objective), parse_contenders(contenders), model_of(space, Objective.parse(objective))
     scorer = Scorer(goal, space.operator, space.accelerator)
     features, scores, samples = _random(space, scorer, model, (points, seed, threads))
     centre = features.mean(axis=0)
