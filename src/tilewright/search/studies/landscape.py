@@ -144,7 +144,8 @@ def study_landscape(  # noqa: PLR0913  (keywords of an entry point)
     """
     if points < 3:
         raise InputError("points", "must be at least 3", points)
-    goal, entrants, model = Objective.parse(objective), parse_contenders(contenders), model_of(space, Objective.parse(objective))
+    goal, entrants = Objective.parse(objective), parse_contenders(contenders)
+    model = model_of(space, goal)
     scorer = Scorer(goal, space.operator, space.accelerator)
     features, scores, samples = _random(space, scorer, model, (points, seed, threads))
     centre = features.mean(axis=0)
