@@ -28,8 +28,8 @@ from tilewright.search import MAPPERS
 from tilewright.workload import convolution
 
 TINY = {
-    "gamma-fig4.4": Setting("tiny", 1, {"samples": 60, "every": 6}),
-    "gamma-fig4.5": Setting("tiny", 1, {"samples": 60, "every": 6}),
+    "gamma-fig4.4": Setting("tiny", 1, {"samples": 40, "every": 11}),
+    "gamma-fig4.5": Setting("tiny", 1, {"samples": 40, "every": 11}),
     "gamma-table4.5": Setting("tiny", 1, {"samples": 400, "every": 12, "networks": ("shufflenet-v2", "resnet50")}),
     "gamma-fig4.7": Setting("tiny", 1, {"samples": 400, "every": 12, "networks": ("shufflenet-v2",)}),
     "gamma-table4.6": Setting("tiny", 1, {"samples": 200, "every": 4, "platforms": ("cloud",)}),
