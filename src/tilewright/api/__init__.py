@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilewright.api.catalogue import Option, mapper_extra, mapper_options, mapper_summary, mappers_page
+    from tilewright.api.converting import Converted, from_timeloop, to_timeloop
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore
     from tilewright.api.flexions import flexibility, flexible_accelerator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
 
 __all__ = [
+    "Converted",
     "Evaluation",
     "Option",
     "Pipeline",
@@ -34,6 +36,7 @@ __all__ = [
     "explore",
     "flexibility",
     "flexible_accelerator",
+    "from_timeloop",
     "load_accelerator",
     "load_mapping",
     "load_network",
@@ -52,10 +55,12 @@ __all__ = [
     "study_axes",
     "study_landscape",
     "study_orders",
+    "to_timeloop",
 ]
 
 _LATER = {
     "catalogue": ("Option", "mapper_extra", "mapper_options", "mapper_summary", "mappers_page"),
+    "converting": ("Converted", "from_timeloop", "to_timeloop"),
     "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
     "exploring": ("explore",),
     "flexions": ("flexibility", "flexible_accelerator"),

@@ -60,6 +60,8 @@ def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
         from tilewright.interop import load_onnx  # noqa: PLC0415  (onnx is slow to load)
 
         return load_onnx(text, bind=options)
+    if suffix in _TABLES and _is_timeloop(text, "problem"):
+        return _timeloop_problem(text, options)
     if suffix in _TABLES:
         return read_table(text, **options)
     if isinstance(network, Path) or "/" in text:
@@ -68,15 +70,38 @@ def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
     return zoo.load(text, **options)
 
 
+def _timeloop_problem(path: str, options: dict[str, int]) -> Graph:
+    if options:
+        raise InputError("bind", "must be left out with a Timeloop problem", ", ".join(options),
+                         "Write the sizes into its instance")
+    from tilewright.interop import load_timeloop  # noqa: PLC0415  (foreign formats load late)
+
+    operator = load_timeloop([path]).operator
+    assert operator is not None
+    return Graph(operator.name, (MacNode(operator),), Path(path).name)
+
+
 def load_accelerator(machine: Machine) -> Accelerator:
     """Return the machine that a user names: a preset, a YAML file, or an accelerator, returned as it is.
+
+    Timeloop's architectures are read as they are; files that belong together (ERT, ART, the problem whose tensors the
+    constraints name) stand behind one another, separated by commas.
 
     Raises
     ------
     InputError
         If there is no such machine, or the file says something wrong.
     """
-    return machine if isinstance(machine, Accelerator) else find_accelerator(str(machine))
+    if isinstance(machine, Accelerator):
+        return machine
+    files = str(machine).split(",")
+    if any(_is_timeloop(file, "architecture") for file in files):
+        from tilewright.interop import load_timeloop  # noqa: PLC0415  (foreign formats load late)
+
+        found = load_timeloop(files).accelerator
+        assert found is not None
+        return found
+    return find_accelerator(str(machine))
 
 
 def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Accelerator) -> Nest:
@@ -91,7 +116,22 @@ def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Ac
         return mapping
     if isinstance(mapping, str) and "\n" not in mapping:
         mapping = Path(mapping)
+    if isinstance(mapping, Path) and _is_timeloop(mapping, "mapping"):
+        raise InputError(str(mapping), "must be a mapping of Tilewright; this is one of Timeloop", None,
+                         "Read it with its architecture and problem: tilewright convert arch.yaml problem.yaml "
+                         f"{mapping.name} --out converted")
     return read_mapping(mapping, operator, accelerator)
+
+
+def _is_timeloop(path: str | Path, section: str) -> bool:
+    """Whether a file is YAML that has a section of Timeloop's at its margin."""
+    if Path(path).suffix.lower() not in _TABLES:
+        return False
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            return any(line.startswith(f"{section}:") for line in file)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int] | None = None) -> Operator:

@@ -12,6 +12,7 @@ from tilewright.cli import (
     bench,
     bounds,
     compare,
+    convert,
     evaluate,
     explain,
     explore,
@@ -42,6 +43,7 @@ app.command("pipeline")(pipeline.pipeline)
 app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("replay")(replay.replay)
+app.command("convert")(convert.convert)
 app.command("bounds")(bounds.bounds)
 app.command("space")(space.space)
 app.command("flexibility")(flexibility.flexibility)

@@ -1,0 +1,82 @@
+"""Timeloop files, read as a whole: the operator, the accelerator, the mapping and the constraints that they hold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.interop.timeloop.architecture import build_accelerator, read_design, read_energies
+from tilewright.interop.timeloop.mapping import (
+    build_constraints,
+    build_mapping,
+    kept_by,
+    node_directives,
+    read_directives,
+)
+from tilewright.interop.timeloop.problem import read_problem
+from tilewright.interop.timeloop.source import Note, read_files
+from tilewright.mapping import Constraints, Mapping
+from tilewright.workload import Operator
+
+CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "mapspace")
+
+
+@dataclass(frozen=True)
+class TimeloopDesign:
+    """What some Timeloop files hold; None for what they do not.
+
+    Parameters
+    ----------
+    notes
+        What could not be honoured in full: dropped or approximated, with file and line.
+    """
+
+    operator: Operator | None
+    accelerator: Accelerator | None
+    mapping: Mapping | None
+    constraints: Constraints | None
+    notes: tuple[Note, ...] = field(compare=False)
+
+
+def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None, *,
+                  strict: bool = False) -> TimeloopDesign:
+    """Read Timeloop's YAML files (versions 0.3 and 0.4): architecture, problem, mapping, constraints, ERT and ART.
+
+    Parameters
+    ----------
+    operator
+        What is mapped, where no file holds a problem.
+    strict
+        Refuse files of which anything would be dropped or approximated.
+
+    Raises
+    ------
+    InputError
+        With file and line, if something is missing, wrong or (strictly) not honoured in full.
+    """
+    files = read_files(paths)
+    problem, architecture, mapping = (files.one(name) for name in ("problem", "architecture", "mapping"))
+    if mapping is not None and not mapping.tree:
+        mapping = None
+    if problem is not None:
+        operator = read_problem(problem)
+    accelerator = nest = constraints = None
+    if architecture is not None:
+        design = read_design(architecture)
+        at_nodes = node_directives(design, operator) if operator else []
+        energies = read_energies(files)
+        accelerator = build_accelerator(design, energies, operator, kept_by(at_nodes, operator) if operator else None)
+        if operator is not None:
+            listed = [directive for section in files.named(*CONSTRAINTS)
+                      for directive in read_directives(section, design, operator)]
+            constraints = build_constraints([*at_nodes, *listed], operator, accelerator)
+            if mapping is not None:
+                nest = build_mapping(mapping, read_directives(mapping, design, operator), design, operator, accelerator)
+    if mapping is not None and nest is None:
+        raise mapping.fail((), "must come with its architecture and problem")
+    if strict and files.notes:
+        first = files.notes[0]
+        raise InputError(first.where, f"must be honoured in full, but would be {first.kind}: {first.text}", None,
+                         f"{len(files.notes)} such notes in all; leave strict out to go on without")
+    return TimeloopDesign(operator, accelerator, nest, constraints, tuple(files.notes))

@@ -1,0 +1,262 @@
+"""Timeloop's YAML as trees that know their file and lines, and the notes of what could not be honoured."""
+
+import ast
+import math
+import operator as op
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from jinja2 import TemplateError
+from jinja2.sandbox import SandboxedEnvironment
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from tilewright.base import InputError, Location, line_of, path_text
+
+SECTIONS = ("architecture", "problem", "mapping", "architecture_constraints", "mapspace_constraints", "ERT", "ART")
+UNUSED = ("mapper", "components", "compound_components", "globals", "variables", "sparse_optimizations", "version",
+          "dumped_by_timeloop_front_end")
+Kind = Literal["dropped", "approximated"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a file says and that could not be honoured in full, and what became of it."""
+
+    where: str
+    kind: Kind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.kind}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of a file (``architecture`` and so on): its plain tree, and where its values stand."""
+
+    label: str
+    name: str
+    tree: Any
+    document: Any
+    notes: list[Note] = field(compare=False)
+
+    def where(self, *path: str | int) -> str:
+        """Return ``file:line section.path`` of a value."""
+        location: Location = (self.name, *path)
+        return f"{self.label}:{line_of(self.document, location)} {path_text(location)[1:]}"
+
+    def fail(self, path: Sequence[str | int], rule: str, given: object = None, mend: str = "") -> InputError:
+        """Return the error for a value."""
+        return InputError(self.where(*path), rule, given, mend)
+
+    def note(self, path: Sequence[str | int], kind: Kind, text: str) -> None:
+        """Remember what became of a value that could not be honoured."""
+        self.notes.append(Note(self.where(*path), kind, text))
+
+    def mapping(self, node: Any, path: Sequence[str | int]) -> Mapping[str, Any]:
+        """Return a node that must be fields and values."""
+        if not isinstance(node, Mapping):
+            raise self.fail(path, "must be fields and values", _shown(node))
+        return node
+
+    def list(self, node: Any, path: Sequence[str | int]) -> Sequence[Any]:
+        """Return a node that must be a list."""
+        if isinstance(node, str) or not isinstance(node, Sequence):
+            raise self.fail(path, "must be a list", _shown(node))
+        return node
+
+    def number(self, node: Any, path: Sequence[str | int], names: Mapping[str, Any] | None = None) -> float:
+        """Return a number, or the value of an arithmetic expression of numbers and ``names``.
+
+        Raises
+        ------
+        InputError
+            If it is neither.
+        """
+        value = node
+        if isinstance(node, str):
+            try:
+                value = evaluate(node, names or {})
+            except (ValueError, SyntaxError, ZeroDivisionError, OverflowError) as error:
+                raise self.fail(path, "must be a number or an expression of known names", node, str(error)) from None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self.fail(path, "must be a finite number", _shown(node))
+        return float(value)
+
+    def whole(self, node: Any, path: Sequence[str | int], names: Mapping[str, Any] | None = None,
+              least: int = 1) -> int:
+        """Return a whole number of at least ``least``."""
+        value = self.number(node, path, names)
+        if value != int(value) or value < least:
+            raise self.fail(path, f"must be a whole number of at least {least}", _shown(node))
+        return int(value)
+
+
+@dataclass
+class Files:
+    """All sections of some files, and the notes of reading them."""
+
+    sections: list[Section] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    def named(self, *names: str) -> list[Section]:
+        """Return the sections of these names in the order of the files."""
+        return [section for section in self.sections if section.name in names]
+
+    def one(self, name: str) -> Section | None:
+        """Return the section of a name, None if there is none.
+
+        Raises
+        ------
+        InputError
+            If there are several.
+        """
+        found = self.named(name)
+        if len(found) > 1:
+            raise found[1].fail((), f"must be given once; the first stands at {found[0].where()}")
+        return found[0] if found else None
+
+
+def read_files(paths: Sequence[str | Path]) -> Files:
+    """Read Timeloop YAML files; Jinja2 includes are expanded.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, is not YAML, or holds none of Timeloop's sections.
+    """
+    files = Files()
+    for path in map(Path, paths):
+        document = _parse(path.name, _expanded(path))
+        found = False
+        for name, tree in document.items():
+            if name in SECTIONS or name == "mapspace":
+                section = Section(path.name, str(name), _plain(tree), document, files.notes)
+                files.sections.append(section)
+                found = True
+            elif name in UNUSED:
+                files.notes.append(Note(f"{path.name}:{line_of(document, (str(name),))} {name}", "dropped",
+                                        "not needed to count and search"))
+                found = True
+            else:
+                files.notes.append(Note(f"{path.name}:{line_of(document, (str(name),))} {name}", "dropped",
+                                        "not a section of Timeloop that is known here"))
+        if not found:
+            raise InputError(f"{path.name}:1", f"must hold one of {', '.join(SECTIONS)}", ", ".join(map(str, document)))
+    return files
+
+
+def _expanded(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(str(path), "must be an existing file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(str(path), "must be a readable text file in UTF-8", str(error)) from None
+    if "{{" not in text and "{%" not in text:
+        return text
+    folders = [path.parent]
+
+    def include_text(name: str) -> str:
+        for folder in folders:
+            if (folder / name).is_file():
+                return _expanded(folder / name)
+        raise InputError(path.name, "must include files that exist", name)
+
+    def add_to_path(folder: str) -> str:
+        folders.append(path.parent / folder)
+        return ""
+
+    environment = SandboxedEnvironment()
+    environment.globals |= {"include_text": include_text, "add_to_path": add_to_path,
+                            "path_exists": lambda name: any((folder / name).is_file() for folder in folders)}
+    try:
+        return environment.from_string(text).render()
+    except TemplateError as error:
+        number = getattr(error, "lineno", None)
+        line = f":{number}" if number else ""
+        raise InputError(f"{path.name}{line}", "must be a Jinja2 template of include_text, add_to_path and path_exists",
+                         str(error)) from None
+
+
+def _parse(label: str, text: str) -> CommentedMap:
+    yaml = YAML(typ="rt", pure=True)
+    try:
+        tree = yaml.load(text)
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        problem = str(error.problem or error.context).split("\n")[0]
+        raise InputError(f"{label}:{line}", f"must be YAML: {problem}") from None
+    except YAMLError as error:
+        raise InputError(label, "must be YAML", str(error).split("\n")[0]) from None
+    if not isinstance(tree, CommentedMap):
+        raise InputError(f"{label}:1", f"must hold one of {', '.join(SECTIONS)}",
+                         "nothing" if tree is None else type(tree).__name__)
+    return tree
+
+
+def _plain(node: Any) -> Any:
+    """Return the tree without ruamel's types; a tag becomes the entry ``!``."""
+    if isinstance(node, CommentedMap):
+        tag = {"!": str(node.tag.value)} if node.tag.value and str(node.tag.value).startswith("!") else {}
+        return tag | {str(key): _plain(value) for key, value in node.items()}
+    if isinstance(node, CommentedSeq):
+        return [_plain(value) for value in node]
+    if isinstance(node, TaggedScalar):
+        return node.value
+    if isinstance(node, bool) or node is None:
+        return node
+    for kind in (int, float, str):
+        if isinstance(node, kind):
+            return kind(node)
+    return node
+
+
+_OPERATIONS: dict[type[ast.AST], Callable[..., float]] = {
+    ast.Add: op.add, ast.Sub: op.sub, ast.Mult: op.mul, ast.Div: op.truediv, ast.FloorDiv: op.floordiv,
+    ast.Mod: op.mod, ast.Pow: op.pow, ast.USub: op.neg, ast.UAdd: op.pos,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {"ceil": math.ceil, "floor": math.floor, "log2": math.log2,
+                                               "max": max, "min": min, "round": round, "sqrt": math.sqrt}
+_LARGEST_EXPONENT = 64
+
+
+def evaluate(text: str, names: Mapping[str, Any]) -> float:
+    """Return the value of an arithmetic expression of numbers, names and a few functions.
+
+    Raises
+    ------
+    ValueError, SyntaxError, ZeroDivisionError, OverflowError
+        If it is none.
+    """
+    return _value(ast.parse(text.strip(), mode="eval").body, names, 0)
+
+
+def _value(node: ast.expr, names: Mapping[str, Any], depth: int) -> float:
+    if depth > _LARGEST_EXPONENT:
+        raise ValueError("names refer to one another")
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in names:
+        found = names[node.id]
+        return _value(ast.parse(str(found), mode="eval").body, names, depth + 1)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        left, right = _value(node.left, names, depth + 1), _value(node.right, names, depth + 1)
+        if isinstance(node.op, ast.Pow) and abs(right) > _LARGEST_EXPONENT:
+            raise ValueError(f"exponents may not be larger than {_LARGEST_EXPONENT}")
+        return _OPERATIONS[type(node.op)](left, right)
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATIONS:
+        return _OPERATIONS[type(node.op)](_value(node.operand, names, depth + 1))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+        return _FUNCTIONS[node.func.id](*(_value(argument, names, depth + 1) for argument in node.args))
+    raise ValueError(f"cannot read {ast.unparse(node)!r}")
+
+
+def _shown(node: Any) -> object:
+    if isinstance(node, Mapping | list):
+        return type(node).__name__
+    return "nothing" if node is None else node

@@ -1,0 +1,380 @@
+"""An operator, an accelerator, a mapping and constraints as Timeloop's YAML, version 0.4, with an ERT and ART."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.interop.timeloop.source import Kind, Note
+from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops
+from tilewright.mapping import Mapping as Nest
+from tilewright.workload import Operator
+
+VERSION = "0.4"
+SIDES = ("X", "Y")
+
+
+@dataclass(frozen=True)
+class TimeloopText:
+    """The files by name (``arch.yaml`` and so on), and what they could not say."""
+
+    files: dict[str, str]
+    notes: tuple[Note, ...]
+
+
+@dataclass
+class _Writer:
+    """Writes one machine and what is mapped onto it; memories with partitions become one component for each."""
+
+    operator: Operator
+    accelerator: Accelerator
+    parted: frozenset[str] = frozenset()
+    """Arrays written as an array along X of arrays along Y, since a dimension spreads along both sides."""
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, where: str, kind: Kind, text: str) -> None:
+        """Remember what Timeloop's files cannot say."""
+        self.notes.append(Note(where, kind, text))
+
+    def components(self, memory: Memory) -> list[tuple[str, tuple[str, ...], float | None]]:
+        """Return name, tensors and bytes of what a memory is made of; its loops stand at the last."""
+        able = [t for t in self.operator.tensors if memory.can_keep(t.name, t.role)]
+        if not memory.partitions_bytes:
+            return [(memory.name, tuple(t.name for t in able), memory.capacity_bytes)]
+        owners = dict(memory.partitions_bytes)
+        found: list[tuple[str, tuple[str, ...], float | None]] = []
+        shared = tuple(t.name for t in able if t.name not in owners and t.role not in owners)
+        for owner, room in memory.partitions_bytes:
+            names = tuple(t.name for t in able if owner in (t.name, t.role))
+            if names:
+                found.append((f"{memory.name}_{owner}", names, room))
+        if shared:
+            found.append((f"{memory.name}_shared", shared, memory.capacity_bytes))
+        return found
+
+    def arrays(self, fanout: Fanout) -> list[tuple[str, dict[str, int], tuple[str, ...]]]:
+        """Return name, mesh and sides of what a fan-out is written as."""
+        x, y = fanout.shape
+        if fanout.name in self.parted:
+            return [(f"{fanout.name}_X", {"meshX": x}, ("X",)), (f"{fanout.name}_Y", {"meshY": y}, ("Y",))]
+        return [(fanout.name, {"meshX": x, "meshY": y}, SIDES)]
+
+    def architecture(self) -> CommentedMap:
+        """Return the ``architecture`` section."""
+        machine = self.accelerator
+        nodes = CommentedSeq()
+        nodes.append(_tagged("!Container", {"name": machine.name, "attributes": {
+            "technology": "45nm", "global_cycle_seconds": 1e-6 / machine.frequency_mhz}}))
+        everything = {t.name for t in self.operator.tensors}
+        for level in machine.levels:
+            if isinstance(level, Fanout):
+                self._about_fanout(level)
+                nodes.extend(_tagged("!Container", {"name": name, "spatial": _flow(mesh)})
+                             for name, mesh, _ in self.arrays(level))
+                continue
+            self._about_memory(level)
+            for name, tensors, room in self.components(level):
+                fields: dict[str, Any] = {"name": name, "class": "DRAM" if room is None else "storage",
+                                          "attributes": self._attributes(level, room)}
+                if set(tensors) != everything:
+                    fields["constraints"] = {"dataspace": _flow(
+                        {"keep": list(tensors), "bypass": sorted(everything - set(tensors))})}
+                nodes.append(_tagged("!Component", fields))
+        nodes.append(_tagged("!Component", {"name": machine.compute.name, "class": "intmac",
+                                            "attributes": {"width": dict(machine.word_bits)["inputs"]}}))
+        return CommentedMap({"version": VERSION, "nodes": nodes})
+
+    def _attributes(self, memory: Memory, room: float | None) -> dict[str, Any]:
+        ports = memory.bandwidth
+        fields: dict[str, Any] = {"width": memory.word_bits, "datawidth": memory.word_bits}
+        if room is not None:
+            fields["depth"] = int(room * 8 // memory.word_bits)
+        fields |= {f"{name}_bandwidth": rate for name, rate in
+                   (("read", ports.read), ("write", ports.write), ("shared", ports.shared)) if rate is not None}
+        if memory.buffering == "double":
+            fields["multiple_buffering"] = 2
+        return fields
+
+    def _about_memory(self, memory: Memory) -> None:
+        if memory.buffering == "single":
+            self.note(memory.name, "approximated", "transfers overlap compute in Timeloop; here they block it")
+        widths = {t.word_bits or dict(self.accelerator.word_bits)[t.role] for t in self.operator.tensors
+                  if memory.can_keep(t.name, t.role)}
+        if widths - {memory.word_bits}:
+            self.note(memory.name, "approximated", f"words of {', '.join(map(str, sorted(widths)))} bits count as "
+                      f"words of {memory.word_bits} bits, as Timeloop counts words and not bits")
+        if len(self.components(memory)) > 1 and (memory.bandwidth != type(memory.bandwidth)()):
+            self.note(memory.name, "approximated", "each partition has the ports of the whole memory")
+        if memory.block_words > 1:
+            self.note(memory.name, "approximated", "energies are per word; blocks are not written")
+
+    def _about_fanout(self, fanout: Fanout) -> None:
+        if not (fanout.multicast and fanout.reduce):
+            self.note(fanout.name, "dropped", "Timeloop's networks multicast and reduce by themselves")
+        if fanout.network_energy_pj_per_word:
+            self.note(fanout.name, "dropped", "the energy of the network")
+        if fanout.flexible or fanout.blocks:
+            self.note(fanout.name, "approximated", "an array of one shape, as Timeloop has none that change")
+
+    def tables(self) -> tuple[CommentedMap, CommentedMap]:
+        """Return the ``ERT`` and the ``ART`` section: energy of an access, area, of one instance."""
+        machine = self.accelerator
+        energies, areas = CommentedSeq(), CommentedSeq()
+        cycle_ns = 1e3 / machine.frequency_mhz
+        for memory in machine.memories:
+            made, count = self.components(memory), machine.instances(memory.name)
+            for name, _, _ in made:
+                full = f"{machine.name}.{name}[1..{count}]"
+                e = memory.energy
+                actions = {"read": e.read_pj, "write": e.fill_pj, "update": e.update_pj,
+                           "leak": memory.leakage_mw * cycle_ns / len(made)}
+                energies.append({"name": full, "actions": _actions(actions)})
+                areas.append({"name": full, "area": memory.area_um2 / len(made)})
+        compute = machine.compute
+        full = f"{machine.name}.{compute.name}[1..{machine.compute_instances}]"
+        energies.append({"name": full, "actions": _actions({"compute": compute.energy_pj_per_mac,
+                                                            "leak": compute.leakage_mw * cycle_ns})})
+        areas.append({"name": full, "area": compute.area_um2})
+        return (CommentedMap({"version": VERSION, "tables": energies}),
+                CommentedMap({"version": VERSION, "tables": areas}))
+
+    def problem(self) -> CommentedMap:
+        """Return the ``problem`` section; coefficients are named after tensor, dimension and value."""
+        operator = self.operator
+        coefficients: dict[str, int] = {}
+        spaces = CommentedSeq()
+        for tensor in operator.tensors:
+            axes = []
+            for axis in tensor.axes:
+                terms = []
+                for name, scale in axis.terms:
+                    if scale != 1:
+                        coefficients[f"{name}scale{scale}"] = scale
+                    terms.append([name] if scale == 1 else [name, f"{name}scale{scale}"])
+                axes.append(terms)
+            entry: dict[str, Any] = {"name": tensor.name, "projection": _flow(axes)}
+            if tensor.is_output:
+                entry["read_write"] = True
+            spaces.append(entry)
+        shape: dict[str, Any] = {"name": operator.name, "dimensions": _flow(list(operator.sizes))}
+        if coefficients:
+            shape["coefficients"] = [_flow({"name": name, "default": value}) for name, value in coefficients.items()]
+        instance: dict[str, Any] = dict(operator.sizes)
+        densities = {t.name: t.density for t in operator.tensors if t.density < 1}
+        if densities:
+            instance["densities"] = densities
+        return CommentedMap({"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance})
+
+    def mapping(self, nest: Nest) -> CommentedSeq:
+        """Return the ``mapping`` section.
+
+        Raises
+        ------
+        InputError
+            If steps do not divide one another, which Timeloop cannot express.
+        """
+        entries = CommentedSeq()
+        extents = dict(self.operator.sizes)
+        for level, entry in zip(self.accelerator.levels, nest.levels, strict=True):
+            if isinstance(level, Fanout):
+                for name, _, sides in self.arrays(level):
+                    part = LevelLoops(name, tuple(loop for loop in entry.loops if (loop.axis or "X") in sides))
+                    entries.append(self._spatial(part, *self._factors(part, extents)))
+                continue
+            factors, order = self._factors(entry, extents)
+            made = self.components(level)
+            for name, _, _ in made[:-1]:
+                entries.append(self._directive(name, "temporal", {}, []))
+            entries.append(self._directive(made[-1][0], "temporal", factors, order))
+        for level, entry in zip(self.accelerator.levels, nest.levels, strict=True):
+            if isinstance(level, Memory):
+                entries.extend(self._bypasses(level, entry))
+        return entries
+
+    def _factors(self, entry: LevelLoops, extents: dict[str, int]) -> tuple[dict[str, str], list[str]]:
+        """Return ``P: 5,3`` for each loop, and their dimensions outermost first; ``extents`` move inward."""
+        factors: dict[str, str] = {}
+        for loop in entry.loops:
+            size, extent = self.operator.sizes[loop.dimension], extents[loop.dimension]
+            step = min(loop.step, extent)
+            if step == extent:
+                continue
+            path = f"mapping.{entry.level}.{loop.dimension}"
+            if extent != size and extent % step:
+                raise InputError(path, "must have steps that divide one another, as Timeloop knows no others",
+                                 f"{step} in {extent}", "Search with --tiling ruby or perfect")
+            if loop.dimension in factors:
+                raise InputError(path, "must loop once at a level, as Timeloop asks")
+            count = -(-extent // step)
+            last = (size - 1) // step % count + 1
+            factors[loop.dimension] = f"{count}" if last == count else f"{count},{last}"
+            extents[loop.dimension] = step
+        return factors, [loop.dimension for loop in entry.loops if loop.dimension in factors]
+
+    def _directive(self, target: str, kind: str, factors: Mapping[str, str], order: list[str]) -> CommentedMap:
+        rest = [name for name in self.operator.sizes if name not in order]
+        named = [f"{name}={factors.get(name, '1')}" for name in self.operator.sizes]
+        return CommentedMap({"target": target, "type": kind, "factors": _flow(named),
+                             "permutation": _flow([*reversed(order), *rest])})
+
+    def _spatial(self, entry: LevelLoops, factors: Mapping[str, str], order: list[str]) -> CommentedMap:
+        """Return a spatial directive; the split parts those along X, innermost first, from those along Y."""
+        side = {loop.dimension: loop.axis or "X" for loop in entry.loops}
+        across = [name for name in reversed(order) if side[name] == "X"]
+        down = [name for name in reversed(order) if side[name] == "Y"]
+        rest = [name for name in self.operator.sizes if name not in order]
+        named = [f"{name}={factors.get(name, '1')}" for name in self.operator.sizes]
+        return CommentedMap({"target": entry.level, "type": "spatial", "factors": _flow(named),
+                             "permutation": _flow([*across, *down, *rest]), "split": len(across)})
+
+    def _bypasses(self, memory: Memory, entry: LevelLoops) -> list[CommentedMap]:
+        """Return what each component keeps; without a choice, all that it can."""
+        names = [t.name for t in self.operator.tensors]
+        found = []
+        for name, tensors, _ in self.components(memory):
+            kept = [t for t in names if t in tensors and (entry.keeps is None or t in entry.keeps)]
+            found.append(CommentedMap({"target": name, "type": "dataspace", "keep": _flow(kept),
+                                       "bypass": _flow([t for t in names if t not in kept])}))
+        return found
+
+    def constraints(self, constraints: Constraints) -> CommentedMap:
+        """Return the ``mapspace_constraints`` section."""
+        targets = CommentedSeq()
+        for memory in self.accelerator.memories:
+            name = self.components(memory)[-1][0]
+            fields: dict[str, Any] = {}
+            factors = self._bounds(memory.name, constraints)
+            if factors:
+                fields["factors"] = _flow(factors)
+            orders = constraints.orders.get(memory.name, ())
+            if len(orders) > 1:
+                self.note(f"orders.{memory.name}", "dropped", "a choice between several orders")
+            elif orders:
+                fields |= self._order(memory.name, orders[0])
+            if fields:
+                targets.append(CommentedMap({"target": name, "type": "temporal", **fields}))
+            if memory.name in constraints.keeps:
+                targets.extend(self._bypasses(memory, LevelLoops(memory.name, (), constraints.keeps[memory.name])))
+        for fanout in self.accelerator.fanouts:
+            targets.extend(self._spread(fanout, constraints))
+        for place in (*constraints.tiles, *constraints.utilization):
+            self.note(place, "dropped", "bounds on tiles or utilisation")
+        return CommentedMap({"version": VERSION, "targets": targets})
+
+    def _order(self, place: str, order: tuple[str, ...]) -> dict[str, Any]:
+        if ANY not in order:
+            return {"permutation": _flow(list(reversed(order)))}
+        at = order.index(ANY)
+        if at > 0:
+            self.note(f"orders.{place}", "dropped", "loops that must be outermost")
+        inner = list(reversed(order[at + 1:]))
+        return {"permutation": _flow(inner)} if inner else {}
+
+    def _bounds(self, place: str, constraints: Constraints) -> list[str]:
+        """Return the factors that are fixed or bounded at a place."""
+        found = []
+        given = dict(constraints.factors.get(place, {}))
+        if place in constraints.loops:
+            given |= {name: Bounds(1, 1) for name in self.operator.sizes if name not in constraints.loops[place]}
+        for name, bounds in given.items():
+            if bounds.least == bounds.most:
+                found.append(f"{name}={bounds.least}")
+            elif bounds.most is not None:
+                found.append(f"{name}<={bounds.most}")
+                if bounds.least > 1:
+                    self.note(f"factors.{place}.{name}", "dropped", f"a least of {bounds.least}")
+            else:
+                found.append(f"{name}>={bounds.least}")
+        return found
+
+    def _spread(self, fanout: Fanout, constraints: Constraints) -> list[CommentedMap]:
+        """Return what may spread along the sides of an array, as one permutation with a split."""
+        sides = [side for side, length in zip(SIDES, fanout.shape, strict=True) if length > 1]
+        found = {side: self._bounds(f"{fanout.name}.{side}", constraints) for side in sides}
+        if not any(found.values()):
+            return []
+        barred = {side: {text.split("=")[0] for text in found[side] if text.endswith("=1")} for side in sides}
+        fields: dict[str, Any] = {"target": fanout.name, "type": "spatial"}
+        if len(sides) == 1:
+            fields["factors"] = _flow(found[sides[0]])
+            return [CommentedMap(fields)]
+        x = [name for name in self.operator.sizes if name in barred["Y"] and name not in barred["X"]]
+        y = [name for name in self.operator.sizes if name in barred["X"] and name not in barred["Y"]]
+        never = [f"{name}=1" for name in self.operator.sizes if name in barred["X"] and name in barred["Y"]]
+        free = [name for name in self.operator.sizes if name not in barred["X"] | barred["Y"]]
+        if free:
+            self.note(f"loops.{fanout.name}", "dropped", f"which side {', '.join(free)} may take: either, here")
+            return [CommentedMap({**fields, "factors": _flow(never)})] if never else []
+        fixed = [text for side in sides for text in found[side] if not text.endswith("=1")]
+        return [CommentedMap({**fields, "factors": _flow([*never, *fixed]), "permutation": _flow([*x, *y]),
+                              "split": len(x)})]
+
+
+def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | None = None,
+                  constraints: Constraints | None = None) -> TimeloopText:
+    """Return Timeloop files of an operator on an accelerator, and a mapping or constraints where given.
+
+    ``load_timeloop`` reads them back. What the files cannot say is in the notes.
+
+    Raises
+    ------
+    InputError
+        If steps of the mapping do not divide one another, which Timeloop cannot express.
+    """
+    writer = _Writer(operator, accelerator, _on_both_sides(mapping))
+    energies, areas = writer.tables()
+    trees: dict[str, tuple[str, Any]] = {
+        "arch.yaml": ("architecture", writer.architecture()), "problem.yaml": ("problem", writer.problem()),
+        "ERT.yaml": ("ERT", energies), "ART.yaml": ("ART", areas)}
+    if mapping is not None:
+        trees["mapping.yaml"] = ("mapping", writer.mapping(mapping))
+    if constraints is not None:
+        trees["constraints.yaml"] = ("mapspace_constraints", writer.constraints(constraints))
+    return TimeloopText({name: _text({section: tree}) for name, (section, tree) in trees.items()}, tuple(writer.notes))
+
+
+def _on_both_sides(mapping: Nest | None) -> frozenset[str]:
+    """Return the arrays along both sides of which one dimension spreads."""
+    found = set()
+    for entry in mapping.levels if mapping else ():
+        spread = [loop.dimension for loop in entry.loops if loop.axis]
+        if len(set(spread)) < len(spread):
+            found.add(entry.level)
+    return frozenset(found)
+
+
+def _actions(energies: Mapping[str, float]) -> list[CommentedMap]:
+    return [CommentedMap({"name": name, "arguments": {}, "energy": energy}) for name, energy in energies.items()]
+
+
+def _tagged(tag: str, fields: Mapping[str, Any]) -> CommentedMap:
+    node = CommentedMap(fields)
+    node.yaml_set_ctag(_tag(tag))
+    return node
+
+
+def _tag(text: str) -> Any:
+    from ruamel.yaml.tag import Tag  # noqa: PLC0415
+
+    return Tag(suffix=text)
+
+
+def _flow(value: Any) -> Any:
+    """Return a list or mapping so that it is written on one line."""
+    node = CommentedMap(value) if isinstance(value, Mapping) else CommentedSeq(value)
+    node.fa.set_flow_style()
+    return node
+
+
+def _text(tree: Mapping[str, Any]) -> str:
+    out, yaml = StringIO(), YAML(typ="rt", pure=True)
+    yaml.width = 120
+    yaml.indent(mapping=2, sequence=2, offset=0)
+    yaml.dump(CommentedMap(tree), out)
+    return out.getvalue()
+

@@ -1,0 +1,60 @@
+"""``tilewright convert``, and Timeloop's files wherever ours are read."""
+
+import json
+
+import pytest
+
+from tilewright.interop import load_timeloop
+
+LAYER = "matmul:M=8,N=6,K=4"
+
+
+@pytest.fixture
+def written(tilewright, tmp_path):
+    tilewright("map", LAYER, "--arch", "edge-s1", "--tiling", "perfect", "--budget", 500, "--json", "run.json")
+    done = tilewright("convert", "last", "--to", "timeloop", "--out", "tl")
+    assert done.code == 0, done.err
+    return done
+
+
+def test_a_run_becomes_timeloops_files(written, tmp_path):
+    assert [line for line in written.out.splitlines() if line.startswith("Wrote")] == [
+        f"Wrote tl/{name}.yaml" for name in ("arch", "problem", "ERT", "ART", "mapping")]
+    assert "PEs: dropped: the energy of the network" in written.out
+    found = load_timeloop([tmp_path / "tl" / f"{name}.yaml" for name in ("arch", "problem", "ERT", "mapping")])
+    assert found.operator.macs == 8 * 6 * 4
+    assert found.mapping is not None
+
+
+def test_timeloops_files_become_ours_and_can_be_mapped(written, tilewright, tmp_path):
+    files = [f"tl/{name}.yaml" for name in ("arch", "problem", "ERT", "mapping")]
+    assert tilewright("convert", *files, "--out", "ours").code == 0
+    done = tilewright("evaluate", "ours/mapping.yaml", "-n", "ours/problem.yaml", "-a", "ours/accelerator.yaml",
+                      "--json", "again.json")
+    assert done.code == 0, done.err
+    before = json.loads((tmp_path / "run.json").read_text())["layers"][0]["cost"]
+    after = json.loads((tmp_path / "again.json").read_text())["layer"]["cost"]
+    words = [(count["reads"], count["fills"], count["updates"], count["drains"]) for count in before["counts"]]
+    assert sorted(words) == sorted(
+        (count["reads"], count["fills"], count["updates"], count["drains"]) for count in after["counts"])
+    done = tilewright("map", "tl/problem.yaml", "--arch", "tl/arch.yaml,tl/ERT.yaml", "--budget", 200)
+    assert done.code == 0, done.err
+
+
+def test_strict_refuses_what_cannot_be_said(written, tilewright):
+    done = tilewright("convert", "last", "--to", "timeloop", "--out", "tl", "--strict")
+    assert (done.code, done.out) == (2, "")
+    assert "PEs: must be honoured in full, but would be dropped" in done.err
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (("convert", "none.yaml", "--out", "x"), "none.yaml: must be an existing file"),
+    (("convert", "a.yaml", "b.yaml", "--to", "timeloop", "--out", "x"), "must be one run or mapping file"),
+    (("convert", "a.yaml", "--layer", "x", "--out", "x"), "must come with --to timeloop"),
+    (("evaluate", "tl/mapping.yaml", "-n", LAYER, "-a", "edge-s1"), "tilewright convert arch.yaml problem.yaml"),
+    (("map", "tl/problem.yaml", "--bind", "M=3", "-a", "edge-s1"), "Write the sizes into its instance"),
+])
+def test_wrong_words_are_named(written, tilewright, words, message):
+    done = tilewright(*words)
+    assert done.code == 2
+    assert message in done.err
