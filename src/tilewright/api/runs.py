@@ -16,6 +16,7 @@ from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerato
 from tilewright.api.places import ready_place
 from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
 from tilewright.api.text import shown
+from tilewright.api.warm import OFF, UNUSED, LibraryUse, Warmth, warm_budget, warmth
 from tilewright.base import InputError, unknown_name
 from tilewright.cost import Explanation, explain, space_bounds
 from tilewright.hardware import Accelerator
@@ -36,6 +37,7 @@ from tilewright.store import (
     RequestRecord,
     RunRecord,
     SearchRecord,
+    StartRecord,
     Store,
     accelerator_of,
     accelerator_record,
@@ -70,7 +72,8 @@ LARGEST_NUMBER = 2**63 - 1
 class Run:
     """What came of mapping a network, fresh or read back from the store.
 
-    ``kept`` says where it was stored; None where it was not to be, or was read.
+    ``kept`` says where it was stored; None where it was not to be, or was read. ``library`` says what became of the
+    library of best mappings.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Run:
 
     record: RunRecord
     kept: Kept | None = None
+    library: LibraryUse = UNUSED
 
     @cached_property
     def layers(self) -> dict[str, LayerRecord]:
@@ -157,6 +161,7 @@ class Task:
     budget: Budget
     workers: int
     choice: SpaceChoice
+    warmth: Warmth = OFF
 
     def space(self, operator: Operator) -> MapSpace:
         """Return the mappings to choose from, as far as they were restricted."""
@@ -191,6 +196,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     layers: str | None = None,
     density: Mapping[str, Density] | None = None,
     densities: Densities | None = None,
+    warm_start: str = "off",
     workers: int | None = None,
     progress: Watcher | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -233,12 +239,17 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     densities
         Score each mapping over these densities of the inputs (``"1,0.8,0.5,0.2,0.1"``) or of other tensors
         (``"weights=1,0.5"``; see `Sweep.parse`). Costs are told at the largest.
+    warm_start
+        What layers begin from: nothing (``off``); the best mapping of the layer ``previous`` to them; those of the most
+        ``similar`` layers before them; or of those and of the store's ``library`` the most similar. Only with the last
+        one do results depend on what the store holds.
     workers
         Layers searched side by side; by default one for each core. Results do not depend on it.
     checkpoint
         A folder in which searches are kept every few seconds, and from which they are taken up again.
     store
-        True appends the run to the default store, False to none; or a file or database URL.
+        True appends the run to the default store, and its best mappings to the library there, False to none; or a file
+        or database URL.
 
     Raises
     ------
@@ -264,19 +275,22 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     cores = _cores() if workers is None else workers
     if cores < 1:
         raise InputError("workers", "must be a positive integer", workers)
-    share = layer_budget(parsed, len(unique_operators(graph)), cores)
+    warm = warmth(warm_start, store, {one.name: choice.space(one, accelerator) for one in operators}, swept)
+    share = warm_budget(parsed, operators, warm.beginnings(operators), cores)
     request = RequestRecord(str(goal), mapper, seed, choice.tiling, tuple(map(str, goal.constraints)),
                             dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
                             space=choice.file.text if choice.file else "", pad=pad,
                             density={name: str(given) for name, given in (density or {}).items()},
-                            densities=str(swept.densities or ""))
+                            densities=str(swept.densities or ""), warm_start=warm.kind)
     rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
     request = replace(request, command=command_line(network, arch, request, parsed, rest))
-    task = Task(graph, accelerator, swept, request, share, cores, choice)
-    searched = _searched(task, progress, checkpoint)
+    task = Task(graph, accelerator, swept, request, share, cores, choice, warm)
+    run_id = new_run_id()
+    searched = _searched(task, progress, checkpoint, run_id)
     found = ((unique, searched.results[unique.operator.name]) for unique in unique_operators(graph)
              if unique.operator.name in searched.results)
-    return kept_run(run_record(task, found, searched.unfinished, searched.seconds), store)
+    record = run_record(task, found, searched.unfinished, searched.seconds)
+    return replace(kept_run(replace(record, id=run_id), store), library=warm.end())
 
 
 def kept_run(record: RunRecord, store: str | os.PathLike[str] | bool) -> Run:
@@ -349,6 +363,8 @@ def command_line(network: Network, arch: Machine, request: RequestRecord, budget
         words.append("--pad")
     if request.dataflow:
         words += ["--dataflow", request.dataflow]
+    if request.warm_start != "off":
+        words += ["--warm-start", request.warm_start]
     if rest.get("constraints"):
         words += ["--constraints", str(rest["constraints"])]
     for constraint in request.constraints:
@@ -389,16 +405,18 @@ class _Searched:
 
 
 def _searched(task: Task, progress: Watcher | None,
-              checkpoint: str | os.PathLike[str] | None) -> _Searched:
-    request = task.request
+              checkpoint: str | os.PathLike[str] | None, run_id: str) -> _Searched:
+    request, warm = task.request, task.warmth
+    spaces = {unique.operator.name: task.space(unique.operator) for unique in unique_operators(task.graph)}
     ready_cache()
     warm_up(task)
     if progress is not None:
         progress.begin(len(unique_operators(task.graph)), task.budget)
     found = search_network(
         task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
-        seed=request.seed, space=task.spaces, options=request.options, workers=task.workers, progress=progress,
-        checkpoint=None if checkpoint is None else Path(checkpoint))
+        seed=request.seed, space=task.spaces, options=request.options, warm_start=warm.kind, known=warm.known,
+        workers=task.workers, progress=progress, checkpoint=None if checkpoint is None else Path(checkpoint),
+        recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, run_id))
     results = {layer.result.operator.name: layer.result for layer in found.layers}
     return _Searched(results, found.unfinished, found.seconds)
 
@@ -444,4 +462,5 @@ def _search_record(result: SearchResult) -> SearchRecord:
     return SearchRecord(
         result.mapper, result.seed, result.samples, result.legal_samples, result.seconds, result.stopped,
         result.score if math.isfinite(result.score) else None,
-        tuple((step.samples, step.seconds, step.score) for step in result.history), result.feasible, result.complete)
+        tuple((step.samples, step.seconds, step.score) for step in result.history), result.feasible, result.complete,
+        tuple(StartRecord(origin.kind, origin.layer, origin.distance, origin.run) for origin in result.start))

@@ -21,6 +21,7 @@ from tilewright.cli import (
     listing,
     mapping,
     pipeline,
+    prune,
     replay,
     reproduce,
     show,
@@ -53,6 +54,7 @@ app.add_typer(study.app, name="study")
 app.command("list")(listing.list_things)
 app.command("show")(show.show)
 app.command("export")(export.export)
+app.command("prune")(prune.prune)
 app.command("bench")(bench.bench)
 app.command("reproduce")(reproduce.reproduce)
 

@@ -17,14 +17,21 @@ def export(
         "--json", metavar="FILE", show_default=False, help="Write whole runs as a JSON array.")] = None,
     csv: Annotated[Path | None, typer.Option(
         "--csv", metavar="FILE", show_default=False, help="Write one row for each layer of each run.")] = None,
+    library: Annotated[Path | None, typer.Option(
+        "--library", metavar="FILE", show_default=False, help="Write the library of best mappings as a JSON array.",
+    )] = None,
     store: StorePlace = None,
 ) -> None:
-    """Write stored runs as JSON (everything) or CSV (a row for each layer)."""
+    """Write stored runs as JSON (everything) or CSV (a row for each layer), or the library of best mappings."""
     from tilewright.api import ready_place
-    from tilewright.store import Store
+    from tilewright.store import Library, Store
 
-    if json is None and csv is None:
-        raise InputError("export", "must be told where to", None, "Give --json FILE or --csv FILE")
+    if json is None and csv is None and library is None:
+        raise InputError("export", "must be told where to", None, "Give --json FILE, --csv FILE or --library FILE")
+    if library is not None:
+        with Library(store) as known:
+            console().print(f"{known.export_json(ready_place(library))} mappings in {library}", markup=False,
+                            soft_wrap=True)
     chosen = tuple(runs) if runs else None
     with Store(store) as found:
         if json is not None:

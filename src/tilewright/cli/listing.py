@@ -21,23 +21,27 @@ class Kind(StrEnum):
     objectives = "objectives"
     technologies = "technologies"
     runs = "runs"
+    library = "library"
 
 
 def list_things(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     name: Annotated[str | None, typer.Argument(
         show_default=False,
-        help="Show this one more closely: a network's layers, an accelerator's levels, a mapper's options.")] = None,
+        help="Show this one more closely: a network's layers, an accelerator's levels, a mapper's options, an entry of "
+             "the library.")] = None,
     yaml: Annotated[bool, typer.Option(
         "--yaml", help="With an accelerator's name: its whole definition, to begin a file of one's own.")] = False,
     store: StorePlace = None,
 ) -> None:
-    """List networks, accelerators, mappers, dataflows, objectives, technologies or stored runs, or show one closely."""
+    """List networks, accelerators, mappers, dataflows, objectives, technologies, runs or mappings, or show one."""
     if yaml and (kind is not Kind.accelerators or name is None):
         raise InputError("--yaml", "must come with the name of an accelerator", None,
                          "For example tilewright list accelerators eyeriss --yaml")
     if name is None:
         _ALL[kind](store)
+    elif kind is Kind.library:
+        _entry(name, store)
     elif kind in _ONE:
         _ONE[kind](name, yaml)
     else:
@@ -163,8 +167,42 @@ def _runs(store: str | None) -> None:
         screen.print(f"No runs in {found.url} yet.", markup=False, soft_wrap=True)
 
 
+def _library(store: str | None) -> None:
+    from tilewright.report import engineering, print_listing
+    from tilewright.store import Library
+
+    with Library(store) as found:
+        entries = found.entries()
+    rows: Rows = [
+        (one.id, " ".join(f"{name}{size}" for name, size in one.sizes.items() if size > 1), one.accelerator,
+         one.objective, engineering(one.score), engineering(one.latency_cycles), engineering(one.energy_pj * 1e-12),
+         f"{one.network}/{one.layer}", one.found[:10]) for one in entries]
+    screen = console()
+    print_listing(("Entry", "Shape", "Accelerator", "Objective", "Score", "Latency\n(cycles)", "Energy\n(J)",
+                   "Found for", "On"), rows, (4, 5, 6), screen)
+    if not rows:
+        screen.print(f"No mappings in {found.shown} yet.", markup=False, soft_wrap=True)
+
+
+def _entry(name: str, store: str | None) -> None:
+    from tilewright.report import significant
+    from tilewright.store import Library
+
+    with Library(store) as found:
+        one = found.get(name)
+    for head, value in (
+            ("Entry", one.id), ("Best for", " ".join(f"{key}{size}" for key, size in one.sizes.items())),
+            ("Form", one.form), ("Machine", one.accelerator), ("Objective", one.objective),
+            ("Score", significant(one.score)), ("Latency", f"{one.latency_cycles:,} cycles"),
+            ("Energy", f"{significant(one.energy_pj)} pJ"), ("Found for", f"{one.network}/{one.layer}"),
+            ("Found by", f"{one.mapper}, seed {one.seed}, {one.samples:,} samples, run {one.run_id}, {one.found}")):
+        print(f"{head:<9}  {value}")
+    print(f"\n{one.loops()}")
+
+
 _ALL = {
     Kind.networks: _networks, Kind.accelerators: _accelerators, Kind.mappers: _mappers, Kind.dataflows: _dataflows,
     Kind.objectives: _objectives, Kind.technologies: _technologies, Kind.runs: _runs,
+    Kind.library: _library,
 }
 _ONE = {Kind.networks: _network, Kind.accelerators: _accelerator, Kind.mappers: _mapper}

@@ -1,5 +1,6 @@
 """``tilewright map``: the main job."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +29,15 @@ if TYPE_CHECKING:
     from tilewright.api import Run
 
 INTERRUPTED = 130
+
+
+class Warm(StrEnum):
+    """What layers begin from; the same as `tilewright.search.WARM_STARTS`, which load late."""
+
+    off = "off"
+    previous = "previous"
+    similar = "similar"
+    library = "library"
 
 
 def map_network(
@@ -68,6 +78,10 @@ def map_network(
         "--checkpoint", metavar="FOLDER", show_default=False,
         help="Keep the searches there every few seconds, so that a run that ends early can go on.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Take up the run kept in --checkpoint.")] = False,
+    warm_start: Annotated[Warm, typer.Option("--warm-start", help=(
+        "What each layer begins from: off; previous, the best mapping of the layer before it; similar, those of the "
+        "most similar layers before it; library, those and what the store knows (then results depend on it)."))
+    ] = Warm.off,
     workers: Annotated[int | None, typer.Option(
         "--workers", min=1, show_default=False, help="Layers searched side by side. Default: one a core.")] = None,
 ) -> None:
@@ -91,7 +105,7 @@ def map_network(
             tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
             constraints=[*(constraint or ()), *([Path(constraints)] if constraints is not None else [])],
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
-            density=shares(density), densities=densities,
+            density=shares(density), densities=densities, warm_start=warm_start.value,
             workers=workers, progress=shown, checkpoint=folder,
             store=False if no_store else store or True)
     screen = console(json)
@@ -122,6 +136,8 @@ def _tell_places(run: "Run", report: Path | None, json: str | None, folder: Path
     if run.kept is not None:
         screen.print(run.kept.warning or f"Stored in {run.kept.place}", style="yellow" if run.kept.warning else "dim",
                      soft_wrap=True, markup=False)
+    if run.library.warning:
+        screen.print(run.library.warning, style="yellow", soft_wrap=True, markup=False)
     if json is not None:
         from tilewright.store import record_to_json
 

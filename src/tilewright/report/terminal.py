@@ -214,6 +214,7 @@ def _request_line(record: RunRecord) -> str:
              *(["padded to the array"] if request.pad else []),
              *([f"{request.dataflow} dataflow"] if request.dataflow else []),
              *(["map spaces constrained by a file"] if request.space else []),
+             *([f"warm start: {request.warm_start}"] if request.warm_start != "off" else []),
              f"seed {request.seed}", *request.constraints]
     return " · ".join(parts)
 
@@ -252,6 +253,7 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
                    style="bold red")
     if record.unfinished:
         yield Text(f"Interrupted before the end: {', '.join(record.unfinished)}.", style="bold red")
+    yield from _warm_lines(record)
     if record.network.coverage:
         yield Text(record.network.coverage)
     for node in record.vector_nodes:
@@ -261,6 +263,18 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
         yield Text(f"  not modelled: {remark}", style="yellow")
     for note in record.network.notes:
         yield Text(f"  assumed: {note}", style="dim")
+
+
+def _warm_lines(record: RunRecord) -> Iterable[Text]:
+    """Say how many layers began from mappings known before, and how many of them from the library."""
+    kind = record.request.warm_start
+    if kind == "off":
+        return
+    started = [layer.search.start for layer in record.layers if layer.search is not None]
+    known = sum(any(one.kind == "library" for one in start) for start in started)
+    whose = {"previous": "the layer before", "similar": "similar layers before"}.get(kind, "similar layers")
+    yield Text(f"Warm start: {sum(map(bool, started))} of {len(record.layers)} layers began from mappings of {whose}"
+               + (f", {known} of them with some of the library." if kind == "library" else "."))
 
 
 def _name(layer: LayerRecord, width: int) -> Text:

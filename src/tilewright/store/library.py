@@ -158,7 +158,7 @@ class Library:
 
     def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float = WAIT_SECONDS) -> None:
         self._database = Database(place, busy_seconds)
-        self.url = self._database.url
+        self.url, self.shown = self._database.url, self._database.shown
 
     def add(self, found: Iterable[Entry]) -> int:
         """Keep those entries that are better than what is known, in one transaction; return how many."""
@@ -286,7 +286,9 @@ class Shelf:
 
     def add(self, found: Entry) -> None:
         """Keep an entry if it is better than what is known and the library can be reached."""
-        self.added += self._tried(lambda: self.library.add([found]), 0)
+        changed = self._tried(lambda: self.library.add([found]), 0)
+        with self._lock:
+            self.added += changed
 
     def close(self) -> None:
         """Let go of the database."""

@@ -63,7 +63,7 @@ class RequestRecord:
 
     ``tiling``, ``dataflow`` and ``space``, the text of a space file, say which mappings were to choose from; with
     ``pad`` those of operators padded to the array. ``density`` are densities of tensors by name or role, ``densities``
-    those that mappings were scored over.
+    those that mappings were scored over. ``warm_start`` says what layers began from.
     """
 
     objective: str
@@ -80,6 +80,7 @@ class RequestRecord:
     pad: bool = False
     density: dict[str, str] = field(default_factory=dict)
     densities: str = ""
+    warm_start: str = "off"
 
 
 @dataclass(frozen=True)
@@ -281,12 +282,27 @@ class RooflineRecord:
 
 
 @dataclass(frozen=True)
+class StartRecord:
+    """A mapping that a search began from: of which layer, in how many sizes that differs, and who found it.
+
+    ``kind`` is ``given``, ``previous`` or ``similar`` (a layer of the same run), or ``library`` (then ``run`` names the
+    run that found it).
+    """
+
+    kind: str
+    layer: str = ""
+    distance: int = 0
+    run: str = ""
+
+
+@dataclass(frozen=True)
 class SearchRecord:
     """How the mapping was found.
 
     ``history`` lists ``(samples, seconds, best score)`` whenever the best score improved, ``stopped`` says why the
     search ended, ``score`` is the best value of the objective. Where not ``feasible``, the mapping breaks a constraint;
-    where ``complete``, all of the space was scored, so that the mapping is its optimum.
+    where ``complete``, all of the space was scored, so that the mapping is its optimum. ``start`` lists the mappings
+    that it began from, the most similar first.
     """
 
     mapper: str
@@ -299,6 +315,7 @@ class SearchRecord:
     history: tuple[tuple[int, float, float], ...] = ()
     feasible: bool = True
     complete: bool = False
+    start: tuple[StartRecord, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -165,8 +165,8 @@ def test_a_shelf_says_once_that_the_library_cannot_be_reached(tmp_path):
     assert (shelf.warning, shelf.added) == (first, 0)
 
 
-def test_a_shelf_goes_on_when_the_server_goes(postgres):
-    shelf = Shelf(postgres.url, busy_seconds=2)
+def test_a_shelf_goes_on_when_the_server_goes(postgres, postgres_url):
+    shelf = Shelf(postgres_url, busy_seconds=2)
     shelf.add(made())
     assert (shelf.added, shelf.warning) == (1, "")
     postgres.stop()
@@ -177,7 +177,7 @@ def test_a_shelf_goes_on_when_the_server_goes(postgres):
         assert "left out" in shelf.warning
     finally:
         postgres.start()
-    with Library(postgres.url) as library:
+    with Library(postgres_url) as library:
         assert [one.score for one in library.entries()] == [10.0]
 
 

@@ -1,0 +1,117 @@
+"""What the layers of a run begin from, and how their best mappings get into the library."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.base import InputError
+from tilewright.mapping import MapSpace
+from tilewright.search import (
+    NEIGHBOURS,
+    WARM_STARTS,
+    Beginning,
+    Budget,
+    Objective,
+    Origin,
+    SearchResult,
+    Source,
+    WarmStart,
+    beginnings,
+    largest_first,
+    rounds,
+)
+from tilewright.store import Entry, Provenance, Shelf, entry
+from tilewright.workload import Operator, edit_distance
+
+
+@dataclass(frozen=True)
+class LibraryUse:
+    """What became of the library in a run.
+
+    ``added`` counts the mappings that were better than what it held; ``warning`` is empty when all went well.
+    """
+
+    added: int = 0
+    warning: str = ""
+
+
+UNUSED = LibraryUse()
+
+
+@dataclass(frozen=True)
+class Warmth:
+    """What layers begin from (`WarmStart`), by name the known mappings to begin from, and the library, if any.
+
+    Best mappings go to the library where it ``keeps`` them.
+    """
+
+    kind: WarmStart
+    shelf: Shelf | None
+    keeps: bool
+    known: dict[str, tuple[Source, ...]]
+
+    def beginnings(self, operators: Sequence[Operator]) -> list[Beginning]:
+        """Return what each operator begins from."""
+        return beginnings(operators, self.kind, self.known)
+
+    def keep(self, space: MapSpace, result: SearchResult, network: str, run_id: str) -> None:
+        """Put the best mapping of a search into the library, where it is to be kept and meets the constraints."""
+        if self.shelf is None or not self.keeps or result.mapping is None or not result.feasible:
+            return
+        cost = result.cost
+        assert cost is not None
+        self.shelf.add(entry(space, result.objective, result.mapping, (
+            result.score, int(cost.latency_cycles), float(cost.energy_pj)), Provenance(
+                network, run_id, result.mapper, str(result.seed), result.samples)))
+
+    def end(self) -> LibraryUse:
+        """Let go of the library; say what became of it."""
+        if self.shelf is None:
+            return UNUSED
+        self.shelf.close()
+        return LibraryUse(self.shelf.added, self.shelf.warning)
+
+
+OFF = Warmth("off", None, False, {})
+
+
+def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, MapSpace], goal: Objective) -> Warmth:
+    """Return what layers begin from; the library is read once, before the first search, so that timing decides nothing.
+
+    ``spaces`` are those of the layers by name. Without a store (False) nothing is kept, and the default one is read.
+
+    Raises
+    ------
+    InputError
+        If the kind is unknown.
+    """
+    chosen = next((name for name in WARM_STARTS if name == kind), None)
+    if chosen is None:
+        raise InputError("warm_start", f"must be one of {', '.join(WARM_STARTS)}", kind)
+    keeps = store is not False
+    if not keeps and chosen != "library":
+        return Warmth(chosen, None, False, {})
+    shelf = Shelf(None if isinstance(store, bool) else store)
+    if chosen != "library":
+        return Warmth(chosen, shelf, keeps, {})
+    objective = "; ".join([str(goal), *map(str, goal.constraints)])
+    nearest = shelf.nearest(list(spaces.values()), objective, NEIGHBOURS)
+    known = {name: tuple(_source(one, space.operator) for one in found)
+             for (name, space), found in zip(spaces.items(), nearest, strict=True)}
+    return Warmth(chosen, shelf, keeps, known)
+
+
+def _source(found: Entry, operator: Operator) -> Source:
+    distance, _ = edit_distance(operator.sizes, found.sizes)
+    origin = Origin("library", f"{found.network}/{found.layer}", distance, found.run_id)
+    return Source(found.loops(), found.sizes, origin)
+
+
+def warm_budget(budget: Budget, operators: Sequence[Operator], begin: Sequence[Beginning], workers: int) -> Budget:
+    """Return the budget of one layer: all of the samples, and an even share of the seconds of the whole run.
+
+    Layers that wait for others cannot all be searched side by side, which makes the share smaller.
+    """
+    if budget.seconds is None:
+        return budget
+    return Budget(budget.samples, budget.seconds / max(1, rounds(begin, largest_first(operators), workers)))

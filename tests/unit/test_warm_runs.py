@@ -1,0 +1,207 @@
+"""Runs that begin from what was found before, and keep what they find: through Python and on the command line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import tilewright as tw
+from tilewright.api.warm import warm_budget
+from tilewright.base import InputError
+from tilewright.cli import main
+from tilewright.search import Budget, beginnings
+from tilewright.store import Library, Shelf, Store, read_run
+from tilewright.workload import Graph, MacNode, matmul
+
+LAYERS = [matmul(name, m=m, n=32, k=k) for name, m, k in (("a", 32, 16), ("b", 32, 32), ("c", 64, 32), ("d", 96, 32))]
+NETWORK = Graph("four", tuple(MacNode(layer) for layer in LAYERS))
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWRIGHT_STORE", str(tmp_path / "runs.sqlite"))
+    return tmp_path / "runs.sqlite"
+
+
+def mapped(**changes):
+    return tw.map(NETWORK, **{"arch": "eyeriss", "budget": 500, "seed": 1, **changes})
+
+
+def found(run):
+    return [(layer.mapping.levels, layer.search.score, layer.search.start) for layer in run.record.layers]
+
+
+def begun(run):
+    return [[(start.kind, start.layer) for start in layer.search.start] for layer in run.record.layers]
+
+
+def cli(*arguments, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tilewright", *map(str, arguments)])
+    try:
+        main()
+        code = 0
+    except SystemExit as error:
+        code = error.code or 0
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_every_best_mapping_goes_to_the_library_and_only_better_ones_later(place):
+    run = mapped()
+    assert run.library.added == 4
+    with Library(place) as library:
+        entries = {one.layer: one for one in library.entries()}
+    assert {name: one.score for name, one in entries.items()} == {
+        layer.name: layer.search.score for layer in run.record.layers}
+    assert {one.run_id for one in entries.values()} == {run.record.id}
+    assert {one.network for one in entries.values()} == {"four"}
+    assert mapped().library.added == 0
+    better = mapped(budget=3000, seed=2)
+    improved = sum(new.search.score < old.search.score
+                   for new, old in zip(better.record.layers, run.record.layers, strict=True))
+    assert better.library.added == improved
+
+
+def test_without_a_store_nothing_is_kept(place):
+    run = mapped(store=False)
+    assert (run.library.added, run.kept) == (0, None)
+    assert not place.exists()
+
+
+def test_by_default_the_library_decides_nothing():
+    first = mapped()
+    assert found(mapped()) == found(first) == found(mapped(store=False))
+    assert begun(first) == [[]] * 4
+
+
+def test_layers_begin_from_others_of_the_run_whatever_the_library_holds():
+    for kind in ("previous", "similar"):
+        alone = mapped(warm_start=kind, store=False)
+        mapped(budget=3000, seed=9)
+        assert found(mapped(warm_start=kind, workers=1)) == found(alone)
+    assert begun(alone) == [[], [("similar", "a")], [("similar", "b"), ("similar", "a")],
+                            [("similar", "c"), ("similar", "b"), ("similar", "a")]]
+
+
+def test_the_library_is_begun_from_across_networks_and_recorded(tmp_path):
+    first = mapped(budget=3000)
+    other = Graph("other", (MacNode(matmul("x", m=96, n=32, k=32)), MacNode(matmul("y", m=48, n=32, k=16))))
+    run = tw.map(other, arch="eyeriss", budget=20, warm_start="library")
+    start = run.layers["x"].search.start
+    assert (start[0].kind, start[0].layer, start[0].distance, start[0].run) == ("library", "four/d", 0, first.record.id)
+    assert run.layers["x"].search.score <= first.layers["d"].search.score
+    assert [one.layer for one in run.layers["y"].search.start][:2] == ["four/a", "four/c"]
+    assert run.record.request.warm_start == "library"
+    assert "--warm-start library" in run.record.request.command
+    assert "Warm start: 2 of 2 layers" in str(run)
+    assert "2 of them with some of the library" in str(run)
+    page = run.write_report(tmp_path / "page.html").read_text()
+    assert "four/d (library, same sizes, run" in page
+    assert "warm start: <b>library</b>" in page
+    assert read_run(run.write_json(tmp_path / "run.json")) == run.record
+    assert tw.open_run("last").record == run.record
+
+
+def test_a_library_that_cannot_be_reached_costs_nothing_but_a_warning(tmp_path):
+    (tmp_path / "file").write_text("")
+    run = mapped(warm_start="library", store=tmp_path / "file" / "store.sqlite")
+    assert run.library.warning.startswith("The library of mappings is left out: store sqlite")
+    assert "\n" not in run.library.warning
+    assert found(run) == found(mapped(warm_start="similar", store=False))
+    assert not run.kept.stored and read_run(run.kept.place) == run.record
+
+
+def test_a_server_that_goes_mid_run_costs_nothing_but_a_warning(postgres, postgres_url, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    add = Shelf.add
+    done = []
+
+    def stopping(self, entry):
+        add(self, entry)
+        done.append(entry.layer)
+        if len(done) == 2:
+            postgres.stop()
+
+    monkeypatch.setattr(Shelf, "add", stopping)
+    try:
+        run = mapped(store=postgres_url, workers=1)
+    finally:
+        postgres.start()
+    assert len(done) == 4
+    assert run.library.added == 2
+    assert "The library of mappings is left out" in run.library.warning
+    assert found(run) == found(mapped(store=False))
+    assert not run.kept.stored and read_run(run.kept.place) == run.record
+    with Library(postgres_url) as library:
+        assert {one.layer for one in library.entries()} == set(done[:2])
+
+
+def test_a_team_shares_a_server(postgres_url):
+    first = mapped(store=postgres_url)
+    with Store(postgres_url) as store:
+        assert store.get("last") == first.record
+    again = mapped(store=postgres_url, warm_start="library", budget=30)
+    assert [layer.search.start[0].run for layer in again.record.layers] == [first.record.id] * 4
+    assert all(new.search.score <= old.search.score
+               for new, old in zip(again.record.layers, first.record.layers, strict=True))
+
+
+@pytest.mark.slow
+def test_runs_in_many_processes_share_a_library_without_doubling_an_entry(place):
+    program = ("import sys, tilewright as tw; "
+               "print(tw.map('matmul:M=64,N=64,K=32', arch='eyeriss', budget=300, seed=int(sys.argv[1])).library)")
+    runs = [subprocess.Popen([sys.executable, "-c", program, str(seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True) for seed in range(3)]
+    said = [run.communicate(timeout=120) for run in runs]
+    assert all("warning=''" in out and not err for out, err in said), said
+    with Library(place) as library, Store(place) as store:
+        best = min(store.get(run.id).layers[0].search.score for run in store.runs())
+        assert [one.score for one in library.entries()] == [best]
+
+
+def test_time_is_shared_by_layers_that_wait_for_one_another():
+    chain = beginnings(LAYERS, "previous")
+    assert warm_budget(Budget(seconds=12.0), LAYERS, chain, 2).seconds == 3.0
+    assert warm_budget(Budget(seconds=12.0), LAYERS, beginnings(LAYERS, "off"), 2).seconds == 6.0
+    assert warm_budget(Budget(samples=5), LAYERS, chain, 2) == Budget(samples=5)
+
+
+def test_an_unknown_kind_is_named():
+    with pytest.raises(InputError, match=r"warm_start: must be one of off, previous, similar, library"):
+        mapped(warm_start="yes")
+
+
+def test_the_command_line_begins_warm_lists_exports_and_prunes(monkeypatch, capsys, tmp_path):
+    def run(*arguments):
+        return cli(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+
+    network = "matmul:M=32,N=32,K=32"
+    assert "No mappings in" in run("list", "library")[1]
+    assert run("map", network, "-a", "eyeriss", "-b", "300")[0] == 0
+    code, out, _ = run("map", network, "-a", "eyeriss", "-b", "30", "--warm-start", "library")
+    assert code == 0 and "warm start: library" in out and "1 of 1 layers began" in out.replace("\n", " ")
+    code, out, _ = run("list", "library")
+    assert code == 0 and "M32 N32 K32" in out
+    identity = next(word for line in out.splitlines() if "M32" in line for word in line.split()[:1])
+    code, out, _ = run("list", "library", identity[:6])
+    assert code == 0 and "Found by" in out and "DRAM" in out
+    assert run("export", "--library", tmp_path / "lib.json")[0] == 0
+    assert json.loads((tmp_path / "lib.json").read_text())[0]["id"] == identity
+    assert run("prune")[0] == 2
+    assert run("prune", "--older-than", "-1")[0] == 2
+    assert "0 mappings removed" in run("prune", "--older-than", "1")[1]
+    assert "0 mappings removed" in run("prune", "--arch", "nowhere")[1]
+    assert "1 mappings removed" in run("prune", "--all")[1]
+    code, _, err = run("list", "library", "abc")
+    assert code == 2 and "tilewright list library" in err
+    assert run("map", network, "-a", "eyeriss", "--warm-start", "yes")[0] == 2
+
+
+def test_the_command_line_says_once_that_the_library_is_left_out(monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = cli("map", "matmul:M=32,N=32,K=32", "-a", "eyeriss", "-b", "300", "--store",
+                       tmp_path / "file" / "x.sqlite", monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0
+    assert err.count("library") == 1
