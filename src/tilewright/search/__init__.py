@@ -4,6 +4,7 @@ from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.flexible import search_flexible, search_spaces
+from tilewright.search.front import Front, FrontPoint, joined, read_front
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
 from tilewright.search.network import largest_first, search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
@@ -36,6 +37,8 @@ __all__ = [
     "Constraint",
     "CostModel",
     "Densities",
+    "Front",
+    "FrontPoint",
     "Improvement",
     "LayerResult",
     "Mapper",
@@ -68,8 +71,10 @@ __all__ = [
     "beginnings",
     "black_box",
     "interruptible",
+    "joined",
     "largest_first",
     "mappers",
+    "read_front",
     "read_options",
     "rounds",
     "score_bound",

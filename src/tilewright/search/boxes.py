@@ -1,7 +1,7 @@
 """Mappers made of optimisers that know nothing of mappings: they propose points of a unit cube and learn numbers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tilewright.base import require_extra
 from tilewright.mapping import MappingBatch
 from tilewright.search.mapper import MAPPERS, State, Task, read_options
+from tilewright.search.objective import BREAKS_CONSTRAINT
 from tilewright.search.vectors import VectorSpace
 
 LEAST_SCORE = 1e-300
@@ -27,11 +28,14 @@ class Problem:
         Where all its randomness comes from, below 2^32.
     samples
         Points that the budget allows in all; None where only time limits them.
+    objectives
+        Losses of a point: 1, or for optimisers that search fronts as many as there are metrics.
     """
 
     dimension: int
     seed: int
     samples: int | None = None
+    objectives: int = 1
 
 
 class Optimiser(Protocol):
@@ -41,7 +45,10 @@ class Optimiser(Protocol):
         """Propose ``(k, n)`` points, at least one."""
 
     def tell(self, losses: NDArray[np.float64]) -> None:
-        """Learn the losses ``(k)`` of the points proposed last, the lower the better; all are finite."""
+        """Learn the losses ``(k)`` of the points proposed last, the lower the better; all are finite.
+
+        With several objectives they are ``(k, m)``.
+        """
 
 
 @dataclass(frozen=True)
@@ -58,12 +65,15 @@ class BlackBox:
         Makes the optimiser from options and problem; the only place where its library is imported.
     extra
         The extra of the package that it cannot do without (`tilewright.base.EXTRAS`), if any.
+    metrics
+        Of optimisers that search fronts: the metrics, where the search asks for no front of others.
     """
 
     name: str
     options_type: type[Any]
     build: Callable[[Any, Problem], Optimiser]
     extra: str = ""
+    metrics: tuple[str, ...] = ()
 
     def __call__(self, task: Task) -> "VectorMapper":
         """Return a mapper for a task.
@@ -75,18 +85,18 @@ class BlackBox:
         """
         options = read_options(self.options_type, task.options, self.name)
         require_extra(self.extra, "mapper", self.name)
-        return VectorMapper(task, options, self.build)
+        return VectorMapper(task, options, self.build, self.metrics and (task.front or self.metrics))
 
 
-def black_box(name: str, options: type[Any], extra: str = "") -> Callable[
+def black_box(name: str, options: type[Any], extra: str = "", metrics: tuple[str, ...] = ()) -> Callable[
         [Callable[[Any, Problem], Optimiser]], Callable[[Any, Problem], Optimiser]]:
     """Return a decorator that registers a function, which makes an optimiser, as the mapper ``name``.
 
-    The function's docstring is what the mapper says about itself.
+    The function's docstring is what the mapper says about itself. With ``metrics`` it searches their front.
     """
 
     def add(build: Callable[[Any, Problem], Optimiser]) -> Callable[[Any, Problem], Optimiser]:
-        member = BlackBox(name, options, build, extra)
+        member = BlackBox(name, options, build, extra, metrics)
         object.__setattr__(member, "__doc__", build.__doc__)
         MAPPERS.register(name)(member)
         return build
@@ -112,10 +122,13 @@ class VectorMapper:
 
     covers_space = False
 
-    def __init__(self, task: Task, options: Any, build: Callable[[Any, Problem], Optimiser]) -> None:
+    def __init__(self, task: Task, options: Any, build: Callable[[Any, Problem], Optimiser],
+                 metrics: tuple[str, ...] = ()) -> None:
         self.vectors = VectorSpace(task.space)
         self.options = options
-        self.problem = Problem(self.vectors.dimension, int(task.rng.integers(0, 2**32)), task.samples)
+        self.metrics = metrics
+        self.problem = Problem(self.vectors.dimension, int(task.rng.integers(0, 2**32)), task.samples,
+                               max(1, len(metrics)))
         self.build = build
         self._begin()
 
@@ -138,7 +151,17 @@ class VectorMapper:
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Tell the optimiser once all it proposed at once is scored."""
-        self._learn(losses_of(scores))
+        self.tell_metrics(batch, scores, np.repeat(scores[:, None], self.problem.objectives, axis=1))
+
+    def tell_metrics(self, batch: MappingBatch, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+        """Tell an optimiser of fronts the metrics ``(b, m)``, others the scores.
+
+        Of mappings that are illegal or break a constraint the scores stand for all metrics.
+        """
+        if not self.metrics:
+            self._learn(losses_of(scores))
+            return
+        self._learn(losses_of(np.where(scores[:, None] < BREAKS_CONSTRAINT, values, scores[:, None])))
 
     def _learn(self, losses: NDArray[np.float64]) -> None:
         self.told.append(losses)
@@ -150,11 +173,11 @@ class VectorMapper:
     def state(self) -> State:
         """Return the seed and all losses told."""
         return {"seed": np.array([self.problem.seed], dtype=np.uint64),
-                "losses": np.concatenate([np.empty(0), *self.told])}
+                "losses": np.concatenate(self.told) if self.told else np.empty(0)}
 
     def restore(self, state: State) -> None:
         """Tell a new optimiser all losses again."""
-        self.problem = Problem(self.problem.dimension, int(state["seed"][0]), self.problem.samples)
+        self.problem = replace(self.problem, seed=int(state["seed"][0]))
         self._begin()
         losses = state["losses"]
         while len(losses):

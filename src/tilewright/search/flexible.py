@@ -9,6 +9,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Layout, MapSpace, Tiling, flexible_spaces
 from tilewright.search.bounding import Bounding
+from tilewright.search.front import joined, read_front
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult
@@ -34,6 +35,7 @@ def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
     tiling: Tiling = "imperfect",
     options: Options | None = None,
     start: Start | None = None,
+    front: str | Iterable[str] = (),
     watch: Watch | None = None,
 ) -> SearchResult:
     """Search the best mapping among those that the flexibility of ``accelerator`` allows.
@@ -42,7 +44,8 @@ def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
     at equal samples: see `search_spaces`.
     """
     return search_spaces(flexible_spaces(operator, accelerator, tiling), objective=objective, mapper=mapper,
-                         budget=budget, seed=seed, constraints=constraints, options=options, start=start, watch=watch)
+                         budget=budget, seed=seed, constraints=constraints, options=options, start=start, front=front,
+                         watch=watch)
 
 
 def search_spaces(  # noqa: PLR0913
@@ -56,6 +59,7 @@ def search_spaces(  # noqa: PLR0913
     options: Options | None = None,
     start: Start | None = None,
     densities: Densities | None = None,
+    front: str | Iterable[str] = (),
     watch: Watch | None = None,
 ) -> SearchResult:
     """Search the best mapping of a union of spaces of one operator.
@@ -63,7 +67,7 @@ def search_spaces(  # noqa: PLR0913
     Spaces that their share of the samples covers are enumerated; what they leave over goes to the others. Those are
     searched by successive halving: all get an equal part of the samples (or seconds), the better half goes on with the
     same populations, and so forth, in as many rounds as it takes to come down to one, each of equal samples. Each
-    begins from ``start``, mended as its space asks.
+    begins from ``start``, mended as its space asks. The ``front`` is that of all together.
 
     Raises
     ------
@@ -82,10 +86,11 @@ def search_spaces(  # noqa: PLR0913
     spaces = [parsed.widest(space) for space in spaces]
     if len(spaces) == 1 and watch.checkpoint is not None:
         return search(spaces[0].operator, spaces[0].accelerator, objective=parsed, mapper=mapper, budget=whole,
-                      seed=seed, space=spaces[0], options=options, start=start, watch=watch)
+                      seed=seed, space=spaces[0], options=options, start=start, front=front, watch=watch)
     if watch.checkpoint is not None:
         raise InputError("checkpoint", "must be left out where several spaces are searched", str(watch.checkpoint))
     started = time.perf_counter()
+    metrics = read_front(front)
     path = seed if isinstance(seed, tuple) else (seed,)
     inner = replace(watch, recorder=None)
     bounding = Bounding(tuple(spaces), parsed)
@@ -97,7 +102,7 @@ def search_spaces(  # noqa: PLR0913
             alike = space.accelerator == spaces[0].accelerator
             model = _model(models, space, parsed) if alike else model_of(space, parsed)
             own = (*path, index) if len(spaces) > 1 else seed
-            whole_request = Request(space, parsed, mapper, whole, own, options or {}, start)
+            whole_request = Request(space, parsed, mapper, whole, own, options or {}, start, metrics)
             runs.append(_member(whole_request, (samples, len(spaces)), inner, model))
             runs[-1].bounding = bounding
         _halve(runs, _Left(samples, None if whole.seconds is None else started + whole.seconds), watch)
@@ -110,6 +115,7 @@ def search_spaces(  # noqa: PLR0913
         space_size=best.space_size if len(spaces) == 1 else None, complete=complete,
         stopped=best.stopped if len(spaces) == 1 else "interrupted" if watch.stop.is_set() else
         "exhausted" if complete else "samples", proven=best.proven if len(spaces) == 1 else None,
+        front=joined([run.archive.front() for run in runs if run.archive is not None]),
     )
     if watch.recorder is not None:
         watch.recorder(found)

@@ -39,6 +39,8 @@ class Task:
     start
         Mappings of the space to begin from. Mappers with a true class attribute ``takes_start`` propose them first and
         learn their scores; for all others the loop scores them before it asks.
+    front
+        Metrics of which the front is asked for, if any.
     """
 
     space: MapSpace
@@ -49,6 +51,7 @@ class Task:
     objective: Objective | None = None
     start: MappingBatch | None = None
     bounded: bool = True
+    front: tuple[str, ...] = ()
 
 
 class Mapper(Protocol):
@@ -68,6 +71,16 @@ class Mapper(Protocol):
 
     def restore(self, state: State) -> None:
         """Take up a search where `state` was taken; what is proposed next is as if it had not been interrupted."""
+
+
+class FrontMapper(Mapper, Protocol):
+    """A mapper that searches the front of several metrics: the loop tells it these beside the scores."""
+
+    metrics: tuple[str, ...]
+    """The names of the metrics that it is to be told."""
+
+    def tell_metrics(self, batch: MappingBatch, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+        """Learn the scores ``(b)`` and the metrics ``(b, m)`` of the batch proposed last, instead of `tell`."""
 
 
 MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper")

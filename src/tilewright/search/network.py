@@ -36,6 +36,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     warm_start: WarmStart = "off",
     known: Dictionary[str, Sequence[Source]] | None = None,
     densities: Densities | None = None,
+    front: str | Iterable[str] = (),
     workers: int | None = None,
     progress: ProgressObserver | None = None,
     checkpoint: str | Path | None = None,
@@ -62,6 +63,8 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
         waits for those that it begins from.
     densities
         As of `search`.
+    front
+        Metrics of which each search keeps the Pareto front, such as ``latency,energy``.
     workers
         Searches side by side; by default one for each core this process may use.
     checkpoint
@@ -87,9 +90,10 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
         if accelerator.flexibility is None and len(spaces) == 1:
             return search(operator, accelerator, objective=objective, mapper=mapper, budget=budget, seed=(seed, index),
                           constraints=constraints, space=spaces[0], options=options, start=start, densities=densities,
-                          watch=watch)
+                          front=front, watch=watch)
         return search_spaces(spaces, objective=objective, mapper=mapper, budget=budget, seed=(seed, index),
-                             constraints=constraints, options=options, start=start, densities=densities, watch=watch)
+                             constraints=constraints, options=options, start=start, densities=densities, front=front,
+                             watch=watch)
 
     cores = len(os.sched_getaffinity(0))
     side_by_side = max(1, min(workers or cores, len(layers)))

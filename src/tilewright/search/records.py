@@ -10,6 +10,7 @@ from tilewright.base import InputError
 from tilewright.cost import Cost
 from tilewright.mapping import Mapping, SpaceSize
 from tilewright.search.bounding import Bounding, relative_gap
+from tilewright.search.front import Front
 from tilewright.search.start import Origin
 from tilewright.workload import Operator
 
@@ -137,6 +138,8 @@ class SearchResult:
         Works out the bound that is known without a search.
     start
         Where the mappings were found that the search began from; empty if it began from none.
+    front
+        The Pareto front of the metrics asked for, if any.
     """
 
     operator: Operator
@@ -158,6 +161,7 @@ class SearchResult:
     proven: float | None = None
     bounding: Bounding | None = field(default=None, compare=False, repr=False)
     start: tuple[Origin, ...] = ()
+    front: Front | None = None
 
     @property
     def bound(self) -> float | None:

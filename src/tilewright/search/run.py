@@ -14,13 +14,15 @@ from types import FrameType
 from typing import Protocol, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.cost import Cost, DenseModel, SparseModel, compile_aside, cost_model
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
 from tilewright.search.checkpoint import load_checkpoint, save_checkpoint
-from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task
+from tilewright.search.front import Archive, metric_values, read_front
+from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, State, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
 from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
 from tilewright.search.start import Origin, Start, start_batch
@@ -79,6 +81,7 @@ class Request:
     seed: Seed
     options: Options
     start: Start | MappingBatch | None = None
+    front: tuple[str, ...] = ()
 
     @property
     def origins(self) -> tuple[Origin, ...]:
@@ -92,7 +95,8 @@ class Request:
         """What a checkpoint must agree with."""
         space = self.space
         begin = {} if self.start is None else {"start": _digest(_plain(self.start))}
-        return begin | {
+        front = {"front": ",".join(self.front)} if self.front else {}
+        return begin | front | {
             "operator": _digest(space.operator.signature),
             "accelerator": _digest(space.accelerator),
             "space": _digest((space.tiling, space.constraints)),
@@ -118,6 +122,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     model: CostModel | None = None,
     start: Start | MappingBatch | None = None,
     densities: Densities | None = None,
+    front: str | Iterable[str] = (),
     progress: ProgressObserver | None = None,
     checkpoint: str | Path | None = None,
     watch: Watch | None = None,
@@ -143,6 +148,9 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     densities
         Score each mapping over these densities of the inputs, or of the tensors that a text names (see `Sweep.parse`);
         its cost is told at the largest. For machines that make use of zeros.
+    front
+        Metrics, such as ``latency,energy``, of which to keep the Pareto front: all mappings scored, by whatever mapper,
+        that are legal, meet the constraints, and are beaten in all of them by no other.
     progress, checkpoint
         Short for ``watch`` with only these.
 
@@ -153,7 +161,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     """
     goal = Objective.parse(objective, constraints).over(densities)
     space = goal.widest(space or MapSpace(operator, accelerator))
-    request = Request(space, goal, mapper, Budget.parse(budget), seed, options or {}, start)
+    request = Request(space, goal, mapper, Budget.parse(budget), seed, options or {}, start, read_front(front))
     if watch is None:
         watch = Watch(progress=progress, checkpoint=Path(checkpoint) if checkpoint else None)
     with interruptible(watch.stop):
@@ -210,6 +218,10 @@ def _digest(thing: object) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
+def _part(state: State, prefix: str) -> State:
+    return {name[len(prefix):]: array for name, array in state.items() if name.startswith(prefix)}
+
+
 class Run:
     """One search under way."""
 
@@ -222,10 +234,11 @@ class Run:
         self.bounding = Bounding((space,), request.objective) if own else None
         start = start_batch(request.start, space)
         task = Task(space, generator(request.seed), request.budget.samples, request.options, watch.threads,
-                    request.objective, start, isinstance(model, DenseModel))
+                    request.objective, start, isinstance(model, DenseModel), request.front)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
         # What the loop itself scores first, as the mapper does not.
         self.lead = space.empty(0) if start is None or getattr(self.mapper, "takes_start", False) else start
+        self.archive = Archive(request.front, space) if request.front else None
         self.samples = self.legal_samples = 0
         self.best = math.inf
         self.best_mapping = space.empty(1)
@@ -298,7 +311,9 @@ class Run:
         costs = self.model.score(batch, threads=self.watch.threads)
         scores = self.scorer.scores(costs)
         if not leading:
-            self.mapper.tell(batch, scores)
+            self._tell(batch, costs, scores)
+        if self.archive is not None:
+            self.archive.add(batch, costs, scores < BREAKS_CONSTRAINT)
         self.samples += len(batch)
         self.legal_samples += int(np.count_nonzero(costs.legal))
         index = int(scores.argmin())
@@ -308,6 +323,14 @@ class Run:
             self.best_mapping = batch.take(slice(index, index + 1))
             if score < BREAKS_CONSTRAINT:
                 self.history.append(Improvement(self.samples - len(batch) + index + 1, self.seconds, score))
+
+    def _tell(self, batch: MappingBatch, costs: Costs, scores: NDArray[np.float64]) -> None:
+        metrics = getattr(self.mapper, "metrics", ())
+        if metrics:
+            values = metric_values(metrics, costs, self.request.space.accelerator)
+            cast(FrontMapper, self.mapper).tell_metrics(batch, scores, values)
+        else:
+            self.mapper.tell(batch, scores)
 
     def _look_up(self) -> None:
         """Show progress and save, where it is time."""
@@ -352,6 +375,8 @@ class Run:
             "run.ranks": self.best_mapping.ranks,
             "run.history": np.array([(i.samples, i.seconds, i.score) for i in self.history]).reshape(-1, 3),
         }
+        if self.archive is not None:
+            state |= {f"front.{name}": array for name, array in self.archive.state().items()}
         save_checkpoint(self.watch.checkpoint, self.request.identity, state)
 
     def _resume(self) -> None:
@@ -360,8 +385,9 @@ class Run:
         state = load_checkpoint(self.watch.checkpoint, self.request.identity)
         if state is None:
             return
-        prefix = "mapper."
-        self.mapper.restore({name[len(prefix):]: a for name, a in state.items() if name.startswith(prefix)})
+        self.mapper.restore(_part(state, "mapper."))
+        if self.archive is not None:
+            self.archive.restore(_part(state, "front."))
         self.samples, self.legal_samples, reason = (int(value) for value in state["run.counts"])
         self.best, self.earlier_seconds = (float(value) for value in state["run.figures"])
         self.best_mapping = MappingBatch(self.best_mapping.layout, state["run.steps"], state["run.ranks"])
@@ -390,4 +416,5 @@ class Run:
             budget=request.budget, space_size=request.space.size() if covers else None,
             complete=covers and self.stopped == "exhausted", stopped=self.stopped or "interrupted", proven=self.proven,
             bounding=self.bounding, start=request.origins,
+            front=None if self.archive is None else self.archive.front(),
         )

@@ -43,11 +43,11 @@ class GeneticOptions:
 class Bred:
     """An algorithm of pymoo, generation by generation."""
 
-    def __init__(self, algorithm: Any, problem: Problem, objectives: int = 1) -> None:
+    def __init__(self, algorithm: Any, problem: Problem) -> None:
         from pymoo.core.problem import Problem as Cube  # noqa: PLC0415  (an extra)
         from pymoo.core.termination import NoTermination  # noqa: PLC0415
 
-        self.cube = Cube(n_var=problem.dimension, n_obj=objectives, xl=0.0, xu=1.0)
+        self.cube = Cube(n_var=problem.dimension, n_obj=problem.objectives, xl=0.0, xu=1.0)
         algorithm.setup(self.cube, termination=NoTermination(), seed=problem.seed)
         self.inner = algorithm
         self.generation: Any = None
@@ -75,6 +75,26 @@ def genetic_algorithm(options: GeneticOptions, problem: Problem) -> Optimiser:
     from pymoo.algorithms.soo.nonconvex.ga import GA  # noqa: PLC0415  (an extra)
 
     return Bred(GA(pop_size=options.population, **_operators(options)), problem)
+
+
+@dataclass(frozen=True)
+class FrontOptions(GeneticOptions):
+    """Options of ``nsga2``."""
+
+    crossover: float = 0.9
+    mutation: float = 0.03
+
+
+@black_box("nsga2", FrontOptions, EXTRA, metrics=("latency", "energy"))
+def non_dominated_sorting(options: FrontOptions, problem: Problem) -> Optimiser:
+    """NSGA-II on vectors, for Pareto fronts, by pymoo (Deb et al., IEEE Transactions on Evolutionary Computation 2002).
+
+    It searches the front of the metrics asked for, of latency and energy if there are none; the objective decides only
+    which mapping of all is called the best.
+    """
+    from pymoo.algorithms.moo.nsga2 import NSGA2  # noqa: PLC0415  (an extra)
+
+    return Bred(NSGA2(pop_size=options.population, **_operators(options)), problem)
 
 
 def _operators(options: GeneticOptions) -> dict[str, Any]:
