@@ -2,11 +2,16 @@
 
 import json
 import sys
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 import tilewright as tw
 from tilewright.cli import main
+from tilewright.cli.progress import Progress
+from tilewright.search import Budget
+from tilewright.search import Progress as Step
 from tilewright.workload import Graph, MacNode, matmul
 
 NET = Graph("net", (MacNode(matmul("a", m=24, n=18, k=20)), MacNode(matmul("b", m=96, n=64, k=80)),
@@ -94,6 +99,18 @@ def test_a_layer_without_a_mapping_is_told(monkeypatch, capsys):
 def test_wrong_wishes_are_one_error(monkeypatch, capsys, words, told):
     assert command(monkeypatch, "matmul:M=8,N=8,K=8", "--arch", "edge-s2", "--no-store", *words) == 2
     assert told in capsys.readouterr().err
+
+
+def test_the_bar_of_the_second_search_begins_anew():
+    bar = Progress(Console(file=StringIO()))
+    budget = Budget(samples=10)
+    bar.begin(1, budget)
+    bar.update(Step("a", 10, 10, 1.0, 5.0, 10, 0.0))
+    assert bar.bars.tasks[0].description == "1/1 layers"
+    bar.begin(2, budget)
+    bar.update(Step("b", 5, 5, 1.0, 5.0, 10, 1.0))
+    assert bar.bars.tasks[0].description == "0/2 layers"
+    assert bar.bars.tasks[0].completed == pytest.approx(0.25)
 
 
 def test_time_is_shared_by_both_searches():

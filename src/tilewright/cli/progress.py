@@ -53,7 +53,8 @@ class Progress:
         self.bars.stop()
 
     def begin(self, layers: int, budget: "Budget") -> None:
-        """Take note of how many layers there are and what each may spend."""
+        """Take note of how many layers there are and what each may spend; what was shown before is forgotten."""
+        self.steps.clear()
         self.layers, self.budget, self.started = layers, budget, time.perf_counter()
 
     def update(self, progress: "Step") -> None:
