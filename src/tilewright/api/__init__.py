@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tilewright.api.runs import Run, Watcher, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
+    from tilewright.api.training import TrainedSurrogate, train_surrogate
 
 __all__ = [
     "Converted",
@@ -26,6 +27,7 @@ __all__ = [
     "Run",
     "SpaceChoice",
     "SpaceFigures",
+    "TrainedSurrogate",
     "Watcher",
     "bounds",
     "case_cost",
@@ -56,6 +58,7 @@ __all__ = [
     "study_landscape",
     "study_orders",
     "to_timeloop",
+    "train_surrogate",
 ]
 
 _LATER = {
@@ -71,6 +74,7 @@ _LATER = {
     "runs": ("Run", "Watcher", "map_network", "open_run"),
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
     "studying": ("compare", "study_axes", "study_landscape", "study_orders"),
+    "training": ("TrainedSurrogate", "train_surrogate"),
 }
 
 

@@ -27,6 +27,7 @@ from tilewright.cli import (
     show,
     space,
     study,
+    training,
 )
 
 WRONG_INPUT = 2
@@ -56,6 +57,7 @@ app.command("show")(show.show)
 app.command("export")(export.export)
 app.command("prune")(prune.prune)
 app.command("bench")(bench.bench)
+app.command("train-surrogate")(training.train_surrogate)
 app.command("reproduce")(reproduce.reproduce)
 
 

@@ -1,5 +1,18 @@
 """Networks and training loops; knows nothing of accelerators. Loads PyTorch (extra ``learn``)."""
 
+from tilewright.learn.regressor import Regressor, Scale, load_regressor, save_regressor
 from tilewright.learn.threads import one_thread
+from tilewright.learn.training import Epoch, Trained, TrainingOptions, rank_correlation, train
 
-__all__ = ["one_thread"]
+__all__ = [
+    "Epoch",
+    "Regressor",
+    "Scale",
+    "Trained",
+    "TrainingOptions",
+    "load_regressor",
+    "one_thread",
+    "rank_correlation",
+    "save_regressor",
+    "train",
+]

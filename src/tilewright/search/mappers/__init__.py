@@ -1,5 +1,27 @@
 """The mappers: one module each, registered when imported."""
 
-from tilewright.search.mappers import bayes, evolution, exact, exhaustive, gamma, genetic, gradient, neighbours, random
+from tilewright.search.mappers import (
+    bayes,
+    evolution,
+    exact,
+    exhaustive,
+    gamma,
+    genetic,
+    gradient,
+    mind_mappings,
+    neighbours,
+    random,
+)
 
-__all__ = ["bayes", "evolution", "exact", "exhaustive", "gamma", "genetic", "gradient", "neighbours", "random"]
+__all__ = [
+    "bayes",
+    "evolution",
+    "exact",
+    "exhaustive",
+    "gamma",
+    "genetic",
+    "gradient",
+    "mind_mappings",
+    "neighbours",
+    "random",
+]
