@@ -12,6 +12,7 @@ from typing import Protocol
 
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
+from tilewright.api.fronts import front_of, front_record
 from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerator, load_network, select_layers
 from tilewright.api.places import ready_place
 from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
@@ -25,9 +26,11 @@ from tilewright.search import (
     MAPPERS,
     Budget,
     Densities,
+    Front,
     Objective,
     ProgressObserver,
     SearchResult,
+    read_front,
     search,
     search_network,
 )
@@ -120,6 +123,12 @@ class Run:
         found = self.layers[layer]
         return explain(operator_of(found), accelerator_of(self.record.accelerator), mapping_of(found), count)
 
+    def front(self, layer: str) -> Front | None:
+        """Return the Pareto front of a layer, None where none was asked for; an unknown layer is an `InputError`."""
+        if layer not in self.layers:
+            raise unknown_name("layer of this run", layer, list(self.layers))
+        return front_of(self.layers[layer])
+
     def write_report(self, path: str | os.PathLike[str]) -> Path:
         """Write the page of the run: one HTML file that needs nothing else; folders are made."""
         from tilewright.report import write_page  # noqa: PLC0415  (plotly loads late)
@@ -196,6 +205,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     layers: str | None = None,
     density: Mapping[str, Density] | None = None,
     densities: Densities | None = None,
+    front: str | Iterable[str] = (),
     warm_start: str = "off",
     workers: int | None = None,
     progress: Watcher | None = None,
@@ -243,6 +253,8 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
         What layers begin from: nothing (``off``); the best mapping of the layer ``previous`` to them; those of the most
         ``similar`` layers before them; or of those and of the store's ``library`` the most similar. Only with the last
         one do results depend on what the store holds.
+    front
+        Metrics of which every layer's search keeps the Pareto front, such as ``latency,energy``.
     workers
         Layers searched side by side; by default one for each core. Results do not depend on it.
     checkpoint
@@ -281,7 +293,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
                             dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
                             space=choice.file.text if choice.file else "", pad=pad,
                             density={name: str(given) for name, given in (density or {}).items()},
-                            densities=str(swept.densities or ""), warm_start=warm.kind)
+                            densities=str(swept.densities or ""), warm_start=warm.kind, front=read_front(front))
     rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
     request = replace(request, command=command_line(network, arch, request, parsed, rest))
     task = Task(graph, accelerator, swept, request, share, cores, choice, warm)
@@ -371,6 +383,7 @@ def command_line(network: Network, arch: Machine, request: RequestRecord, budget
         words += ["--constraint", constraint]
     words += [word for name, given in request.density.items() for word in ("--density", f"{name}={given}")]
     words += ["--densities", request.densities] if request.densities else []
+    words += ["--front", ",".join(request.front)] if request.front else []
     for name, value in request.options.items():
         words += ["--option", f"{name}={value}"]
     bind, layers = rest.get("bind"), rest.get("layers")
@@ -415,7 +428,8 @@ def _searched(task: Task, progress: Watcher | None,
     found = search_network(
         task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
         seed=request.seed, space=task.spaces, options=request.options, warm_start=warm.kind, known=warm.known,
-        workers=task.workers, progress=progress, checkpoint=None if checkpoint is None else Path(checkpoint),
+        front=request.front, workers=task.workers, progress=progress,
+        checkpoint=None if checkpoint is None else Path(checkpoint),
         recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, run_id))
     results = {layer.result.operator.name: layer.result for layer in found.layers}
     return _Searched(results, found.unfinished, found.seconds)
@@ -449,7 +463,7 @@ def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult) -> L
     padding = Padding(unique.operator, operator)
     bounds = bounds_record(space_bounds(space), result.bound)
     bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
-                       search=_search_record(result))
+                       search=_search_record(result), front=front_record(result.front))
     if result.mapping is None or result.cost is None:
         return padded_record(replace(bare, reason=f"No legal mapping among {result.samples:,} samples: "
                                     f"{why_unmapped(operator, accelerator, constraints != Constraints())}"), padding)

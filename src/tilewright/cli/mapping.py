@@ -82,6 +82,10 @@ def map_network(
         "What each layer begins from: off; previous, the best mapping of the layer before it; similar, those of the "
         "most similar layers before it; library, those and what the store knows (then results depend on it)."))
     ] = Warm.off,
+    front: Annotated[str | None, typer.Option(
+        "--front", metavar="METRICS", show_default=False, help=(
+            "Keep the Pareto front of these metrics, e.g. latency,energy: all mappings that no other beats in all of "
+            "them."))] = None,
     workers: Annotated[int | None, typer.Option(
         "--workers", min=1, show_default=False, help="Layers searched side by side. Default: one a core.")] = None,
 ) -> None:
@@ -105,7 +109,7 @@ def map_network(
             tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
             constraints=[*(constraint or ()), *([Path(constraints)] if constraints is not None else [])],
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
-            density=shares(density), densities=densities, warm_start=warm_start.value,
+            density=shares(density), densities=densities, front=front or (), warm_start=warm_start.value,
             workers=workers, progress=shown, checkpoint=folder,
             store=False if no_store else store or True)
     screen = console(json)

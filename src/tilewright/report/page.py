@@ -11,6 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from tilewright.base import InputError
 from tilewright.report import figures
+from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value
 from tilewright.report.quantities import (
     TIMES,
     byte_size,
@@ -80,6 +81,7 @@ def page_environment() -> Environment:
         engineering=engineering, significant=significant, percent=percent, byte_size=byte_size, joules=joules,
         shortened=shortened, whole=lambda value: f"{value:,}")
     environment.globals.update(multiple=multiple, over=over, seconds_of=seconds_of, source=_source,
+                               HEADS=HEADS, shown_value=shown_value,
                                padding_words=padding_words, TIMES=TIMES)
     return environment
 
@@ -95,9 +97,11 @@ def _figures(record: RunRecord) -> dict[str, Any]:
         "energy": figures.energy_figure(record),
         "roofline": figures.roofline_figure(record),
         "convergence": figures.convergence_figure(record),
+        "fronts": fronts_figure(record),
     }
     for index, layer in enumerate(record.layers):
         found[f"layer-{index}"] = figures.layer_convergence_figure(layer)
+        found[f"front-{index}"] = layer_front_figure(layer)
     return {name: figure for name, figure in found.items() if figure["data"]}
 
 

@@ -9,6 +9,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
+from tilewright.report.fronts import front_rows
 from tilewright.report.quantities import (
     MISSING,
     TIMES,
@@ -52,12 +53,23 @@ def print_run(record: RunRecord, console: Console | None = None, width: int | No
     _emit(console, Text(_request_line(record), style="dim"))
     table = layer_table(record, room)
     _emit(console, table, room)
+    _print_fronts(record, console)
     for line in _total_lines(record):
         _emit(console, line)
     for line in _remark_lines(record):
         _emit(console, line)
     _emit(console, Text(f"Run {record.id} · {record.totals.samples:,} samples in "
                         f"{engineering(record.totals.seconds, 's')}", style="dim"))
+
+
+def _print_fronts(record: RunRecord, console: Console) -> None:
+    heads, rows = front_rows(record)
+    if not rows:
+        return
+    _emit(console, Text(""))
+    _emit(console, Text(f"Pareto fronts of {' and '.join(record.request.front)}, from the least to the most of each",
+                        style="bold"))
+    _emit(console, listing(heads, rows, range(1, len(heads))))
 
 
 def layer_table(record: RunRecord, width: int | None = None) -> Table:
@@ -215,6 +227,7 @@ def _request_line(record: RunRecord) -> str:
              *([f"{request.dataflow} dataflow"] if request.dataflow else []),
              *(["map spaces constrained by a file"] if request.space else []),
              *([f"warm start: {request.warm_start}"] if request.warm_start != "off" else []),
+             *([f"front of {', '.join(request.front)}"] if request.front else []),
              f"seed {request.seed}", *request.constraints]
     return " · ".join(parts)
 

@@ -12,6 +12,8 @@ from tilewright.store.record import (
     BoundsRecord,
     CostRecord,
     CountRecord,
+    FrontPointRecord,
+    FrontRecord,
     LayerRecord,
     LevelRecord,
     MappingRecord,
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run
     from tilewright.store.database import RunSummary, Store
     from tilewright.store.library import Entry, Library, Provenance, Shelf, entry
-    from tilewright.store.nest import mapping_record
+    from tilewright.store.nest import level_records, mapping_from, mapping_record
     from tilewright.store.opening import default_path, store_url
     from tilewright.store.saving import Kept, keep
 
@@ -67,6 +69,8 @@ __all__ = [
     "CostRecord",
     "CountRecord",
     "Entry",
+    "FrontPointRecord",
+    "FrontRecord",
     "Kept",
     "LayerRecord",
     "LevelRecord",
@@ -100,6 +104,8 @@ __all__ = [
     "entry",
     "fingerprint",
     "keep",
+    "level_records",
+    "mapping_from",
     "mapping_of",
     "mapping_record",
     "network_record",
@@ -127,7 +133,7 @@ _LATER = {
     "codec": ("read_run", "record_to_json", "run_from_json", "write_run"),
     "database": ("RunSummary", "Store"),
     "library": ("Entry", "Library", "Provenance", "Shelf", "entry"),
-    "nest": ("mapping_record",),
+    "nest": ("level_records", "mapping_from", "mapping_record"),
     "opening": ("default_path", "store_url"),
     "saving": ("Kept", "keep"),
 }

@@ -2,21 +2,25 @@
 
 from tilewright.hardware import Accelerator
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping, nest_rows, render
-from tilewright.store.record import LevelRecord, MappingRecord, NestRow, RoomRecord, TileRecord
+from tilewright.store.record import FrontPointRecord, LevelRecord, MappingRecord, NestRow, RoomRecord, TileRecord
 from tilewright.workload import Operator
 
 
 def mapping_record(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> MappingRecord:
     """Return the record of a mapping: as data, as a YAML file, as text and as rows to draw."""
-    levels = tuple(
-        LevelRecord(entry.level, tuple((loop.dimension, int(loop.step), loop.axis) for loop in entry.loops),
-                    entry.keeps)
-        for entry in mapping.levels)
-    return MappingRecord(levels, dump_mapping(mapping, operator, accelerator),
+    return MappingRecord(level_records(mapping), dump_mapping(mapping, operator, accelerator),
                          render(mapping, operator, accelerator), _rows(operator, accelerator, mapping))
 
 
-def mapping_from(record: MappingRecord) -> Mapping:
+def level_records(mapping: Mapping) -> tuple[LevelRecord, ...]:
+    """Return a mapping as data."""
+    return tuple(
+        LevelRecord(entry.level, tuple((loop.dimension, int(loop.step), loop.axis) for loop in entry.loops),
+                    entry.keeps)
+        for entry in mapping.levels)
+
+
+def mapping_from(record: MappingRecord | FrontPointRecord) -> Mapping:
     """Return the mapping that a record describes."""
     return Mapping(tuple(
         LevelLoops(level.level, tuple(Loop(*loop) for loop in level.loops), level.keeps) for level in record.levels))

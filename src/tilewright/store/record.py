@@ -80,6 +80,7 @@ class RequestRecord:
     pad: bool = False
     density: dict[str, str] = field(default_factory=dict)
     densities: str = ""
+    front: tuple[str, ...] = ()
     warm_start: str = "off"
 
 
@@ -189,6 +190,24 @@ class MeanRecord:
     updates: float
     drains: float
     metadata_bits: float
+
+
+@dataclass(frozen=True)
+class FrontPointRecord:
+    """A mapping of a Pareto front as data, and its metrics."""
+
+    values: tuple[float, ...]
+    levels: tuple[LevelRecord, ...]
+
+
+@dataclass(frozen=True)
+class FrontRecord:
+    """The Pareto front of a layer's search, by rising first metric; ``thinned`` where that was too large to keep."""
+
+    metrics: tuple[str, ...]
+    units: tuple[str, ...]
+    points: tuple[FrontPointRecord, ...]
+    thinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -350,6 +369,7 @@ class LayerRecord:
     search: SearchRecord | None = None
     reason: str = ""
     padding: PaddingRecord | None = None
+    front: FrontRecord | None = None
 
     @property
     def macs(self) -> int:
