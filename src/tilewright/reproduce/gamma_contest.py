@@ -1,12 +1,9 @@
 """Methods against Gamma on the layers of networks, at equal samples: what each found, and where it found nothing."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator
@@ -16,7 +13,6 @@ from tilewright.reproduce.ruby_contest import Layer
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import costs, median_run, oracle_cell, search_cell
 from tilewright.reproduce.study import Claim, Judgement, Plot, Table, Value, reaches
-from tilewright.workload import Tensor
 
 FIGURES = {"latency": "latency_cycles", "energy": "energy_pj"}
 
@@ -44,24 +40,30 @@ Tries = dict[str, list[Try]]
 def contest(watch: Watch, layers: Sequence[Layer], machine: Accelerator, methods: Sequence[Method],  # noqa: PLR0913
             *, seeds: int, samples: int, objective: str) -> Tries:
     """Let every method map every layer for an objective; fixed dataflows have one mapping each."""
-    asked = [(method, layer) for method in methods for layer in layers]
-    cells: list[Cell] = []
-    spans = []
-    for method, layer in asked:
-        found = [_fixed_cell(layer, machine, method)] if method.fixed else [
-            search_cell(watch, _key(layer, machine), MapSpace(layer.operator, machine), mapper=method.mapper,
-                        samples=samples, seed=seed, objective=objective, options=method.options)
-            for seed in range(seeds)]
-        spans.append((len(cells), len(cells) + len(found)))
-        cells += found
-    values = [{FIGURES[objective]: None, **value} for value in watch.run(cells)]
-    medians = [median_run(values[start:end], FIGURES[objective]) for start, end in spans]
+    def cells(method: Method, layer: Layer) -> list[Cell]:
+        if method.fixed:
+            return [_fixed_cell(layer, machine, method)]
+        return [search_cell(watch, _key(layer, machine), MapSpace(layer.operator, machine), mapper=method.mapper,
+                            samples=samples, seed=seed, objective=objective, options=method.options)
+                for seed in range(seeds)]
+
+    return gather(watch, [(method, layer) for method in methods for layer in layers], cells, machine,
+                  FIGURES[objective])
+
+
+def gather(watch: Watch, asked: Sequence[tuple[Method, Layer]], cells: Callable[[Method, Layer], list[Cell]],
+           machine: Accelerator, figure: str) -> Tries:
+    """Run the cells of methods and layers, one a seed; have the oracle count the runs of median ``figure``."""
+    made = [cells(method, layer) for method, layer in asked]
+    values = iter([{figure: None, **value} for value in watch.run([cell for some in made for cell in some])])
+    runs = [[next(values) for _ in some] for some in made]
+    medians = [median_run(some, figure) for some in runs]
     checks = {index: oracle_cell(_key(asked[index][1], machine), asked[index][1].operator, machine, median["mapping"])
               for index, median in enumerate(medians) if median is not None}
     told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
-    tries: Tries = {method.label: [] for method in methods}
-    for index, ((method, layer), (start, end)) in enumerate(zip(asked, spans, strict=True)):
-        tries[method.label].append(Try(layer, method, tuple(values[start:end]), medians[index], told.get(index)))
+    tries: Tries = {method.label: [] for method, _ in asked}
+    for index, (method, layer) in enumerate(asked):
+        tries[method.label].append(Try(layer, method, tuple(runs[index]), medians[index], told.get(index)))
     return tries
 
 
@@ -80,44 +82,6 @@ def _fixed_cell(layer: Layer, machine: Accelerator, method: Method) -> Cell:
                 "mapping": dump_mapping(mapping, layer.operator, machine)}
 
     return Cell({**_key(layer, machine), "flow": flow.about}, compute)
-
-
-DRAWS, SPREAD = 10_000, ("K", "C", "P", "Q")
-
-
-def draws_cell(layer: Layer, machine: Accelerator) -> Cell:
-    """Return the cell that tells how many of `DRAWS` random mappings fit, drawn as Gamma's release draws them.
-
-    That is: a tile for each column of the array uniform from 1 to the sizes of the layer, one for each element uniform
-    from 1 to those (src/GAMMA/gamma_env.py, create_genome), and columns that spread K, C, Y or X, so that the shared
-    buffer holds the tiles of all. Tiles stand twice in memories that buffer doubly.
-    """
-    columns = machine.fanouts[0].shape[0]
-
-    def compute() -> dict[str, Any]:
-        rng = np.random.Generator(np.random.PCG64(0))
-        shared = {name: rng.integers(1, size, DRAWS, endpoint=True) for name, size in layer.operator.dimensions}
-        inner = {name: rng.integers(1, tile, endpoint=True) for name, tile in shared.items()}
-        spread = rng.integers(0, len(SPREAD), DRAWS)
-        for index, name in enumerate(SPREAD):
-            whole = np.minimum(shared[name] * columns, layer.operator.sizes[name])
-            shared[name] = np.where(spread == index, whole, shared[name])
-        fits = np.ones(DRAWS, dtype=np.bool_)
-        for memory, tiles in zip(machine.memories[1:], (shared, inner), strict=True):
-            words = sum((_words(tensor, tiles) for tensor in layer.operator.tensors), start=np.zeros(DRAWS))
-            copies = 2 if memory.buffering == "double" else 1
-            fits &= copies * words <= float(memory.capacity_bytes or math.inf)
-        return {"draws": DRAWS, "fit": int(np.count_nonzero(fits))}
-
-    return Cell({**_key(layer, machine), "draws": DRAWS}, compute)
-
-
-def _words(tensor: Tensor, tiles: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64]:
-    """Return the words, of a byte each, of the boxes that tiles touch in a tensor."""
-    words = np.ones(DRAWS)
-    for axis in tensor.axes:
-        words *= 1 + sum(coefficient * (tiles[name] - 1) for name, coefficient in axis.terms)
-    return words
 
 
 def total(tries: Iterable[Try], figure: str) -> float:

@@ -1,14 +1,15 @@
 import csv
 import json
 import math
-from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from tilewright.cost import DenseModel
 from tilewright.hardware import Memory, preset
-from tilewright.mapping import dataflow
+from tilewright.mapping import MapSpace, dataflow, is_legal
 from tilewright.reproduce import REPRODUCTIONS, Setting, gamma_fig4_4, run_study
-from tilewright.reproduce.gamma_contest import Try, draws_cell, judge_range, over, summary_table, total, unmapped
+from tilewright.reproduce.gamma_contest import Try, judge_range, over, summary_table, total, unmapped
 from tilewright.reproduce.gamma_fig4_4 import RATIO_CLAIMS
 from tilewright.reproduce.gamma_platforms import (
     BASELINES,
@@ -21,9 +22,9 @@ from tilewright.reproduce.gamma_platforms import (
     convolutions,
     machine,
 )
+from tilewright.reproduce.gamma_release import NUMBERS, ReleaseEncoding, release_methods, release_search
 from tilewright.reproduce.gamma_table4_5 import PUBLISHED, bound_of, curve
 from tilewright.reproduce.gamma_table4_6 import FIRST, Pipe, network, published_below
-from tilewright.reproduce.ruby_contest import Layer
 from tilewright.search import MAPPERS
 from tilewright.workload import convolution
 
@@ -136,33 +137,59 @@ def test_baselines_that_cannot_be_built_are_named_and_the_rest_compete(tmp_path,
 
 def test_claims_on_baselines_are_judged_by_layers_without_a_mapping():
     good, bad = made("DE", 40, 50, 60), made("DE", None, None, 60)
+    assert gamma_fig4_4._failing({"edge": {"DE": bad}}).verdict == "holds"
+    assert gamma_fig4_4._failing({"edge": {"DE": good, "random": bad}}).verdict == "does not hold"
+    assert gamma_fig4_4._failing({"edge": {"random": bad}}).verdict == "not judged"
+    assert gamma_fig4_4._cloud({"cloud": {"DE": good, "random": bad}}).verdict == "holds"
+    assert gamma_fig4_4._cloud({"cloud": {"DE": bad}}).verdict == "does not hold"
+    assert gamma_fig4_4._random({"edge": {"random, as released": bad}}).verdict == "holds"
+    one = made("random", 40, None, 60)
+    assert gamma_fig4_4._random({"edge": {"random, as released": one}}).verdict == "holds in direction"
+    assert gamma_fig4_4._random({"edge": {"random, as released": good}}).verdict == "does not hold"
+    assert gamma_fig4_4._random({"edge": {"DE": bad}}).verdict == "not judged"
 
-    def found(s1_edge, others=good):
-        return {(system, platform): {PAPER: made(PAPER, 1, 2, 3), "DE": s1_edge if (system, platform) == (
-            "s1", "edge") else others} for system in ("s1", "s2", "s3") for platform in ("edge", "cloud")}
+    def found(s1, s3):
+        return {(system, platform): {PAPER: made(PAPER, 1, 2, 3), "DE": {"s1": s1, "s3": s3}.get(system, good)}
+                for system in ("s1", "s2", "s3") for platform in ("edge", "cloud")}
 
-    assert gamma_fig4_4._failing(found(bad)).verdict == "holds"
-    assert gamma_fig4_4._failing(found(good)).verdict == "does not hold"
-    assert gamma_fig4_4._cloud(found(bad)).verdict == "holds"
-    assert gamma_fig4_4._cloud(found(bad, bad)).verdict == "does not hold"
     assert gamma_fig4_4._grows(found(good, bad)).verdict == "holds"
-    assert gamma_fig4_4._grows(found(bad)).verdict == "does not hold"
-    nothing, some = {"draws": 100, "fit": 0}, {"draws": 100, "fit": 7}
-    assert gamma_fig4_4._random(found(bad), [nothing, nothing, some]).verdict == "holds"
-    assert gamma_fig4_4._random(found(bad), [nothing, some, some]).verdict == "holds in direction"
-    assert gamma_fig4_4._random(found(bad), [some]).verdict == "does not hold"
+    assert gamma_fig4_4._grows(found(bad, good)).verdict == "does not hold"
+    assert gamma_fig4_4._grows(found(good, good)).verdict == "not judged"
 
 
-def test_draws_fit_as_often_as_the_mappings_of_their_tiles_do():
-    small = Layer("tiny", "tiny", 1, convolution("tiny", in_channels=8, out_channels=8, in_size=8, kernel=1))
-    whole = draws_cell(small, machine("cloud", "s1")).compute()
-    assert 0 < draws_cell(small, machine("edge", "s1")).compute()["fit"] <= whole["draws"] == 10_000
-    space = replace(machine("edge", "s1"), levels=tuple(
-        replace(level, capacity_bytes=None) if isinstance(level, Memory) else level
-        for level in machine("edge", "s1").levels))
-    assert draws_cell(small, space).compute()["fit"] == 10_000
-    point = Layer("point", "point", 1, convolution("point", in_channels=1, out_channels=1, in_size=1, kernel=1))
-    assert draws_cell(point, machine("edge", "s1")).compute()["fit"] == 10_000
+def test_the_releases_numbers_are_mappings_of_its_meaning():
+    operator = convolution("c", in_channels=16, out_channels=24, in_size=12, kernel=3, padding=1)
+    space = MapSpace(operator, machine("edge", "s1"))
+    encoding = ReleaseEncoding(space)
+    points = np.full((3, NUMBERS), 0.999)
+    points[0, 2:8], points[0, 10:] = 0.0, 0.0  # tiles of one word
+    points[0, 0], points[0, 8] = 0.0, 0.3  # columns spread K; elements C, of which a column has one
+    points[1, 0], points[1, 8] = 0.0, 0.0  # K twice
+    points[1, 2], points[1, 10] = 5.5 / 24, 1.5 / 24  # six K a column, of which two an element
+    batch = encoding.decode(points)
+    steps = {name: batch.steps[:, index] for index, name in enumerate(space.layout.dimensions)}
+    assert steps["K"][:, 0].tolist() == [14, 14, 1, 1, 1]
+    assert steps["C"][:, 0].tolist() == [1, 1, 1, 1, 1]
+    assert steps["K"][:, 1].tolist() == [24, 24, 6, 2, 1]
+    assert [steps[name][3, 2] for name in ("K", "C", "P", "Q", "R", "S")] == [24, 16, 12, 12, 3, 3]
+    drawn = encoding.decode(np.random.default_rng(1).random((400, NUMBERS)))
+    assert np.array_equal(np.sort(drawn.ranks, axis=1)[0, :, 0], np.arange(len(space.layout.dimensions)))
+    assert np.all(np.diff(drawn.steps, axis=0) <= 0) and np.all(drawn.steps[-1] == 1)
+    legal = DenseModel(operator, machine("edge", "s1"), space.layout).score(drawn).legal
+    assert legal.any() and not legal.all()
+    for index in range(0, 400, 20):
+        assert is_legal(drawn.mapping(index, operator.sizes), operator, machine("edge", "s1")) == legal[index]
+
+
+@pytest.mark.parametrize("method", release_methods(), ids=lambda method: method.mapper)
+def test_baselines_as_released_keep_to_their_samples_and_repeat(method):
+    layer = convolutions("resnet18")[0]
+    first, again = (release_search(layer, machine("edge", "s1"), method, 130, 3) for _ in range(2))
+    assert first == again
+    assert first["samples"] == 130 >= first["legal_samples"]
+    if first["edp"] is not None:
+        assert first["history"][-1][1] == first["latency_cycles"]
+        assert first["history"][-1][0] <= 130
 
 
 def test_published_sums_below_the_bound_are_told():
