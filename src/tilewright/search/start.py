@@ -76,13 +76,13 @@ class Start:
         """Where the mappings were found."""
         return tuple(source.origin for source in self.sources)
 
-    def batch(self, space: MapSpace) -> MappingBatch:
+    def batch(self, space: MapSpace, ways: int = 4) -> MappingBatch:
         """Return the mappings scaled to the sizes of ``space`` and mended, in a few ways each, without repetition.
 
         Loop orders and the dimensions spread over arrays are inherited (Kao, section 5.3.1). Tiles are scaled by the
         outermost loop, as published; so that what was held whole still is; in proportion; and with the same counts of
-        the inner loops. A loop that a dimension did not have before stands innermost, or outermost. What the space does
-        not allow, or does not fit, is then mended.
+        the inner loops; ``ways`` says how many of these are made. A loop that a dimension did not have before stands
+        innermost, or outermost. What the space does not allow, or does not fit, is then mended.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Start:
         chains, ranks = [], []
         for source in self.sources:
             extents, orders = _decoded(source.mapping, source.sizes, space)
-            for steps in _scalings(extents, np.array(list(space.operator.sizes.values()))):
+            for steps in _scalings(extents, np.array(list(space.operator.sizes.values())))[:ways]:
                 chains += [steps] * len(orders)
                 ranks += orders
         steps_array = np.stack(chains, axis=2).astype(np.int32)
