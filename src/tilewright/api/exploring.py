@@ -30,7 +30,7 @@ def explore(  # noqa: PLR0913  (keywords of an entry point)
     *,
     tuned_for: Network | None = None,
     objective: str = "latency",
-    mapper: str = "gamma",
+    mapper: str = "auto",
     budget: int = 10_000,
     seed: int = 0,
     seeds: int = 1,

@@ -114,7 +114,7 @@ def pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     accelerators: int | None = None,
     latency_limit: float | None = None,
     throughput: float | None = None,
-    mapper: str = "gamma",
+    mapper: str = "auto",
     budget: str | int | Budget = 10_000,
     seed: int = 0,
     tiling: str | None = None,

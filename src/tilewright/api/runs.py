@@ -193,7 +193,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     arch: Machine,
     *,
     objective: str = "edp",
-    mapper: str = "gamma",
+    mapper: str = "auto",
     budget: str | int | Budget = 10_000,
     seed: int = 0,
     tiling: str | None = None,

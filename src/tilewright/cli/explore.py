@@ -31,7 +31,7 @@ def explore(
     ] = None,
     objective: Annotated[str, typer.Option("--objective", "-o", help="latency, energy or edp.")] = "latency",
     mapper: Annotated[str, typer.Option(
-        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "gamma",
+        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "auto",
     budget: Annotated[int, typer.Option("--budget", "-b", help="Samples of each layer on each choice.")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same result.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", help="Repetitions, of which the median counts.")] = 1,

@@ -47,7 +47,7 @@ def map_network(
         "What to minimise: latency, energy, edp, power, latency-area, ... or a weighted sum such as "
         "'0.7*latency+0.3*energy', each part then in multiples of its floor."))] = "edp",
     mapper: Annotated[str, typer.Option(
-        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "gamma",
+        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "auto",
     budget: Annotated[str, typer.Option("--budget", "-b", metavar="N|TIME", help=(
         "Mappings scored for every distinct layer (10000, 10k, 1M), or the time of the whole run (10s, 5min), which "
         "the distinct layers share evenly. Only a number of mappings repeats exactly."))] = "10000",

@@ -35,7 +35,7 @@ def pipeline(
     throughput: Annotated[float | None, typer.Option(
         "--throughput", metavar="N", show_default=False, help="Inputs a second, instead of --latency-limit.")] = None,
     mapper: Annotated[str, typer.Option(
-        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "gamma",
+        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "auto",
     budget: Annotated[str, typer.Option("--budget", "-b", metavar="N|TIME", help=(
         "Mappings scored for every distinct layer in each search (10000, 10k, 1M), or the time of both (10s, 5min)."))
     ] = "10000",

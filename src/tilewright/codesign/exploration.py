@@ -94,7 +94,7 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
     choices: Mapping[str, Flexibility],
     *,
     objective: str = "latency",
-    mapper: str = "gamma",
+    mapper: str = "auto",
     samples: int = 10_000,
     seed: int = 0,
     seeds: int = 1,

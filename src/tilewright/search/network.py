@@ -27,7 +27,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     accelerator: Accelerator,
     *,
     objective: str | Objective = "edp",
-    mapper: str = "gamma",
+    mapper: str = "auto",
     budget: Budget | str | int = 10_000,
     seed: int = 0,
     constraints: Iterable[str | Constraint] = (),

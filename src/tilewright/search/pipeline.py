@@ -195,7 +195,7 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     then: str | Objective = "energy",
     accelerators: int | None = None,
     pace: Pace | None = None,
-    mapper: str = "gamma",
+    mapper: str = "auto",
     budget: Budget | str | int = 10_000,
     seed: int = 0,
     space: Spaces | None = None,

@@ -113,7 +113,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     accelerator: Accelerator,
     *,
     objective: str | Objective = "edp",
-    mapper: str = "gamma",
+    mapper: str = "auto",
     budget: Budget | str | int = 10_000,
     seed: Seed = 0,
     constraints: Iterable[str | Constraint] = (),

@@ -18,7 +18,7 @@ OPERATOR = "matmul:M=16,N=16,K=8"
 
 
 def test_a_network_is_mapped_shown_and_stored(tilewright, machine, tmp_path):
-    found = tilewright("map", "ncf", "--arch", machine, "--budget", "2000", "--report", "out/page.html",
+    found = tilewright("map", "ncf", "--arch", machine, "-m", "gamma", "--budget", "2000", "--report", "out/page.html",
                        "--json", "out/run.json")
     assert found.code == 0
     run = json.loads((tmp_path / "out/run.json").read_text())

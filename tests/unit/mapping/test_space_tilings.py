@@ -290,12 +290,12 @@ def test_spaces_of_other_operators_or_contradictory_ones_do_not_intersect():
 
 @pytest.mark.parametrize("constraints", ["none", "factors", "loops", "orders", "utilization"])
 @pytest.mark.parametrize("tiling", TILINGS)
-@pytest.mark.parametrize("mapper", ["gamma", "random", "random-pruned", "exhaustive"])
+@pytest.mark.parametrize("mapper", ["auto", "gamma", "random", "random-pruned", "exhaustive"])
 def test_mappers_propose_nothing_else(mapper, tiling, constraints):
     space = make("fixed", tiling, constraints, (10, 7, 6))
     if constraints == "utilization" and tiling == "perfect":
         space = make("fixed", tiling, constraints, (12, 8, 6))
-    options = {"population": 60} if mapper == "gamma" else {"batch": 60}
+    options = {"population": 60} if mapper in ("auto", "gamma") else {"batch": 60}
     found = MAPPERS.get(mapper)(Task(space, np.random.default_rng(6), 600, options, 1))
     rng = np.random.default_rng(7)
     for _ in range(6):

@@ -71,7 +71,7 @@ def test_the_published_version_spreads_one_dimension_along_a_side():
         if slot.axis != "T":
             assert (extents[s + 1] < extents[s]).sum(axis=0).max() == 1
     assert not space.fits(batch).all()
-    assert search(LAYER, preset("edge-s3"), options={"paper": True}, budget=4000).mapping is not None
+    assert search(LAYER, preset("edge-s3"), mapper="gamma", options={"paper": True}, budget=4000).mapping is not None
 
 
 OPERATORS = ("tile", "parallel", "reorder", "growth", "aging", "move", "fill", "nudge", "expand", "rebuild")

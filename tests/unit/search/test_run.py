@@ -135,7 +135,7 @@ def test_unknown_mappers_and_values_out_of_range_are_named():
     for options in ({"population": 0}, {"crossover": 1.5}, {"tile": -0.1}, {"chain": 1.0}, {"population": "many"},
                     {"repair": 1}):
         with pytest.raises(InputError, match=next(iter(options))):
-            search(OPERATOR, ACCELERATOR, options=options)
+            search(OPERATOR, ACCELERATOR, mapper="gamma", options=options)
 
 
 def test_a_restricted_space_is_kept_to():

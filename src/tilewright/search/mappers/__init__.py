@@ -1,6 +1,7 @@
 """The mappers: one module each, registered when imported."""
 
 from tilewright.search.mappers import (
+    auto,
     bayes,
     evolution,
     exact,
@@ -14,6 +15,7 @@ from tilewright.search.mappers import (
 )
 
 __all__ = [
+    "auto",
     "bayes",
     "evolution",
     "exact",

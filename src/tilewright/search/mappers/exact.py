@@ -88,6 +88,11 @@ class ExactMapper:
         least = self.bounds[max(head, 0)] if head < len(self.bounds) else goal
         return float(min(goal, least))
 
+    @property
+    def provable(self) -> bool:
+        """Whether the choices can be listed and the objective be bound."""
+        return self._tables is not None and len(self._tables.arrays[13]) > 0
+
     @cached_property
     def tables(self) -> "Tables":
         """The arrays of the descent."""

@@ -277,7 +277,7 @@ class Tables:
                 if which == 1 and self.space.tiling != "perfect":
                     continue
                 kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)]
-                first = self.space.layout.slots[self._around(memory)].level
+                first = self.space.layout.slots[self.around(memory)].level
                 parents: dict[str, list[tuple[int, Tensor]]] = {}
                 for t, tensor in kept:
                     chain = self._traffic.stages.parent(tensor.name, memory.name)
@@ -296,7 +296,8 @@ class Tables:
                         rows.append(row)
         return np.array(rows).reshape(-1, 3 + len(tensors))
 
-    def _around(self, memory: Memory) -> int:
+    def around(self, memory: Memory) -> int:
+        """Return the slot outside the arrays around a memory."""
         slot = self.slots[memory.name][0]
         while slot > 0 and self.space.layout.slots[slot - 1].axis != "T":
             slot -= 1

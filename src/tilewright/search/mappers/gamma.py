@@ -7,6 +7,7 @@ of steps for each side of an array. So a level of parallelism is a side of an ar
 on one array (systems S1, S2), three where arrays are scaled out (S3).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -22,6 +23,7 @@ MOST_ISLANDS = 8
 SAMPLES_PER_ISLAND = 40_000
 LINE_WORDS = 8
 NOT_BEGUN = -1
+Span = tuple[int, int]
 STRANDS = 2
 """Parts in which the children of an island are bred, each with random numbers of its own: on threads, or in turn."""
 
@@ -116,6 +118,11 @@ class GammaOptions:
         if self.chain >= 1:
             raise InputError("options.chain", "must be below 1", self.chain)
 
+    @property
+    def fits(self) -> bool:
+        """Whether children are made to fit."""
+        return self.repair and not self.paper
+
     def rates(self) -> NDArray[np.float64]:
         """Return what the compiled operators read, in the order that they name."""
         if self.paper:
@@ -163,6 +170,8 @@ class GammaMapper:
         room = task.space.scratch()
         self.work = np.zeros((STRANDS, len(room) + 1, *room.shape[1:]), dtype=room.dtype)[:, :len(room)]
         self.least_levels = levels_in_use(task) if self.options.paper else 0
+        self.bear: Callable[[MappingBatch, int, int, Span, int], None] = self._bear
+        """Breeds children: given are the batch, the island, the strand, their places and the number of parents."""
 
     def ask(self, most: int) -> MappingBatch:
         """Propose the next generation of every island, or its first ``most`` mappings."""
@@ -195,20 +204,26 @@ class GammaMapper:
             self._breed(island, strand, batch)
 
     def _breed(self, island: int, strand: int, batch: MappingBatch) -> None:
-        from tilewright.search.mappers import gamma_kernels  # noqa: PLC0415  (Numba loads late)
-
         size = self.options.population
         span = island * size + size * strand // STRANDS, island * size + size * (strand + 1) // STRANDS
-        table = self.space.divisible if strand % 2 else self.space.table
         for part, parents in self._litters(island, span):
-            gamma_kernels.breed(
-                table, self.rng[strand, island], self.rates, self.work[strand],
-                self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
-                batch.steps, batch.ranks, part, self.least_levels,
-            )
-        self.space.legalise(batch, self.rng[strand, island], span, fitting=self.rates[gamma_kernels.REPAIR] > 0)
+            self.bear(batch, island, strand, part, parents)
+        self.space.legalise(batch, self.rng[strand, island], span, fitting=self.options.fits)
 
-    def _litters(self, island: int, span: tuple[int, int]) -> list[tuple[tuple[int, int], int]]:
+    def table(self, strand: int) -> NDArray[np.int64]:
+        """Return the table of the space that the operators of a strand read."""
+        return self.space.divisible if strand % 2 else self.space.table
+
+    def _bear(self, batch: MappingBatch, island: int, strand: int, span: Span, parents: int) -> None:
+        from tilewright.search.mappers import gamma_kernels  # noqa: PLC0415  (Numba loads late)
+
+        gamma_kernels.breed(
+            self.table(strand), self.rng[strand, island], self.rates, self.work[strand],
+            self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
+            batch.steps, batch.ranks, span, self.least_levels,
+        )
+
+    def _litters(self, island: int, span: Span) -> list[tuple[Span, int]]:
         """Return the parts of ``span`` and how many parents the children of each have (none: they are drawn)."""
         if self.start is not None and self.counts[island, 1] == NOT_BEGUN:
             middle = span[0] + round((span[1] - span[0]) * self.options.inherit)

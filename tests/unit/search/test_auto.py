@@ -1,0 +1,181 @@
+"""Auto: bounds of whole mappings are sound, and what is bred, enumerated and proved by them is best."""
+
+import statistics
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
+from tilewright.mapping import Constraints, MapSpace
+from tilewright.search import MAPPERS, Budget, Objective, Task, Watch, search
+from tilewright.search.mappers.auto_tables import tariff_of
+from tilewright.search.objective import Scorer
+from tilewright.search.run import dense_model
+from tilewright.workload import ROLES, convolution, depthwise, einsum, matmul
+
+EYERISS, EDGE = preset("eyeriss"), preset("edge-s2")
+ENERGY = AccessEnergy(2.0, 1.5, 1.0, 0.5)
+NARROW = Bandwidth(read=1.0, write=0.5)
+LAYERED = Accelerator("layered", (
+    Memory("DRAM", ROLES, AccessEnergy(100.0, 100.0, 90.0, 100.0), bandwidth=Bandwidth(shared=0.5)),
+    Memory("L2", ("inputs", "outputs"), ENERGY, capacity_bytes=200, bandwidth=NARROW),
+    Fanout("Rows", (2, 2), network_energy_pj_per_word=0.5),
+    Memory("L1", ("weights", "outputs"), ENERGY, capacity_bytes=24, buffering="single", bandwidth=NARROW),
+    Fanout("Lanes", (3, 1), reduce=False),
+    Memory("L0", ROLES, AccessEnergy(0.2, 0.3, 0.2, 0.1), partitions_bytes=(("inputs", 4), ("outputs", 6)),
+           capacity_bytes=16, buffering="buffet"),
+), Compute("MAC", 0.3, leakage_mw=0.1))
+PLAIN = Accelerator("plain", (
+    Memory("DRAM", ROLES, AccessEnergy(50.0, 50.0, 50.0, 50.0), bandwidth=Bandwidth(shared=1.0)),
+    Fanout("PEs", (4, 2), multicast=False, flexible=True),
+    Memory("reg", ROLES, ENERGY, capacity_bytes=30, buffering="buffet", bandwidth=NARROW)))
+CONV = convolution("c", in_channels=8, out_channels=12, in_size=(17, 15), kernel=3, stride=2)
+OPERATORS = [
+    matmul("m", m=24, n=18, k=20, batch=3), CONV, depthwise("d", 12, in_size=13, kernel=3),
+    convolution("w", in_channels=3, out_channels=5, in_size=(30,), kernel=4, stride=3, dilation=2),
+    einsum("ab,bc,cd->ad", {"a": 4, "b": 6, "c": 5, "d": 3}),
+]
+
+
+def bounds(space, objective, batch):
+    from tilewright.search.mappers import auto_kernels
+
+    tariff, shape = tariff_of(space, Objective.parse(objective))
+    out = np.empty(len(batch))
+    auto_kernels.bounds_into(space.table, tariff, space.scratch(), np.zeros(shape), batch.steps, batch.ranks, out)
+    return out
+
+
+def scores(space, objective, batch):
+    scorer = Scorer(Objective.parse(objective), space.operator, space.accelerator)
+    costs = dense_model(space).score(batch)
+    return np.asarray(scorer.values(costs.latency_cycles, costs.energy_pj, costs.area_um2))
+
+
+@pytest.mark.parametrize("objective", ["edp", "latency", "energy", "0.3*latency + 0.7*energy"])
+@pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
+@pytest.mark.parametrize("accelerator", [EYERISS, EDGE, LAYERED, PLAIN], ids=lambda a: a.name)
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda o: o.name)
+def test_no_mapping_scores_below_its_bound(operator, accelerator, tiling, objective):
+    space = MapSpace(operator, accelerator, tiling)
+    batch = space.sample(np.random.default_rng(4), 3000, filling=0.5)
+    assert (bounds(space, objective, batch) <= scores(space, objective, batch)).all()
+
+
+@pytest.mark.parametrize("accelerator", [EYERISS, EDGE], ids=lambda a: a.name)
+def test_bounds_are_met_by_some_order_of_the_loops_where_nothing_is_ragged_or_slides(accelerator):
+    space = MapSpace(OPERATORS[0], accelerator, "perfect")
+    rng = np.random.default_rng(5)
+    batch = space.sample(rng, 1)
+    many = batch.take(np.zeros(4000, dtype=np.intp))
+    for _ in range(20):
+        batch = space.sample(rng, 1)
+        many = batch.take(np.zeros(4000, dtype=np.intp))
+        many.ranks[:] = np.argsort(rng.random(many.ranks.shape), axis=1)
+        assert scores(space, "energy", many).min() == pytest.approx(bounds(space, "energy", batch)[0], rel=1e-6)
+
+
+CASES = [
+    (matmul("a", m=12, n=8, k=6), EYERISS, "perfect"),
+    (matmul("c", m=6, n=5, k=4), PLAIN, "imperfect"),
+    (matmul("l", m=4, n=6, k=3), LAYERED, "perfect"),
+    (convolution("h", in_channels=4, out_channels=4, in_size=(6,), kernel=3), EYERISS, "perfect"),
+]
+
+
+@pytest.mark.parametrize("objective", ["edp", "latency"])
+@pytest.mark.parametrize(("operator", "accelerator", "tiling"), CASES, ids=lambda v: getattr(v, "name", v))
+def test_what_is_bred_comes_within_a_thousandth_of_the_optimum(operator, accelerator, tiling, objective):
+    space = MapSpace(operator, accelerator, tiling)
+    best = search(operator, accelerator, mapper="exhaustive", budget=10**8, space=space, objective=objective)
+    assert best.complete
+    found = [search(operator, accelerator, budget=10_000, seed=seed, space=space, objective=objective,
+                    options={"enumerate": False, "prove": 0}) for seed in range(5)]
+    assert {result.mapper for result in found} == {"auto"}
+    assert not any(result.complete for result in found)
+    assert min(result.score for result in found) >= best.score * (1 - 1e-12)
+    assert statistics.median(result.score for result in found) <= 1.001 * best.score
+
+
+def test_spaces_that_the_budget_covers_are_enumerated():
+    operator = matmul("cube", m=6, n=4, k=4)
+    space = MapSpace(operator, EYERISS, "perfect")
+    every = search(operator, EYERISS, space=space, mapper="exhaustive", budget=10**7)
+    for budget in (space.size().mappings, Budget(seconds=60)):
+        found = search(operator, EYERISS, space=space, budget=budget)
+        assert found.complete and found.stopped == "exhausted"
+        assert (found.score, found.gap, found.space_size) == (every.score, 0.0, every.space_size)
+    less = search(operator, EYERISS, space=space, budget=space.size().mappings - 1)
+    assert not less.complete
+
+
+PROVABLE = MapSpace(convolution("p", in_channels=8, out_channels=12, in_size=(6, 5), kernel=3), EYERISS, "perfect")
+
+
+def prove(budget=10**6, **changes):
+    return search(PROVABLE.operator, EYERISS, space=PROVABLE, budget=budget, options={"prove": 3000}, **changes)
+
+
+def test_the_best_is_proved_where_tiling_is_perfect():
+    exact = search(PROVABLE.operator, EYERISS, space=PROVABLE, mapper="exact", budget=10**7)
+    found = prove()
+    assert exact.complete and found.complete
+    assert found.score == pytest.approx(exact.score, rel=1e-12)
+    assert found.proven == pytest.approx(found.score, rel=1e-9)
+    assert prove(watch=Watch(threads=1)).score == found.score
+    assert search(PROVABLE.operator, EYERISS, space=PROVABLE, budget=10_000, options={"prove": 0}).proven is None
+
+
+def test_a_proof_that_is_stopped_goes_on_where_it_was(tmp_path):
+    whole = prove()
+    file = tmp_path / "search.npz"
+
+    class Stop:
+        def __init__(self, watch):
+            self.watch = watch
+
+        def update(self, progress):
+            if progress.bound is not None and progress.samples > 3000:
+                self.watch.stop.set()
+
+    watch = Watch(checkpoint=file)
+    part = prove(watch=replace(watch, progress=Stop(watch)))
+    resumed = prove(watch=Watch(checkpoint=file))
+    assert resumed.complete
+    assert (resumed.score, resumed.mapping) == (whole.score, whole.mapping)
+    assert part.samples <= resumed.samples == whole.samples
+
+
+def test_orders_stay_as_the_space_has_them():
+    space = MapSpace(matmul("m", m=24, n=18, k=20), EYERISS, constraints=Constraints(
+        orders={"DRAM": (("M", "N", "K", "B"),), "GLB": (("K", "*"),)}))
+    made = MAPPERS.get("auto")(Task(space, np.random.default_rng(0), 10_000, objective=Objective.parse("edp")))
+    for _ in range(5):
+        batch = made.ask(10_000)
+        assert space.contains(batch).all()
+        assert space.fits(batch).all()
+        made.tell(batch, scores(space, "edp", batch))
+
+
+@pytest.mark.parametrize("objective", ["power", "energy", "latency"])
+def test_constraints_and_objectives_without_bounds_are_met(objective):
+    free = search(CONV, EYERISS, objective="latency", budget=4000)
+    found = search(CONV, EYERISS, objective=objective, constraints=[f"latency<={1.1 * free.score}"], budget=4000)
+    assert found.feasible
+    assert found.cost.latency_cycles <= 1.1 * free.score
+
+
+def test_a_start_is_taken_up():
+    best = search(CONV, EYERISS, budget=8000)
+    from tilewright.search import Start
+
+    again = search(CONV, EYERISS, budget=300, start=Start.of(best.mapping, CONV))
+    assert again.score <= best.score * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("options", [{"population": 0}, {"candidates": 0}, {"parents": 1.5}, {"prove": -1}])
+def test_options_out_of_range_are_named(options):
+    with pytest.raises(InputError, match=next(iter(options))):
+        search(CONV, EYERISS, options=options)
