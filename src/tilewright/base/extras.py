@@ -7,7 +7,8 @@ from tilewright.base.errors import InputError
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     # Alone and first: other packages that ask for torch bring a build with CUDA.
     "learn": (("torch",), "pip install torch==2.13.0 && pip install 'tilewright[learn]'"),
-    "optimizers": (("nevergrad", "cma", "pymoo", "sklearn", "scipy"), "pip install 'tilewright[optimizers]'"),
+    "optimizers": (("nevergrad", "cma", "pymoo", "sklearn", "scipy", "threadpoolctl"),
+                   "pip install 'tilewright[optimizers]'"),
 }
 """By extra: the modules that it brings, and the command that installs it."""
 

@@ -117,3 +117,23 @@ def test_a_state_is_that_of_any_mapper_of_the_same_problem():
         first.tell(batch, rng.random(len(batch)) + 1.0)
     second.restore(first.state())
     assert np.array_equal(first.ask(50).steps, second.ask(50).steps)
+
+
+def test_linear_algebra_keeps_to_one_thread_until_the_last_has_left():
+    pytest.importorskip("threadpoolctl")
+    from tilewright.search import blas
+
+    def threads():
+        return [entry["num_threads"] for entry in blas._controller().info() if entry["user_api"] == "blas"]
+
+    with blas.single_thread():
+        pass
+    before = threads()
+    first, second = blas.single_thread(), blas.single_thread()
+    first.__enter__()
+    second.__enter__()
+    assert set(threads()) == {1}
+    first.__exit__(None, None, None)
+    assert set(threads()) == {1}
+    second.__exit__(None, None, None)
+    assert threads() == before

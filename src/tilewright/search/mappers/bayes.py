@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.search.blas import single_thread
 from tilewright.search.boxes import Problem, black_box
 from tilewright.search.mappers.neighbours import reflected
 
@@ -72,7 +73,8 @@ class BayesianOptimisation:
         """Propose what promises most."""
         if len(self.points):
             candidates = self._candidates()
-            gains = self._gains(candidates)
+            with single_thread():
+                gains = self._gains(candidates)
             self.proposed = candidates[np.argsort(-gains, kind="stable")[:self.options.population]]
         return self.proposed
 

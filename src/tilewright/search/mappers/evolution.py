@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.search.blas import single_thread
 from tilewright.search.boxes import Optimiser, Problem, black_box
 
 EXTRA = "optimizers"
@@ -204,14 +205,16 @@ class CovarianceMatrixAdaptation:
 
     def ask(self) -> NDArray[np.float64]:
         """Propose a generation."""
-        if self.inner.stop():
-            self.inner = self._start(self.rng.random(self.problem.dimension))
-        self.points = self.inner.ask()
+        with single_thread():
+            if self.inner.stop():
+                self.inner = self._start(self.rng.random(self.problem.dimension))
+            self.points = self.inner.ask()
         return np.array(self.points)
 
     def tell(self, losses: NDArray[np.float64]) -> None:
         """Move and shape the distribution by the better half."""
-        self.inner.tell(self.points, losses.tolist())
+        with single_thread():
+            self.inner.tell(self.points, losses.tolist())
 
 
 @black_box("portfolio", NoOptions, EXTRA)
