@@ -49,12 +49,15 @@ class Dataflow:
         where a memory inside the outermost would else send partial sums out to it.
     growth
         Classes in the order in which tiles grow.
+    reductions_first
+        Loops that the output does not use run outermost at every memory instead, whatever is stationary.
     """
 
     about: str
     sides: tuple[Classes, Classes]
     stationary: Role
     growth: Classes
+    reductions_first: bool = False
 
 
 DATAFLOWS: Registry[Dataflow] = Registry("dataflow")
@@ -83,6 +86,13 @@ DATAFLOWS.register("input-stationary")(Dataflow(
     "input channels by input pixels; inputs stay",
     (("channels", "groups", "batch"), ("columns", "rows", "batch", "groups")), "inputs", _INPUTS_GROW))
 DATAFLOWS.register("row-stationary")(DATAFLOWS.get("eyeriss"))
+_ALL = ("filters", "rows", "columns", "channels", "window", "batch", "groups", "other")
+DATAFLOWS.register("inner-product")(Dataflow(
+    "sums innermost at every memory, each output finished at once; anything in parallel (Kao 2022, section 5.2.5)",
+    (_ALL, ("rows", "columns", *_ALL)), "outputs", _OUTPUTS_GROW))
+DATAFLOWS.register("outer-product")(Dataflow(
+    "sums outermost at every memory, each operand used up at once; anything in parallel (Kao 2022, section 5.2.5)",
+    (_ALL, ("rows", "columns", *_ALL)), "inputs", _OUTPUTS_GROW, reductions_first=True))
 
 
 def dataflow(name: str | Dataflow, operator: Operator, accelerator: Accelerator) -> Mapping:
@@ -318,8 +328,10 @@ class _Generator:
         """Yield the loops of a memory: those that the stationary tensor uses outermost, slow growers first."""
         output, stays = self.operator.output, stationary(self.flow, self.operator)
         spilling = spills(self.accelerator.levels[index].name, self.operator, self.accelerator, self.keeps)
-        for d in sorted(reversed(self.growth), key=lambda d: (spilling and d not in output.dimensions,
-                                                              d not in stays.dimensions)):
+        keys = {d: (spilling and d not in output.dimensions, d not in stays.dimensions) for d in self.sizes}
+        if self.flow.reductions_first:
+            keys = {d: (d in output.dimensions, False) for d in self.sizes}
+        for d in sorted(reversed(self.growth), key=keys.__getitem__):
             if inside[d] < outside[d]:
                 yield Loop(d, inside[d])
 

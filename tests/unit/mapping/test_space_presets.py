@@ -158,3 +158,21 @@ def test_what_is_drawn_from_a_preset_follows_it(name):
 def test_an_unknown_dataflow_is_told():
     with pytest.raises(InputError, match=r"must be a known dataflow; .* Did you mean .*row-stationary"):
         dataflow_constraints("rowstationary", CONV, preset("eyeriss"))
+
+
+@pytest.mark.parametrize(("name", "last"), [("inner-product", True), ("outer-product", False)])
+def test_inner_and_outer_products_differ_in_where_sums_run(name, last):
+    """Tiles and lanes stay free: every memory's sums run innermost, or outermost."""
+    operator = matmul("m", m=24, n=18, k=20)
+    machine = preset("accel-b")
+    space = MapSpace(operator, machine, constraints=dataflow_constraints(name, operator, machine))
+    batch = space.sample(np.random.default_rng(0), 60)
+    seen = set()
+    for index in range(len(batch)):
+        mapping = batch.mapping(index, operator.sizes)
+        for memory in machine.memories:
+            dimensions = [loop.dimension for loop in mapping.at(memory.name).loops]
+            if "K" in dimensions:
+                assert dimensions.index("K") == (len(dimensions) - 1 if last else 0)
+        seen |= {loop.dimension for array in machine.fanouts for loop in mapping.at(array.name).loops}
+    assert seen == {"M", "N", "K"}

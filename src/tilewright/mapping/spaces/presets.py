@@ -108,6 +108,11 @@ class _Preset:
             else:
                 still = stays
             looping = [d for d, size in self.operator.dimensions if size > 1]
+            if self.flow.reductions_first:
+                sums = [d for d in looping if d not in output.dimensions]
+                if 0 < len(sums) < len(looping):
+                    found[name] = tuple((*order, ANY) for order in permutations(sums))
+                continue
             inner = [d for d in looping if d not in still.dimensions]
             if 0 < len(inner) < len(looping):
                 found[name] = tuple((ANY, *order) for order in permutations(inner))
