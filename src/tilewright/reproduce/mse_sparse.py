@@ -1,0 +1,162 @@
+"""What the sparse studies of map-space exploration share: layers, machine, searches and checks (Kao 2022, chapter 5).
+
+The machine is Accel-B with operands compressed by bitmasks everywhere and zeros skipped (`accel-b-sparse`); which
+formats and skipping the authors used is not stated. Tables 5.2 and 5.4 give figures of every mapping at every density,
+so all fit at density 1: tiles must fit at their worst. Layers are those of table 5.1, Y and X taken as output sizes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tilewright.cost import SparseModel, layer_bounds
+from tilewright.cost.reference import SparseNest
+from tilewright.hardware import Accelerator, preset
+from tilewright.mapping import MapSpace, dataflow_constraints, dump_mapping, is_legal, load_mapping
+from tilewright.reproduce.oracle import check, twin
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.search import Sweep, search
+from tilewright.search import Watch as SearchWatch
+from tilewright.workload import Operator, convolution, linear, matmul, with_densities
+
+PJ = 1e6
+"""Picojoules in the microjoule of the published EDP."""
+LARGEST_TWIN, SAMPLES = 12_000, 8
+ROUNDED = 1.1
+"""What two figures printed with two digits may be off by, as a ratio."""
+
+LAYERS: Mapping[str, Operator] = {
+    "conv3": convolution("Resnet Conv_3", in_channels=128, out_channels=128, kernel=3, out_size=28, batch=16),
+    "conv4": convolution("Resnet Conv_4", in_channels=256, out_channels=256, kernel=3, out_size=14, batch=16),
+    "inception": convolution("Inception Conv_2", in_channels=192, out_channels=192, kernel=5, out_size=27, batch=16),
+    "kqv": linear("Bert-large KQV", rows=16 * 512, in_features=1024, out_features=1024),
+    "attn": matmul("Bert-large Attn", m=512, n=512, k=1024, batch=16),
+    "fc": linear("Bert-large FC", rows=16 * 512, in_features=1024, out_features=4096),
+}
+
+
+@cache
+def machine() -> Accelerator:
+    """Return the machine of all three studies."""
+    return preset("accel-b-sparse")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One search: the densities that it scores mappings over, and those that its best mapping is tested at.
+
+    Parameters
+    ----------
+    tensors
+        The sparse operands, by role, all of one density.
+    over
+        Densities of the search: one, or several with the paper's weights.
+    """
+
+    layer: str
+    tensors: tuple[str, ...]
+    over: tuple[float, ...]
+    tested: tuple[float, ...]
+    dataflow: str = ""
+
+    def operator(self, density: float) -> Operator:
+        """Return the layer at a density."""
+        return with_densities(LAYERS[self.layer], dict.fromkeys(self.tensors, density))
+
+    @property
+    def space(self) -> MapSpace:
+        """The mappings to choose from, at the largest density searched."""
+        operator = self.operator(max(self.over))
+        if not self.dataflow:
+            return MapSpace(operator, machine())
+        return MapSpace(operator, machine(), constraints=dataflow_constraints(self.dataflow, operator, machine()))
+
+    def cell(self, watch: Watch, samples: int, seed: int) -> Cell:
+        """Return the cell of the search: the mapping, and its EDP where it fits at each density tested."""
+        def compute() -> dict[str, Any]:
+            space = self.space
+            points = tuple((d, d ** -len(self.tensors)) for d in self.over)
+            swept = Sweep(self.tensors, points) if len(self.over) > 1 else None
+            found = search(space.operator, machine(), budget=samples, seed=seed, space=space, densities=swept,
+                           watch=SearchWatch(stop=watch.stop, threads=1))
+            if found.mapping is None:
+                return {"mapping": None, "edp": {}}
+            figures: dict[str, Any] = {}
+            for density in self.tested:
+                operator = self.operator(density)
+                cost = SparseModel(operator, machine()).cost(found.mapping)
+                fits = is_legal(found.mapping, operator, machine())
+                figures[f"{density:g}"] = cost.edp / PJ if fits else None
+            return {"mapping": dump_mapping(found.mapping, space.operator, machine()), "edp": figures}
+
+        key = {"layer": self.layer, "tensors": list(self.tensors), "over": list(self.over),
+               "tested": list(self.tested), "dataflow": self.dataflow, "mapper": "gamma", "samples": samples,
+               "seed": seed}
+        return Cell(key, compute, samples * len(self.over))
+
+
+def edp_at(value: Mapping[str, Any], density: float) -> float | None:
+    """Return a found mapping's EDP at a density, in cycles x uJ; None where it does not fit or nothing was found."""
+    found = value["edp"].get(f"{density:g}")
+    return None if found is None else float(found)
+
+
+def own_best(values: Sequence[Mapping[str, Any]], density: float) -> Mapping[str, Any]:
+    """Return the run of several seeds that is best at its density."""
+    return min(values, key=lambda value: edp_at(value, density) or float("inf"))
+
+
+def bound_edp(operator: Operator) -> float:
+    """Return what no mapping can beat, in cycles x uJ."""
+    return layer_bounds(operator, machine()).edp / PJ
+
+
+def check_cell(asked: Asked, value: Mapping[str, Any], density: float) -> Cell:
+    """Return the cell in which both oracles count a mapping: all words of its schedule, and sampled tensors.
+
+    The first is exact; the second compares the expected energy with the mean over tensors drawn at the density, on a
+    twin whose loops run less often, and agrees within 3 % and four standard errors.
+    """
+    operator, text = asked.operator(density), value["mapping"]
+
+    def compute() -> dict[str, Any]:
+        mapping = load_mapping(text, operator, machine())
+        plain = replace(machine(), sparsity=None)
+        dense = check(LAYERS[asked.layer], plain, mapping)
+        small, nest = operator, mapping
+        for most in (5, 4, 3, 2):
+            small, nest = twin(operator, mapping, most)
+            if small.macs <= LARGEST_TWIN:
+                break
+        if small.macs > 16 * LARGEST_TWIN:
+            return {"dense": dense.agrees, "ratio": None, "agrees": dense.agrees, "macs": small.macs}
+        walker = SparseNest(small, machine(), nest)
+        energies = [walker.walk(masks).energy_pj for masks in walker.samples(np.random.default_rng(0), SAMPLES)]
+        mean, error = float(np.mean(energies)), float(np.std(energies, ddof=1) / SAMPLES**0.5)
+        mine = SparseModel(small, machine()).cost(nest).energy_pj
+        return {"dense": dense.agrees, "ratio": mine / mean, "macs": small.macs,
+                "agrees": dense.agrees and abs(mine - mean) <= 4 * error + 0.03 * mean}
+
+    return Cell({"layer": asked.layer, "tensors": list(asked.tensors), "density": density, "oracles": text}, compute)
+
+
+def checked_note(checks: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the oracles said, in a sentence."""
+    agreeing = sum(one["agrees"] for one in checks)
+    ratios = [one["ratio"] for one in checks if one["ratio"] is not None]
+    sampled = (f"; expected energy of {len(ratios)} twins {min(ratios):.3f} to {max(ratios):.3f} times the mean over "
+               f"{SAMPLES} sampled tensors" if ratios else "")
+    said = "agrees with" if agreeing == len(checks) else "disagrees with some of"
+    return f"The oracle {said} {len(checks)} mappings ({agreeing} confirmed: every word of the schedule{sampled})"
+
+
+def steeper(published: Mapping[float, float], density: float) -> bool:
+    """Whether a mapping's EDP falls by more than the square of its one tensor's density, which nothing can.
+
+    Cycles and words fall with one tensor's density at most in proportion, each: what is left of any of them is at
+    least that share.
+    """
+    return published[1.0] / published[density] > ROUNDED / density**2

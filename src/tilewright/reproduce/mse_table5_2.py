@@ -1,0 +1,136 @@
+"""Sparse weights: does each density need a mapping of its own? (Kao 2022, table 5.2)."""
+
+from collections.abc import Mapping
+from math import exp, log
+from typing import Any
+
+from tilewright.reproduce.mse_sparse import (
+    LAYERS,
+    Asked,
+    bound_edp,
+    check_cell,
+    checked_note,
+    edp_at,
+    own_best,
+    steeper,
+)
+from tilewright.reproduce.running import Watch
+from tilewright.reproduce.study import (
+    QUARTER,
+    REPRODUCTIONS,
+    Claim,
+    Findings,
+    Judgement,
+    Setting,
+    Study,
+    Table,
+    Value,
+    Verdict,
+    reaches,
+)
+
+DENSITIES = (1.0, 0.5, 0.1, 0.01)
+PUBLISHED: Mapping[str, tuple[tuple[float, ...], ...]] = {
+    "conv3": ((3.7e10, 3.9e10, 5.8e10, 1.6e12), (1.0e10, 4.9e9, 9.1e9, 3.9e11), (8.0e8, 6.6e7, 6.4e7, 8.3e8),
+              (5.0e7, 3.1e4, 4.8e4, 1.6e4)),
+    "conv4": ((3.1e10, 3.6e10, 1.0e11, 4.3e11), (8.3e9, 4.9e9, 1.4e10, 9.6e10), (5.5e8, 9.1e7, 2.3e7, 3.7e8),
+              (3.0e7, 7.0e5, 6.4e3, 5.4e3)),
+    "inception": ((1.1e13, 1.3e13, 1.5e13, 5.9e14), (3.4e12, 2.0e12, 2.3e12, 1.5e14), (3.5e11, 1.3e10, 5.1e9, 4.0e10),
+                  (3.3e9, 9.4e6, 3.3e6, 6.2e5)),
+}
+"""By layer, density tested (rows) and density searched (columns), in cycles x uJ."""
+SAME = 1.001
+
+OWN = Claim("The mapping optimised for a density is the best at that density", "12 of 12 rows",
+            "holds in all rows (to 0.1 %), in direction in three quarters of them")
+CARRIED = Claim("A mapping optimised for dense weights does not carry over to a density of 0.01",
+                "3,125, 5,556 and 5,323 times the EDP of the mapping optimised for it",
+                f"mean over layers; holds for a tenth of it, {QUARTER}")
+STEEP = Claim("EDP of one mapping as weights become sparse", "falls by up to 1.0E+08 from density 1 to 0.01",
+              "impossible where one mapping's EDP falls by more than the square of the one sparse tensor's density")
+BELOW = Claim("EDP at a density of 0.01", "1.6E+04, 5.4E+03, 6.2E+05",
+              "impossible where below what no mapping can beat on this machine, whatever it skips")
+CLAIMS = (OWN, CARRIED, STEEP, BELOW)
+
+Found = Mapping[tuple[str, float], Mapping[str, Any]]
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Search each layer at each density, then test every mapping at every density."""
+    layers, samples = setting["layers"], setting["samples"]
+    asked = [Asked(layer, ("weights",), (density,), DENSITIES) for layer in layers for density in DENSITIES]
+    values = watch.run([one.cell(watch, samples, seed) for one in asked for seed in range(setting.seeds)])
+    found = {(one.layer, one.over[0]): own_best(values[i * setting.seeds:(i + 1) * setting.seeds], one.over[0])
+             for i, one in enumerate(asked)}
+    checks = watch.run([check_cell(one, found[one.layer, one.over[0]], one.over[0]) for one in asked])
+    judged = (_own(found, layers), _carried(found, layers), _steep(found, layers), _below(layers))
+    return Findings((_table(found, layers, checked_note(checks)),), judged)
+
+
+def _table(found: Found, layers: tuple[str, ...], note: str) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for layer in layers:
+        for place, tested in enumerate(DENSITIES):
+            ours = [edp_at(found[layer, searched], tested) for searched in DENSITIES]
+            bound = bound_edp(Asked(layer, ("weights",), (tested,), ()).operator(tested))
+            rows.append((LAYERS[layer].name, tested, *(f"{edp:.1E}" for edp in PUBLISHED[layer][place]),
+                         *("does not fit" if edp is None else f"{edp:.2E}" for edp in ours), f"{bound:.1E}"))
+    heads = [f"{who} {density:g}" for who in ("Paper", "Ours") for density in DENSITIES]
+    return Table("edp", "EDP (cycles x uJ) of mappings optimised at one density of the weights (columns) and tested at "
+                 "others (rows)", ("Layer", "Tested at", *heads, "Bound"), tuple(rows), (note,))
+
+
+def _own(found: Found, layers: tuple[str, ...]) -> Judgement:
+    best = total = 0
+    for layer in layers:
+        for tested in DENSITIES:
+            own = edp_at(found[layer, tested], tested)
+            others = [edp for d in DENSITIES if (edp := edp_at(found[layer, d], tested)) is not None]
+            total += 1
+            best += own is not None and own <= SAME * min(others)
+    verdict: Verdict = "holds" if best == total else "holds in direction" if best >= 0.75 * total else "does not hold"
+    return Judgement(OWN, f"{best} of {total} rows", verdict)
+
+
+def _carried(found: Found, layers: tuple[str, ...]) -> Judgement:
+    ratios = [(edp_at(found[layer, 1.0], 0.01) or 0.0) / (edp_at(found[layer, 0.01], 0.01) or float("inf"))
+              for layer in layers]
+    published = [PUBLISHED[layer][3][0] / PUBLISHED[layer][3][3] for layer in layers]
+    ours, theirs = (exp(sum(map(log, each)) / len(each)) for each in (ratios, published))
+    verdict: Verdict = "holds" if ours >= theirs / 10 else (
+        "holds in direction" if reaches(ours, theirs) else "does not hold")
+    return Judgement(CARRIED, f"{', '.join(f'{ratio:.2f}' for ratio in ratios)} times", verdict,
+                     "cycles and most words fall alike under every mapping here; the published ratios rest on figures "
+                     "that fall faster than any count can")
+
+
+def _steep(found: Found, layers: tuple[str, ...]) -> Judgement:
+    wrong, total, ours = 0, 0, 0.0
+    for layer in layers:
+        for place, searched in enumerate(DENSITIES):
+            column = {tested: PUBLISHED[layer][row][place] for row, tested in enumerate(DENSITIES)}
+            whole = edp_at(found[layer, searched], 1.0)
+            for tested in DENSITIES[1:]:
+                total += 1
+                wrong += steeper(column, tested)
+                part = edp_at(found[layer, searched], tested)
+                if whole is not None and part is not None:
+                    ours = max(ours, whole / part * tested**2)
+    return Judgement(STEEP, f"published: {wrong} of {total} falls are steeper; ours: at most {ours:.2f} of the square",
+                     "impossible as published" if wrong else "not judged")
+
+
+def _below(layers: tuple[str, ...]) -> Judgement:
+    bounds = {layer: bound_edp(Asked(layer, ("weights",), (0.01,), ()).operator(0.01)) for layer in layers}
+    under = [layer for layer in layers if PUBLISHED[layer][3][3] < bounds[layer]]
+    told = ", ".join(f"{bound:.1E}" for bound in bounds.values())
+    return Judgement(BELOW, f"bounds {told}", "impossible as published" if under else "not judged",
+                     f"{len(under)} of {len(layers)} published figures are below: inputs and outputs, which are dense, "
+                     "must cross the DRAM once")
+
+
+REPRODUCTIONS.register("mse-table5.2")(Study(
+    "mse-table5.2", "Mappings optimised at one density of the weights, tested at others",
+    "Kao, dissertation, Georgia Tech 2022, table 5.2 (Kao et al., Demystifying map space exploration, IISWC 2022)",
+    CLAIMS, Setting("quick", 1, {"layers": ("conv3", "conv4", "inception"), "samples": 10_000}),
+    Setting("full", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 200_000}), run))
