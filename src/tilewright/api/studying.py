@@ -193,6 +193,7 @@ def study_landscape(  # noqa: PLR0913
     points: int = 20_000,
     budget: str | int | Budget = 5_000,
     seed: int = 0,
+    uniform: bool = False,
     tiling: str | None = None,
     constraints: Limits | None = None,
     dataflow: str | None = None,
@@ -206,11 +207,14 @@ def study_landscape(  # noqa: PLR0913
         Random mappings that fit.
     budget
         Of each mapper.
+    uniform
+        Draw every mapping of the space with the same chance, instead of spreading the draws over all scales of tiles.
 
     Others are those of `compare`; errors too.
     """
     space = study_space(network, arch, layer, tiling=tiling, constraints=constraints, dataflow=dataflow, bind=bind)
-    return landscape_of(space, mappers, objective=objective, points=points, budget=read_budget(budget), seed=seed)
+    return landscape_of(space, mappers, objective=objective, points=points, budget=read_budget(budget), seed=seed,
+                        uniform=uniform)
 
 
 def study_space(  # noqa: PLR0913

@@ -123,6 +123,9 @@ def landscape(
     mappers: Annotated[str, typer.Option("--mappers", "-m", metavar="NAME[:OPTION=VALUE,...],...", help=(
         "Mappers whose samples are shown; see: tilewright list mappers."))] = "gamma,random-pruned",
     points: Annotated[int, typer.Option("--points", help="Random mappings that fit.")] = 20_000,
+    uniform: Annotated[bool, typer.Option("--uniform", help=(
+        "Draw every mapping of the space with the same chance, instead of spreading the draws over all scales of tiles."
+    ))] = False,
     objective: Objective = "edp", budget: SearchBudget = "5000", seed: Seed = 0, tiling: TilingOption = None,
     constraints: SpaceFile = None, dataflow: Dataflow = None, bind: Bind = None, html: Html = None,
     json_file: Json = None, out: Out = None,
@@ -133,9 +136,10 @@ def landscape(
 
     ready(html, json_file)
     found = study_landscape(network, arch, layer, mappers, objective=objective, points=points, budget=budget, seed=seed,
-                            tiling=tiling and tiling.value,
+                            uniform=uniform, tiling=tiling and tiling.value,
                             constraints=Path(constraints) if constraints is not None else None, dataflow=dataflow,
                             bind=sizes(bind, "--bind"))
-    asked = f"{len(found.background):,} random mappings, {budget} samples of each mapper, seed {seed}"
+    drawn = " drawn uniformly" if uniform else ""
+    asked = f"{len(found.background):,} random mappings{drawn}, {budget} samples of each mapper, seed {seed}"
     deliver(landscape_sheet(found, asked, _command()), landscape_tree(found, asked), (html, json_file, out),
             "landscape", (landscape_points(found),))

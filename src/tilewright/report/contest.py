@@ -1,23 +1,17 @@
 """Mappers side by side as a person sees them: who is better and how surely, at equal samples and at equal time."""
 
 import math
-from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from tilewright.report.quantities import engineering, percent, significant
 from tilewright.report.sheet import Sheet
-from tilewright.reproduce import Plot, Table, Value
-from tilewright.search.studies import CONFIDENCE, Band, Contest, Interval
+from tilewright.reproduce import Table, Value, contest_plot
+from tilewright.search.studies import CONFIDENCE, Contest, Interval
 
 SURE = 0.05
 """Largest chance of a difference by luck alone at which one mapper is called better."""
 
-_COLOURS = 8
-_DASHES = ("solid", "dash", "dot")
 _NEAR = (0.05, 0.01)
-_WIDE = 300
-"""Ends of an axis this far apart leave no room for ticks within decades."""
 _CLOCKS = {"samples": "Samples", "seconds": "Seconds"}
 
 
@@ -135,48 +129,6 @@ def contest_tree(found: Contest, asked: str) -> dict[str, Any]:
                            "p": duel.p} for first, second, duel in found.duels(clock)] for clock in _CLOCKS},
         "curves": [dict(zip(contest_curves(found).columns, row, strict=True)) for row in contest_curves(found).rows],
     }
-
-
-def contest_plot(found: Contest, clock: str, names: Sequence[str] = (), *, bands: bool = True) -> Plot:
-    """Return the convergence of every mapper (or those named) over ``samples`` or ``seconds``, with its band."""
-    scale = found.bound or 1.0
-    data: list[dict[str, Any]] = []
-    for index, mapper in enumerate(names or found.names):
-        data += _curve(found.band(mapper, clock), index, scale)[0 if bands else -1:]
-    head = "Best score / bound" if found.bound else f"Best score ({found.unit})"
-    return Plot(clock, f"Best score over {clock}", data, {
-        "xaxis": log_axis(_CLOCKS[clock], [at for trace in data for at in trace["x"]]),
-        "yaxis": log_axis(head, [score for trace in data for score in trace["y"]]),
-        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
-                   "traceorder": "normal"}, "hovermode": "closest"},
-        "Lines: medians over seeds." + (" Bands: order statistics around them." if bands else ""))
-
-
-def log_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
-    """Return a logarithmic axis whose ticks do not crowd: at 1, 2 and 5 of each decade, or powers of ten."""
-    wide = bool(values) and max(values) / min(values) > _WIDE
-    return {"type": "log", "title": {"text": title}, "dtick": 1 if wide else "D2", "exponentformat": "power"}
-
-
-def _curve(band: Band, index: int, scale: float) -> list[dict[str, Any]]:
-    """Return the band and the line of one mapper, from where its median is finite."""
-    colour = index % _COLOURS
-    points = [(at, each) for at, each in zip(band.at, band.intervals, strict=True) if math.isfinite(each.median)]
-    closed = [(at, each) for at, each in points if math.isfinite(each.high)]
-    x = [at for at, _ in closed]
-    label = escape(band.contender)
-    edges = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0, "shape": "hv"}, "hoverinfo": "skip",
-             "showlegend": False, "legendgroup": label}
-    return [
-        {**edges, "name": f"{label} (low)", "y": [each.low / scale for _, each in closed]},
-        {**edges, "name": f"{label} (high)", "y": [each.high / scale for _, each in closed], "fill": "tonexty",
-         "fillcolor": f"@band-{colour}"},
-        {"type": "scatter", "mode": "lines" if len(points) > 1 else "markers", "name": label, "legendgroup": label,
-         "x": [at for at, _ in points], "y": [each.median / scale for _, each in points],
-         "line": {"color": f"@curve-{colour}", "width": 2.2, "shape": "hv", "dash": _DASHES[index // _COLOURS % 3]},
-         "marker": {"color": f"@curve-{colour}"},
-         "hovertemplate": f"<b>{label}</b><br>%{{y:.4g}} after %{{x:,.4~g}} {band.clock}<extra></extra>"},
-    ]
 
 
 def _ratio(ratio: float) -> str:

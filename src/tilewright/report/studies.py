@@ -1,30 +1,34 @@
 """Studies of one layer's mappings as a person sees them: axes, loop orders, and the map space in two dimensions."""
 
 import math
-from html import escape
 from typing import Any
 
 import numpy as np
 
-from tilewright.report.contest import contest_plot, contest_tree, log_axis
+from tilewright.report.contest import contest_tree
 from tilewright.report.quantities import engineering, percent, significant
 from tilewright.report.sheet import Sheet
-from tilewright.reproduce import Plot, Table, Value
+from tilewright.reproduce import (
+    Plot,
+    Table,
+    Value,
+    contest_plot,
+    landscape_plots,
+    orders_plot,
+    shown_goal,
+)
 from tilewright.search.studies import (
     AXES,
     ENCODING,
     AxisStudy,
     Landscape,
     OrderStudy,
-    Points,
     label,
     median_interval,
 )
 
-_SHOWN_BACKGROUND, _SHOWN_TRAIL = 3000, 1000
 _NEAR = (1.05, 2.0, 10.0)
 _LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
-_HEAT = [[place / 4, f"@heat-{4 - place}"] for place in range(5)]
 
 
 def axes_sheet(found: AxisStudy, asked: str, command: str = "") -> Sheet:
@@ -119,22 +123,6 @@ def orders_table(found: OrderStudy) -> Table:
          "innermost.",))
 
 
-def orders_plot(found: OrderStudy, name: str = "orders") -> Plot:
-    """Return the score of every order, best first."""
-    data, start = [], 0
-    for index, group in enumerate(found.groups):
-        data.append({"type": "scatter", "mode": "lines", "x": [start, start + group.count],
-                     "y": [group.score, group.score], "line": {"color": f"@curve-{index % 2}", "width": 5},
-                     "showlegend": False, "name": f"group {index + 1}",
-                     "hovertemplate": f"<b>{group.count:,} orders</b><br>{engineering(group.score)}<br>"
-                                      f"{escape(group.pattern)}<extra></extra>"})
-        start += group.count
-    return Plot(name, f"{shown_goal(found.objective)} of all {found.orders:,} orders", data, {
-        "xaxis": {"title": {"text": "Orders, best first"}, "range": [0, found.orders]},
-        "yaxis": log_axis(f"{shown_goal(found.objective)} ({found.unit})", [group.score for group in found.groups]),
-        "hovermode": "closest"}, f"{len(found.groups)} different scores; each line is a group of orders.")
-
-
 def orders_tree(found: OrderStudy, asked: str) -> dict[str, Any]:
     """Return all of it as plain data."""
     return {"asked": asked, "layer": found.layer, "machine": found.machine, "objective": found.objective,
@@ -180,48 +168,6 @@ def landscape_axes(found: Landscape) -> Table:
     return Table("components", "The axes of the picture", ("Axis", "Variance", "Largest weights"), rows)
 
 
-def landscape_plots(found: Landscape) -> tuple[Plot, Plot]:
-    """Return the random mappings coloured by score, and the points that mappers sampled before them."""
-    axes = {"xaxis": {"title": {"text": f"Axis 1 ({percent(found.explained[0])} of the variance)"}},
-            "yaxis": {"title": {"text": f"Axis 2 ({percent(found.explained[1])})"}}, "hovermode": "closest",
-            "height": 560, "legend": _LEGEND}
-    random = found.background.thinned(_SHOWN_BACKGROUND)
-    random = random.take(np.argsort(-random.scores))  # the best are drawn last
-    head = f"log10 {shown_goal(found.objective)}"
-    heat = {"type": "scatter", "mode": "markers", "name": "random mappings", "x": _rounded(random.x),
-            "y": _rounded(random.y), "marker": {
-                "size": 5, "color": [round(math.log10(score), 3) for score in random.scores], "colorscale": _HEAT,
-                "opacity": 0.9, "cmin": math.log10(random.scores.min()),
-                "cmax": math.log10(np.quantile(random.scores, 0.95)),
-                "colorbar": {"y": 0.45, "len": 0.9, "title": {"text": head}, "thickness": 12, "outlinewidth": 0}},
-            "hovertemplate": f"{head} %{{marker.color:.2f}}<extra></extra>", "showlegend": False}
-    data = [{**heat, "marker": {"size": 4, "color": "@faint", "opacity": 0.45},
-             "hoverinfo": "skip", "hovertemplate": None, "showlegend": True}]
-    data += [trace for index, (name, points) in enumerate(found.trails.items()) if len(points)
-             for trace in _trail(name, points.thinned(_SHOWN_TRAIL), index, head)]
-    return (Plot("random", f"Random mappings by {shown_goal(found.objective)}", [heat], axes,
-                 f"{len(random):,} of {len(found.background):,} random mappings that fit; the best are drawn last."),
-            Plot("sampled", "What mappers sampled", data, axes, "The star is the best mapping that each found."))
-
-
-def _trail(name: str, points: Points, index: int, head: str) -> list[dict[str, Any]]:
-    best = int(points.scores.argmin())
-    colour, text = f"@curve-{index % 8}", escape(name)
-    hover = f"<b>{text}</b><br>{head} %{{customdata[0]:.2f}}, sample %{{customdata[1]}}<extra></extra>"
-    shared = {"type": "scatter", "mode": "markers", "name": text, "legendgroup": text, "hovertemplate": hover}
-    return [
-        {**shared, "x": _rounded(points.x), "y": _rounded(points.y), "customdata": _told(points),
-         "marker": {"size": 5, "color": colour, "opacity": 0.7}},
-        {**shared, "x": _rounded(points.x[best:best + 1]), "y": _rounded(points.y[best:best + 1]), "showlegend": False,
-         "customdata": _told(points.take(slice(best, best + 1))),
-         "marker": {"size": 15, "symbol": "star", "color": colour, "line": {"color": "@strong", "width": 1.5}}}]
-
-
-def _told(points: Points) -> list[list[float]]:
-    return [[round(math.log10(score), 3), int(sample)]
-            for score, sample in zip(points.scores, points.samples, strict=True)]
-
-
 def landscape_points(found: Landscape) -> Table:
     """Return every point, for files."""
     rows = tuple((name, int(sample), float(x), float(y), float(score))
@@ -239,15 +185,6 @@ def landscape_tree(found: Landscape, asked: str) -> dict[str, Any]:
             "points": {name: {"legal": len(points), "best": float(points.scores.min()) if len(points) else None,
                               "within": {f"{near:g}": points.near(near * found.best) for near in _NEAR}}
                        for name, points in (("random mappings", found.background), *found.trails.items())}}
-
-
-def shown_goal(objective: str) -> str:
-    """Return an objective as people write it."""
-    return "EDP" if objective == "edp" else objective
-
-
-def _rounded(values: Any) -> list[float]:
-    return [round(float(value), 3) for value in values]
 
 
 def _finite(value: float) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.cost import Cost, layer_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping as Nest
-from tilewright.mapping import MapSpace, dump_mapping, load_mapping
+from tilewright.mapping import MappingBatch, MapSpace, dump_mapping, load_mapping
 from tilewright.reproduce.oracle import check
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.search import Watch as SearchWatch
@@ -25,15 +25,17 @@ def search_cell(  # noqa: PLR0913  (a search is decided by this much)
     seed: int,
     objective: str = "edp",
     options: Mapping[str, Any] | None = None,
+    start: MappingBatch | None = None,
 ) -> Cell:
     """Return the cell of one search: its value has the best mapping (YAML), what it costs, and how it came about.
 
-    ``key`` tells apart what mapper, samples, seed and objective don't: the layer, the machine, the space.
+    ``key`` tells apart what mapper, samples, seed and objective don't: the layer, the machine, the space, and what the
+    search begins from.
     """
     def compute() -> dict[str, Any]:
         found = search(
             space.operator, space.accelerator, objective=objective, mapper=mapper, budget=samples, seed=seed,
-            space=space, options=dict(options or {}), watch=SearchWatch(stop=watch.stop, threads=1))
+            space=space, options=dict(options or {}), start=start, watch=SearchWatch(stop=watch.stop, threads=1))
         if found.mapping is None or found.cost is None or not found.feasible:
             return {"edp": None, "latency_cycles": None, "samples": found.samples, "legal_samples": found.legal_samples}
         return {

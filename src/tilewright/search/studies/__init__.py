@@ -1,7 +1,17 @@
 """Studies of searches: which mapper is better and how surely, which axis matters, what the space looks like."""
 
-from tilewright.search.studies.axes import AXES, AxisStudy, axis_space, base_mapping, given_mapping, label, study_axes
+from tilewright.search.studies.axes import (
+    AXES,
+    AxisStudy,
+    axis_sets,
+    axis_space,
+    base_mapping,
+    given_mapping,
+    label,
+    study_axes,
+)
 from tilewright.search.studies.contest import (
+    CROSSOVER_ONLY,
     Attempt,
     Band,
     Contender,
@@ -24,6 +34,7 @@ from tilewright.search.studies.statistics import CONFIDENCE, Comparison, Interva
 __all__ = [
     "AXES",
     "CONFIDENCE",
+    "CROSSOVER_ONLY",
     "ENCODING",
     "Attempt",
     "AxisStudy",
@@ -38,6 +49,7 @@ __all__ = [
     "OrderStudy",
     "Points",
     "Terms",
+    "axis_sets",
     "axis_space",
     "base_mapping",
     "compare",

@@ -23,7 +23,7 @@ OWN = 1
 _DRAWS, _DRAWN = 200, 512
 
 
-def subsets() -> list[tuple[str, ...]]:
+def axis_sets() -> list[tuple[str, ...]]:
     """Return all sets of axes but the empty one: each alone first, all together last."""
     return [chosen for count in range(1, len(AXES) + 1) for chosen in combinations(AXES, count)]
 
@@ -162,7 +162,7 @@ class AxisStudy:
 
         The shares of all axes add up to one (Shapley, A Value for n-Person Games, 1953).
         """
-        gains = {frozenset(chosen): self.gains(chosen) for chosen in [(), *subsets()]}
+        gains = {frozenset(chosen): self.gains(chosen) for chosen in [(), *axis_sets()]}
         others = [other for other in AXES if other != axis]
         found = []
         for turn, whole in enumerate(gains[frozenset(AXES)]):
@@ -193,7 +193,7 @@ def study_axes(space: MapSpace, mapper: str | Contender = "gamma", terms: Terms 
     if mapping is not None:
         space, given = given_mapping(space, mapping)
     bases = {seed: given if given is not None else base_mapping(space, seed) for seed in terms.turns}
-    entrants = {axes: Contender(label(axes), contender.mapper, contender.options) for axes in subsets()}
+    entrants = {axes: Contender(label(axes), contender.mapper, contender.options) for axes in axis_sets()}
     rounds = [[Turn(entrant, seed, axis_space(space, base, axes), base) for axes, entrant in entrants.items()]
               for seed, base in bases.items()]
     found = contest(space, rounds, terms)

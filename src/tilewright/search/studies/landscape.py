@@ -131,11 +131,15 @@ def study_landscape(  # noqa: PLR0913  (keywords of an entry point)
     points: int = 20_000,
     budget: Budget | str | int = 5_000,
     seed: int = 0,
-    threads: int = 1,
+    uniform: bool = False,
 ) -> Landscape:
     """Draw random mappings that fit, lay the plane through them that shows most of how they differ, and search.
 
-    The random mappings are those of `MapSpace.sample`, spread over all scales of tiles.
+    Parameters
+    ----------
+    uniform
+        Draw every mapping of the space with the same chance (`MapSpace.draw`) instead of spreading the draws over all
+        scales of tiles (`MapSpace.sample`), as mappers do when they begin.
 
     Raises
     ------
@@ -147,7 +151,7 @@ def study_landscape(  # noqa: PLR0913  (keywords of an entry point)
     goal, entrants = Objective.parse(objective), parse_contenders(contenders)
     model = model_of(space, goal)
     scorer = Scorer(goal, space.operator, space.accelerator)
-    features, scores, samples = _random(space, scorer, model, (points, seed, threads))
+    features, scores, samples = _random(space, scorer, model, (points, seed), uniform=uniform)
     centre = features.mean(axis=0)
     _, singular, axes = np.linalg.svd(features - centre, full_matrices=False)
     axes = axes[:2] * np.where(axes[:2, np.abs(axes[:2]).argmax(axis=1)].diagonal() < 0, -1.0, 1.0)[:, None]
@@ -172,14 +176,14 @@ def study_landscape(  # noqa: PLR0913  (keywords of an entry point)
 
 
 def _random(space: MapSpace, scorer: Scorer, model: CostModel,
-            wanted: tuple[int, int, int]) -> tuple[Floats, Floats, NDArray[np.int64]]:
+            wanted: tuple[int, int], *, uniform: bool) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Return features, scores and numbers of ``points`` random mappings that fit."""
-    points, seed, threads = wanted
+    points, seed = wanted
     rng, found, drawn = generator((seed, OWN)), 0, 0
     features, scores, samples = [], [], []
     for _ in range(_ROUNDS):
-        batch = space.sample(rng, _DRAWN)
-        values = scorer.scores(model.score(batch, threads=threads))
+        batch = space.draw(rng, min(_DRAWN, points - found), legal=True) if uniform else space.sample(rng, _DRAWN)
+        values = scorer.scores(model.score(batch))
         legal = np.flatnonzero(values < BREAKS_CONSTRAINT)[:points - found]
         features.append(encode(space, batch.take(legal)))
         scores.append(values[legal])

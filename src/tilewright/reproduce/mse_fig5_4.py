@@ -1,0 +1,169 @@
+"""Figure 5.4 of the map-space study: the map space in two dimensions, and what mappers sample of it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from tilewright.reproduce.mse_study import Entry, bound, play, published, same_space, scores_table, space_of
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.reproduce.study import REPRODUCTIONS, Claim, Findings, Judgement, Setting, Study, Table, Value, Verdict
+from tilewright.reproduce.study_plots import landscape_plots
+from tilewright.search.studies import ENCODING, Contender, Landscape, Points, study_landscape
+
+MACHINE, NAME = "accel-a", "Resnet Conv_4"
+GAMMA, RANDOM, OURS = "Gamma", "random-pruned", "our Gamma"
+NEAR = 2.0
+"""A point is high-performing where its EDP is at most so many times the best known."""
+FIRST, LAST = 200, 1000
+"""Samples at the beginning and at the end of a search that are looked at."""
+_SHOWN = 3000
+
+UNIFORM = "uniform random"
+LARGE = Claim("There is a large low-performing region; high-performing points are few, in small clusters", "drawn",
+              "holds where at most 5 % of random mappings have an EDP of at most twice the best known, in direction up "
+              "to 25 %")
+SCATTER = Claim("The high-performing points scatter across the space", "drawn",
+                "holds where the best 1 % of random mappings spread in the picture at least half as far as all do "
+                "(root mean square), in direction from a quarter")
+LOW = Claim("In 5,000 samples random search stays in the low-performing region", "drawn",
+            "holds where in every run at most 5 % of as many uniform draws are at most twice the best known, and none "
+            "is within 5 % of it; in direction where so in most, or where only the first is so")
+STARTS = Claim("Gamma starts in the low-performing region", "drawn",
+               f"holds where at most 10 % of its first {FIRST} samples are high-performing in every run, in direction "
+               "in most")
+REACHES = Claim("Gamma reaches a high-performing region", "drawn",
+                f"holds where at least half of the legal ones of its last {LAST:,} samples are high-performing in "
+                "every run, in direction where its best is in every run")
+STOPS = Claim("Mind Mappings moves to higher-performing regions, and stays in a local optimum", "drawn",
+              "not judged: a surrogate takes minutes to train")
+CLAIMS = (LARGE, SCATTER, LOW, STARTS, REACHES, STOPS)
+
+
+def contenders() -> tuple[Contender, ...]:
+    """Return whose samples are drawn."""
+    return (Contender(GAMMA, "gamma", published()), Contender(RANDOM, "random-pruned"), Contender(OURS, "gamma"))
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Draw the space and search it with every seed; the picture is that of the first."""
+    seeds = range(setting.seeds)
+    pictures = watch.run([_cell(seed, setting["points"], setting["samples"]) for seed in seeds])
+    searched = play(watch, [Entry(NAME, each.name, each.mapper, each.options, same_space(NAME, MACHINE))
+                            for each in contenders()], setting.seeds, setting["samples"])
+    first = pictures[0]
+    drawn = Landscape(NAME, MACHINE, "edp", "pJ x cycles", tuple(first["explained"]), first["features"], ((), ()),
+                      _points(first["shown"]["random"]), {each.name: _points(first["shown"][each.name])
+                                                          for each in contenders()}, first["bound"])
+    return Findings((_table(pictures, setting), scores_table(searched, GAMMA, "The best mappings that were sampled")),
+                    _judge(pictures), landscape_plots(drawn), (
+        f"The picture: {ENCODING} The paper names no encoding. Its two axes hold {first['explained'][0]:.1%} and "
+        f"{first['explained'][1]:.1%} of the variance of {first['features']} features.",
+        "Random mappings are drawn uniformly, as Timeloop draws factors and orders. Our mappers, random-pruned too, "
+        "begin from draws spread over all scales of tiles."))
+
+
+def _cell(seed: int, points: int, samples: int) -> Cell:
+    """Return the cell of one picture: what was counted, and some of the points."""
+    def compute() -> dict[str, Any]:
+        space = space_of(NAME, MACHINE)
+        found = study_landscape(space, contenders(), points=points, budget=samples, seed=seed, uniform=True)
+        goal = NEAR * found.best
+        return {
+            "explained": list(found.explained), "features": found.features, "bound": found.bound, "best": found.best,
+            "random": {"near": found.background.near(goal), "spread": _spread(found.background),
+                       "median": float(np.median(found.background.scores)) / found.best},
+            "mappers": {name: {"near": trail.near(goal), "best": float(trail.scores.min()), "legal": len(trail),
+                               "first": _part(trail, 0, FIRST).near(goal),
+                               "last": _part(trail, samples - LAST, samples).near(goal)}
+                        for name, trail in {UNIFORM: _part(found.background, 0, samples), **found.trails}.items()},
+            "distances": {name: found.distance(name) for name in found.trails},
+            "shown": {name: _plain(trail.thinned(_SHOWN)) for name, trail in
+                      (("random", found.background), *found.trails.items())} if seed == 0 else {},
+        }
+
+    key = {"picture of": NAME, "machine": MACHINE, "points": points, "samples": samples, "seed": seed,
+           "contenders": [each.name for each in contenders()]}
+    return Cell(key, compute,
+                points + len(contenders()) * samples)
+
+
+def _part(points: Points, after: int, until: int) -> Points:
+    return points.take(np.flatnonzero((points.samples > after) & (points.samples <= until)))
+
+
+def _spread(points: Points) -> float:
+    """Return how far the best 1 % spread around their middle, over how far all do around theirs."""
+    best = points.take(np.argsort(points.scores)[:max(2, len(points) // 100)])
+    return math.sqrt((best.x.var() + best.y.var()) / (points.x.var() + points.y.var()))
+
+
+def _plain(points: Points) -> list[list[float]]:
+    return [[round(float(value), 3) for value in row] for row in (points.x, points.y)] + [
+        [float(score) for score in points.scores], [int(sample) for sample in points.samples]]
+
+
+def _points(plain: Sequence[Sequence[float]]) -> Points:
+    x, y, scores, samples = (np.array(row) for row in plain)
+    return Points(x, y, scores, samples.astype(np.int64))
+
+
+def _table(pictures: Sequence[Mapping[str, Any]], setting: Setting) -> Table:
+    rows: list[tuple[Value, ...]] = [("random mappings", setting["points"], None, 100 * median(
+        each["random"]["near"] for each in pictures), None, None, None)]
+    for name in (UNIFORM, *(each.name for each in contenders())):
+        told = [each["mappers"][name] for each in pictures]
+        rows.append((name, int(median(each["legal"] for each in told)), median(
+            each["mappers"][name]["best"] / each["best"] for each in pictures),
+            *(100 * median(each[part] for each in told) for part in ("near", "first", "last")),
+            median(each["distances"][name] for each in pictures) if name != UNIFORM else None))
+    limits = bound(NAME, space_of(NAME, MACHINE).accelerator)
+    return Table("points", f"Legal mappings of {NAME} on Accel-A, {setting.seeds} seeds", (
+        "Points", "Legal", "Best over best known", "High-performing (%)", f"of the first {FIRST} (%)",
+        f"of the last {LAST:,} (%)", "Best point's distance"), tuple(rows), (
+        f"Medians over seeds. High-performing: EDP at most {NEAR:g} times the best known of the seed. Best known of "
+        f"all: {min(each['best'] for each in pictures):.4g} pJ x cycles; bound {limits['edp']:.4g}. Distance: from the "
+        "middle of the random mappings in the picture, over their root mean square distance.",))
+
+
+def _judge(pictures: Sequence[Mapping[str, Any]]) -> tuple[Judgement, ...]:
+    near = median(each["random"]["near"] for each in pictures)
+    spread = median(each["random"]["spread"] for each in pictures)
+    random, gamma = ([each["mappers"][name] for each in pictures] for name in (UNIFORM, GAMMA))
+    pruned = median(each["mappers"][RANDOM]["near"] for each in pictures)
+    goals = [NEAR * each["best"] for each in pictures]
+    few = [each["near"] <= 0.05 for each in random]
+    best = median(each["best"] / whole["best"] for each, whole in zip(random, pictures, strict=True))
+    low = [each["near"] <= 0.05 and each["best"] > 1.05 * whole["best"]
+           for each, whole in zip(random, pictures, strict=True)]
+    found = _runs(low)
+    if found == "does not hold" and all(few):
+        found = "holds in direction"
+    starts = [each["first"] <= 0.1 for each in gamma]
+    half = all(each["last"] >= 0.5 for each in gamma)
+    arrives = all(each["best"] <= goal for each, goal in zip(gamma, goals, strict=True))
+    return (
+        Judgement(LARGE, f"{near:.1%} of random mappings are within twice the best",
+                  "holds" if near <= 0.05 else "holds in direction" if near <= 0.25 else "does not hold"),
+        Judgement(SCATTER, f"the best 1 % spread {spread:.2f} times as far as all",
+                  "holds" if spread >= 0.5 else "holds in direction" if spread >= 0.25 else "does not hold"),
+        Judgement(LOW, f"{median(each['near'] for each in random):.1%} of its points, the best {best:.2f} times the "
+                       f"best known; random-pruned {pruned:.1%}", found),
+        Judgement(STARTS, f"{median(each['first'] for each in gamma):.1%} of its first {FIRST}", _runs(starts),
+                  "" if all(starts) else "populations here begin from draws spread over all scales of tiles"),
+        Judgement(REACHES, f"{median(each['last'] for each in gamma):.1%} of its last {LAST:,}",
+                  "holds" if half else "holds in direction" if arrives else "does not hold"),
+        Judgement(STOPS, "not measured", "not judged"))
+
+
+def _runs(holds: Sequence[bool]) -> Verdict:
+    return "holds" if all(holds) else "holds in direction" if 2 * sum(holds) > len(holds) else "does not hold"
+
+
+REPRODUCTIONS.register("mse-fig5.4")(Study(
+    "mse-fig5.4", "The map space of Resnet Conv_4 on Accel-A in two dimensions, and what mappers sample",
+    "Kao, dissertation, Georgia Tech 2022, figure 5.4", CLAIMS,
+    Setting("quick", 3, {"samples": 5_000, "points": 5_000}),
+    Setting("full", 10, {"samples": 5_000, "points": 20_000}), run))

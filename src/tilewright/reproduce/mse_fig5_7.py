@@ -1,0 +1,119 @@
+"""Figure 5.7 of the map-space study: every loop order of a mapping that Gamma found."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from tilewright.mapping import dump_mapping, load_mapping
+from tilewright.reproduce.mse_study import Entry, bound, oracle_words, play, published, said, space_of
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.reproduce.searching import oracle_cell
+from tilewright.reproduce.study import (
+    QUARTER,
+    REPRODUCTIONS,
+    Claim,
+    Findings,
+    Judgement,
+    Setting,
+    Study,
+    Table,
+    Verdict,
+    reaches,
+)
+from tilewright.reproduce.study_plots import orders_plot
+from tilewright.search.studies import OrderStudy, study_orders
+
+MACHINE, NAME = "accel-b", "Resnet Conv_4"
+VALUES, RATIO, ALL = 16, 14.4, 5_040
+GAMMA, OURS = "Gamma", "our Gamma"
+
+FEW = Claim("All 5,040 loop orders, the same at every buffer, have only 16 different EDPs", "16",
+            "holds where the median over seeds is from 8 to 32, in direction up to 100")
+APART = Claim("The best and the worst order differ by 14.4 times", "14.4x",
+              f"holds where the median over seeds is within a factor of 2, {QUARTER}")
+OWN = Claim("The order that Gamma found for DRAM is in the group of high performance", "named",
+            "holds where the found mapping costs at most 1.5 times the best order in every run, in direction in most")
+BUCKETS = Claim("Many orders lead to similar performance", "named",
+                "holds where one value is shared by at least a tenth of all orders in every run, in direction in most")
+CLAIMS = (FEW, APART, OWN, BUCKETS)
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Search a mapping with every seed and try all orders of each."""
+    space = space_of(NAME, MACHINE)
+    found = play(watch, [Entry(NAME, title, "gamma", options, lambda seed: space)
+                         for title, options in ((GAMMA, published()), (OURS, {}))], setting.seeds, setting["samples"])
+    runs = [(title, seed, value["mapping"]) for (_, title), tried in found.items()
+            for seed, value in enumerate(tried.values) if value["edp"] is not None]
+    told = watch.run([_cell(title, seed, text) for title, seed, text in runs])
+    checks = watch.run([oracle_cell({"workload": NAME, "orders of": seed}, space.operator, space.accelerator,
+                                    each["mapping"]) for (_, seed, _), each in zip(runs, told, strict=True)])
+    published_runs = [each for (title, _, _), each in zip(runs, told, strict=True) if title == GAMMA]
+    rows = tuple((title, seed, each["groups"], each["latencies"], each["ratio"], each["own"] / each["best"],
+                  100 * each["largest"] / ALL, each["best"], int(each["cycles"]), said(check))
+                 for (title, seed, _), each, check in zip(runs, told, checks, strict=True))
+    limits = bound(NAME, space.accelerator)
+    table = Table("orders", f"All {ALL:,} orders of mappings of {NAME} on Accel-B", (
+        "Found by", "Seed", "Different EDPs", "Different cycles", "Worst over best", "As found over best",
+        "Largest group (%)", "EDP of the best order", "Its cycles", "Oracle"), rows, (
+        f"No mapping has an EDP below {limits['edp']:.3g} pJ x cycles, or takes less than "
+        f"{limits['compute_cycles']:,.0f} cycles. Oracle: on the best order.",
+        f"The oracle confirms {sum(bool(check['agrees']) for check in checks)} of {len(checks)} mappings with the best "
+        f"order, and {oracle_words(found).removeprefix('The oracle confirms ')}"))
+    plots = tuple(orders_plot(_study(text), (f"orders-{place}", f"EDP of all {ALL:,} orders of a mapping by {title}"))
+                  for place, (title, seed, text) in enumerate(runs) if seed == 0)
+    return Findings((table, _groups(_study(runs[0][2]))), _judge(published_runs, [
+        each for (title, _, _), each in zip(runs, told, strict=True) if title == OURS]), plots)
+
+
+def _study(text: str) -> OrderStudy:
+    space = space_of(NAME, MACHINE)
+    return study_orders(space.operator, space.accelerator, load_mapping(text, space.operator, space.accelerator))
+
+
+def _cell(title: str, seed: int, text: str) -> Cell:
+    def compute() -> dict[str, Any]:
+        space, found = space_of(NAME, MACHINE), _study(text)
+        best = found.groups[0]
+        return {"groups": len(found.groups), "latencies": found.latencies, "ratio": found.ratio, "own": found.own,
+                "best": best.score, "cycles": best.latency_cycles, "largest": max(g.count for g in found.groups),
+                "orders": found.orders, "mapping": dump_mapping(found.best_mapping, space.operator, space.accelerator)}
+
+    return Cell({"orders of": title, "seed": seed, "mapping": text}, compute, ALL)
+
+
+def _groups(found: OrderStudy) -> Table:
+    rows = tuple((place + 1, group.score, group.score / found.groups[0].score, group.count, int(group.latency_cycles),
+                  group.pattern) for place, group in enumerate(found.groups))
+    return Table("groups", "Orders of equal EDP, first mapping", (
+        "Group", "EDP", "Over best", "Orders", "Cycles", "Innermost loops, by memory"), rows, (
+        "Innermost loops: of those that run more than once at the memory, the ones that some order of the group has "
+        "innermost.",))
+
+
+def _judge(runs: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]]) -> tuple[Judgement, ...]:
+    counts, ratios = [each["groups"] for each in runs], [each["ratio"] for each in runs]
+    few, apart = median(counts), median(ratios)
+    near = [each["own"] <= 1.5 * each["best"] for each in runs]
+    large = [each["largest"] >= ALL / 10 for each in runs]
+    own = f"; ours {median(each['groups'] for each in ours):g}" if ours else ""
+    ours_ratio = f"; ours {median(each['ratio'] for each in ours):.3g}x" if ours else ""
+    return (
+        Judgement(FEW, f"{few:g} (from {min(counts)} to {max(counts)}){own}",
+                  "holds" if VALUES / 2 <= few <= VALUES * 2 else "holds in direction" if few <= 100
+                  else "does not hold"),
+        Judgement(APART, f"{apart:.3g}x (from {min(ratios):.3g} to {max(ratios):.3g}){ours_ratio}",
+                  "holds" if RATIO / 2 <= apart <= RATIO * 2 else "holds in direction" if reaches(apart, RATIO)
+                  else "does not hold"),
+        Judgement(OWN, f"in {sum(near)} of {len(near)} runs", _share(near)),
+        Judgement(BUCKETS, f"in {sum(large)} of {len(large)} runs", _share(large)))
+
+
+def _share(holds: Sequence[bool]) -> Verdict:
+    return "holds" if all(holds) else "holds in direction" if 2 * sum(holds) > len(holds) else "does not hold"
+
+
+REPRODUCTIONS.register("mse-fig5.7")(Study(
+    "mse-fig5.7", "Every loop order of a mapping of Resnet Conv_4 on Accel-B",
+    "Kao, dissertation, Georgia Tech 2022, figure 5.7", CLAIMS,
+    Setting("quick", 5, {"samples": 5_000}), Setting("full", 20, {"samples": 5_000}), run))

@@ -1,0 +1,177 @@
+"""What the study of map-space exploration has in common (Kao 2022, chapter 5): workloads, machines, Gamma's operators.
+
+Table 5.1 gives the workloads; the text names none for figures 5.5 and 5.6, so those three convolutions are taken on
+Accel-B, with perfect factors as in Timeloop. Batches are 16 images.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from tilewright.hardware import Accelerator, preset
+from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.reproduce.running import Cell, Watch
+from tilewright.reproduce.searching import bound_figures, median_run, oracle_cell, search_cell
+from tilewright.reproduce.study import Table, Value
+from tilewright.search import Improvement
+from tilewright.search.studies import Attempt, Contender, Contest, median_interval
+from tilewright.workload import Operator, convolution
+
+SIZES = {"Resnet Conv_3": (128, 128, 28, 3), "Resnet Conv_4": (256, 256, 14, 3), "Inception Conv_2": (192, 192, 27, 5)}
+"""Filters, channels, output rows and columns, kernel (table 5.1)."""
+
+OPERATORS = {"tile": ("tile",), "order": ("reorder",), "parallelism": ("parallel", "growth", "aging")}
+"""Gamma's mutations by the axis that they explore."""
+
+_RATE = 0.5
+_OFF: dict[str, Any] = {
+    **dict.fromkeys(("crossover", "tile", "parallel", "reorder", "growth", "aging", "move", "fill", "nudge", "expand",
+                     "rebuild", "newcomer", "single", "chain"), 0.0), "distinct": False, "repair": False, "patience": 0}
+
+
+@cache
+def workload(name: str) -> Operator:
+    """Return a convolution of table 5.1."""
+    filters, channels, side, kernel = SIZES[name]
+    return convolution(name, batch=16, in_channels=channels, out_channels=filters, out_size=(side, side), kernel=kernel)
+
+
+@cache
+def space_of(name: str, machine: str) -> MapSpace:
+    """Return the perfect factorisations of a workload on Accel-A or Accel-B."""
+    return MapSpace(workload(name), preset(machine), "perfect")
+
+
+def same_space(name: str, machine: str) -> Callable[[int], MapSpace]:
+    """Return the space of a workload for every seed."""
+    return lambda seed: space_of(name, machine)
+
+
+def published(axes: Sequence[str] = tuple(OPERATORS), *, crossover: bool = True) -> dict[str, Any]:
+    """Return Gamma with its published operators at their rate of 0.5, those of some axes, without our extensions."""
+    chosen = [name for axis in axes for name in OPERATORS[axis]] + (["crossover"] if crossover else [])
+    return {**_OFF, **dict.fromkeys(chosen, _RATE)}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One way to search one workload, with the spaces (and mappings to begin from) of its seeds."""
+
+    workload: str
+    label: str
+    mapper: str
+    options: Mapping[str, Any]
+    space: Callable[[int], MapSpace]
+    start: Callable[[int], MappingBatch | None] = lambda seed: None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What an entry found: the values of its cells by seed, the median one and what the oracle said of it."""
+
+    entry: Entry
+    values: Sequence[Mapping[str, Any]]
+    oracle: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> list[float]:
+        """EDP by seed; infinite where nothing was found."""
+        return [math.inf if value["edp"] is None else value["edp"] for value in self.values]
+
+    @property
+    def middle(self) -> Mapping[str, Any] | None:
+        """The median run."""
+        return median_run(self.values)
+
+    @property
+    def edp(self) -> float:
+        """EDP of the median run."""
+        return math.inf if self.middle is None else float(self.middle["edp"])
+
+
+Found = dict[tuple[str, str], Tried]
+
+
+def play(watch: Watch, entries: Sequence[Entry], seeds: int, samples: int) -> Found:
+    """Search every entry with every seed, and let the oracle count the median mappings."""
+    cells = []
+    for entry in entries:
+        for seed in range(seeds):
+            space = entry.space(seed)
+            key = {"workload": entry.workload, "method": entry.label, "machine": space.accelerator.name}
+            cells.append(search_cell(watch, key, space, mapper=entry.mapper, samples=samples, seed=seed,
+                                     options=entry.options, start=entry.start(seed)))
+    values = watch.run(cells)
+    found = [Tried(entry, values[place * seeds:(place + 1) * seeds]) for place, entry in enumerate(entries)]
+    mapped = [(each, each.middle) for each in found if each.middle is not None]
+    told = watch.run([_checked(each.entry, str(middle["mapping"])) for each, middle in mapped if middle is not None])
+    said = {id(each): word for (each, _), word in zip(mapped, told, strict=True)}
+    return {(each.entry.workload, each.entry.label): Tried(each.entry, each.values, said.get(id(each), {}))
+            for each in found}
+
+
+def _checked(entry: Entry, mapping: str) -> Cell:
+    space = entry.space(0)
+    return oracle_cell({"workload": entry.workload, "machine": space.accelerator.name}, space.operator,
+                       space.accelerator, mapping)
+
+
+def contest_of(found: Found, name: str, labels: Sequence[str]) -> Contest:
+    """Return the searches of one workload as a contest, for its curves."""
+    space = found[name, labels[0]].entry.space(0)
+    attempts = tuple(
+        Attempt(label, seed, tuple(Improvement(int(at), 0.0, score) for at, score in value.get("history", ())),
+                value["samples"], value["legal_samples"], 0.0)
+        for label in labels for seed, value in enumerate(found[name, label].values))
+    seeds = tuple(range(len(found[name, labels[0]].values)))
+    return Contest(name, space.accelerator.name, "edp", "pJ x cycles",
+                   tuple(Contender(label, found[name, label].entry.mapper) for label in labels), seeds, attempts,
+                   bound(name, space.accelerator)["edp"])
+
+
+@cache
+def _bounds(name: str, machine: Accelerator) -> tuple[tuple[str, float], ...]:
+    return tuple(bound_figures(workload(name), machine).items())
+
+
+def bound(name: str, machine: Accelerator) -> dict[str, float]:
+    """Return what nothing can beat for a workload."""
+    return dict(_bounds(name, machine))
+
+
+def scores_table(found: Found, reference: str, title: str) -> Table:
+    """Return the median EDP of every entry, its interval, and over that of the reference."""
+    rows: list[tuple[Value, ...]] = []
+    for (name, label), tried in found.items():
+        space = tried.entry.space(0)
+        limits, interval, middle = bound(name, space.accelerator), median_interval(tried.scores), tried.middle
+        least = found[name, reference].edp
+        rows.append((name, label, limits["edp"], _known(tried.edp), _known(interval.low), _known(interval.high),
+                     _known(tried.edp / least), None if middle is None else int(middle["latency_cycles"]),
+                     int(limits["compute_cycles"]), said(tried.oracle)))
+    cover = median_interval(next(iter(found.values())).scores).coverage
+    return Table("scores", title, (
+        "Workload", "Method", "EDP bound", "EDP", "Low", "High", f"over {reference}", "Cycles",
+        "Compute bound (cycles)", "Oracle"), tuple(rows), (
+        f"EDP in pJ x cycles, median of seeds; low to high encloses the true median with a chance of {cover:.1%}.",
+        oracle_words(found)))
+
+
+def said(oracle: Mapping[str, Any]) -> str:
+    """Return the oracle's word on one mapping."""
+    if not oracle:
+        return "nothing found"
+    return "disagrees" if not oracle["agrees"] else "agrees" if oracle["scale"] == 1 else "agrees (twin)"
+
+
+def oracle_words(found: Found) -> str:
+    """Return how many of the mappings the oracle confirms."""
+    told = [tried.oracle for tried in found.values() if tried.oracle]
+    return (f"The oracle confirms {sum(bool(each['agrees']) for each in told)} of {len(told)} mappings behind the "
+            f"medians, {sum(each['scale'] == 1 for each in told)} of them walked whole.")
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,97 @@
+"""The study of map-space exploration: tiny runs, workloads of table 5.1, Gamma's operators, verdicts by hand."""
+
+import csv
+import json
+
+import pytest
+
+from tilewright.reproduce import REPRODUCTIONS, Setting, run_study
+from tilewright.reproduce.mse_fig5_5 import most
+from tilewright.reproduce.mse_fig5_7 import ALL, CLAIMS, _judge
+from tilewright.reproduce.mse_study import published, space_of, workload
+from tilewright.search import search
+from tilewright.search.mapper import read_options
+from tilewright.search.mappers.gamma import GammaOptions
+
+TINY = {
+    "mse-fig5.4": Setting("tiny", 1, {"samples": 300, "points": 200}),
+    "mse-fig5.5": Setting("tiny", 2, {"samples": 100, "workloads": 1}),
+    "mse-fig5.6": Setting("tiny", 2, {"samples": 100, "workloads": 1}),
+    "mse-fig5.7": Setting("tiny", 2, {"samples": 300}),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, tmp_path):
+    outcome = run_study(name, TINY[name], out=tmp_path)
+    study, found = outcome.study, outcome.findings
+    assert [judged.claim for judged in found.judgements] == list(study.claims)
+    assert len(found.plots) >= 1
+    json.loads(outcome.file("json").read_text(), parse_constant=pytest.fail)
+    for table in found.tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+        with outcome.file(f"{table.name}.csv").open(newline="") as file:
+            assert len(list(csv.reader(file))) == len(table.rows) + 1
+    told = json.dumps([[list(table.rows), list(table.notes)] for table in found.tables])
+    assert "disagrees" not in told and "agrees" in told
+    again = run_study(name, TINY[name], out=tmp_path)
+    assert again.computed_cells == 0
+    assert again.findings.tables == found.tables and again.findings.judgements == found.judgements
+
+
+def test_every_study_of_chapter_5_here_has_a_tiny_run():
+    assert set(TINY) <= set(REPRODUCTIONS)
+
+
+def test_workloads_are_those_of_table_5_1():
+    sizes = {name: workload(name).sizes for name in ("Resnet Conv_3", "Resnet Conv_4", "Inception Conv_2")}
+    assert [tuple(each[dim] for dim in "NKCPQRS") for each in sizes.values()] == [
+        (16, 128, 128, 28, 28, 3, 3), (16, 256, 256, 14, 14, 3, 3), (16, 192, 192, 27, 27, 5, 5)]
+    assert workload("Resnet Conv_4").macs == 16 * 256 * 256 * 14 * 14 * 9
+
+
+def test_published_operators_can_be_left_out_one_by_one():
+    whole, tile = (read_options(GammaOptions, options, "gamma") for options in (
+        published(), published(["tile"], crossover=False)))
+    assert {whole.crossover, whole.tile, whole.parallel, whole.reorder, whole.growth, whole.aging} == {0.5}
+    assert (tile.tile, tile.crossover, tile.parallel, tile.reorder) == (0.5, 0, 0, 0)
+    for options in (whole, tile):
+        assert {options.move, options.fill, options.nudge, options.expand, options.rebuild, options.newcomer} == {0}
+        assert not (options.repair or options.distinct or options.patience)
+
+
+def test_mutating_orders_alone_leaves_tiles_as_they_were_drawn():
+    space = space_of("Resnet Conv_4", "accel-a")
+    seen = []
+
+    class Watching:
+        def __init__(self, model):
+            self.model, self.cost = model, model.cost
+
+        def score(self, batch, *, threads=1):
+            seen.append(batch)
+            return self.model.score(batch, threads=threads)
+
+    from tilewright.cost import DenseModel
+
+    search(space.operator, space.accelerator, space=space, budget=600, options=published(["order"], crossover=False),
+           model=Watching(DenseModel(space.operator, space.accelerator, space.layout)))
+    first, *later = [{batch.steps[:, :, b].tobytes() for b in range(len(batch))} for batch in seen]
+    assert later and all(steps <= first for steps in later)
+
+
+def test_verdicts_on_workloads_and_orders():
+    assert [most(holds) for holds in ([True] * 3, [True, True, False], [True, False, False])] == [
+        "holds", "holds in direction", "does not hold"]
+
+    def run(groups, ratio, own=1.0, largest=ALL):
+        return {"groups": groups, "ratio": ratio, "own": own, "best": 1.0, "largest": largest}
+
+    assert [judged.verdict for judged in _judge([run(16, 14.4)], [])] == ["holds"] * 4
+    far = _judge([run(60, 2.0, 2.0, 100), run(70, 2.0, 1.0, 100), run(80, 2.0, 1.2, 600)], [])
+    assert [judged.verdict for judged in far] == ["holds in direction", "holds in direction", "holds in direction",
+                                                  "does not hold"]
+    none = _judge([run(300, 1.5, 9.0, 5)], [run(3, 2.0)])
+    assert [judged.verdict for judged in none] == ["does not hold"] * 4
+    assert none[0].ours == "300 (from 300 to 300); ours 3"
+    assert [judged.claim for judged in far] == list(CLAIMS)
