@@ -60,6 +60,8 @@ def crossover(
                         bind=sizes(bind, "--bind"), out=out, workers=workers, told=bar.update, stop=stop)
     if found.seeds:
         asked = f"Crossover ablation, {budget} a search, {_times(len(found.seeds))}"
+        if "standard GA" not in found.names:
+            asked += "; no standard GA, which needs the extra 'optimizers'"
         deliver(contest_sheet(found, asked, _command()), contest_tree(found, asked), (html, json_file, out),
                 "crossover", (contest_curves(found),))
     end_early(stop, bool(found.seeds), out is not None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median
 
-from tilewright.base import InputError
+from tilewright.base import InputError, has_extra
 from tilewright.search.mapper import MAPPERS
 from tilewright.search.records import Improvement
 from tilewright.search.studies.statistics import Comparison, Interval, compare, holm, median_interval, pairs
@@ -211,9 +211,9 @@ CROSSOVER_ONLY = dict.fromkeys(("tile", "parallel", "reorder", "growth", "aging"
 
 
 def crossover_contenders() -> tuple[Contender, ...]:
-    """Return Gamma, Gamma without crossover, crossover alone, and a standard genetic algorithm where there is one."""
+    """Return Gamma, Gamma without crossover, crossover alone, and a standard genetic algorithm where installed."""
     found = [Contender("gamma", "gamma"), Contender("gamma without crossover", "gamma", {"crossover": 0}),
              Contender("crossover only", "gamma", CROSSOVER_ONLY)]
-    if "ga" in MAPPERS:
+    if has_extra("optimizers"):
         found.append(Contender("standard GA", "ga"))
     return tuple(found)
