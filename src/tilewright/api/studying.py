@@ -30,7 +30,7 @@ from tilewright.search.studies import study_axes as axes_of
 from tilewright.search.studies import study_landscape as landscape_of
 from tilewright.search.studies import study_orders as orders_of
 
-DEFAULT_MAPPERS = "gamma,random-pruned,random"
+DEFAULT_MAPPERS = "auto,gamma,random-pruned"
 
 Told = Callable[[int, int, int], None]
 """Takes the searches that ended, those in all, and the samples scored."""
@@ -141,7 +141,7 @@ def study_orders(  # noqa: PLR0913
     *,
     objective: str = "edp",
     memories: Iterable[str] | None = None,
-    mapper: str = "gamma",
+    mapper: str = "auto",
     budget: str | int | Budget = 10_000,
     seed: int = 0,
     tiling: str | None = None,

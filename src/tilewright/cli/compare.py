@@ -51,7 +51,7 @@ def compare(
     layer: Layer = None,
     mappers: Annotated[str, typer.Option("--mappers", "-m", metavar="NAME[:OPTION=VALUE,...],...", help=(
         "Mappers to compare, as gamma,gamma:crossover=0,tile=1,random; see: tilewright list mappers."))
-    ] = "gamma,random-pruned,random",
+    ] = "auto,gamma,random-pruned",
     objective: Objective = "edp",
     budget: SearchBudget = "10000",
     seeds: Seeds = 10,

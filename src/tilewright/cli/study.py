@@ -103,7 +103,7 @@ def orders(
         "The mapping. Default: the best that --mapper finds within --budget."))] = None,
     memories: Annotated[str | None, typer.Option("--memories", metavar="NAME,...", show_default=False, help=(
         "Where loops change their order, the same at all of them. Default: everywhere."))] = None,
-    mapper: Annotated[str, typer.Option("--mapper", "-m", help="What finds the mapping.")] = "gamma",
+    mapper: Annotated[str, typer.Option("--mapper", "-m", help="What finds the mapping.")] = "auto",
     objective: Objective = "edp", budget: SearchBudget = "10000", seed: Seed = 0, tiling: TilingOption = None,
     bind: Bind = None, html: Html = None, json_file: Json = None, out: Out = None,
 ) -> None:

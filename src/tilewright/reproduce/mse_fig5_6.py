@@ -1,6 +1,5 @@
 """Figure 5.6 of the map-space study: what crossover is worth."""
 
-from tilewright.reproduce.gamma_fig4_4 import ENCODING
 from tilewright.reproduce.gamma_platforms import baselines
 from tilewright.reproduce.mse_fig5_5 import most
 from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, play, published, same_space, scores_table
@@ -45,9 +44,9 @@ def run(setting: Setting, watch: Watch) -> Findings:
                                title=(f"curves-{place}", f"{name} on Accel-B")) for place, name in enumerate(names))
     notes = [f"Gamma has its published operators at rates of 0.5; ours has the extensions of this mapper, at its rates "
              f"({OURS_ONLY}: crossover at 1)."]
-    notes.append(ENCODING)
-    if STANDARD in missing:
-        notes.append("The standard GA was not measured: it is not registered here, or what it needs is not installed.")
+    notes.append("The standard GA was not measured: what it needs is not installed." if STANDARD in missing else
+                 "The standard GA sees mappings as shares of the logarithms of sizes, and is told how far over the "
+                 "memories a mapping is, which is kinder than tile sizes themselves and one penalty.")
     return Findings((scores_table(found, FULL, "Gamma with and without crossover"),), judged, plots, tuple(notes))
 
 

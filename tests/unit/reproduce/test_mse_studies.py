@@ -74,8 +74,9 @@ def test_mutating_orders_alone_leaves_tiles_as_they_were_drawn():
 
     from tilewright.cost import DenseModel
 
-    search(space.operator, space.accelerator, space=space, budget=600, options=published(["order"], crossover=False),
-           model=Watching(DenseModel(space.operator, space.accelerator, space.layout)))
+    model = DenseModel(space.operator, space.accelerator, space.layout)
+    search(space.operator, space.accelerator, mapper="gamma", space=space, budget=600,
+           options=published(["order"], crossover=False), model=Watching(model))
     first, *later = [{batch.steps[:, :, b].tobytes() for b in range(len(batch))} for batch in seen]
     assert later and all(steps <= first for steps in later)
 
