@@ -112,6 +112,30 @@ def test_a_library_that_cannot_be_reached_costs_nothing_but_a_warning(tmp_path):
     assert not run.kept.stored and read_run(run.kept.place) == run.record
 
 
+def test_a_run_that_is_taken_up_again_begins_from_what_it_began_from(tmp_path):
+    class StopLate:
+        left = 2
+
+        def begin(self, layers, budget):
+            pass
+
+        def update(self, progress):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+    mapped(budget=200)
+    whole = mapped(budget=2000, seed=3, warm_start="library", store=False)
+    with pytest.raises(KeyboardInterrupt):
+        mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept", progress=StopLate(), workers=1)
+    mapped(budget=3000, seed=4)
+    again = mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept")
+    assert found(again) == found(whole)
+    (tmp_path / "kept" / "starts.json").write_text("[]")
+    with pytest.raises(InputError, match=r"starts\.json: must be the file that the run wrote"):
+        mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept")
+
+
 def test_a_server_that_goes_mid_run_costs_nothing_but_a_warning(postgres, postgres_url, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     add = Shelf.add

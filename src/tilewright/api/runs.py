@@ -287,7 +287,8 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     cores = _cores() if workers is None else workers
     if cores < 1:
         raise InputError("workers", "must be a positive integer", workers)
-    warm = warmth(warm_start, store, {one.name: choice.space(one, accelerator) for one in operators}, swept)
+    warm = warmth(warm_start, store, {one.name: choice.space(one, accelerator) for one in operators}, swept,
+                  checkpoint)
     share = warm_budget(parsed, operators, warm.beginnings(operators), cores)
     request = RequestRecord(str(goal), mapper, seed, choice.tiling, tuple(map(str, goal.constraints)),
                             dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,

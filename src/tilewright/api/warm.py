@@ -1,9 +1,12 @@
 """What the layers of a run begin from, and how their best mappings get into the library."""
 
+import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from tilewright.api.places import ready_place
 from tilewright.base import InputError
 from tilewright.mapping import MapSpace
 from tilewright.search import (
@@ -20,8 +23,11 @@ from tilewright.search import (
     largest_first,
     rounds,
 )
-from tilewright.store import Entry, Provenance, Shelf, entry
+from tilewright.store import Entry, Provenance, Shelf, entry, write_whole
 from tilewright.workload import Operator, edit_distance
+
+STARTS = "starts.json"
+"""File of a checkpoint's folder that holds what was read from the library."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +81,12 @@ class Warmth:
 OFF = Warmth("off", None, False, {})
 
 
-def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, MapSpace], goal: Objective) -> Warmth:
+def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, MapSpace], goal: Objective,
+           checkpoint: str | os.PathLike[str] | None = None) -> Warmth:
     """Return what layers begin from; the library is read once, before the first search, so that timing decides nothing.
 
     ``spaces`` are those of the layers by name. Without a store (False) nothing is kept, and the default one is read.
+    What was read is kept in the folder ``checkpoint``, for the run that takes it up: the library goes on meanwhile.
 
     Raises
     ------
@@ -94,11 +102,26 @@ def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, Ma
     shelf = Shelf(None if isinstance(store, bool) else store)
     if chosen != "library":
         return Warmth(chosen, shelf, keeps, {})
-    objective = "; ".join([str(goal), *map(str, goal.constraints)])
-    nearest = shelf.nearest(list(spaces.values()), objective, NEIGHBOURS)
-    known = {name: tuple(_source(one, space.operator) for one in found)
-             for (name, space), found in zip(spaces.items(), nearest, strict=True)}
+    file = None if checkpoint is None else Path(checkpoint) / STARTS
+    nearest = _kept(file) if file is not None and file.exists() else None
+    if nearest is None:
+        objective = "; ".join([str(goal), *map(str, goal.constraints)])
+        found = shelf.nearest(list(spaces.values()), objective, NEIGHBOURS)
+        nearest = dict(zip(spaces, found, strict=True))
+        if file is not None:
+            plain = {name: [asdict(one) for one in entries] for name, entries in nearest.items()}
+            write_whole(ready_place(file), json.dumps(plain) + "\n")
+    known = {name: tuple(_source(one, space.operator) for one in nearest.get(name, ()))
+             for name, space in spaces.items()}
     return Warmth(chosen, shelf, keeps, known)
+
+
+def _kept(file: Path) -> dict[str, tuple[Entry, ...]]:
+    try:
+        return {name: tuple(Entry(**one) for one in entries) for name, entries in json.loads(file.read_text()).items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(str(file), "must be the file that the run wrote", str(error),
+                         "Delete the folder to start afresh") from None
 
 
 def _source(found: Entry, operator: Operator) -> Source:

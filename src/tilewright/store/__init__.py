@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         totals_of,
         vector_records,
     )
-    from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run
+    from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run, write_whole
     from tilewright.store.database import RunSummary, Store
     from tilewright.store.library import Entry, Library, Provenance, Shelf, entry
     from tilewright.store.nest import level_records, mapping_from, mapping_record
@@ -124,13 +124,14 @@ __all__ = [
     "totals_of",
     "vector_records",
     "write_run",
+    "write_whole",
 ]
 
 _LATER = {
     "build": ("accelerator_of", "accelerator_record", "bounds_record", "cost_record", "fingerprint", "mapping_of",
               "network_record", "new_run_id", "not_modelled", "operator_of", "operator_record", "padded_record",
               "roofline_record", "software_record", "timestamp", "totals_of", "vector_records"),
-    "codec": ("read_run", "record_to_json", "run_from_json", "write_run"),
+    "codec": ("read_run", "record_to_json", "run_from_json", "write_run", "write_whole"),
     "database": ("RunSummary", "Store"),
     "library": ("Entry", "Library", "Provenance", "Shelf", "entry"),
     "nest": ("level_records", "mapping_from", "mapping_record"),
