@@ -124,7 +124,7 @@ def judge_range(claim: Claim, found: Mapping[str, float], published: tuple[float
 
 def times(ratio: float) -> str:
     """Return a ratio as people read it."""
-    return f"{ratio:.2g}x" if ratio < 10 else f"{ratio:,.0f}x" if ratio < 1e5 else f"{ratio:.1e}x"
+    return f"{ratio:.3g}x" if ratio < 10 else f"{ratio:,.0f}x" if ratio < 1e5 else f"{ratio:.1e}x"
 
 
 def summary_table(name: str, title: str, tries: Tries, base: str, figure: str, bound: float,  # noqa: PLR0913, PLR0917

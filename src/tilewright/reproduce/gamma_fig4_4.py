@@ -261,7 +261,7 @@ def run45(setting: Setting, watch: Watch) -> Findings:
 
 _QUICK44 = Setting("quick", 1, {"samples": 500, "every": 6})
 _QUICK45 = Setting("quick", 1, {"samples": 1_000, "every": 4})
-_FULL = Setting("full", 10, {"samples": 10_000, "every": 1})
+_FULL = Setting("full", 3, {"samples": 10_000, "every": 1})
 
 REPRODUCTIONS.register("gamma-fig4.4")(Study(
     "gamma-fig4.4", "ResNet-18 by all methods on S1, S2, S3, edge and cloud: latency",
