@@ -7,7 +7,6 @@ metadata move beside them and are never left out, as they say what can be.
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +35,8 @@ from tilewright.workload import Operator, Tensor
 Floats = NDArray[np.float64]
 Tallies = dict[TallyKey, Floats]
 Extents = dict[str, Floats]
-CHUNK = 4096
-"""Mappings whose rows stay in the inner caches."""
+CHUNK = 8192
+"""Mappings scored in one go: enough that NumPy's overhead is small, few enough to share among threads."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +175,7 @@ class Sums:
         self.plan, self.tallies, self.extents = plan, tallies, extents
         self.accelerator, self.operator = plan.accelerator, plan.operator
         self._made: dict[tuple[str, int, bool], Share] = {}
+        self._tiles: dict[tuple[int, str], tuple[Floats, Floats]] = {}
         self.moved = {(kept.level, kept.tensor.name): self._moved(kept) for kept in plan.kept}
 
     def made(self, at: Crossing, *, time: bool) -> Share:
@@ -192,10 +192,16 @@ class Sums:
 
     def _sides(self, level: int, tensor: Tensor) -> tuple[Floats, Floats]:
         """Words of a tile, and of its last axis."""
-        extents = self.extents[level]
-        axes = [_axis_words(axis.terms, extents) for axis in tensor.axes]
-        one = np.ones(len(next(iter(extents.values()))))
-        return prod(axes, start=one), axes[-1] if axes else one
+        key = level, tensor.name
+        if key not in self._tiles:
+            axes = [_axis_words(axis.terms, self.extents[level]) for axis in tensor.axes]
+            if not axes:
+                axes = [np.ones(len(self.steps))]
+            words = axes[0]
+            for axis in axes[1:]:
+                words = words * axis
+            self._tiles[key] = words, axes[-1]
+        return self._tiles[key]
 
     def _moved(self, kept: Kept) -> Moved:
         """Return what is moved for each word of the schedule."""
@@ -221,7 +227,8 @@ class Sums:
             block = kept.memory.block_words
             data: Share = np.ceil(count * shares[kind] / block) * block * kept.scale
         else:
-            data = count * shares[kind] * kept.scale
+            share = shares[kind] * kept.scale
+            data = count if isinstance(share, float) and share == 1.0 else count * share
         if kept.compressed is None:
             return data
         return data + count * moved.metadata / kept.memory.word_bits

@@ -80,8 +80,8 @@ class Asked:
             space = self.space
             points = tuple((d, d ** -len(self.tensors)) for d in self.over)
             swept = Sweep(self.tensors, points) if len(self.over) > 1 else None
-            found = search(space.operator, machine(), budget=samples, seed=seed, space=space, densities=swept,
-                           watch=SearchWatch(stop=watch.stop, threads=1))
+            found = search(space.operator, machine(), mapper="gamma", budget=samples, seed=seed, space=space,
+                           densities=swept, watch=SearchWatch(stop=watch.stop, threads=1))
             if found.mapping is None:
                 return {"mapping": None, "edp": {}}
             figures: dict[str, Any] = {}

@@ -45,7 +45,7 @@ def test_bounds_hold_where_those_of_the_dense_model_do_not():
     assert best.cost.energy_pj < dense.energy_pj
 
 
-@pytest.mark.parametrize("mapper", ["exact", "exhaustive", "random-pruned"])
+@pytest.mark.parametrize("mapper", ["auto", "exact", "exhaustive", "random-pruned"])
 def test_no_mapper_proves_by_dense_bounds(mapper):
     small = with_densities(matmul("s", m=4, n=4, k=4), {"weights": 0.25})
     space = MapSpace(small, MACHINE, "perfect")
