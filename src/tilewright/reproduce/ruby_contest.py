@@ -17,6 +17,8 @@ Restrict = Callable[[Operator, Accelerator], Constraints]
 
 TILINGS = {"perfect": "perfect", "padding": "perfect", "ruby-s": "ruby-s", "ruby-t": "ruby-t", "ruby": "ruby"}
 """By strategy: the tiling of its space. ``padding`` is perfect tiling of a padded operator."""
+PLAIN = {"random-pruned": {"dividing": 0.0}}
+"""Options of mappers that search as published: Timeloop's random search has no leaning to whole factors."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def play(watch: Watch, matches: Sequence[Match], seeds: int, figure: str = "edp"
     """Search every match with every seed, take the runs of median ``figure``, and have the oracle count each."""
     spaces = [match.space for match in matches]
     cells = [search_cell(watch, match.key, space, mapper=match.mapper, samples=match.samples, seed=seed,
-                         objective=match.objective)
+                         objective=match.objective, options=PLAIN.get(match.mapper))
              for match, space in zip(matches, spaces, strict=True) for seed in range(seeds)]
     values = watch.run(cells)
     medians = [median_run(values[at:at + seeds], figure) for at in range(0, len(values), seeds)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.mapping import MapSpace
-from tilewright.reproduce.ruby_contest import FLOWS, TILINGS, change
+from tilewright.reproduce.ruby_contest import FLOWS, PLAIN, TILINGS, change
 from tilewright.reproduce.ruby_machines import toy
 from tilewright.reproduce.running import Watch
 from tilewright.reproduce.searching import bound_figures, median_curve, median_run, oracle_cell, search_cell
@@ -80,7 +80,7 @@ def run(setting: Setting, watch: Watch) -> Findings:
     seeds = range(setting.seeds)
     values = iter(watch.run([
         search_cell(watch, keys[where], space, mapper="random-pruned", samples=setting["samples"], seed=seed,
-                    options={"batch": _BATCH})
+                    options={"batch": _BATCH, **PLAIN["random-pruned"]})
         for where, space in spaces.items() for seed in seeds]))
     runs = {where: [next(values) for _ in seeds] for where in spaces}
     medians = {where: median_run(found) for where, found in runs.items()}

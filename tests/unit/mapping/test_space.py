@@ -143,6 +143,22 @@ def test_all_samples_are_among_the_enumerated():
     assert {space_key(space, drawn, i) for i in range(500)} <= known
 
 
+@pytest.mark.parametrize("tiling", ["ruby", "ruby-s", "ruby-t", "imperfect"])
+def test_dimensions_are_split_without_remainders_as_often_as_asked_where_the_tiling_is_one_of_rubys(tiling):
+    space = MapSpace(conv(K=15, C=10, P=13, R=3), MACHINES["fixed"], tiling)
+    plain, mixed, whole = (space.sample(np.random.default_rng(2), 600, 0.5, chance) for chance in (0, 0.5, 1))
+    assert space.contains(mixed).all() and space.contains(whole).all()
+    if tiling == "imperfect":
+        assert np.array_equal(plain.steps, mixed.steps) and np.array_equal(plain.steps, whole.steps)
+        return
+    divides = [(extents[:-1] % extents[1:] == 0).all(axis=0) for extents in
+               (chains(space, batch) for batch in (plain, mixed, whole))]
+    assert divides[2].all()
+    large = [space.layout.dimensions.index(name) for name in "KCP"]
+    low, middle = (each[large].mean(axis=1) for each in divides[:2])
+    assert (low < 0.9).all() and (abs(middle - (1 + low) / 2) < 0.12).all()
+
+
 def space_key(space, batch, index):
     return batch.mapping(index, space.operator.sizes)
 

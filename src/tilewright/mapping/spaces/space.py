@@ -229,18 +229,22 @@ class MapSpace:
         slots, dims = self.layout.shape
         return np.zeros((4, max(slots + 1, 3), max(slots, dims)), dtype=np.int64)
 
-    def sample(self, rng: Generator, count: int, filling: float = 0.0) -> MappingBatch:
+    def sample(self, rng: Generator, count: int, filling: float = 0.0, dividing: float = 0.0) -> MappingBatch:
         """Draw ``count`` random mappings of the space (their tiles may not fit the memories).
 
         Each dimension visits its slots in random order, and each slot takes a random part of what is left: with
         perfect tiling a divisor, all equally likely, otherwise a count, uniform in its logarithm. ``filling`` is the
-        share of mappings that first spread as many lanes as fit. What then breaks a rule is repaired.
+        share of mappings that first spread as many lanes as fit; ``dividing`` the chance of each dimension to be split
+        as with perfect tiling where the tiling is one of Ruby's. What then breaks a rule is repaired.
         """
         from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
 
-        batch = self.empty(count)
-        state = random_state(rng)
+        state, batch = random_state(rng), self.empty(count)
         sampling.sample(self.table, state, float(filling), self.scratch(), batch.steps, batch.ranks)
+        if dividing and self.divisible is not self.table:
+            perfect = self.empty(count)
+            sampling.sample(self.divisible, state, float(filling), self.scratch(), perfect.steps, perfect.ranks)
+            np.copyto(batch.steps, perfect.steps, where=rng.random(batch.steps.shape[1:]) < dividing)
         if self.arrays.ruled:
             self._legalise(self.table, state, batch, fitting=None)
         return batch

@@ -20,10 +20,14 @@ class RandomOptions:
         Mappings proposed at a time.
     filling
         Share of the mappings that first spread as many lanes as fit the arrays.
+    dividing
+        Chance of each dimension of a mapping to be split as with perfect tiling, where the tiling is one of Ruby's:
+        hardly a mapping has few remainders otherwise, as good ones mostly do.
     """
 
     batch: int = 2048
     filling: float = 0.0
+    dividing: float = 0.0
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -36,7 +40,10 @@ class RandomOptions:
 
 @MAPPERS.register("random")
 class RandomMapper:
-    """Proposes random mappings, fit or not."""
+    """Proposes random mappings, fit or not.
+
+    Nothing is preferred unless options say so: what `MapSpace.sample` draws is proposed as it comes.
+    """
 
     covers_space = False
 
@@ -47,7 +54,7 @@ class RandomMapper:
 
     def ask(self, most: int) -> MappingBatch:
         """Propose ``batch`` random mappings, or ``most`` if that is less."""
-        drawn = self.space.sample(self.rng, self.options.batch, self.options.filling)
+        drawn = self.space.sample(self.rng, self.options.batch, self.options.filling, self.options.dividing)
         return drawn if most >= len(drawn) else drawn.take(slice(0, most))
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
@@ -74,6 +81,7 @@ class PrunedOptions(RandomOptions):
         Times that a batch is drawn at most before what was found is proposed (or, if nothing was, anything).
     """
 
+    dividing: float = 0.7
     remembered: int = 1 << 18
     draws: int = 200
 
@@ -84,6 +92,7 @@ class PrunedRandomMapper:
 
     After the pruned random search of Timeloop (Parashar et al., ISPASS 2019): mappings that need more capacity than
     there is are dropped before they are scored, as are other permutations of loops that run once or move no tile.
+    Timeloop's has no leaning to whole factors: that is ``dividing=0``.
     """
 
     covers_space = False
@@ -101,7 +110,7 @@ class PrunedRandomMapper:
         wanted = min(most, self.options.batch)
         steps, ranks, found = [], [], 0
         for _ in range(self.options.draws):
-            drawn = self.space.sample(self.rng, self.options.batch, self.options.filling)
+            drawn = self.space.sample(self.rng, self.options.batch, self.options.filling, self.options.dividing)
             fresh = np.empty(len(drawn), dtype=np.bool_)
             fresh_mask(self.space.table, self.seen, self.space.scratch(), drawn.steps,
                                        drawn.ranks, fresh)
@@ -112,7 +121,7 @@ class PrunedRandomMapper:
             if found == wanted:
                 break
         if found == 0:
-            return self.space.sample(self.rng, wanted, self.options.filling)
+            return self.space.sample(self.rng, wanted, self.options.filling, self.options.dividing)
         return MappingBatch(self.space.layout, np.concatenate(steps, axis=2), np.concatenate(ranks, axis=2))
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
