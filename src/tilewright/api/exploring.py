@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.flexions import of_class
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_network
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, refuse_sparse
 from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, assumed, tune, with_flexibility
 from tilewright.codesign import explore as explore_choices
@@ -77,6 +77,7 @@ def explore(  # noqa: PLR0913  (keywords of an entry point)
     named = {graph.name: graph for graph in graphs}
     if len(named) < len(graphs):
         raise InputError("networks", "must differ in name", ", ".join(graph.name for graph in graphs))
+    refuse_sparse(load_accelerator(arch), "to be explored")
     machine = _fixed(load_accelerator(arch), tuned_for, objective, seed)
     flexibilities = _choices(machine, choices)
     total = seeds * len(flexibilities) * sum(len(unique_operators(graph)) for graph in graphs)

@@ -104,6 +104,19 @@ def load_accelerator(machine: Machine) -> Accelerator:
     return find_accelerator(str(machine))
 
 
+def refuse_sparse(accelerator: Accelerator, why: str) -> None:
+    """Refuse a machine that makes use of zeros where only the dense model knows what to do.
+
+    Raises
+    ------
+    InputError
+        If it has a ``sparsity`` section.
+    """
+    if accelerator.sparsity is not None:
+        raise InputError(f"{accelerator.name}.sparsity", f"must be left out {why}: only dense counts are known there",
+                         None, "Take the section out of the machine")
+
+
 def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Accelerator) -> Nest:
     """Return the mapping in a YAML file (or YAML text of several lines), or a mapping as it is.
 

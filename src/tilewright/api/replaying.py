@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from tilewright.api.inputs import refuse_sparse
 from tilewright.base import InputError
 from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import ASSUMPTIONS, CONVENTIONS, KINDS, Replay, partings
@@ -104,6 +105,7 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
             raise InputError("--as", f"must be one of {', '.join(CONVENTIONS)}", name)
     if not names:
         raise InputError("--as", f"must name at least one of {', '.join(CONVENTIONS)}")
+    refuse_sparse(accelerator, "to be counted by other rules")
     cost = DenseModel(operator, accelerator).cost(mapping)
     replays = {name: walk_as(operator, accelerator, mapping, CONVENTIONS[name]) for name in names if name != OURS}
     columns = [_ours(cost) if name == OURS else _theirs(replays[name]) for name in names]

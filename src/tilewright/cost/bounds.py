@@ -220,8 +220,15 @@ def roofline(operator: Operator, accelerator: Accelerator) -> Roofline:
 
 
 def outermost_bytes(cost: Cost, operator: Operator, accelerator: Accelerator) -> float:
-    """Return the bytes that a costed mapping moves at the outermost memory; ``macs`` over them is its intensity."""
+    """Return the bytes that a costed mapping moves at the outermost memory; ``macs`` over them is its intensity.
+
+    Where zeros are made use of, those moved in the mean, metadata included.
+    """
     name = accelerator.levels[0].name
+    if cost.expected is not None:
+        mean = {t: cost.expected[name, t.name] for t in operator.tensors}
+        return sum(((moved.reads + moved.updates) * tensor_bits(t, accelerator) + moved.metadata_bits) / 8
+                   for t, moved in mean.items())
     moved = {t: cost.counts[name, t.name] for t in operator.tensors}
     return sum((count.reads + count.updates) * tensor_bits(t, accelerator) / 8 for t, count in moved.items())
 

@@ -232,31 +232,48 @@ def bounds_record(bounds: Bounds, score: float | None = None) -> BoundsRecord:
 
 
 def roofline_record(operator: Operator, accelerator: Accelerator, cost: Cost) -> RooflineRecord:
-    """Return a layer's place under the roof of the outermost memory (Williams et al., CACM 52(4), 2009)."""
+    """Return a layer's place under the roof of the outermost memory (Williams et al., CACM 52(4), 2009).
+
+    Multiply-accumulates that are skipped, and words that are not moved, count for nothing.
+    """
     roof = roofline(operator, accelerator)
+    done = timed_macs(cost, accelerator)
     return RooflineRecord(
-        intensity_macs_per_byte=cost.macs / max(outermost_bytes(cost, operator, accelerator), 1.0),
-        achieved_macs_per_cycle=cost.macs / max(cost.latency_cycles, 1),
+        intensity_macs_per_byte=done / max(outermost_bytes(cost, operator, accelerator), 1.0),
+        achieved_macs_per_cycle=done / max(cost.latency_cycles, 1),
         peak_macs_per_cycle=float(roof.peak_macs_per_cycle),
         bandwidth_bytes_per_cycle=roof.bandwidth_bytes_per_cycle, memory=accelerator.memories[0].name,
-        compulsory_macs_per_byte=float(roof.intensity_macs_per_byte))
+        compulsory_macs_per_byte=float(roof.intensity_macs_per_byte) if cost.expected is None else None)
+
+
+def timed_macs(cost: Cost, accelerator: Accelerator) -> float:
+    """Return the multiply-accumulates that take time: all, but for those that are skipped."""
+    if cost.expected is None:
+        return cost.macs
+    return cost.utilisation * accelerator.compute_instances * cost.latency_cycles
 
 
 def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, seconds: float) -> TotalsRecord:
-    """Return the sums over layers times counts; ``seconds`` is the wall time of the whole run."""
+    """Return the sums over layers times counts; ``seconds`` is the wall time of the whole run.
+
+    Multiply-accumulates that are skipped use no compute unit.
+    """
     mapped = [(layer.count, layer.cost) for layer in layers if layer.cost is not None]
     latency = sum(count * cost.latency_cycles for count, cost in mapped)
     energy = sum(count * cost.energy_pj for count, cost in mapped)
     done = sum(count * cost.macs for count, cost in mapped)
     lost = sum(layer.count * (layer.operator.macs - layer.macs) for layer in layers if layer.cost is not None)
     macs = done - lost
+    busy = macs / (latency * accelerator.compute_instances) if latency else 0.0
+    if any(count.mean is not None for _, cost in mapped for count in cost.counts):
+        busy = sum(count * cost.utilisation * cost.latency_cycles for count, cost in mapped) / latency
     bounds = [(layer.count, layer.bounds) for layer in layers if layer.bounds is not None and layer.cost is not None]
     bounded = len(bounds) == len(mapped) and bool(mapped)
     bound_latency = sum(count * bound.latency_cycles for count, bound in bounds)
     bound_energy = sum(count * bound.energy_pj for count, bound in bounds)
     return TotalsRecord(
         latency_cycles=latency, energy_pj=energy, edp=energy * latency, macs=macs,
-        utilisation=macs / (latency * accelerator.compute_instances) if latency else 0.0,
+        utilisation=busy,
         area_um2=accelerator.area_um2, seconds=float(seconds),
         samples=sum(layer.search.samples for layer in layers if layer.search is not None),
         bound_latency_cycles=bound_latency if bounded else None,

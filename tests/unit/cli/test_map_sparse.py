@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 import tilewright as tw
 from tilewright.cost import SparseModel
 from tilewright.store import mapping_of, operator_of
@@ -24,6 +26,8 @@ def test_a_sparse_layer_is_searched_told_and_repeated(tilewright):
     assert layer.cost.latency_cycles >= layer.bounds.latency_cycles and layer.cost.energy_pj >= layer.bounds.energy_pj
     mean = {(c.memory, c.tensor): c.mean for c in layer.cost.counts}
     assert mean["DRAM", "W"].reads == cost.expected["DRAM", "W"].reads < cost.counts["DRAM", "W"].reads
+    roof = layer.roofline
+    assert roof.achieved_macs_per_cycle <= roof.roof_macs_per_cycle and run.record.totals.utilisation <= 1
     assert run.record.request.density == {"weights": "2:4", "I": "0.25"}
     assert "densities: weights 2:4, I 0.25" in json.dumps(run.record.network.notes)
     words = run.record.request.command.split()
@@ -64,3 +68,11 @@ def test_wrong_densities_are_refused_with_exit_code_2(tilewright):
         assert found.code == 2 and told in found.err
     found = tilewright("map", LAYER, "-a", "accel-b", "-b", "100", "--density", "weights=0.5")
     assert found.code == 2 and "accel-b-sparse" in found.err
+
+
+def test_what_knows_only_dense_counts_refuses_such_machines(tilewright):
+    found = tilewright("explore", LAYER, "--arch", "accel-b-sparse", "-b", "100")
+    assert found.code == 2 and "accel-b-sparse.sparsity: must be left out to be explored" in found.err
+    operator, machine = tw.matmul("m", m=4, n=4, k=4), tw.load_accelerator("accel-b-sparse")
+    with pytest.raises(tw.InputError, match=r"sparsity: must be left out to be counted by other rules"):
+        tw.replay(operator, machine, tw.dataflow("nvdla", operator, machine))
