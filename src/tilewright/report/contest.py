@@ -110,6 +110,7 @@ def contest_curves(found: Contest) -> Table:
 
 def contest_tree(found: Contest, asked: str) -> dict[str, Any]:
     """Return all of it as plain data; what is infinite is null."""
+    curves = contest_curves(found)
     return {
         "asked": asked, "layer": found.layer, "machine": found.machine, "objective": found.objective,
         "unit": found.unit, "seeds": list(found.seeds), "bound": found.bound, "best": _number(found.best),
@@ -127,7 +128,7 @@ def contest_tree(found: Contest, asked: str) -> dict[str, Any]:
         } for one in found.contenders],
         "pairs": {clock: [{"first": first, "second": second, "ratio": _number(duel.ratio), "wins": duel.wins,
                            "p": duel.p} for first, second, duel in found.duels(clock)] for clock in _CLOCKS},
-        "curves": [dict(zip(contest_curves(found).columns, row, strict=True)) for row in contest_curves(found).rows],
+        "curves": [dict(zip(curves.columns, row, strict=True)) for row in curves.rows],
     }
 
 
