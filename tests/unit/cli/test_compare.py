@@ -81,7 +81,7 @@ def test_ctrl_c_shows_the_seeds_that_are_complete(tilewright, monkeypatch):
     (("-m", "gamma:crossover"), "mappers.gamma: must give options as NAME=VALUE"),
     (("-m", "gamma,gamma"), "mappers: must differ"),
     (("-b", "soon"), "budget: must be a number of samples or a time"),
-    (("--seeds", "0"), "seeds: must be from 1 to 200; Got 0"),
+    (("--seeds", "0"), "seeds: must be from 1 to 100; Got 0"),
     (("--json", "."), "must be"),
 ])
 def test_what_cannot_be_is_refused_with_exit_code_2(tilewright, words, message):

@@ -64,7 +64,7 @@ def test_crossover_is_taken_out_and_left_alone(tilewright):
 
 @pytest.mark.parametrize(("words", "message"), [
     (("axes", ONE, "-a", "accel-b", "-m", "nobody"), "mapper: must be a known mapper"),
-    (("axes", ONE, "-a", "accel-b", "--seeds", "0"), "seeds: must be from 1 to 200"),
+    (("axes", ONE, "-a", "accel-b", "--seeds", "0"), "seeds: must be from 1 to 100"),
     (("axes", ONE, "-a", "accel-b", "--mapping", "nowhere.yaml"), "nowhere.yaml"),
     (("orders", ONE, "-a", "accel-b", "--memories", "L9", "-b", "50"), "memories: must be among DRAM, Shared, Private"),
     (("orders", "resnet18", "-a", "accel-b"), "layer: must be given"),

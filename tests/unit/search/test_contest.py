@@ -96,7 +96,7 @@ def test_contenders_that_mean_nothing_are_refused(text, message):
     ({"contenders": "gamma:crosover=0"}, "gamma option: must be a known gamma option"),
     ({"contenders": "gamma:crossover=2"}, "options.crossover: must be at least 0 and at most 1"),
     ({"contenders": []}, "mappers: must name at least one"),
-    ({"seeds": 0}, "seeds: must be from 1 to 200"),
+    ({"seeds": 0}, "seeds: must be from 1 to 100"),
     ({"budget": 0}, "budget.samples: must be positive"),
 ])
 def test_contests_that_cannot_be_are_refused_before_anything_is_searched(space, asked, message):
@@ -180,3 +180,26 @@ def test_curves_and_goals_by_hand():
     (first, second, duel), = found.duels()
     assert (first, second) == ("a", "b")
     assert duel.wins == 8 / 9
+
+
+def test_a_search_that_ends_by_itself_does_not_shorten_the_others(space):
+    tiny = tw.map_space("matmul:M=2,N=2,K=2", "edge-s1", tiling="perfect")
+    found = run_contest(tiny, "exact,random", Terms(budget=5000, seeds=2))
+    ended = found.of("exact")[0]
+    assert ended.ended and ended.samples < 5000
+    assert found.equal_samples == 5000
+    assert found.equal_seconds >= found.time("random").low
+    assert found.standing("exact", found.equal_samples).median == found.bound == found.best
+    alone = run_contest(tiny, "exact", Terms(budget=5000, seeds=2))
+    assert alone.equal_samples == ended.samples
+
+
+def test_a_hundred_seeds_are_compared_at_once():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=100), rng.normal(0.2, size=100)
+    wins = np.mean(first[:, None] < second[None, :])
+    found = compare(list(first), list(second))
+    spread = math.sqrt(100 * 100 * 201 / 12)
+    z = abs(wins * 100**2 - 100**2 / 2) / spread
+    assert found.wins == pytest.approx(wins)
+    assert found.p == pytest.approx(math.erfc(z / math.sqrt(2)), rel=0.02)

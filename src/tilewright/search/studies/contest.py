@@ -75,7 +75,15 @@ def _value(text: str) -> str | int | float | bool:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One search of a contender: every improvement, and what it spent."""
+    """One search of a contender: every improvement, and what it spent.
+
+    Parameters
+    ----------
+    proven
+        Score that the mapper has proved none to beat.
+    ended
+        Whether it ended by itself, having nothing left to propose.
+    """
 
     contender: str
     seed: int
@@ -84,6 +92,7 @@ class Attempt:
     legal_samples: int
     seconds: float
     proven: float | None = None
+    ended: bool = False
 
     @property
     def score(self) -> float:
@@ -149,13 +158,15 @@ class Contest:
 
     @cached_property
     def equal_samples(self) -> int:
-        """The most samples that all searches had, but for those that ended by themselves, having nothing left."""
-        return max(min(max(a.samples for a in self.of(name)) for name in self.names), 1)
+        """The samples that all searches had, but for those that ended by themselves."""
+        lasting = [attempt.samples for attempt in self.attempts if not attempt.ended]
+        return max(1, min(lasting) if lasting else max(attempt.samples for attempt in self.attempts))
 
     @cached_property
     def equal_seconds(self) -> float:
-        """The time that all contenders had: the least of their median times."""
-        return min(self.time(name).median for name in self.names)
+        """The time that all contenders had: the least of their median times, but for those that ended by themselves."""
+        lasting = [self.time(name).median for name in self.names if not all(a.ended for a in self.of(name))]
+        return min(lasting) if lasting else max(self.time(name).median for name in self.names)
 
     def final(self, name: str) -> Interval:
         """Return the best scores of a contender at the ends of its searches."""
@@ -190,6 +201,13 @@ class Contest:
 
     def duels(self, clock: str = "samples") -> list[tuple[str, str, Comparison]]:
         """Compare every pair of contenders at `equal_samples` or `equal_seconds`; p-values are Holm's."""
+        return self._duels[clock]
+
+    @cached_property
+    def _duels(self) -> dict[str, list[tuple[str, str, Comparison]]]:
+        return {clock: self._compared(clock) for clock in ("samples", "seconds")}
+
+    def _compared(self, clock: str) -> list[tuple[str, str, Comparison]]:
         at = self.equal_samples if clock == "samples" else self.equal_seconds
         scores = [[attempt.after(at, clock) for attempt in self.of(name)] for name in self.names]
         places = pairs(len(scores))

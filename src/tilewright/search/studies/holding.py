@@ -17,7 +17,7 @@ from tilewright.search.records import Budget, Improvement, SearchResult
 from tilewright.search.run import Watch, generator, interruptible, search
 from tilewright.search.studies.contest import Attempt, Contender, Contest, parse_contenders
 
-MOST_SEEDS = 200
+MOST_SEEDS = 100
 _WARM = 512
 
 
@@ -144,7 +144,7 @@ def _hold(turns: Sequence[Turn], terms: Terms) -> list[Attempt | None]:
         if found is None:
             result = _search(turn, terms, terms.allowed)
             found = Attempt(turn.contender.name, turn.seed, result.history, result.samples, result.legal_samples,
-                            result.seconds, result.proven)
+                            result.seconds, result.proven, result.stopped == "exhausted")
             if terms.stop.is_set():
                 return None
             if terms.kept is not None:
@@ -176,7 +176,7 @@ def _taken(turn: Turn, terms: Terms) -> Attempt | None:
     if value is None:
         return None
     return Attempt(turn.contender.name, turn.seed, tuple(Improvement(*step) for step in value["history"]),
-                   value["samples"], value["legal_samples"], value["seconds"], value["proven"])
+                   value["samples"], value["legal_samples"], value["seconds"], value["proven"], value["ended"])
 
 
 def _search(turn: Turn, terms: Terms, budget: Budget) -> SearchResult:
@@ -199,4 +199,4 @@ def _cell(turn: Turn, terms: Terms) -> dict[str, object]:
 def _plain(attempt: Attempt) -> dict[str, Any]:
     return {"history": [[step.samples, step.seconds, step.score] for step in attempt.history],
             "samples": attempt.samples, "legal_samples": attempt.legal_samples, "seconds": attempt.seconds,
-            "proven": attempt.proven}
+            "proven": attempt.proven, "ended": attempt.ended}

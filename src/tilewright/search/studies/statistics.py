@@ -87,9 +87,8 @@ def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
     total = int(sum(ranks))
     ways = np.zeros((n + 1, total + 1))
     ways[0, 0] = 1.0
-    for place, rank in enumerate(ranks, start=1):
-        for taken in range(min(n, place), 0, -1):
-            ways[taken, rank:] += ways[taken - 1, :total + 1 - rank]
+    for rank in ranks:
+        ways[1:, rank:] += ways[:-1, :total + 1 - rank].copy()
     sums = np.arange(total + 1)
     far = np.abs(sums - centre) >= abs(observed - centre)
     p = float(ways[n][far].sum() / comb(n + m, n))
