@@ -73,6 +73,11 @@ class DifferentialOptions(BatchOptions):
     global_weight: float = 0.8
     crossover: float = 0.5
 
+    def __post_init__(self) -> None:
+        BatchOptions.__post_init__(self)
+        if not 0 <= self.crossover <= 1:
+            raise InputError("options.crossover", "must be from 0 to 1", self.crossover)
+
 
 @black_box("de", DifferentialOptions, EXTRA)
 def differential_evolution(options: DifferentialOptions, problem: Problem) -> Optimiser:

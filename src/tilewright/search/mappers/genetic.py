@@ -1,5 +1,6 @@
 """Genetic algorithms on vectors, by pymoo."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -41,20 +42,30 @@ class GeneticOptions:
 
 
 class Bred:
-    """An algorithm of pymoo, generation by generation."""
+    """An algorithm of pymoo, generation by generation; afresh once it can breed no child that is new."""
 
-    def __init__(self, algorithm: Any, problem: Problem) -> None:
+    def __init__(self, make: Callable[[], Any], problem: Problem) -> None:
         from pymoo.core.problem import Problem as Cube  # noqa: PLC0415  (an extra)
-        from pymoo.core.termination import NoTermination  # noqa: PLC0415
 
         self.cube = Cube(n_var=problem.dimension, n_obj=problem.objectives, xl=0.0, xu=1.0)
-        algorithm.setup(self.cube, termination=NoTermination(), seed=problem.seed)
-        self.inner = algorithm
+        self.make, self.seed = make, problem.seed
+        self.inner = self._start()
         self.generation: Any = None
+
+    def _start(self) -> Any:
+        from pymoo.core.termination import NoTermination  # noqa: PLC0415  (an extra)
+
+        algorithm = self.make()
+        algorithm.setup(self.cube, termination=NoTermination(), seed=self.seed)
+        self.seed += 1
+        return algorithm
 
     def ask(self) -> NDArray[np.float64]:
         """Propose a generation."""
         self.generation = self.inner.ask()
+        if self.generation is None or not len(self.generation):
+            self.inner = self._start()
+            self.generation = self.inner.ask()
         return np.asarray(self.generation.get("X"), dtype=np.float64)
 
     def tell(self, losses: NDArray[np.float64]) -> None:
@@ -74,7 +85,7 @@ def genetic_algorithm(options: GeneticOptions, problem: Problem) -> Optimiser:
     """
     from pymoo.algorithms.soo.nonconvex.ga import GA  # noqa: PLC0415  (an extra)
 
-    return Bred(GA(pop_size=options.population, **_operators(options)), problem)
+    return Bred(lambda: GA(pop_size=options.population, **_operators(options)), problem)
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,7 @@ def non_dominated_sorting(options: FrontOptions, problem: Problem) -> Optimiser:
     """
     from pymoo.algorithms.moo.nsga2 import NSGA2  # noqa: PLC0415  (an extra)
 
-    return Bred(NSGA2(pop_size=options.population, **_operators(options)), problem)
+    return Bred(lambda: NSGA2(pop_size=options.population, **_operators(options)), problem)
 
 
 def _operators(options: GeneticOptions) -> dict[str, Any]:
