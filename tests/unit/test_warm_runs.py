@@ -66,7 +66,13 @@ def test_every_best_mapping_goes_to_the_library_and_only_better_ones_later(place
 def test_without_a_store_nothing_is_kept(place):
     run = mapped(store=False)
     assert (run.library.added, run.kept) == (0, None)
+    assert found(mapped(store=False, warm_start="library")) == found(mapped(store=False, warm_start="similar"))
     assert not place.exists()
+    mapped()
+    assert {start.kind for start in mapped(store=False, warm_start="library").record.layers[0].search.start} == {
+        "library"}
+    with Library(place) as library, Store(place) as store:
+        assert (len(library.entries()), len(store.runs())) == (4, 1)
 
 
 def test_by_default_the_library_decides_nothing():

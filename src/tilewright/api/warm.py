@@ -100,6 +100,8 @@ def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, Ma
     if not keeps and chosen != "library":
         return Warmth(chosen, None, False, {})
     shelf = Shelf(None if isinstance(store, bool) else store)
+    if not keeps and shelf.library.missing:
+        return Warmth(chosen, None, False, {})
     if chosen != "library":
         return Warmth(chosen, shelf, keeps, {})
     file = None if checkpoint is None else Path(checkpoint) / STARTS

@@ -160,6 +160,11 @@ class Library:
         self._database = Database(place, busy_seconds)
         self.url, self.shown = self._database.url, self._database.shown
 
+    @property
+    def missing(self) -> bool:
+        """Whether it is a file that is not there yet."""
+        return self._database.missing
+
     def add(self, found: Iterable[Entry]) -> int:
         """Keep those entries that are better than what is known, in one transaction; return how many."""
         # Always in one order, so that writers who hold several at a time cannot wait for each other in a circle.

@@ -62,6 +62,16 @@ class Database:
         """The URL without its password."""
         return shown_url(self.url)
 
+    @property
+    def missing(self) -> bool:
+        """Whether it is a file that is not there yet."""
+        try:
+            parsed = sa.make_url(self.url)
+        except sa.exc.ArgumentError:
+            return False
+        file = parsed.database if parsed.get_backend_name() == "sqlite" else None
+        return bool(file) and not str(file).startswith((":memory:", "file:")) and not Path(str(file)).exists()
+
     def close(self) -> None:
         """Let go of the database; the next call opens it again."""
         if self._engine is not None:
