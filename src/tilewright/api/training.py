@@ -14,7 +14,7 @@ from tilewright.api.inputs import load_accelerator, load_network
 from tilewright.api.places import ready_place
 from tilewright.base import InputError, require_extra
 from tilewright.hardware import Accelerator
-from tilewright.mapping import MapSpace
+from tilewright.mapping import MapSpace, Tiling
 from tilewright.workload import Operator, unique_operators
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def train_surrogate(  # noqa: PLR0913  (keywords of the one entry point)
     *,
     networks: Sequence[str | Path] = (),
     samples: int = 1_000_000,
+    tiling: Tiling = "imperfect",
     layers: int = RANDOM_LAYERS,
     test_archs: Sequence[str | Path | Accelerator] = (),
     hidden: tuple[int, ...] = (256, 256, 128),
@@ -76,8 +77,8 @@ def train_surrogate(  # noqa: PLR0913  (keywords of the one entry point)
     ----------
     networks
         Their distinct convolutions of one kind are the layers; without any, ``layers`` random ones are.
-    samples
-        Mappings drawn and scored, as many of each layer.
+    samples, tiling
+        Mappings drawn and scored, as many of each layer, and how their tiles may divide.
     test_archs
         Machines that it has not seen, to tell how it does there.
     threads
@@ -101,7 +102,8 @@ def train_surrogate(  # noqa: PLR0913  (keywords of the one entry point)
     operators = _operators(networks) if networks else random_convolutions(_positive("layers", layers), rng)
     unseen = random_convolutions(TEST_LAYERS, np.random.default_rng((seed, 1)))
     began = time.perf_counter()
-    drawn = draw_samples(operators, machine, _positive("samples", samples), rng, threads)
+    drawn = draw_samples(operators, machine, _positive("samples", samples), rng, tiling=tiling,
+                         threads=threads)
     drawing = time.perf_counter() - began
     surrogate, trained = train(drawn, options, threads=threads, progress=progress, stop=stop)
     training = time.perf_counter() - began - drawing

@@ -89,8 +89,8 @@ def best_run(values: Sequence[Mapping[str, Any]], name: str = "edp") -> Mapping[
     return min((value for value in values if value[name] is not None), key=lambda value: value[name], default=None)
 
 
-def best_so_far(history: Sequence[Sequence[float]], at: Sequence[int]) -> list[float | None]:
-    """Return the best score after each number of samples in ``at`` (ascending); None before the first."""
+def best_so_far(history: Sequence[Sequence[float]], at: Sequence[float]) -> list[float | None]:
+    """Return the best score after each number of samples (or seconds) in ``at`` (ascending); None before the first."""
     found: list[float | None] = []
     score, place = None, 0
     for samples in at:
@@ -100,7 +100,7 @@ def best_so_far(history: Sequence[Sequence[float]], at: Sequence[int]) -> list[f
     return found
 
 
-def median_curve(histories: Sequence[Sequence[Sequence[float]]], at: Sequence[int]) -> list[float | None]:
+def median_curve(histories: Sequence[Sequence[Sequence[float]]], at: Sequence[float]) -> list[float | None]:
     """Return the median of the best scores after each number of samples; None while half have found nothing."""
     curves = [best_so_far(history, at) for history in histories]
     return [_median(column) for column in zip(*curves, strict=True)]

@@ -28,7 +28,7 @@ from tilewright.learn import (
     save_regressor,
     train,
 )
-from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.mapping import MappingBatch, MapSpace, Tiling
 from tilewright.search.objective import floors
 from tilewright.search.points import Points, fitted, to_points
 from tilewright.workload import Operator, convolution
@@ -156,8 +156,10 @@ def targets_of(space: MapSpace, batch: MappingBatch, threads: int = 1) -> tuple[
     return both.astype(np.float32), costs.legal
 
 
-def draw_samples(operators: Sequence[Operator], accelerator: Accelerator, count: int, rng: Generator,
-                 threads: int = 1) -> Samples:
+def draw_samples(  # noqa: PLR0913  (what is drawn, and how)
+    operators: Sequence[Operator], accelerator: Accelerator, count: int, rng: Generator, *,
+    tiling: Tiling = "imperfect", threads: int = 1,
+) -> Samples:
     """Draw ``count`` legal mappings, as many of each layer, half of them with arrays filled, and score them.
 
     Raises
@@ -170,7 +172,7 @@ def draw_samples(operators: Sequence[Operator], accelerator: Accelerator, count:
     features, targets = [], []
     family = Family.of(MapSpace(operators[0], accelerator))
     for index, operator in enumerate(operators):
-        space = MapSpace(operator, accelerator)
+        space = MapSpace(operator, accelerator, tiling)
         family.check(space)
         wanted = count * (index + 1) // len(operators) - count * index // len(operators)
         for _ in range(8):

@@ -45,15 +45,19 @@ class MindMappingsOptions:
         step leaves the mapping as it is, until it does not.
     restart
         Steps after which every point sets out afresh from a random mapping.
+    whole
+        Go on from the mapping that a step led to; else, as the published program does for convolutions, from the point
+        itself, which leaves what the network knows.
     """
 
     surrogate: str = ""
     learnt: float = 0.4
     hidden: int = 64
     epochs: int = 40
-    walkers: int = 4
+    walkers: int = 8
     rate: float = 1.0
     restart: int = 10
+    whole: bool = True
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -153,7 +157,7 @@ class MindMappingsMapper:
             if not still.any():
                 break
             rates[still] *= 2
-        self.points = moved
+        self.points = to_points(batch, self.space) if self.options.whole else moved
         return batch
 
     def _weights(self, predicted: NDArray[np.float32]) -> NDArray[np.float32]:
