@@ -169,6 +169,14 @@ def test_threads_change_nothing():
     assert np.array_equal(first.ranks, second.ranks)
 
 
+@pytest.mark.parametrize("count", [0, 1, 5000])
+def test_any_number_of_mappings_can_be_drawn(count):
+    space = MapSpace(matmul("small", m=24, n=10, k=6), MACHINES["flexible"], "ruby-s")
+    drawn = space.draw(np.random.default_rng(5), count, legal=True, threads=2)
+    assert len(drawn) == count
+    assert (space.contains(drawn) & space.fits(drawn)).all()
+
+
 def test_same_seed_draws_the_same():
     space = MapSpace(matmul("small", m=24, n=10, k=6), MACHINES["flexible"], "ruby-s")
     first, second = (space.draw(np.random.default_rng(5), 300, legal=True) for _ in range(2))

@@ -1,6 +1,6 @@
 """Mappings drawn uniformly from all that a space counts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from math import hypot, inf, sqrt
@@ -269,7 +269,7 @@ class UniformDraws:
         """Fill steps and ranks by compiled code."""
         from tilewright.mapping.spaces import draws as compiled  # noqa: PLC0415  (Numba loads late)
 
-        steps, ranks = (array.reshape(-1, array.shape[2]) for array in arrays)
+        steps, ranks = (array.reshape(array.shape[0] * array.shape[1], array.shape[2]) for array in arrays)
         spans = np.arange(0, steps.shape[1], PART)[:, None] + [0, PART]
         spans[-1:, 1] = steps.shape[1]
         states = rng.integers(0, 2**64, size=(len(spans), 1), dtype=np.uint64)
@@ -286,16 +286,8 @@ class UniformDraws:
             if ended < len(starts):
                 raise _hopeless(int(spans[some][ended, 0] - starts[ended]), int(tries[some][ended]) * block)
 
-        share(fill, _shrinking(len(spans), threads), threads)
-
-
-def _shrinking(count: int, threads: int) -> Iterator[slice]:
-    """Yield slices of so many items for threads to take: large ones first, as each takes a while to begin."""
-    start = 0
-    while start < count:
-        size = count if threads < 2 else max(2, -(-(count - start) // (2 * threads)))
-        yield slice(start, start + size)
-        start += size
+        each = 1 if threads > 1 else max(len(spans), 1)
+        share(fill, [slice(start, start + each) for start in range(0, len(spans), each)], threads)
 
 
 def _hopeless(found: int, draws: int) -> InputError:
