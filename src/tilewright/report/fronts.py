@@ -1,5 +1,6 @@
 """Pareto fronts as plots and as lines of a table; of three metrics and more the plots show the first two."""
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -79,6 +80,11 @@ def _best(layer: LayerRecord, front: FrontRecord) -> tuple[float, float] | None:
     known = {"latency": float(layer.cost.latency_cycles), "energy": layer.cost.energy_pj, "edp": layer.cost.edp}
     first, second = (known.get(name) for name in front.metrics[:2])
     return None if first is None or second is None else (first, second)
+
+
+def together(names: Sequence[str]) -> str:
+    """Return names as in a sentence: ``latency, energy and power``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _spans(front: FrontRecord) -> list[str]:

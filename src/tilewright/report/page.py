@@ -11,7 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from tilewright.base import InputError
 from tilewright.report import figures
-from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value
+from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value, together
 from tilewright.report.quantities import (
     TIMES,
     byte_size,
@@ -81,7 +81,7 @@ def page_environment() -> Environment:
         engineering=engineering, significant=significant, percent=percent, byte_size=byte_size, joules=joules,
         shortened=shortened, whole=lambda value: f"{value:,}")
     environment.globals.update(multiple=multiple, over=over, seconds_of=seconds_of, source=_source,
-                               HEADS=HEADS, shown_value=shown_value,
+                               HEADS=HEADS, shown_value=shown_value, together=together,
                                padding_words=padding_words, TIMES=TIMES)
     return environment
 

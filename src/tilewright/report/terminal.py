@@ -9,7 +9,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.report.fronts import front_rows
+from tilewright.report.fronts import front_rows, together
 from tilewright.report.quantities import (
     MISSING,
     TIMES,
@@ -67,7 +67,7 @@ def _print_fronts(record: RunRecord, console: Console) -> None:
     if not rows:
         return
     _emit(console, Text(""))
-    _emit(console, Text(f"Pareto fronts of {' and '.join(record.request.front)}, from the least to the most of each",
+    _emit(console, Text(f"Pareto fronts of {together(record.request.front)}, from the least to the most of each",
                         style="bold"))
     _emit(console, listing(heads, rows, range(1, len(heads))))
 

@@ -85,9 +85,19 @@ def first_of_front(values: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 class Archive:
-    """The front of what was scored so far, in the layout of one space."""
+    """The front of what was scored so far, in the layout of one space.
+
+    Raises
+    ------
+    InputError
+        If a metric needs the area of a machine whose area is unknown.
+    """
 
     def __init__(self, metrics: tuple[str, ...], space: MapSpace) -> None:
+        machine = space.accelerator
+        if machine.area_um2 <= 0 and any(METRICS[name].area for name in metrics):
+            raise InputError(f"{machine.name}.area_um2", "must be known for a front of areas", machine.area_um2,
+                             "Give area_um2 or a technology with areas")
         self.metrics, self.space = metrics, space
         self.values = np.empty((0, len(metrics)))
         self.batch = space.empty(0)

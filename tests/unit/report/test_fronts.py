@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tilewright.report import print_run
-from tilewright.report.fronts import front_rows, fronts_figure, layer_front_figure
+from tilewright.report.fronts import front_rows, fronts_figure, layer_front_figure, together
 from tilewright.report.page import render_page
 from tilewright.store import FrontPointRecord, FrontRecord
 
@@ -51,6 +51,7 @@ def test_three_metrics_are_points_of_the_first_two(run):
     heads, rows = front_rows(shown)
     assert heads[2:] == ("Latency (cycles)", "Energy (J)", "Power (mW)")
     assert all(len(row) == 5 for row in rows)
+    assert together(shown.request.front) == "latency, energy and power"
 
 
 def test_the_terminal_tells_what_each_front_spans(run):

@@ -7,12 +7,12 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.cost import DenseModel
-from tilewright.hardware import preset
+from tilewright.hardware import Accelerator, AccessEnergy, Memory, preset
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search import Watch, joined, read_front, search, search_spaces
 from tilewright.search import front as fronts
 from tilewright.search.front import Archive, first_of_front
-from tilewright.workload import convolution, matmul
+from tilewright.workload import ROLES, convolution, matmul
 
 ACCELERATOR = preset("eyeriss")
 CUBE = matmul("cube", m=6, n=4, k=4)
@@ -168,3 +168,9 @@ def test_wrong_fronts_are_named(given, field):
         search(CUBE, ACCELERATOR, budget=10, front=given)
     assert error.value.field == field
     assert read_front("") == ()
+
+
+def test_a_front_of_areas_needs_an_area():
+    with pytest.raises(InputError, match="area_um2"):
+        search(CUBE, Accelerator("bare", (Memory("DRAM", ROLES, AccessEnergy(1, 1, 1, 1)),)), budget=10,
+               front="area,energy")
