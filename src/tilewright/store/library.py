@@ -23,8 +23,8 @@ from tilewright.store.opening import Database
 from tilewright.store.tables import LIBRARY
 from tilewright.workload import edit_distance, form
 
-MODEL = "dense 1"
-"""Which model scored an entry, and how often its rules have changed: scores of others do not compare."""
+MODEL = "tilewright 1"
+"""Whose models scored an entry, and the version of their rules: scores of others do not compare."""
 KEY = ("operator_sha256", "accelerator_sha256", "objective", "space_sha256", "model")
 WAIT_SECONDS = 5.0
 """How long to wait for other writers before going on without the library."""
