@@ -93,6 +93,7 @@ def test_a_layer_without_a_mapping_is_told(monkeypatch, capsys):
     (["--accelerators", "0"], "accelerators: must be a positive integer"),
     (["--latency-limit", "-1"], "latency_limit: must be positive"),
     (["--latency-limit", "5", "--throughput", "5"], "must be left out where a throughput is given"),
+    (["--slack", "0.1", "--throughput", "5"], "must be left out where a slack is given"),
     (["--budget", "soon"], "budget"),
     (["--seed", "-1"], "seed"),
 ])

@@ -114,6 +114,7 @@ def pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     accelerators: int | None = None,
     latency_limit: float | None = None,
     throughput: float | None = None,
+    slack: float | None = None,
     mapper: str = "auto",
     budget: str | int | Budget = 10_000,
     seed: int = 0,
@@ -142,9 +143,9 @@ def pipeline(  # noqa: PLR0913  (keywords of the one entry point)
         ``energy``, ``power``, or another objective as for `map_network`.
     accelerators
         How many there are; by default one for each layer. Fewer take consecutive layers each.
-    latency_limit, throughput
-        Cycles from one input to the next, or inputs a second (at most one of both), instead of what the first search
-        reaches.
+    latency_limit, throughput, slack
+        Cycles from one input to the next, or inputs a second, instead of what the first search reaches; or by which
+        share the pipeline may be slower than that. At most one of them.
     budget
         Of each distinct layer in each search (``10000``), or the time of both together (``10s``).
     constraints
@@ -174,16 +175,17 @@ def pipeline(  # noqa: PLR0913  (keywords of the one entry point)
                             dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
                             space=choice.file.text if choice.file else "")
     rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
-    more = {"--accelerators": accelerators, "--latency-limit": latency_limit, "--throughput": throughput}
+    more = {"--accelerators": accelerators, "--latency-limit": latency_limit, "--throughput": throughput,
+            "--slack": slack}
     command = _command(command_line(network, arch, request, whole, rest), more)
     first = Task(graph, accelerator, Objective.parse("latency"),
                  replace(request, objective="latency", constraints=(), command=command), share, cores, choice)
     ready_cache()
     warm_up(first)
     result = search_pipeline(
-        graph, accelerator, then=goal, accelerators=accelerators, pace=Pace(latency_limit, throughput), mapper=mapper,
-        budget=share, seed=seed, space=first.spaces, options=dict(options or {}), workers=workers, progress=progress,
-        begin=None if progress is None else lambda _, count: progress.begin(count, share))
+        graph, accelerator, then=goal, accelerators=accelerators, pace=Pace(latency_limit, throughput, slack),
+        mapper=mapper, budget=share, seed=seed, space=first.spaces, options=dict(options or {}), workers=workers,
+        progress=progress, begin=None if progress is None else lambda _, count: progress.begin(count, share))
     return _pipeline(result, first, replace(request, command=command), store)
 
 

@@ -34,6 +34,8 @@ def pipeline(
         "Cycles from one input to the next. Default: those of the slowest layer at its fastest."))] = None,
     throughput: Annotated[float | None, typer.Option(
         "--throughput", metavar="N", show_default=False, help="Inputs a second, instead of --latency-limit.")] = None,
+    slack: Annotated[float | None, typer.Option("--slack", metavar="SHARE", show_default=False, help=(
+        "By which share the pipeline may be slower than the fastest, for example 0.01, instead of a limit."))] = None,
     mapper: Annotated[str, typer.Option(
         "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "auto",
     budget: Annotated[str, typer.Option("--budget", "-b", metavar="N|TIME", help=(
@@ -75,7 +77,7 @@ def pipeline(
     with Progress() as shown:
         found = search_both(
             network, arch, then=then, accelerators=accelerators, latency_limit=latency_limit, throughput=throughput,
-            mapper=mapper, budget=budget, seed=seed, tiling=tiling and tiling.value, dataflow=dataflow,
+            slack=slack, mapper=mapper, budget=budget, seed=seed, tiling=tiling and tiling.value, dataflow=dataflow,
             constraints=[*(constraint or ()), *([Path(constraints)] if constraints is not None else [])],
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers, workers=workers,
             progress=shown, store=False if no_store else store or True)

@@ -160,29 +160,44 @@ class PipelineResult:
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast a pipeline must be, at most one of both: cycles between inputs, or inputs a second.
+    """How fast a pipeline must be, at most one of these.
+
+    Parameters
+    ----------
+    latency_limit
+        Cycles between inputs.
+    throughput
+        Inputs a second.
+    slack
+        By which share it may be slower than the fastest: a little leaves the slowest layers a choice of mappings.
 
     Raises
     ------
     InputError
-        If both are given, or one is not positive.
+        If several are given, or one is not positive.
     """
 
     latency_limit: float | None = None
     throughput: float | None = None
+    slack: float | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("latency_limit", self.latency_limit), ("throughput", self.throughput)):
-            if value is not None and not 0 < value < math.inf:
+        given = {name: value for name, value in (("latency_limit", self.latency_limit), (
+            "throughput", self.throughput), ("slack", self.slack)) if value is not None}
+        for name, value in given.items():
+            if not 0 < value < math.inf:
                 raise InputError(name, "must be positive", value)
-        if self.latency_limit is not None and self.throughput is not None:
-            raise InputError("latency_limit", "must be left out where a throughput is given", self.latency_limit)
+        if len(given) > 1:
+            raise InputError(next(iter(given)), f"must be left out where a {list(given)[-1]} is given",
+                             next(iter(given.values())))
 
     def limit(self, fastest: int, frequency_mhz: float) -> int:
         """Return the cycles allowed between inputs, by default those of the ``fastest`` pipeline."""
         if self.throughput is not None:
             return math.floor(1e6 * frequency_mhz / self.throughput)
-        return fastest if self.latency_limit is None else math.floor(self.latency_limit)
+        if self.latency_limit is not None:
+            return math.floor(self.latency_limit)
+        return math.floor(fastest * (1 + (self.slack or 0.0)))
 
 
 Spaces = Callable[[Operator], MapSpace | Sequence[MapSpace]]

@@ -127,6 +127,16 @@ def test_a_slower_pace_saves_more_and_a_pace_that_cannot_be_kept_is_told():
     assert all(layer.then.cost.latency_cycles <= own.limit_cycles for layer in fast.layers)
 
 
+def test_a_little_slack_leaves_the_slowest_layer_a_choice():
+    own, slack = run(), run(pace=Pace(slack=0.25))
+    assert slack.limit_cycles == int(1.25 * own.limit_cycles)
+    assert slack.feasible
+    slowest = own.figures().slowest
+    before, after = own.layers[slowest].then.cost, slack.layers[slowest].then.cost
+    assert before.latency_cycles <= own.limit_cycles < after.latency_cycles <= slack.limit_cycles
+    assert after.energy_pj < before.energy_pj
+
+
 def test_figures_add_up():
     found = run()
     figures = found.figures()
@@ -176,7 +186,8 @@ def test_wrong_wishes_are_named(asked, field):
 
 
 @pytest.mark.parametrize("given", [
-    {"latency_limit": 0}, {"throughput": math.inf}, {"latency_limit": 5, "throughput": 5}, {"latency_limit": -1}])
+    {"latency_limit": 0}, {"throughput": math.inf}, {"latency_limit": 5, "throughput": 5}, {"latency_limit": -1},
+    {"throughput": 5, "slack": 0.1}, {"slack": 0}])
 def test_a_pace_is_one_positive_number(given):
     with pytest.raises(InputError):
         Pace(**given)
