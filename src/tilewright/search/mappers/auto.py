@@ -54,10 +54,10 @@ class AutoOptions:
         Mappings bred before branch and bound goes on beside the breeding, where tiling is perfect; 0 for never.
     """
 
-    population: int = 200
+    population: int = 100
     islands: int = 0
     candidates: int = 6
-    parents: float = 0.5
+    parents: float = 1.0
     patience: int = 15
     inherit: float = 0.5
     enumerate: bool = True
