@@ -116,7 +116,7 @@ def _steep(found: Found, layers: tuple[str, ...]) -> Judgement:
                 part = edp_at(found[layer, searched], tested)
                 if whole is not None and part is not None:
                     ours = max(ours, whole / part * tested**2)
-    return Judgement(STEEP, f"published: {wrong} of {total} falls are steeper; ours: at most {ours:.2f} of the square",
+    return Judgement(STEEP, f"{wrong} of {total} published falls are steeper; ours at most {ours:.2f} of the square",
                      "impossible as published" if wrong else "not judged")
 
 

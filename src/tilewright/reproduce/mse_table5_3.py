@@ -104,8 +104,8 @@ def _steep(found: Found, layers: tuple[str, ...]) -> Judgement:
     equal = [f"{LAYERS[layer].name} outer" for layer in layers if PUBLISHED[layer][2][1] == PUBLISHED[layer][3][1]]
     ours = max(_edp(found, layer, 1.0, style) / _edp(found, layer, density, style) * density**2
                for layer in layers for style in (0, 1) for density in DENSITIES[1:])
-    return Judgement(STEEP, f"published: {len(wrong)} of {6 * len(layers)} fall faster, {len(equal)} are the same "
-                     f"at 0.1 and 0.01; ours: at most {ours:.2f} of the square",
+    return Judgement(STEEP, f"{len(wrong)} of {6 * len(layers)} published falls are steeper, {len(equal)} figures the "
+                     f"same at 0.1 and 0.01; ours fall by at most {ours:.2f} of the square",
                      "impossible as published" if wrong else "not judged",
                      "the dense optimum would be thousands of times lower than printed")
 
