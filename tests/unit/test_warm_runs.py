@@ -21,6 +21,7 @@ NETWORK = Graph("four", tuple(MacNode(layer) for layer in LAYERS))
 @pytest.fixture(autouse=True)
 def place(monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWRIGHT_STORE", str(tmp_path / "runs.sqlite"))
+    monkeypatch.chdir(tmp_path)  # where runs go that cannot be stored
     return tmp_path / "runs.sqlite"
 
 
@@ -142,8 +143,7 @@ def test_a_run_that_is_taken_up_again_begins_from_what_it_began_from(tmp_path):
         mapped(budget=2000, seed=3, warm_start="library", checkpoint=tmp_path / "kept")
 
 
-def test_a_server_that_goes_mid_run_costs_nothing_but_a_warning(postgres, postgres_url, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_a_server_that_goes_mid_run_costs_nothing_but_a_warning(postgres, postgres_url, monkeypatch):
     add = Shelf.add
     done = []
 
@@ -230,7 +230,6 @@ def test_the_command_line_begins_warm_lists_exports_and_prunes(monkeypatch, caps
 
 def test_the_command_line_says_once_that_the_library_is_left_out(monkeypatch, capsys, tmp_path):
     (tmp_path / "file").write_text("")
-    monkeypatch.chdir(tmp_path)
     code, _, err = cli("map", "matmul:M=32,N=32,K=32", "-a", "eyeriss", "-b", "300", "--store",
                        tmp_path / "file" / "x.sqlite", monkeypatch=monkeypatch, capsys=capsys)
     assert code == 0
