@@ -106,6 +106,8 @@ def orders_words(found: OrderStudy) -> str:
     """Return what the study found in one sentence."""
     own = "no order is better than the mapping as it came" if found.own <= found.groups[0].score else (
         f"the mapping as it came scores {significant(found.own / found.groups[0].score)} times the best")
+    if len(found.groups) == 1:
+        return f"Every order ({found.orders:,}) has the same score."
     return (f"{found.orders:,} orders have {len(found.groups)} different scores ({found.latencies} latencies, "
             f"{found.energies} energies); the worst is {significant(found.ratio)} times the best; {own}.")
 
