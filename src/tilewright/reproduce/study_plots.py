@@ -13,8 +13,8 @@ from tilewright.search.studies import Band, Contest, Landscape, OrderStudy, Poin
 _COLOURS = 8
 _DASHES = ("solid", "dash", "dot")
 _CLOCKS = {"samples": "Samples", "seconds": "Seconds"}
-_WIDE = 300
-"""Ends of an axis this far apart leave no room for ticks within decades."""
+_CLOSE, _SOME, _WIDE = 2.5, 12, 300
+"""Ratios of the ends of an axis below which it is plain, and above which it has ticks at 1, 2, 5 alone, or at tens."""
 
 _SHOWN_BACKGROUND, _SHOWN_TRAIL = 3000, 1000
 _LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
@@ -40,9 +40,13 @@ def contest_plot(found: Contest, clock: str, names: Sequence[str] = (), *, bands
 
 
 def log_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
-    """Return a logarithmic axis whose ticks do not crowd: at 1, 2 and 5 of each decade, or powers of ten."""
-    wide = bool(values) and max(values) / min(values) > _WIDE
-    return {"type": "log", "title": {"text": title}, "dtick": 1 if wide else "D2", "exponentformat": "power"}
+    """Return a logarithmic axis (a plain one for values close together) whose ticks neither crowd nor lack."""
+    ratio = max(values) / min(values) if values and min(values) > 0 else 1.0
+    axis: dict[str, Any] = {"title": {"text": title}}
+    if ratio < _CLOSE:
+        return axis
+    dtick: int | str = 1 if ratio > _WIDE else "D2" if ratio > _SOME else "D1"
+    return axis | {"type": "log", "dtick": dtick, "exponentformat": "power"}
 
 
 def _curve(band: Band, index: int, scale: float) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tilewright.reproduce import REPRODUCTIONS, Setting, run_study
+from tilewright.reproduce import REPRODUCTIONS, Setting, log_axis, run_study
 from tilewright.reproduce.mse_fig5_5 import most
 from tilewright.reproduce.mse_fig5_7 import ALL, CLAIMS, _judge
 from tilewright.reproduce.mse_study import published, space_of, workload
@@ -96,3 +96,12 @@ def test_verdicts_on_workloads_and_orders():
     assert [judged.verdict for judged in none] == ["does not hold"] * 4
     assert none[0].ours == "300 (from 300 to 300); ours 3"
     assert [judged.claim for judged in far] == list(CLAIMS)
+
+
+@pytest.mark.parametrize(("values", "kind", "dtick"), [
+    ([1.0, 1.5], None, None), ([1.1, 4.5], "log", "D1"), ([1.0, 50.0], "log", "D2"), ([1.0, 1e6], "log", 1),
+    ([], None, None),
+])
+def test_axes_have_ticks_that_suit_their_range(values, kind, dtick):
+    axis = log_axis("Score", values)
+    assert (axis.get("type"), axis.get("dtick")) == (kind, dtick)
