@@ -22,8 +22,7 @@ from tilewright.reproduce.gamma_platforms import Method, baselines
 from tilewright.reproduce.ruby_contest import Layer
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import costs
-from tilewright.search import MAPPERS
-from tilewright.search.boxes import BlackBox, Problem
+from tilewright.search import MAPPERS, BlackBox, Problem
 
 PENALTY = 2.0**63
 SPREAD, LOOPS = ("K", "C", "P", "Q"), ("K", "C", "P", "Q", "R", "S")
