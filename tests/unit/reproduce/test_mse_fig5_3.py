@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tilewright.reproduce import Setting, run_study
-from tilewright.reproduce.mse_fig5_3 import CLAIMS, PANELS, RETRAINED, Panel
+from tilewright.reproduce.mse_fig5_3 import CLAIMS, PANELS, RECOVERS, RETRAINED, Panel
 
 TINY = Setting("tiny", 1, {"samples": 200, "seconds": 0.02, "ours": 1, "learnt": 600, "layers": 3, "hidden": (16,),
                            "epochs": 2, "descent": {"starts": 8, "steps": 4}})
@@ -19,7 +19,8 @@ def test_a_tiny_run_judges_every_claim_and_is_taken_up_again(tmp_path):
     outcome = run_study("mse-fig5.3", TINY, out=tmp_path)
     found = outcome.findings
     assert [judged.claim for judged in found.judgements] == list(CLAIMS)
-    assert all(judged.verdict != "not judged" for judged in found.judgements)
+    # So few mappings are too few to say whether training again recovers anything.
+    assert [judged.claim for judged in found.judgements if judged.verdict == "not judged"] == [RECOVERS]
     assert [table.name for table in found.tables] == ["samples", "time", "networks"]
     rows = [dict(zip(found.tables[0].columns, row, strict=True)) for row in found.tables[0].rows]
     assert len(rows) == 4 * len(PANELS) + 2 and sum(row["Mapper"] == RETRAINED for row in rows) == 2
