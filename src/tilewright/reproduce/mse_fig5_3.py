@@ -55,8 +55,8 @@ TIED_TO = Claim("The surrogate does not generalise to a machine that it was not 
                 "direction for one")
 RECOVERS = Claim("Training on the new machine recovers the performance", "stated, not shown",
                  "holds where the network trained on Accel-B finds a lower median EDP there than that trained on "
-                 "Accel-A for both workloads, in direction for one; judged of networks that learnt from a million mappings "
-                 "or more, as the paper says that it takes")
+                 "Accel-A for both workloads, in direction for one; judged of networks that learnt from a million "
+                 "mappings or more, as the paper says that it takes")
 CLAIMS = (SLOWEST, FASTER, OVERTAKEN, NO_EDGE, SLOWER, TIED_TO, RECOVERS)
 
 Values = Sequence[Mapping[str, Any]]
