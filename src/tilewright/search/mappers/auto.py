@@ -23,9 +23,9 @@ from tilewright.search.objective import ILLEGAL
 
 FEW = 100_000
 """Largest space that is enumerated where time alone is limited."""
-NODES_PER_SAMPLE = 30
-"""Partial mappings that the proof looks at for every mapping bred meanwhile: about equal time."""
-HEADS_PER_SAMPLE = 10
+NODES_PER_SAMPLE = 120
+"""Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
+HEADS_PER_SAMPLE = 20
 """Before that, choices for the first dimensions that it lists for every mapping bred."""
 _OF_GAMMA = ("population", "islands", "parents", "patience", "inherit")
 
