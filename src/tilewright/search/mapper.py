@@ -1,5 +1,6 @@
 """What the search loop asks of a mapper, and where mappers are registered."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, TypeVar
@@ -97,8 +98,8 @@ def read_options(kind: type[O], given: Options, mapper: str) -> O:
     Raises
     ------
     InputError
-        If a name is unknown, a value has another type than the default, or a whole number needs room that no machine
-        has.
+        If a name is unknown, a value has another type than the default, a number is not finite, or a whole number
+        needs room that no machine has.
     """
     known = {entry.name: entry.default for entry in fields(kind)}  # type: ignore[arg-type]
     chosen: dict[str, object] = {}
@@ -109,6 +110,8 @@ def read_options(kind: type[O], given: Options, mapper: str) -> O:
         fits = isinstance(value, (int, float)) if type(default) is float else type(value) is type(default)
         if not fits or (isinstance(value, bool) and not isinstance(default, bool)):
             raise InputError(f"options.{name}", f"must be of type {type(default).__name__}", value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"options.{name}", "must be a finite number", value)
         if isinstance(value, int) and value > LARGEST_OPTION:
             raise InputError(f"options.{name}", f"must be at most {LARGEST_OPTION}", value)
         chosen[name] = float(value) if type(default) is float and isinstance(value, (int, float)) else value

@@ -142,3 +142,12 @@ def test_a_restricted_space_is_kept_to():
     space = MapSpace(OPERATOR, ACCELERATOR, "perfect", Constraints(loops={"PEs.X": ("M",), "PEs.Y": ("N",)}))
     result = search(OPERATOR, ACCELERATOR, space=space, budget=1000)
     assert {(loop.dimension, loop.axis) for loop in result.mapping.at("PEs").loops} <= {("M", "X"), ("N", "Y")}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize(("mapper", "name"), [
+    ("annealing", "hot"), ("annealing", "changes"), ("one-plus-lambda", "step"), ("gamma", "crossover")])
+def test_options_that_are_no_finite_numbers_are_refused(mapper, name, value):
+    with pytest.raises(InputError) as error:
+        search(matmul("m", m=4, n=4, k=4), preset("eyeriss"), mapper=mapper, budget=10, options={name: value})
+    assert error.value.field == f"options.{name}" and "finite" in error.value.rule
