@@ -179,3 +179,10 @@ def test_a_start_is_taken_up():
 def test_options_out_of_range_are_named(options):
     with pytest.raises(InputError, match=next(iter(options))):
         search(CONV, EYERISS, options=options)
+
+
+@pytest.mark.parametrize("options", [{}, {"enumerate": False, "prove": 1}])
+def test_a_layer_of_one_multiplication_has_nothing_to_choose(options):
+    found = search(matmul("one", m=1, n=1, k=1), EDGE, budget=300,
+                   space=MapSpace(matmul("one", m=1, n=1, k=1), EDGE, "perfect"), options=options)
+    assert found.feasible and found.bound <= found.score

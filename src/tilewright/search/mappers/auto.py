@@ -107,7 +107,7 @@ class AutoMapper:
     @property
     def bound(self) -> float | None:
         """What no mapping of the space scores below; None while nothing is proved."""
-        return None if self._proof is None or not self.proving else self._proof.bound
+        return self._proof.bound if self.proving and self._proof is not None else None
 
     @cached_property
     def _tariff(self) -> tuple[tuple[object, ...], NDArray[np.float64]]:

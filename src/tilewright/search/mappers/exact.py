@@ -82,7 +82,7 @@ class ExactMapper:
         goal = self.best / (1 + self.options.gap)
         if self.ended:
             return goal
-        if not len(self.at) or self.task.objective is None or not len(self.tables.arrays[13]):
+        if not len(self.at) or self.task.objective is None or not self.provable:
             return None
         head = int(self.at[0])
         least = self.bounds[max(head, 0)] if head < len(self.bounds) else goal
@@ -90,8 +90,8 @@ class ExactMapper:
 
     @property
     def provable(self) -> bool:
-        """Whether the choices can be listed and the objective be bound."""
-        return self._tables is not None and len(self._tables.arrays[13]) > 0
+        """Whether there are choices, all can be listed, and the objective be bound."""
+        return self._tables is not None and bool(self._tables.dims) and len(self._tables.arrays[13]) > 0
 
     @cached_property
     def tables(self) -> "Tables":
