@@ -276,9 +276,9 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     limits, spaces = split_limits(constraints)
     goal = Objective.parse(objective, limits)
     swept = goal.over(densities)
+    refuse_unused(accelerator, density, swept, graph)
     if swept.densities is not None:
         graph = graph_with_densities(graph, dict.fromkeys(swept.densities.tensors, swept.densities.largest))
-    refuse_unused(accelerator, density, swept)
     operators = [unique.operator for unique in unique_operators(graph)]
     choice = choose_space(tiling, spaces, dataflow, operators, pad)
     choice.refuse_empty(operators, accelerator)
@@ -337,18 +337,26 @@ def read_budget(budget: str | int | Budget) -> Budget:
     return found
 
 
-def refuse_unused(accelerator: Accelerator, density: Mapping[str, Density] | None, goal: Objective) -> None:
-    """Refuse densities where the machine makes no use of zeros.
+def refuse_unused(accelerator: Accelerator, density: Mapping[str, Density] | None, goal: Objective,
+                  graph: Graph) -> None:
+    """Refuse densities where the machine makes no use of zeros, and two of one tensor.
 
     Raises
     ------
     InputError
-        If it has no ``sparsity`` section.
+        If it has no ``sparsity`` section, or a tensor has a density and is to be scored over several.
     """
     if accelerator.sparsity is None and (density or goal.densities is not None):
         field = "density" if density else "densities"
         raise InputError(field, "must be left out where a machine makes no use of zeros", accelerator.name,
                          "Add a sparsity section to it (docs/sparsity.md), or take accel-b-sparse")
+    fixed = {name.lower() for name in density or {}}
+    several = {name.lower() for name in goal.densities.tensors} if goal.densities is not None else set()
+    for tensor in (tensor for node in graph.mac_nodes for tensor in node.operator.tensors):
+        names = {tensor.name.lower(), tensor.role}
+        if names & fixed and names & several:
+            raise InputError("densities", "must not be of a tensor that density names too", tensor.name,
+                             "Leave one of the two out")
 
 
 def _cores() -> int:

@@ -395,6 +395,15 @@ class Run:
         if reason >= 0 and REASONS[reason] == "exhausted":
             self.stopped = "exhausted"
 
+    def _plain_score(self, cost: Cost) -> float:
+        """Return the objective of the best mapping, whose cost this is, whether or not it meets the constraints."""
+        objective = self.request.objective
+        if objective.densities is None:
+            area = self.request.space.accelerator.area_um2
+            return float(cast(float, self.scorer.values(float(cost.latency_cycles), cost.energy_pj, area)))
+        scorer = replace(self.scorer, objective=replace(objective, constraints=()))
+        return float(scorer.scores(self.model.score(self.best_mapping))[0])
+
     def result(self) -> SearchResult:
         """Return what has been found."""
         request = self.request
@@ -404,9 +413,7 @@ class Run:
         if self.best < ILLEGAL:
             mapping = self.best_mapping.mapping(0, operator.sizes)
             cost = self.model.cost(mapping)
-            area = request.space.accelerator.area_um2
-            score = self.best if request.objective.densities is not None else float(
-                cast(float, self.scorer.values(float(cost.latency_cycles), cost.energy_pj, area)))
+            score = self._plain_score(cost)
         covers = self.mapper.covers_space
         return SearchResult(
             operator=operator, mapping=mapping, cost=cost, score=score, feasible=self.best < BREAKS_CONSTRAINT,

@@ -66,12 +66,16 @@ class Sweep:
         return cls(tensors, tuple(found))
 
     def at(self, operator: Operator, density: float) -> Operator:
-        """Return the operator with this density of the tensors; unknown names are an `InputError`."""
+        """Return the operator with this density of the tensors; names unknown or of one tensor are an `InputError`."""
         known = {name.lower() for tensor in operator.tensors for name in (tensor.name, tensor.role)}
         for name in self.tensors:
             if name.lower() not in known:
                 raise InputError("densities", f"must name tensors or roles of {operator.name}", name,
                                  f"Known: {', '.join(sorted(known))}")
+        for tensor in operator.tensors:
+            if len([name for name in self.tensors if name.lower() in (tensor.name.lower(), tensor.role)]) > 1:
+                raise InputError("densities", "must name every tensor once", "+".join(self.tensors),
+                                 f"Leave one of the names of {tensor.name} out")
         return with_densities(operator, dict.fromkeys(self.tensors, density))
 
     @property
@@ -86,9 +90,14 @@ class Sweep:
     def __str__(self) -> str:
         def point(density: float, weight: float) -> str:
             usual = abs(weight * density ** len(self.tensors) - 1) < 1e-9
-            return f"{density:g}" if usual else f"{density:g}:{weight:g}"
+            return _exact(density) if usual else f"{_exact(density)}:{_exact(weight)}"
 
         return f"{'+'.join(self.tensors)}={','.join(point(*each) for each in self.points)}"
+
+
+def _exact(number: float) -> str:
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)
 
 
 Densities: TypeAlias = str | Iterable[float] | Mapping[float, float] | Sweep

@@ -63,6 +63,9 @@ def test_wrong_densities_are_refused_with_exit_code_2(tilewright):
         (("--density", "weights"), "--density: must be NAME=VALUE"),
         (("--densities", "2"), "must be above 0 and at most 1"),
         (("--densities", "1:0"), "densities: must have positive weights"),
+        (("--densities", "inputs+I=1,0.5"), "densities: must name every tensor once"),
+        (("--densities", "inputs+inputs=1,0.5"), "densities: must name every tensor once"),
+        (("--densities", "1,0.5", "--density", "I=0.3"), "densities: must not be of a tensor that density names too"),
     ):
         found = tilewright("map", LAYER, *SPARSE, *words)
         assert found.code == 2 and told in found.err

@@ -110,3 +110,17 @@ def test_wrong_sweeps_are_refused(given):
         Sweep.parse(given)
     with pytest.raises(InputError, match="must name tensors or roles of m"):
         search(OPERATOR, MACHINE, budget=10, densities="filters=1,0.5")
+
+
+def test_what_breaks_a_limit_is_told_with_its_own_score_over_densities():
+    given = {"budget": 200, "seed": 1, "densities": "inputs=1,0.3"}
+    broken = search(OPERATOR, MACHINE, constraints=["latency<=1"], **given)
+    assert not broken.feasible and broken.history == ()
+    model = model_of(MapSpace(OPERATOR, MACHINE), Objective.parse("edp").over("inputs=1,0.3"))
+    parts = [weight * each.cost(broken.mapping).edp for weight, each in model.models]
+    assert broken.score == pytest.approx(sum(parts))
+
+
+def test_densities_are_written_as_they_were_read():
+    for text in ("inputs=1,0.5", "weights=0.333333333333", "inputs+weights=1:1.23456789,0.123456789"):
+        assert str(Sweep.parse(text)) == text and Sweep.parse(str(Sweep.parse(text))) == Sweep.parse(text)
