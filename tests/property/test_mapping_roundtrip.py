@@ -145,3 +145,9 @@ def _that_run(mapping: Mapping, operator: Operator, level: str) -> list[Loop]:
             found.append(loop)
         extents[loop.dimension] = loop.step
     return found
+
+
+def test_a_loop_of_no_step_over_no_dimension_can_be_drawn():
+    machine = Accelerator("one", (Memory("M0", ROLES, ENERGY),))
+    mapping = Mapping((LevelLoops("M0", (Loop("Z", 0),)),))
+    assert "M0" in render(mapping, LAYERS[2], machine)

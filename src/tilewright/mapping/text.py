@@ -139,7 +139,7 @@ def _fanout_row(indent: int, fanout: Fanout, entry: LevelLoops, memory: str, ext
 def _loop_rows(indent: int, entry: LevelLoops, memory: str, outside: Extents) -> Iterator[NestRow]:
     extents = dict(outside)
     for loop in entry.loops:
-        extent = extents.get(loop.dimension, loop.step)
+        extent = extents.get(loop.dimension, max(loop.step, 1))
         step = step_inside(loop.step, extent)
         extents[loop.dimension] = step
         count = -(-extent // step)

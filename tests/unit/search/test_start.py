@@ -74,8 +74,8 @@ def test_members_of_a_union_all_begin_from_the_start(found):
 
 def test_gamma_begins_with_changed_copies(found):
     space = MapSpace(LARGE, MACHINE)
-    warm = search(LARGE, MACHINE, space=space, budget=200, start=start_of(found))
-    first = search(LARGE, MACHINE, space=space, budget=8, start=start_of(found))
+    warm = search(LARGE, MACHINE, space=space, mapper="gamma", budget=200, start=start_of(found))
+    first = search(LARGE, MACHINE, space=space, mapper="gamma", budget=8, start=start_of(found))
     assert warm.score < first.score
 
 

@@ -101,7 +101,7 @@ class AutoMapper:
         if not self.options.enumerate or self.task.start is not None:
             return None
         size = self.task.space.size()
-        covered = size.exact and size.mappings <= (FEW if self.task.samples is None else self.task.samples)
+        covered = size.exact and 0 < size.mappings <= (FEW if self.task.samples is None else self.task.samples)
         return ExhaustiveMapper(replace(self.task, options={})) if covered else None
 
     @property
