@@ -282,6 +282,14 @@ def test_import_export_import_is_the_identity(sizes, seed, tmp_path_factory):
     assert second == first
 
 
+def test_what_a_machine_makes_of_zeros_is_told_as_dropped():
+    operator, machine = matmul("product", m=4, n=4, k=4), preset("accel-b-sparse")
+    mapping = MapSpace(operator, machine, "perfect").sample(np.random.default_rng(0), 1).mapping(0, operator.sizes)
+    told = [note for note in dump_timeloop(operator, machine, mapping).notes if "sparsity" in note.text]
+    assert [(note.where, note.kind) for note in told] == [("accel-b-sparse", "dropped")]
+    assert not any("sparsity" in note.text for note in dump_timeloop(operator, preset("accel-b"), mapping).notes)
+
+
 def test_steps_that_do_not_divide_cannot_be_written():
     operator, machine = matmul("product", m=12, n=1, k=1), preset("edge-s1")
     space = MapSpace(operator, machine)

@@ -67,6 +67,8 @@ class _Writer:
     def architecture(self) -> CommentedMap:
         """Return the ``architecture`` section."""
         machine = self.accelerator
+        if machine.sparsity is not None:
+            self.note(machine.name, "dropped", "what it makes of zeros (its sparsity section): all words are counted")
         nodes = CommentedSeq()
         nodes.append(_tagged("!Container", {"name": machine.name, "attributes": {
             "technology": "45nm", "global_cycle_seconds": 1e-6 / machine.frequency_mhz}}))
