@@ -51,7 +51,9 @@ def read_front(text: str | Iterable[str] | None) -> tuple[str, ...]:
     """
     if not text:
         return ()
-    names = tuple(name.strip().lower() for name in (text.split(",") if isinstance(text, str) else text))
+    if not isinstance(text, Iterable):
+        raise InputError("front", "must be names of metrics", text, "For example latency,energy")
+    names = tuple(str(name).strip().lower() for name in (text.split(",") if isinstance(text, str) else text))
     for name in names:
         if name not in METRICS:
             raise unknown_name("metric of the front", name, list(METRICS))

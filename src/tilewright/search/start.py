@@ -108,10 +108,13 @@ def start_batch(start: "Start | MappingBatch | None", space: MapSpace) -> Mappin
     Raises
     ------
     InputError
-        If a batch is of another layout, empty, too large, or holds what the space does not.
+        If it is neither, or a batch is of another layout, empty, or too large.
     """
     if start is None or isinstance(start, Start):
         return None if start is None else start.batch(space)
+    if not isinstance(start, MappingBatch):
+        raise InputError("start", "must be a Start or a batch of mappings", type(start).__name__,
+                         "Mappings and their operator make one: Start.of(mapping, operator)")
     if start.layout != space.layout:
         raise InputError("start", "must be a batch of the layout of the space",
                          mend="Take it from the space (MapSpace.layout), or give a Start, which is scaled")

@@ -58,6 +58,8 @@ class Sweep:
             points: list[tuple[object, object]] = [
                 (pair[0].strip(), pair[1] if len(pair) > 1 else None) for pair in pairs]
         else:
+            if not isinstance(given, Iterable):
+                raise InputError("densities", "must be several densities, or text", given, "For example 1,0.5,0.1")
             tensors = ("inputs",)
             points = [*given.items()] if isinstance(given, Mapping) else [(one, None) for one in given]
         if not all(tensors) or not points:

@@ -26,7 +26,7 @@ def read_density(name: str, given: Density) -> tuple[float, tuple[int, int] | No
             structure, density = (some, every), some / every
         else:
             density = float(given)
-    except (ValueError, ZeroDivisionError):
+    except (TypeError, ValueError, ZeroDivisionError):
         raise InputError(field, "must be a number above 0 and at most 1, or N:M", given, mend) from None
     if not 0 < density <= 1 or (structure is not None and structure[0] < 1):
         raise InputError(field, "must be above 0 and at most 1", given, mend)

@@ -104,7 +104,7 @@ def test_sweeps_are_read_with_the_papers_weights_or_others():
     assert Sweep.parse(str(Sweep.parse("I+W=1,0.5:1"))) == Sweep.parse("I+W=1,0.5:1")
 
 
-@pytest.mark.parametrize("given", ["", "inputs=", "1,2", "0", "1:0", "1:x", "=1", []])
+@pytest.mark.parametrize("given", ["", "inputs=", "1,2", "0", "1:0", "1:x", "=1", [], 0.5, [None]])
 def test_wrong_sweeps_are_refused(given):
     with pytest.raises(InputError, match="densit"):
         Sweep.parse(given)

@@ -84,6 +84,8 @@ def test_what_is_no_start_is_refused(found):
     space = MapSpace(LARGE, MACHINE)
     with pytest.raises(InputError, match="must hold at least one"):
         search(LARGE, MACHINE, start=Start(()))
+    with pytest.raises(InputError, match=r"Start\.of"):
+        search(LARGE, MACHINE, start=found.mapping)
     with pytest.raises(InputError, match="layout"):
         search(other, MACHINE, start=space.empty(1))
     with pytest.raises(InputError, match="1 to 64"):
