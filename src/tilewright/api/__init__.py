@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore
     from tilewright.api.flexions import flexibility, flexible_accelerator
-    from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator
+    from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator, refuse_density
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
     from tilewright.api.replaying import Replayed, replay
@@ -52,6 +52,7 @@ __all__ = [
     "pick_operator",
     "pipeline",
     "ready_place",
+    "refuse_density",
     "replay",
     "space_figures",
     "study_axes",
@@ -67,7 +68,7 @@ _LATER = {
     "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
     "exploring": ("explore",),
     "flexions": ("flexibility", "flexible_accelerator"),
-    "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator"),
+    "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator", "refuse_density"),
     "pipelines": ("Pipeline", "pipeline"),
     "places": ("ready_place",),
     "replaying": ("Replayed", "replay"),

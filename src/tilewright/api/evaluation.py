@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_mapping, load_network, pick_operator
+from tilewright.api.inputs import (
+    Machine,
+    Network,
+    load_accelerator,
+    load_mapping,
+    load_network,
+    pick_operator,
+    refuse_density,
+)
 from tilewright.api.text import shown
 from tilewright.base import InputError
 from tilewright.cost import Bounds, Cost, cost_model, layer_bounds
@@ -77,8 +85,7 @@ def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer:
     arch
         A preset, a YAML file, or an accelerator.
     density
-        Of tensors, by name or role: ``{"weights": 0.5}``, ``{"W": "2:4"}``. Machines with a ``sparsity`` section make
-        use of zeros.
+        Of tensors, by name or role: ``{"weights": 0.5}``, ``{"W": "2:4"}``, for machines with a ``sparsity`` section.
 
     Raises
     ------
@@ -94,6 +101,8 @@ def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer:
     (True, True)
     """
     operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
+    if density:
+        refuse_density(accelerator, "density")
     operator = graph_with_densities(load_network(operator), density or {}).mac_nodes[0].operator
     nest = load_mapping(mapping, operator, accelerator)
     wrong = violations(nest, operator, accelerator)

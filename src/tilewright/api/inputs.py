@@ -117,6 +117,19 @@ def refuse_sparse(accelerator: Accelerator, why: str) -> None:
                          None, "Take the section out of the machine")
 
 
+def refuse_density(accelerator: Accelerator, field: str) -> None:
+    """Refuse densities, given as ``field``, of a machine that makes no use of zeros.
+
+    Raises
+    ------
+    InputError
+        If it has no ``sparsity`` section.
+    """
+    if accelerator.sparsity is None:
+        raise InputError(field, "must be left out where a machine makes no use of zeros", accelerator.name,
+                         "Add a sparsity section to it (docs/sparsity.md), or take accel-b-sparse")
+
+
 def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Accelerator) -> Nest:
     """Return the mapping in a YAML file (or YAML text of several lines), or a mapping as it is.
 

@@ -13,7 +13,15 @@ from typing import Protocol
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.fronts import front_of, front_record
-from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerator, load_network, select_layers
+from tilewright.api.inputs import (
+    Machine,
+    Network,
+    check_sizes,
+    load_accelerator,
+    load_network,
+    refuse_density,
+    select_layers,
+)
 from tilewright.api.places import ready_place
 from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
 from tilewright.api.text import shown
@@ -346,10 +354,8 @@ def refuse_unused(accelerator: Accelerator, density: Mapping[str, Density] | Non
     InputError
         If it has no ``sparsity`` section, or a tensor has a density and is to be scored over several.
     """
-    if accelerator.sparsity is None and (density or goal.densities is not None):
-        field = "density" if density else "densities"
-        raise InputError(field, "must be left out where a machine makes no use of zeros", accelerator.name,
-                         "Add a sparsity section to it (docs/sparsity.md), or take accel-b-sparse")
+    if density or goal.densities is not None:
+        refuse_density(accelerator, "density" if density else "densities")
     fixed = {name.lower() for name in density or {}}
     several = {name.lower() for name in goal.densities.tensors} if goal.densities is not None else set()
     for tensor in (tensor for node in graph.mac_nodes for tensor in node.operator.tensors):

@@ -50,7 +50,7 @@ def evaluate(
 
     Exit code 1: the mapping is illegal; what is wrong is shown with the smallest change that would mend it.
     """
-    from tilewright.api import load_accelerator, pick_operator
+    from tilewright.api import load_accelerator, pick_operator, refuse_density
 
     if cases is not None:
         if any(given is not None for given in (mapping, network, layer, arch, dataflow, write, json_file)):
@@ -63,7 +63,10 @@ def evaluate(
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
     operator = dense_or_not(pick_operator(network, layer, sizes(bind, "--bind")), density)
-    found = _evaluated(mapping, dataflow, operator, load_accelerator(arch))
+    accelerator = load_accelerator(arch)
+    if density:
+        refuse_density(accelerator, "--density")
+    found = _evaluated(mapping, dataflow, operator, accelerator)
     screen = console("-" if "-" in (json_file, write) else None)
     if repair and not found.legal:
         found = _repaired(found, screen)

@@ -69,8 +69,9 @@ def test_wrong_densities_are_refused_with_exit_code_2(tilewright):
     ):
         found = tilewright("map", LAYER, *SPARSE, *words)
         assert found.code == 2 and told in found.err
-    found = tilewright("map", LAYER, "-a", "accel-b", "-b", "100", "--density", "weights=0.5")
-    assert found.code == 2 and "accel-b-sparse" in found.err
+    for words in (("map", LAYER, "-b", "100"), ("evaluate", "--dataflow", "nvdla", "-n", LAYER)):
+        found = tilewright(*words, "-a", "accel-b", "--density", "weights=0.5")
+        assert found.code == 2 and "accel-b-sparse" in found.err
 
 
 def test_what_knows_only_dense_counts_refuses_such_machines(tilewright):
