@@ -45,6 +45,9 @@ def evaluate(
              "counts, cycles and energy for each. - is standard input.")] = None,
     reference: Annotated[bool, typer.Option(
         "--reference", help="With --cases: by the oracle, which walks the loops literally (small cases).")] = False,
+    rounds: Annotated[bool, typer.Option(
+        "--rounds", help="With --cases: cycles of a weight-stationary array that runs in rounds, as Gemmini "
+                         "(docs/accuracy.md).")] = False,
 ) -> None:
     """Check a mapping and show what it costs, exactly: counts of every memory and tensor, cycles, energy.
 
@@ -54,11 +57,13 @@ def evaluate(
 
     if cases is not None:
         if any(given is not None for given in (mapping, network, layer, arch, dataflow, write, json_file)):
-            raise InputError("--cases", "must stand alone (or with --reference)")
-        _run_cases(cases, reference)
+            raise InputError("--cases", "must stand alone (or with --reference or --rounds)")
+        if reference and rounds:
+            raise InputError("--rounds", "must come without --reference, which has no such machine")
+        _run_cases(cases, reference, rounds)
         return
-    if reference:
-        raise InputError("--reference", "must come with --cases")
+    if reference or rounds:
+        raise InputError("--reference" if reference else "--rounds", "must come with --cases")
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
@@ -134,16 +139,23 @@ def _as_json(found: "Evaluation") -> str:
     return json.dumps({"legal": found.legal, "violations": wrong, "layer": layer}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _run_cases(place: str, reference: bool) -> None:
+def _run_cases(place: str, reference: bool, rounds: bool) -> None:
     """Print one line of JSON for each case, as soon as it is known."""
-    from tilewright.api import case_cost
+    from dataclasses import asdict
+
+    from tilewright.api import case_cost, case_rounds
     from tilewright.interop import case_lines, case_result, parse_case
 
     for where, line in case_lines(sys.stdin.buffer if place == "-" else Path(place)):
         case = parse_case(line, where)
         try:
-            cost = case_cost(case.operator, case.accelerator, case.mapping, reference=reference)
+            if rounds:
+                found = case_rounds(case.operator, case.accelerator, case.mapping)
+                result = {"id": case.id, **asdict(found), "bottleneck": found.bottleneck}
+            else:
+                cost = case_cost(case.operator, case.accelerator, case.mapping, reference=reference)
+                result = case_result(case.id, cost)
         except InputError as error:
             raise InputError(f"{where}: {error.field}", error.rule, error.given, error.mend) from None
-        sys.stdout.write(json.dumps(case_result(case.id, cost)) + "\n")
+        sys.stdout.write(json.dumps(result) + "\n")
         sys.stdout.flush()

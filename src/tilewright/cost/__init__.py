@@ -7,6 +7,7 @@ from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
 from tilewright.cost.engine import compile_aside
 from tilewright.cost.explain import Explanation, explain
 from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
+from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
 from tilewright.cost.sparse import SparseModel, cost_model
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "HardwareBatch",
     "MemoryTraffic",
     "Roofline",
+    "RoundLatency",
+    "Sequencer",
     "SparseModel",
     "Traffic",
     "compile_aside",
@@ -28,5 +31,6 @@ __all__ = [
     "layer_bounds",
     "outermost_bytes",
     "roofline",
+    "round_latency",
     "space_bounds",
 ]
