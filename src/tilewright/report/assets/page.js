@@ -31,6 +31,7 @@
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "@muted" },
     margin: { l: 58, r: 14, t: 10, b: 44 }, xaxis: axis(thinned(given.xaxis, widthOf(box))), yaxis: axis(given.yaxis),
     legend: { ...given.legend, font: { size: 11 } },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: "@faint", activecolor: "@accent" },
     hoverlabel: { bgcolor: "@surface", bordercolor: "@faint", font: { color: "@text", size: 12 }, align: "left" },
   });
   const draw = (box) => {
