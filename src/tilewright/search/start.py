@@ -120,7 +120,7 @@ def start_batch(start: "Start | MappingBatch | None", space: MapSpace) -> Mappin
                          mend="Take it from the space (MapSpace.layout), or give a Start, which is scaled")
     if not 1 <= len(start) <= MOST_STARTS:
         raise InputError("start", f"must hold 1 to {MOST_STARTS} mappings", len(start))
-    return space.repair(start)
+    return space.settled(space.repair(start))
 
 
 def _decoded(mapping: Mapping, sizes: dict[str, int], space: MapSpace) -> tuple[Steps, list[Steps]]:

@@ -3,8 +3,9 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import preset
-from tilewright.mapping import Mapping, MapSpace, is_legal
+from tilewright.mapping import Mapping, MappingBatch, MapSpace, is_legal
 from tilewright.search import Origin, Source, Start, search, search_spaces
+from tilewright.search.start import start_batch
 from tilewright.workload import convolution, matmul
 
 MACHINE = preset("eyeriss")
@@ -94,3 +95,15 @@ def test_what_is_no_start_is_refused(found):
         search(LARGE, MACHINE, start=Start.of(Mapping(found.mapping.levels[1:]), SMALL))
     with pytest.raises(InputError, match="loop over"):
         search(LARGE, MACHINE, start=Start((Source(found.mapping, {"M": 3}),)))
+
+
+@pytest.mark.parametrize("tiling", ["perfect", "imperfect", "ruby", "ruby-s"])
+def test_loops_of_one_turn_stand_innermost_in_every_order_of_a_start(found, tiling):
+    space = MapSpace(LARGE, MACHINE, tiling)
+    single = np.array(list(LARGE.sizes.values())) == 1
+    assert single.any()
+    given = space.sample(np.random.default_rng(3), 8)
+    turned = MappingBatch(given.layout, given.steps, (len(single) - 1 - given.ranks).astype(np.int8))
+    for batch in (start_of(found).batch(space), start_batch(turned, space), space.refit(space.repair(turned))):
+        assert space.contains(batch).all()
+        assert batch.ranks[:, single].min() > batch.ranks[:, ~single].max()

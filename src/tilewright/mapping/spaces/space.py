@@ -311,13 +311,23 @@ class MapSpace:
         """
         from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
 
-        fitted = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
+        fitted = self.settled(MappingBatch(batch.layout, batch.steps.copy(), batch.ranks))
         state = np.zeros(1, dtype=np.uint64)
         if self.arrays.ruled:
             self._legalise(self.table, state, fitted, fitting=True)
         else:
             sampling.fit_batch(self.table, state, self.scratch(), fitted.steps, fitted.ranks)
         return fitted
+
+    def settled(self, batch: MappingBatch) -> MappingBatch:
+        """Return the same mappings with dimensions of size 1 innermost in every order, as compiled code has them.
+
+        All that `sample`, `refit` and `enumerate` return is so already.
+        """
+        single = (self.arrays.sizes == 1)[None, :, None]
+        keys = batch.ranks + single * np.int16(len(self.arrays.sizes))
+        ranks = keys.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable").astype(batch.ranks.dtype)
+        return MappingBatch(batch.layout, batch.steps, ranks)
 
     def intersect(self, other: "MapSpace") -> "MapSpace":
         """Return the space of what both contain, also written ``self & other``.
