@@ -85,11 +85,15 @@ def values(given: Iterable[str] | None, option: str) -> dict[str, str | int | fl
 
 
 def _pairs(given: Iterable[str] | None, option: str) -> Iterable[tuple[str, str]]:
+    known: set[str] = set()
     for part in given or ():
-        name, sign, text = part.partition("=")
+        name, sign, text = (word.strip() for word in part.partition("="))
         if not name or not sign or not text:
             raise InputError(option, "must be NAME=VALUE", part)
-        yield name.strip(), text.strip()
+        if name in known:
+            raise InputError(option, f"must give {name} once", part, "Leave all but one out")
+        known.add(name)
+        yield name, text
 
 
 def _value(text: str) -> str | int | float | bool:

@@ -61,6 +61,7 @@ def test_wrong_densities_are_refused_with_exit_code_2(tilewright):
         (("--density", "weights=1.5"), "density weights: must be above 0 and at most 1"),
         (("--density", "filters=0.5"), "density filters: must name a role or a tensor"),
         (("--density", "weights"), "--density: must be NAME=VALUE"),
+        (("--density", "weights=0.5", "--density", "weights=0.2"), "--density: must give weights once"),
         (("--densities", "2"), "must be above 0 and at most 1"),
         (("--densities", "1:0"), "densities: must have positive weights"),
         (("--densities", "inputs+I=1,0.5"), "densities: must name every tensor once"),
