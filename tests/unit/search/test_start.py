@@ -3,7 +3,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import preset
-from tilewright.mapping import Mapping, MappingBatch, MapSpace, is_legal
+from tilewright.mapping import Constraints, Mapping, MappingBatch, MapSpace, is_legal
 from tilewright.search import Origin, Source, Start, search, search_spaces
 from tilewright.search.start import start_batch
 from tilewright.workload import convolution, matmul
@@ -107,3 +107,16 @@ def test_loops_of_one_turn_stand_innermost_in_every_order_of_a_start(found, tili
     for batch in (start_of(found).batch(space), start_batch(turned, space), space.refit(space.repair(turned))):
         assert space.contains(batch).all()
         assert batch.ranks[:, single].min() > batch.ranks[:, ~single].max()
+
+
+def test_what_breeds_from_a_start_keeps_the_orders_that_the_space_allows():
+    operator = matmul("m", m=4, n=3, k=6)
+    for tiling in ("perfect", "imperfect"):
+        space = MapSpace(operator, MACHINE, tiling, Constraints(orders={"Spads": (("*", "K", "M"),)}))
+        given = MapSpace(operator, MACHINE, tiling).sample(np.random.default_rng(1), 40)
+        for index in range(40):
+            start = Start.of(given.mapping(index, operator.sizes), operator)
+            best = search(operator, MACHINE, space=space, objective="power", budget=300, start=start).mapping
+            loops = [loop.dimension for loop in best.levels[-1].loops]
+            assert [name for name in loops if name in ("K", "M")] == [n for n in ("K", "M") if n in loops]
+            assert loops[-1:] in ([], ["M"]) or "M" not in loops

@@ -21,6 +21,7 @@ from tilewright.mapping.spaces.arrays import (
     ORDER_COUNT,
     ORDER_START,
     PERFECT,
+    SLOT,
     SPATIAL,
     SpaceArrays,
     add_known,
@@ -320,13 +321,25 @@ class MapSpace:
         return fitted
 
     def settled(self, batch: MappingBatch) -> MappingBatch:
-        """Return the same mappings with dimensions of size 1 innermost in every order, as compiled code has them.
+        """Return the same mappings, of the space, with their orders as compiled code has them.
 
-        All that `sample`, `refit` and `enumerate` return is so already.
+        Dimensions of size 1 stand innermost, and loops that run once where an allowed order of the memory has them:
+        so they are in place if a change lets them run. All that `sample` and `enumerate` return is so already.
         """
         single = (self.arrays.sizes == 1)[None, :, None]
         keys = batch.ranks + single * np.int16(len(self.arrays.sizes))
         ranks = keys.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable").astype(batch.ranks.dtype)
+        active = np.flatnonzero(self.arrays.sizes > 1)
+        whole = np.broadcast_to(self.arrays.sizes[None, :, None], (1, *batch.steps.shape[1:]))
+        runs = (np.concatenate([whole, batch.steps[:-1]]) > batch.steps)[:, active]
+        for s in range(len(ranks)):
+            start, count = self.table[SLOT + s, ORDER_START], self.table[SLOT + s, ORDER_COUNT]
+            rows = self.table[start:start + count, :len(active)]
+            if not count or self.layout.slots[s].axis != "T":
+                continue
+            both, place = runs[s][:, None] & runs[s][None], ranks[s, active]
+            swapped = (place[:, None] < place[None]) & both & (rows[:, :, None] > rows[:, None])[..., None]
+            ranks[s, active] = rows[swapped.sum(axis=(1, 2)).argmin(axis=0)].T
         return MappingBatch(batch.layout, batch.steps, ranks)
 
     def intersect(self, other: "MapSpace") -> "MapSpace":
