@@ -28,6 +28,7 @@ WRONG = {
     "mapper option": ((*MAP, "-m", "random", "--option", "bach=3"), "Did you mean batch?"),
     "mapper option value": ((*MAP, "-m", "random", "--option", "batch=x"), "options.batch: must be of type int"),
     "random batch": ((*MAP, "-m", "random", "--option", "batch=0"), "options.batch: must be at least 1; Got 0"),
+    "de population": ((*MAP, "-m", "de", "--option", "population=10000000"), "at least 1 and at most 10000"),
     "random filling": ((*MAP, "-m", "random", "--option", "filling=nan"), "options.filling: must be a finite number"),
     "pruned draws": ((*MAP, "-m", "random-pruned", "--option", "draws=-1"), "options.draws: must be at least 1"),
     "exhaustive batch": ((*MAP, "-m", "exhaustive", "--option", "batch=0"), "options.batch: must be at least 1"),

@@ -15,6 +15,8 @@ from tilewright.search.blas import single_thread
 from tilewright.search.boxes import Optimiser, Problem, black_box
 
 EXTRA = "optimizers"
+MOST = 10_000
+"""Points at a time: the libraries take seconds to begin with more."""
 TURN = 30
 """Points that a member of the portfolio proposes at a time."""
 
@@ -26,8 +28,8 @@ class BatchOptions:
     population: int = 1
 
     def __post_init__(self) -> None:
-        if self.population < 1:
-            raise InputError("options.population", "must be at least 1", self.population)
+        if not 1 <= self.population <= MOST:
+            raise InputError("options.population", f"must be at least 1 and at most {MOST}", self.population)
 
 
 class Asked:
