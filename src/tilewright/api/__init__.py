@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tilewright.api.catalogue import Option, mapper_extra, mapper_options, mapper_summary, mappers_page
     from tilewright.api.converting import Converted, from_timeloop, to_timeloop
-    from tilewright.api.evaluation import Evaluation, bounds, case_cost, case_rounds, evaluate
+    from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore
     from tilewright.api.flexions import flexibility, flexible_accelerator
     from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator, refuse_density
@@ -31,7 +31,6 @@ __all__ = [
     "Watcher",
     "bounds",
     "case_cost",
-    "case_rounds",
     "choose_space",
     "compare",
     "drawn_mappings",
@@ -66,7 +65,7 @@ __all__ = [
 _LATER = {
     "catalogue": ("Option", "mapper_extra", "mapper_options", "mapper_summary", "mappers_page"),
     "converting": ("Converted", "from_timeloop", "to_timeloop"),
-    "evaluation": ("Evaluation", "bounds", "case_cost", "case_rounds", "evaluate"),
+    "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
     "exploring": ("explore",),
     "flexions": ("flexibility", "flexible_accelerator"),
     "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator", "refuse_density"),

@@ -15,7 +15,7 @@ from tilewright.api.inputs import (
 )
 from tilewright.api.text import shown
 from tilewright.base import InputError
-from tilewright.cost import Bounds, Cost, RoundLatency, cost_model, layer_bounds, round_latency
+from tilewright.cost import Bounds, Cost, cost_model, layer_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import LevelLoops, Loop, Violation, is_legal, violations
 from tilewright.mapping import Mapping as Nest
@@ -139,17 +139,6 @@ def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, re
                              "without given tensors", accelerator.name, "See docs/sparsity.md")
         return walk(operator, accelerator, mapping)
     return cost_model(operator, accelerator).cost(mapping)
-
-
-def case_rounds(operator: Operator, accelerator: Accelerator, mapping: Nest) -> RoundLatency:
-    """Return how long a mapping takes on a weight-stationary array that runs in rounds, as Gemmini does.
-
-    Raises
-    ------
-    InputError
-        If the operator has no weights, or the machine no array to hold them.
-    """
-    return round_latency(operator, accelerator, mapping)
 
 
 def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None) -> dict[str, Bounds]:

@@ -143,14 +143,15 @@ def _run_cases(place: str, reference: bool, rounds: bool) -> None:
     """Print one line of JSON for each case, as soon as it is known."""
     from dataclasses import asdict
 
-    from tilewright.api import case_cost, case_rounds
+    from tilewright.api import case_cost
+    from tilewright.cost import round_latency
     from tilewright.interop import case_lines, case_result, parse_case
 
     for where, line in case_lines(sys.stdin.buffer if place == "-" else Path(place)):
         case = parse_case(line, where)
         try:
             if rounds:
-                found = case_rounds(case.operator, case.accelerator, case.mapping)
+                found = round_latency(case.operator, case.accelerator, case.mapping)
                 result = {"id": case.id, **asdict(found), "bottleneck": found.bottleneck}
             else:
                 cost = case_cost(case.operator, case.accelerator, case.mapping, reference=reference)

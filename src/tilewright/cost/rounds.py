@@ -112,6 +112,7 @@ class _Layer:
     """
 
     operator: Operator
+    weights: Tensor
     outermost: Memory
     mapping: Nest
     across: str
@@ -139,7 +140,7 @@ class _Layer:
         sliding = [name for axis in operator.tensors[0].axes + operator.tensors[1].axes if len(axis.terms) > 1
                    for name in axis.dimensions if name in free]
         streamed = next(iter([*sliding, *sorted(free, key=lambda name: -operator.sizes[name])]), None)
-        return cls(operator, outer, mapping, across, down, streamed, sides[0], sides[-1])
+        return cls(operator, weights, outer, mapping, across, down, streamed, sides[0], sides[-1])
 
     def rounds(self) -> Iterator[tuple[dict[str, int], int]]:
         """Yield the sizes of the tiles and how many rounds have them; ragged ones last."""
@@ -153,7 +154,7 @@ class _Layer:
 
     def compute_cycles(self, tile: Sizes, sequencer: Sequencer) -> float:
         """Return the cycles of one round: every block of weights enters once, all rows of the tile pass it."""
-        weights = next(tensor for tensor in self.operator.operands if tensor.role == "weights")
+        weights = self.weights
         blocks = ceil(tile[self.across] / self.width) * ceil(tile[self.down] / self.height)
         blocks *= prod(tile[name] for name in weights.dimensions - {self.across, self.down})
         groups = prod(tile[name] for name in self.operator.output.dimensions
