@@ -63,6 +63,18 @@ class Nest:
         """Return the nominal number of instances of ``level`` in use."""
         return prod(loop.count for loop in self.outside(level) if loop.spatial)
 
+    def steps(self) -> int:
+        """Return the multiply-accumulates of the compute unit that does most of them, one a step (rule 7)."""
+        lanes = [loop for loop in self.loops if loop.spatial]
+        macs = np.ones(1, dtype=np.int64)
+        for name, size in self.operator.dimensions:
+            lane = np.zeros(size, dtype=np.int64)
+            own = [loop for loop in lanes if loop.dimension == name]
+            for loop in own:
+                lane = lane * loop.count + loop.index
+            macs = np.multiply.outer(macs, np.bincount(lane, minlength=prod(loop.count for loop in own))).ravel()
+        return int(macs.max())
+
 
 def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Nest:
     """Return the nest that ``mapping`` describes.

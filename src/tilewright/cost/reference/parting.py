@@ -51,9 +51,11 @@ def partings(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     def numbers(made: Conventions) -> dict[Place, Fraction]:
         return _numbers(replay(operator, accelerator, mapping, made))
 
-    ours, theirs = numbers(TILEWRIGHT), numbers(conventions)
+    found_theirs = replay(operator, accelerator, mapping, conventions)
+    conventions = found_theirs.conventions  # without what ragged nests are counted without
+    ours, theirs = numbers(TILEWRIGHT), _numbers(found_theirs)
     named: dict[Place, list[str]] = {place: [] for place in ours}
-    for base in (conventions, conventions.having("extrapolation", False)):
+    for base in dict.fromkeys((conventions, conventions.having("extrapolation", False))):
         figures = theirs if base == conventions else numbers(base)
         for name in base.made:
             dropped = numbers(base.having(name, False))

@@ -7,7 +7,8 @@ from math import floor, prod
 
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles, tensor_bits
-from tilewright.cost.reference.visits import BoundaryWalk, Crossing, Lane, PlainLoop, PlainNest
+from tilewright.cost.reference.nest import Nest, write_out
+from tilewright.cost.reference.visits import BoundaryWalk, Crossing, PlainLoop, PlainNest
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator, Tensor
@@ -78,12 +79,12 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     Raises
     ------
     InputError
-        If the nest is too large to be walked.
+        If the nest is too large to be walked, or the mapping does not describe a complete nest.
     """
     nest = PlainNest.of(operator, accelerator, mapping)
     if nest.ragged:
         conventions = conventions.having("extrapolation", False).having("neighbour_links", False)
-    counting = _Counting(nest, mapping, conventions)
+    counting = _Counting(nest, write_out(operator, accelerator, mapping), conventions)
     counts: dict[tuple[str, str], ReplayedCount] = {}
     for tensor in operator.tensors:
         counts |= counting.tensor(tensor)
@@ -106,20 +107,13 @@ class _Sums:
 class _Counting:
     """Counts of one nest under some conventions."""
 
-    def __init__(self, nest: PlainNest, mapping: Mapping, conventions: Conventions) -> None:
-        self.nest, self.mapping, self.on = nest, mapping, conventions
-
-    def keeps(self, level: int, tensor: Tensor) -> bool:
-        """Whether a level keeps a tensor."""
-        memory, kept = self.nest.accelerator.levels[level], self.mapping.levels[level].keeps
-        if not isinstance(memory, Memory):
-            return False
-        return memory.can_keep(tensor.name, tensor.role) if kept is None else tensor.name in kept
+    def __init__(self, nest: PlainNest, written: Nest, conventions: Conventions) -> None:
+        self.nest, self.written, self.on = nest, written, conventions
 
     def tensor(self, tensor: Tensor) -> dict[tuple[str, str], ReplayedCount]:
         """Return the counts of a tensor at every memory that keeps it."""
         levels = self.nest.accelerator.levels
-        keepers = [at for at in range(len(levels)) if self.keeps(at, tensor)]
+        keepers = self.written.keepers(tensor.name)
         sums, touched = self._boundaries(tensor, keepers), self._first_touches(tensor)
         counts = {}
         above, taken = None, Fraction(0)
@@ -210,20 +204,7 @@ class _Counting:
         """Return the steps of compute: nominal, or those of the lane that really works longest."""
         if self.on.nominal_cycles:
             return prod(loop.count for loop in self.nest.loops if loop.side is None)
-        return prod(self._longest(name) for name in self.nest.operator.sizes)
-
-    def _longest(self, dimension: str) -> int:
-        """Return the most values of a dimension that one lane works on."""
-        lanes: dict[Lane, int] = {}
-        loops = [loop for loop in self.nest.loops if loop.dimension == dimension]
-        for value in range(self.nest.operator.sizes[dimension]):
-            rest, lane = value, []
-            for loop in loops:
-                index, rest = divmod(rest, loop.step)
-                if loop.side is not None:
-                    lane.append(index)
-            lanes[tuple(lane)] = lanes.get(tuple(lane), 0) + 1
-        return max(lanes.values())
+        return self.written.steps()
 
     def port_cycles(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount]) -> int:
         """Return the cycles that the ports of an average instance need; 0 where bandwidth is unlimited."""

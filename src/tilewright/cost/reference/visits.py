@@ -279,14 +279,12 @@ class BoundaryWalk:
     @staticmethod
     def _carried(words: Words, centre: Centre, last: _History) -> Words:
         move = tuple(_rounded(to - since) for to, since in zip(centre, last.centre, strict=True))
-        new = words - last.words
-        if any(move) and last.move not in (None, move):
-            new, move = words, ()
+        moved = any(move)
+        whole = moved and last.move not in (None, move)
+        new = words if whole else words - last.words
         last.words, last.centre = words, centre
-        if any(move):
-            last.move = move
-        elif move == ():
-            last.move = None
+        if moved:
+            last.move = None if whole else move
         return new
 
     def _charge(self, crossing: Crossing, sent: dict[Lane, Words], before: dict[Lane, Words], weight: int) -> None:

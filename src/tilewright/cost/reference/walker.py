@@ -1,7 +1,5 @@
 """The walk: counts of every memory and tensor by the rules of DESIGN section 2, then cycles and energy."""
 
-from math import prod
-
 import numpy as np
 
 from tilewright.base import InputError
@@ -10,7 +8,7 @@ from tilewright.cost.reference.boundary import Boundary, Moved, cross_all
 from tilewright.cost.reference.energy import energies
 from tilewright.cost.reference.latency import Transfers, ramp, steady
 from tilewright.cost.reference.ledger import Tally
-from tilewright.cost.reference.nest import Nest, write_out
+from tilewright.cost.reference.nest import write_out
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator
@@ -37,7 +35,7 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
                          "Use the fast model, or a smaller operator")
     crossings = {tensor.name: cross_all(nest, tensor) for tensor in operator.tensors}
     transfers = Transfers(nest, crossings, _tallies(crossings))
-    steps = _steps(nest)
+    steps = nest.steps()
     steady_cycles, bottleneck = steady(transfers, steps)
     ramp_cycles = ramp(transfers)
     latency = steady_cycles + ramp_cycles
@@ -66,16 +64,3 @@ def _tallies(crossings: dict[str, list[tuple[Boundary, Moved]]]) -> dict[tuple[i
 def _count(tally: Tally) -> Count:
     return Count(reads=int(tally.reads.sum()), fills=int(tally.fills.sum()), updates=int(tally.updates.sum()),
                  drains=int(tally.drains.sum()))
-
-
-def _steps(nest: Nest) -> int:
-    """Rule 7: multiply-accumulates of the compute unit that does most of them, one a step."""
-    lanes = [loop for loop in nest.loops if loop.spatial]
-    macs = np.ones(1, dtype=np.int64)
-    for name, size in nest.operator.dimensions:
-        lane = np.zeros(size, dtype=np.int64)
-        own = [loop for loop in lanes if loop.dimension == name]
-        for loop in own:
-            lane = lane * loop.count + loop.index
-        macs = np.multiply.outer(macs, np.bincount(lane, minlength=prod(loop.count for loop in own))).ravel()
-    return int(macs.max())
