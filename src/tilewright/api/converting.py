@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, dump_accelerator
-from tilewright.interop import Note, dump_timeloop, load_timeloop
+from tilewright.interop import Note, dump_problem, dump_timeloop, load_timeloop, refuse_notes
 from tilewright.mapping import Constraints, Mapping, dump_constraints, dump_mapping
 from tilewright.workload import Operator
 
@@ -52,7 +52,7 @@ def from_timeloop(paths: Sequence[str | Path], *, strict: bool = False) -> Conve
     if found.accelerator is not None:
         files["accelerator.yaml"] = dump_accelerator(found.accelerator)
     if found.operator is not None:
-        files["problem.yaml"] = dump_timeloop(found.operator, found.accelerator or _bare()).files["problem.yaml"]
+        files["problem.yaml"] = dump_problem(found.operator)
         if found.mapping is not None:
             files["mapping.yaml"] = dump_mapping(found.mapping, found.operator, found.accelerator)
         if found.constraints is not None and found.constraints != Constraints():
@@ -69,15 +69,7 @@ def to_timeloop(operator: Operator, accelerator: Accelerator, mapping: Mapping, 
         If Timeloop cannot express the mapping or, with ``strict``, not all of it.
     """
     made = dump_timeloop(operator, accelerator, mapping)
-    if strict and made.notes:
-        note = made.notes[0]
-        raise InputError(note.where, f"must be honoured in full, but would be {note.kind}: {note.text}", None,
-                         f"{len(made.notes)} such notes in all; leave strict out to go on without")
+    if strict:
+        refuse_notes(made.notes)
     return Converted(made.files, made.notes)
 
-
-def _bare() -> Accelerator:
-    """Return a machine that is not written out, for an operator alone."""
-    from tilewright.hardware import AccessEnergy, Memory  # noqa: PLC0415
-
-    return Accelerator("none", (Memory("M", ("inputs", "weights", "outputs"), AccessEnergy(0.0, 0.0, 0.0, 0.0)),))

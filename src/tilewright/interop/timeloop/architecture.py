@@ -13,14 +13,14 @@ from ruamel.yaml import YAML
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, load_accelerator
-from tilewright.interop.timeloop.source import Files, Section
+from tilewright.interop.timeloop.source import WEIGHTS_NAME, Files, Section
 from tilewright.workload import Operator
 
 COUNTED_WORD_BITS = 8
 TECHNOLOGIES = {16: "16nm", 28: "28nm", 45: "45nm", 65: "65nm"}
 DEFAULT_TECHNOLOGY = 45
 DUMMY = "dummy_storage"
-_ROLE_HINTS = (("weights", re.compile(r"(?i)w|.*(weight|filter|kernel).*")),
+_ROLE_HINTS = (("weights", WEIGHTS_NAME),
                ("outputs", re.compile(r"(?i)o|z|.*(output|psum|ofmap).*")),
                ("inputs", re.compile(r"(?i)i|.*(input|ifmap|activation).*")))
 _RANGE = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<first>\d+)\.\.(?P<last>\d+)\])?")

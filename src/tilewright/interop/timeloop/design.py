@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.timeloop.architecture import build_accelerator, read_design, read_energies
 from tilewright.interop.timeloop.mapping import (
@@ -15,7 +14,7 @@ from tilewright.interop.timeloop.mapping import (
     read_directives,
 )
 from tilewright.interop.timeloop.problem import read_problem
-from tilewright.interop.timeloop.source import Note, read_files
+from tilewright.interop.timeloop.source import Note, read_files, refuse_notes
 from tilewright.mapping import Constraints, Mapping
 from tilewright.workload import Operator
 
@@ -75,8 +74,6 @@ def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None,
                 nest = build_mapping(mapping, read_directives(mapping, design, operator), design, operator, accelerator)
     if mapping is not None and nest is None:
         raise mapping.fail((), "must come with its architecture and problem")
-    if strict and files.notes:
-        first = files.notes[0]
-        raise InputError(first.where, f"must be honoured in full, but would be {first.kind}: {first.text}", None,
-                         f"{len(files.notes)} such notes in all; leave strict out to go on without")
+    if strict:
+        refuse_notes(files.notes)
     return TimeloopDesign(operator, accelerator, nest, constraints, tuple(files.notes))

@@ -134,7 +134,7 @@ def _target(section: Section, path: Path, target: str, kind: str,  # noqa: PLR09
         names = ", ".join(place.name for place in design.places[:-1])
         raise section.fail((*path, "target"), f"must be one of {names}", target)
     runs = [f for f in re.findall(r"\d+", str(fields.get("factors", ""))) if int(f) != 1]
-    if kind != "tensors" and runs and kind != "constraint":
+    if kind != "tensors" and runs:
         where = "an array" if kind == "temporal" else "no array"
         raise section.fail(path, f"must not loop at {target}, which is {where}", str(fields.get("factors")))
     return None

@@ -1,14 +1,12 @@
 """Timeloop's problems: shape, instance, coefficients and densities, to an operator."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from tilewright.base import InputError
-from tilewright.interop.timeloop.source import Section
+from tilewright.interop.timeloop.source import WEIGHTS_NAME, Section
 from tilewright.workload import Axis, Operator, Role, Tensor
 
-_WEIGHTS = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
 _READ_WRITE = ("read_write", "read-write")
 _TENSORS = ("data_spaces", "data-spaces")
 _KNOWN = {"name", "dimensions", "coefficients", *_TENSORS}
@@ -84,7 +82,7 @@ def _tensors(section: Section, shape: Mapping[str, Any], instance: Mapping[str, 
     if sum(outputs) != 1:
         raise section.fail(("shape", key), "must have exactly one data space that is read_write", sum(outputs))
     weights = [index for index, entry in enumerate(entries)
-               if not outputs[index] and _WEIGHTS.fullmatch(str(entry["name"]))]
+               if not outputs[index] and WEIGHTS_NAME.fullmatch(str(entry["name"]))]
     first = weights[0] if weights else outputs.index(False) if False in outputs else -1
     operands, output = [], None
     for index, entry in enumerate(entries):

@@ -3,6 +3,7 @@
 import ast
 import math
 import operator as op
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from tilewright.base import InputError, Location, line_of, path_text
 
+WEIGHTS_NAME = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
+"""Names of tensors that are taken for weights."""
 SECTIONS = ("architecture", "problem", "mapping", "architecture_constraints", "mapspace_constraints", "ERT", "ART")
 UNUSED = ("mapper", "components", "compound_components", "globals", "variables", "sparse_optimizations", "version",
           "dumped_by_timeloop_front_end")
@@ -32,6 +35,14 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.kind}: {self.text}"
+
+
+def refuse_notes(notes: Sequence[Note]) -> None:
+    """Raise an `InputError` if anything could not be honoured in full: what strict readers and writers ask for."""
+    if notes:
+        first = notes[0]
+        raise InputError(first.where, f"must be honoured in full, but would be {first.kind}: {first.text}", None,
+                         f"{len(notes)} such notes in all; leave strict out to go on without")
 
 
 @dataclass(frozen=True)

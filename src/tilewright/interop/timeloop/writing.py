@@ -145,33 +145,6 @@ class _Writer:
         return (CommentedMap({"version": VERSION, "tables": energies}),
                 CommentedMap({"version": VERSION, "tables": areas}))
 
-    def problem(self) -> CommentedMap:
-        """Return the ``problem`` section; coefficients are named after tensor, dimension and value."""
-        operator = self.operator
-        coefficients: dict[str, int] = {}
-        spaces = CommentedSeq()
-        for tensor in operator.tensors:
-            axes = []
-            for axis in tensor.axes:
-                terms = []
-                for name, scale in axis.terms:
-                    if scale != 1:
-                        coefficients[f"{name}scale{scale}"] = scale
-                    terms.append([name] if scale == 1 else [name, f"{name}scale{scale}"])
-                axes.append(terms)
-            entry: dict[str, Any] = {"name": tensor.name, "projection": _flow(axes)}
-            if tensor.is_output:
-                entry["read_write"] = True
-            spaces.append(entry)
-        shape: dict[str, Any] = {"name": operator.name, "dimensions": _flow(list(operator.sizes))}
-        if coefficients:
-            shape["coefficients"] = [_flow({"name": name, "default": value}) for name, value in coefficients.items()]
-        instance: dict[str, Any] = dict(operator.sizes)
-        densities = {t.name: t.density for t in operator.tensors if t.density < 1}
-        if densities:
-            instance["densities"] = densities
-        return CommentedMap({"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance})
-
     def mapping(self, nest: Nest) -> CommentedSeq:
         """Return the ``mapping`` section.
 
@@ -317,6 +290,11 @@ class _Writer:
                               "split": len(x)})]
 
 
+def dump_problem(operator: Operator) -> str:
+    """Return an operator as a file with a ``problem`` section."""
+    return _text({"problem": _problem(operator)})
+
+
 def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | None = None,
                   constraints: Constraints | None = None) -> TimeloopText:
     """Return Timeloop files of an operator on an accelerator, and a mapping or constraints where given.
@@ -331,13 +309,40 @@ def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | 
     writer = _Writer(operator, accelerator, _on_both_sides(mapping))
     energies, areas = writer.tables()
     trees: dict[str, tuple[str, Any]] = {
-        "arch.yaml": ("architecture", writer.architecture()), "problem.yaml": ("problem", writer.problem()),
+        "arch.yaml": ("architecture", writer.architecture()), "problem.yaml": ("problem", _problem(operator)),
         "ERT.yaml": ("ERT", energies), "ART.yaml": ("ART", areas)}
     if mapping is not None:
         trees["mapping.yaml"] = ("mapping", writer.mapping(mapping))
     if constraints is not None:
         trees["constraints.yaml"] = ("mapspace_constraints", writer.constraints(constraints))
     return TimeloopText({name: _text({section: tree}) for name, (section, tree) in trees.items()}, tuple(writer.notes))
+
+
+def _problem(operator: Operator) -> CommentedMap:
+    """Return the ``problem`` section; coefficients are named after tensor, dimension and value."""
+    coefficients: dict[str, int] = {}
+    spaces = CommentedSeq()
+    for tensor in operator.tensors:
+        axes = []
+        for axis in tensor.axes:
+            terms = []
+            for name, scale in axis.terms:
+                if scale != 1:
+                    coefficients[f"{name}scale{scale}"] = scale
+                terms.append([name] if scale == 1 else [name, f"{name}scale{scale}"])
+            axes.append(terms)
+        entry: dict[str, Any] = {"name": tensor.name, "projection": _flow(axes)}
+        if tensor.is_output:
+            entry["read_write"] = True
+        spaces.append(entry)
+    shape: dict[str, Any] = {"name": operator.name, "dimensions": _flow(list(operator.sizes))}
+    if coefficients:
+        shape["coefficients"] = [_flow({"name": name, "default": value}) for name, value in coefficients.items()]
+    instance: dict[str, Any] = dict(operator.sizes)
+    densities = {t.name: t.density for t in operator.tensors if t.density < 1}
+    if densities:
+        instance["densities"] = densities
+    return CommentedMap({"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance})
 
 
 def _on_both_sides(mapping: Nest | None) -> frozenset[str]:
