@@ -6,6 +6,7 @@ from tilewright.base.extras import EXTRAS, has_extra, require_extra
 from tilewright.base.located import Location, line_of, path_text
 from tilewright.base.registry import Registry, unknown_name
 from tilewright.base.threads import share
+from tilewright.base.words import value_of
 
 __all__ = [
     "EXTRAS",
@@ -20,4 +21,5 @@ __all__ = [
     "share",
     "stamped",
     "unknown_name",
+    "value_of",
 ]

@@ -20,6 +20,7 @@ from tilewright.cli.options import (
     SpaceFile,
     TilingOption,
     console,
+    ready,
     sizes,
     write_text,
 )
@@ -88,15 +89,6 @@ def compare(
         sheet = contest_sheet(found, asked, shlex.join(["tilewright", *sys.argv[1:]]))
         deliver(sheet, contest_tree(found, asked), (html, json_file, out), "compare", (contest_curves(found),))
     end_early(stop, bool(found.seeds), out is not None)
-
-
-def ready(html: Path | None, json_file: str | None) -> None:
-    """Make sure that files can be written before anything is computed."""
-    from tilewright.api import ready_place
-
-    for place in (html, Path(json_file) if json_file and json_file != "-" else None):
-        if place is not None:
-            ready_place(place)
 
 
 def deliver(sheet: "Sheet", tree: object, places: tuple[Path | None, str | None, Path | None], name: str,

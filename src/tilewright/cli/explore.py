@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.options import Arch, Json, console, write_text
+from tilewright.cli.options import Arch, Json, MapperName, console, write_text
 
 if TYPE_CHECKING:
     from tilewright.report import Sheet
@@ -30,8 +30,7 @@ def explore(
         "Fix the axes that are not flexible as suits this network best, in place of what the machine's file says."))
     ] = None,
     objective: Annotated[str, typer.Option("--objective", "-o", help="latency, energy or edp.")] = "latency",
-    mapper: Annotated[str, typer.Option(
-        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "auto",
+    mapper: MapperName = "auto",
     budget: Annotated[int, typer.Option("--budget", "-b", help="Samples of each layer on each choice.")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same result.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", help="Repetitions, of which the median counts.")] = 1,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.options import Arch, Bind, Json, Network, console, sizes, write_text
+from tilewright.cli.options import Arch, Bind, Json, Network, console, ready, sizes, write_text
 
 
 def flexibility(
@@ -33,12 +33,9 @@ def flexibility(
     file says what is flexible (docs/flexibility.md).
     """
     from tilewright.api import flexibility as measure
-    from tilewright.api import ready_place
     from tilewright.report import flexibility_sheet, flexibility_tree, print_sheet, write_sheet
 
-    for place in (html, Path(json_file) if json_file and json_file != "-" else None):
-        if place is not None:
-            ready_place(place)
+    ready(html, json_file)
     found = measure(network, arch, layer, klass=klass, axes=axes, bind=sizes(bind, "--bind"), seed=seed)
     sheet = flexibility_sheet(found, shlex.join(["tilewright", *sys.argv[1:]]))
     print_sheet(sheet, console(json_file))

@@ -13,12 +13,20 @@ from tilewright.cli.options import (
     Dataflow,
     Density,
     Json,
+    LayerWorkers,
+    MapperName,
+    MapperOptions,
     Network,
     Pad,
+    Page,
+    RunSeed,
+    SomeLayers,
     SpaceFile,
     StorePlace,
     TilingOption,
     console,
+    limits,
+    ready,
     shares,
     sizes,
     values,
@@ -46,12 +54,11 @@ def map_network(
     objective: Annotated[str, typer.Option("--objective", "-o", help=(
         "What to minimise: latency, energy, edp, power, latency-area, ... or a weighted sum such as "
         "'0.7*latency+0.3*energy', each part then in multiples of its floor."))] = "edp",
-    mapper: Annotated[str, typer.Option(
-        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "auto",
+    mapper: MapperName = "auto",
     budget: Annotated[str, typer.Option("--budget", "-b", metavar="N|TIME", help=(
         "Mappings scored for every distinct layer (10000, 10k, 1M), or the time of the whole run (10s, 5min), which "
         "the distinct layers share evenly. Only a number of mappings repeats exactly."))] = "10000",
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same result, on any number of workers.")] = 0,
+    seed: RunSeed = 0,
     tiling: TilingOption = None,
     constraints: SpaceFile = None,
     dataflow: Dataflow = None,
@@ -59,18 +66,15 @@ def map_network(
     constraint: Annotated[list[str] | None, typer.Option(
         "--constraint", "-c", metavar="METRIC<=NUMBER", show_default=False,
         help="A limit on every layer, for example 'latency<=1e6' or 'power<=300' (mW). Repeatable.")] = None,
-    option: Annotated[list[str] | None, typer.Option(
-        "--option", metavar="NAME=VALUE", show_default=False, help="An option of the mapper. Repeatable.")] = None,
+    option: MapperOptions = None,
     bind: Bind = None,
     density: Density = None,
     densities: Annotated[str | None, typer.Option(
         "--densities", metavar="[TENSORS=]LIST", show_default=False, help=(
             "Score each mapping over several densities of the inputs, '1,0.8,0.5,0.2,0.1', or of other tensors, "
             "'inputs+weights=1,0.5'; weights after colons, '1:1,0.5:3', else one over the density."))] = None,
-    layers: Annotated[str | None, typer.Option(
-        "--layers", metavar="GLOB", show_default=False, help="Only layers with such names, e.g. 'layer1.*'.")] = None,
-    report: Annotated[Path | None, typer.Option(
-        "--report", "-r", metavar="FILE.html", show_default=False, help="Write one self-contained HTML page.")] = None,
+    layers: SomeLayers = None,
+    report: Page = None,
     json: Json = None,
     store: StorePlace = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not append the run to the store.")] = False,
@@ -86,8 +90,7 @@ def map_network(
         "--front", metavar="METRICS", show_default=False, help=(
             "Keep the Pareto front of these metrics, e.g. latency,energy: all mappings that no other beats in all of "
             "them."))] = None,
-    workers: Annotated[int | None, typer.Option(
-        "--workers", min=1, show_default=False, help="Layers searched side by side. Default: one a core.")] = None,
+    workers: LayerWorkers = None,
 ) -> None:
     """Find the best mapping of every layer of a network on an accelerator.
 
@@ -95,19 +98,16 @@ def map_network(
     keeps what they found (exit code 130). Exit code 1: some layer has no legal mapping, or none within constraints.
     """
     from tilewright.api import map_network as search_all
-    from tilewright.api import ready_place
     from tilewright.cli.progress import Progress
     from tilewright.report import print_run
 
-    for place in (report, Path(json) if json and json != "-" else None):
-        if place is not None:
-            ready_place(place)
+    ready(report, json)
     folder = _checkpoint(checkpoint, resume)
     with Progress() as shown:
         run = search_all(
             network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed,
             tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
-            constraints=[*(constraint or ()), *([Path(constraints)] if constraints is not None else [])],
+            constraints=limits(constraint, constraints),
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
             density=shares(density), densities=densities, front=front or (), warm_start=warm_start.value,
             workers=workers, progress=shown, checkpoint=folder,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.base import InputError
+from tilewright.base import InputError, value_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,6 +44,18 @@ Density = Annotated[list[str] | None, typer.Option(
          "For machines with a sparsity section. Repeatable.")]
 
 
+MapperName = Annotated[str, typer.Option("--mapper", "-m", help="How to search; see: tilewright list mappers.")]
+MapperOptions = Annotated[list[str] | None, typer.Option(
+    "--option", metavar="NAME=VALUE", show_default=False, help="An option of the mapper. Repeatable.")]
+RunSeed = Annotated[int, typer.Option("--seed", help="Same seed, same result, on any number of workers.")]
+SomeLayers = Annotated[str | None, typer.Option(
+    "--layers", metavar="GLOB", show_default=False, help="Only layers with such names, e.g. 'layer1.*'.")]
+Page = Annotated[Path | None, typer.Option(
+    "--report", "-r", metavar="FILE.html", show_default=False, help="Write one self-contained HTML page.")]
+LayerWorkers = Annotated[int | None, typer.Option(
+    "--workers", min=1, show_default=False, help="Layers searched side by side. Default: one a core.")]
+
+
 class Tiling(StrEnum):
     """How tiles may divide; the same as those of the map spaces, which load late."""
 
@@ -64,6 +76,20 @@ Pad = Annotated[bool, typer.Option(
                   "perfect unless given.")]
 
 
+def limits(constraint: Iterable[str] | None, constraints: str | None) -> list[str | Path]:
+    """Return the limits on layers, and the file of what map spaces leave out, as a run takes them."""
+    return [*(constraint or ()), *([Path(constraints)] if constraints is not None else [])]
+
+
+def ready(page: Path | None, json_file: str | None) -> None:
+    """Make sure that files can be written before anything is computed."""
+    from tilewright.api import ready_place
+
+    for place in (page, Path(json_file) if json_file and json_file != "-" else None):
+        if place is not None:
+            ready_place(place)
+
+
 def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:
     """Read ``NAME=SIZE`` texts; a size that is no positive integer is an `InputError`."""
     found = {}
@@ -81,7 +107,7 @@ def shares(given: Iterable[str] | None) -> dict[str, str | float]:
 
 def values(given: Iterable[str] | None, option: str) -> dict[str, str | int | float | bool]:
     """Read ``NAME=VALUE`` texts; values become integers, numbers, true and false where they look like them."""
-    return {name: _value(text) for name, text in _pairs(given, option)}
+    return {name: value_of(text) for name, text in _pairs(given, option)}
 
 
 def _pairs(given: Iterable[str] | None, option: str) -> Iterable[tuple[str, str]]:
@@ -94,17 +120,6 @@ def _pairs(given: Iterable[str] | None, option: str) -> Iterable[tuple[str, str]
             raise InputError(option, f"must give {name} once", part, "Leave all but one out")
         known.add(name)
         yield name, text
-
-
-def _value(text: str) -> str | int | float | bool:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def console(place: str | None = None) -> "Console":

@@ -1,6 +1,5 @@
 """``tilewright pipeline``: layers side by side, each on an accelerator of its own."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,11 +9,19 @@ from tilewright.cli.options import (
     Bind,
     Dataflow,
     Json,
+    LayerWorkers,
+    MapperName,
+    MapperOptions,
     Network,
+    Page,
+    RunSeed,
+    SomeLayers,
     SpaceFile,
     StorePlace,
     TilingOption,
     console,
+    limits,
+    ready,
     sizes,
     values,
     write_text,
@@ -36,30 +43,25 @@ def pipeline(
         "--throughput", metavar="N", show_default=False, help="Inputs a second, instead of --latency-limit.")] = None,
     slack: Annotated[float | None, typer.Option("--slack", metavar="SHARE", show_default=False, help=(
         "By which share the pipeline may be slower than the fastest, for example 0.01, instead of a limit."))] = None,
-    mapper: Annotated[str, typer.Option(
-        "--mapper", "-m", help="How to search; see: tilewright list mappers.")] = "auto",
+    mapper: MapperName = "auto",
     budget: Annotated[str, typer.Option("--budget", "-b", metavar="N|TIME", help=(
         "Mappings scored for every distinct layer in each search (10000, 10k, 1M), or the time of both (10s, 5min)."))
     ] = "10000",
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same result, on any number of workers.")] = 0,
+    seed: RunSeed = 0,
     tiling: TilingOption = None,
     constraints: SpaceFile = None,
     dataflow: Dataflow = None,
     constraint: Annotated[list[str] | None, typer.Option(
         "--constraint", "-c", metavar="METRIC<=NUMBER", show_default=False,
         help="A limit on every layer in the second search, for example 'power<=300' (mW). Repeatable.")] = None,
-    option: Annotated[list[str] | None, typer.Option(
-        "--option", metavar="NAME=VALUE", show_default=False, help="An option of the mapper. Repeatable.")] = None,
+    option: MapperOptions = None,
     bind: Bind = None,
-    layers: Annotated[str | None, typer.Option(
-        "--layers", metavar="GLOB", show_default=False, help="Only layers with such names, e.g. 'layer1.*'.")] = None,
-    report: Annotated[Path | None, typer.Option(
-        "--report", "-r", metavar="FILE.html", show_default=False, help="Write one self-contained HTML page.")] = None,
+    layers: SomeLayers = None,
+    report: Page = None,
     json: Json = None,
     store: StorePlace = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not append the two runs to the store.")] = False,
-    workers: Annotated[int | None, typer.Option(
-        "--workers", min=1, show_default=False, help="Layers searched side by side. Default: one a core.")] = None,
+    workers: LayerWorkers = None,
 ) -> None:
     """Optimise a network as a pipeline: each layer on an accelerator of its own, which NAME in --arch describes.
 
@@ -67,18 +69,15 @@ def pipeline(
     power) within it; none ends worse. Exit code 1: a layer has no legal mapping, or the limit is not kept; 130: Ctrl-C.
     """
     from tilewright.api import pipeline as search_both
-    from tilewright.api import ready_place
     from tilewright.cli.progress import Progress
     from tilewright.report import print_sheet
 
-    for place in (report, Path(json) if json and json != "-" else None):
-        if place is not None:
-            ready_place(place)
+    ready(report, json)
     with Progress() as shown:
         found = search_both(
             network, arch, then=then, accelerators=accelerators, latency_limit=latency_limit, throughput=throughput,
             slack=slack, mapper=mapper, budget=budget, seed=seed, tiling=tiling and tiling.value, dataflow=dataflow,
-            constraints=[*(constraint or ()), *([Path(constraints)] if constraints is not None else [])],
+            constraints=limits(constraint, constraints),
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers, workers=workers,
             progress=shown, store=False if no_store else store or True)
     print_sheet(found.sheet, console(json))

@@ -8,20 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.compare import (
-    Html,
-    Layer,
-    Objective,
-    Out,
-    SearchBudget,
-    Seed,
-    Seeds,
-    Workers,
-    deliver,
-    end_early,
-    ready,
-)
-from tilewright.cli.options import Arch, Bind, Dataflow, Json, Network, SpaceFile, TilingOption, sizes
+from tilewright.cli.compare import Html, Layer, Objective, Out, SearchBudget, Seed, Seeds, Workers, deliver, end_early
+from tilewright.cli.options import Arch, Bind, Dataflow, Json, Network, SpaceFile, TilingOption, ready, sizes
 
 app = typer.Typer(no_args_is_help=True,
                   help="Study one layer: crossover, axes of mappings, loop orders, the map space.")

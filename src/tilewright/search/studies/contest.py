@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median
 
-from tilewright.base import InputError, has_extra
+from tilewright.base import InputError, has_extra, value_of
 from tilewright.search.mapper import MAPPERS
 from tilewright.search.records import Improvement
 from tilewright.search.studies.statistics import Comparison, Interval, compare, holm, median_interval, pairs
@@ -37,7 +37,7 @@ class Contender:
             if not (name and sign and value):
                 raise InputError(f"mappers.{mapper}", "must give options as NAME=VALUE", part,
                                  f"For example {mapper}:NAME=VALUE")
-            options[name] = _value(value)
+            options[name] = value_of(value)
         return cls(text.strip(), mapper, options)
 
 
@@ -60,17 +60,6 @@ def parse_contenders(text: "str | Iterable[str | Contender]") -> tuple[Contender
     if len(set(names)) < len(names):
         raise InputError("mappers", "must differ", ", ".join(names))
     return contenders
-
-
-def _value(text: str) -> str | int | float | bool:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 @dataclass(frozen=True)
