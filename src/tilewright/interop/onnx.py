@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
 from tilewright.interop.onnx_macs import translate_macs
-from tilewright.interop.onnx_scene import NodeView, Scene, Shape, UnknownShape, Unsupported
 from tilewright.interop.onnx_vectors import translate_vector
-from tilewright.workload import Graph, Node, Unmodelled
+from tilewright.interop.scene import NodeView, Scene, Shape, bound_notes, check_bindings, translated
+from tilewright.workload import Graph, Node
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -54,10 +54,7 @@ def load_onnx(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Gra
     model = _inferred(str(file), model)
     scene = _scene(str(file), model, weights)
     folded = before - len(model.graph.node) + _translate(scene, model.graph)
-    notes = [f"Bound {name} = {size}" for name, size in (bind or {}).items()]
-    if folded:
-        notes.append(f"{folded} constant node{'s' if folded > 1 else ''} folded")
-    return Graph(model.graph.name or file.stem, tuple(scene.nodes), str(file), tuple(notes))
+    return Graph(model.graph.name or file.stem, tuple(scene.nodes), str(file), tuple(bound_notes(bind or {}, folded)))
 
 
 def _read(file: Path) -> "ModelProto":
@@ -111,19 +108,8 @@ def _inline(model: "ModelProto") -> "ModelProto":
 
 def _bind(path: str, model: "ModelProto", bind: dict[str, int]) -> None:
     """Put sizes in place of dynamic dimensions, in inputs and wherever their names occur."""
-    for name, size in bind.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputError(f"bind {name}", "must be a positive integer", size, f"For example --bind {name}=1")
     dynamic = _dynamic(path, model.graph)
-    unbound = [key for key in dict.fromkeys(key for key, _ in dynamic) if key not in bind]
-    if unbound:
-        raise InputError(f"{path}: dynamic dimensions", "must be bound", ", ".join(unbound),
-                         "Add " + " ".join(f"--bind {key}=1" for key in unbound))
-    keys = {key for key, _ in dynamic}
-    unknown = sorted(set(bind) - keys)
-    if unknown:
-        raise InputError(f"bind {unknown[0]}", f"must name a dynamic dimension of {path}", unknown[0],
-                         f"It has: {', '.join(sorted(keys)) or 'none'}")
+    check_bindings(path, bind, [key for key, _ in dynamic])
     for key, dim in dynamic:
         dim.dim_value = bind[key]
     for value in (*model.graph.value_info, *model.graph.output):
@@ -294,14 +280,38 @@ def _translate(scene: Scene, graph: "GraphProto") -> int:
             constants += 1
             continue
         wanted = proto.name or (proto.output[0] if proto.output else "") or f"{proto.op_type}_{index}"
-        view = NodeView(scene, proto, scene.free_name(wanted))
-        nodes = _nodes(view, proto)
-        read = {name for node in nodes for name in node.inputs}
-        makers = tuple(node.name for node in nodes if node.name not in read)
-        for name in view.outputs:
-            scene.producers[name] = makers
-        scene.nodes.extend(nodes)
+        view = NodeView(scene, proto.op_type, scene.free_name(wanted), tuple(proto.input), tuple(proto.output),
+                        _Attributes(proto), tuple(_captured(proto)))
+        scene.add(_nodes(view, proto), filter(None, view.outputs))
     return constants
+
+
+class _Attributes(Mapping[str, Any]):
+    """Attributes of a node, each read when it is asked for."""
+
+    def __init__(self, proto: "NodeProto") -> None:
+        self._protos = {attribute.name: attribute for attribute in proto.attribute}
+
+    def __getitem__(self, name: str) -> Any:
+        from onnx import helper  # noqa: PLC0415
+
+        return helper.get_attribute_value(self._protos[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._protos
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._protos)
+
+    def __len__(self) -> int:
+        return len(self._protos)
+
+
+def _captured(proto: "NodeProto") -> list[str]:
+    """Names that the bodies of a control-flow node read, among them those of the graph around it."""
+    bodies = [a.g for a in proto.attribute if a.HasField("g")] + [g for a in proto.attribute for g in a.graphs]
+    inner = [node for body in bodies for node in body.node]
+    return [name for node in inner for name in (*node.input, *_captured(node))]
 
 
 def _is_constant(scene: Scene, proto: "NodeProto") -> bool:
@@ -315,33 +325,16 @@ def _is_constant(scene: Scene, proto: "NodeProto") -> bool:
 
 def _nodes(view: NodeView, proto: "NodeProto") -> Sequence[Node]:
     if proto.op_type in _CONTROL:
-        return [_unmodelled(view, f"control flow, {_CONTROL[proto.op_type]}")]
+        return [view.unmodelled(f"control flow, {_CONTROL[proto.op_type]}")]
     if proto.domain not in _DOMAINS:
-        return [_unmodelled(view, f"operator of the domain {proto.domain}")]
-    try:
-        translated = translate_macs(view, proto.domain)
-        if translated is not None:
-            return translated
-        single = translate_vector(view)
-    except UnknownShape as error:
-        return [_unmodelled(view, f"the shape of {error} is unknown")]
-    except Unsupported as error:
-        return [_unmodelled(view, str(error))]
-    except InputError as error:
-        if error.field.startswith(view.scene.path):
-            raise
-        raise InputError(f"{view.scene.path}: node {error.field}", error.rule, error.given, error.mend) from None
-    except (IndexError, ValueError, TypeError) as error:
-        raise view.error("must have inputs and attributes of the form that ONNX prescribes", str(error)) from None
-    return [single if single is not None else _unmodelled(view, "operator not known here")]
+        return [view.unmodelled(f"operator of the domain {proto.domain}", _estimate(view))]
 
+    def translate(view: NodeView) -> Sequence[Node] | None:
+        nodes = translate_macs(view, proto.domain)
+        single = translate_vector(view) if nodes is None else None
+        return nodes if single is None else [single]
 
-def _unmodelled(view: NodeView, reason: str) -> Unmodelled:
-    """List a node, with an estimate of its words where the shapes are known."""
-    shapes = view.scene.shapes
-    tensors = [name for name in (*view.inputs, *view.outputs) if name]
-    words = sum(prod(shapes[name]) for name in tensors) if all(name in shapes for name in tensors) else None
-    return Unmodelled(view.name, view.kind, reason, macs=_estimate(view), words=words, inputs=view.readers)
+    return translated(view, translate, "ONNX", _estimate)
 
 
 def _estimate(view: NodeView) -> int | None:

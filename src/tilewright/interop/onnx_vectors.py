@@ -2,7 +2,7 @@
 
 from math import ceil, log2, prod
 
-from tilewright.interop.onnx_scene import NodeView, Unsupported
+from tilewright.interop.scene import NodeView, Unsupported
 from tilewright.workload import OPERATIONS_PER_ELEMENT, DataMovement, Unmodelled, VectorOperator
 
 _OPS = OPERATIONS_PER_ELEMENT
@@ -65,7 +65,7 @@ def translate_vector(node: NodeView) -> VectorOperator | DataMovement | Unmodell
     if kind in _MOVES:
         return _movement(node)
     if kind in _WITHOUT_MACS:
-        return Unmodelled(node.name, kind, _WITHOUT_MACS[kind], macs=0, words=_read_words(node), inputs=node.readers)
+        return Unmodelled(node.name, kind, _WITHOUT_MACS[kind], macs=0, words=node.read_words, inputs=node.readers)
     operations = _operations(node)
     return None if operations is None else _vector(node, operations)
 
@@ -117,29 +117,21 @@ def _grid_sample(node: NodeView) -> int:
     return 8 * prod(node.out())
 
 
-def _read_words(node: NodeView) -> int:
-    return sum(node.words(index) for index in range(len(node.inputs)))
-
-
-def _written_words(node: NodeView) -> int:
-    return sum(prod(node.scene.shapes[name]) for name in node.outputs if name in node.scene.shapes)
-
-
 def _vector(node: NodeView, operations: int) -> VectorOperator:
     node.out()
     note = "vector work with a heap" if node.kind == "TopK" else ""
-    return VectorOperator(node.name, node.kind, operations, _read_words(node), _written_words(node), node.readers,
+    return VectorOperator(node.name, node.kind, operations, node.read_words, node.written_words, node.readers,
                           approximated_as=note, attributes=(("element_type", node.element_type),))
 
 
 def _movement(node: NodeView) -> DataMovement:
-    written = prod(node.out()) if len(node.outputs) == 1 else _written_words(node)
+    written = prod(node.out()) if len(node.outputs) == 1 else node.written_words
     which = _MOVES[node.kind]
     read = written
     if which == "in":
         read = node.words(0)
     elif which == "all":
-        read = _read_words(node)
+        read = node.read_words
     return _move(node, read, written)
 
 

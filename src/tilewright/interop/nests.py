@@ -1,0 +1,214 @@
+"""Multiply-accumulate nests of foreign networks, whatever file they come from: products, convolutions, attention ..."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tilewright.interop.scene import NodeView, Shape, Unsupported
+from tilewright.workload import (
+    OPERATIONS_PER_ELEMENT,
+    MacNode,
+    Node,
+    Operator,
+    VectorOperator,
+    convolution,
+    einsum,
+    linear,
+    matmul,
+    transposed_convolution,
+)
+
+ATTENTION = "batched matrix products and a softmax, without regard to masks"
+RECURRENT = "matrix products with the input at once and with the state step by step, and vector work"
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a convolution slides: one entry per spatial axis, paddings before and after.
+
+    ``extra`` are positions that a transposed convolution adds behind the output of each axis.
+    """
+
+    stride: Sequence[int]
+    dilation: Sequence[int]
+    padding: Sequence[tuple[int, int]]
+    groups: int = 1
+    extra: Sequence[int] = ()
+
+
+def mac(node: NodeView, operator: Operator, weights: str, note: str = "") -> MacNode:
+    """Wrap an operator; mark weights that are activations, or that another node counts already."""
+    attributes: list[tuple[str, int | str]] = [*operator.attributes, ("element_type", node.element_type)]
+    if weights not in node.scene.constants:
+        attributes.append(("weights", "activations"))
+    elif weights in node.scene.claimed:
+        attributes.append(("weights", "tied"))
+    node.scene.claimed.add(weights)
+    return MacNode(replace(operator, attributes=tuple(attributes)), node.readers, 1, note)
+
+
+def product(node: NodeView, name: str, sizes: tuple[int, int, int, int], weights: str, note: str = "") -> MacNode:
+    """Make a product of batch, M, N, K ``sizes`` whose right side is the tensor ``weights``."""
+    batch, m, n, k = sizes
+    if min(sizes) < 1:
+        raise node.error("must have positive sizes", sizes)
+    return mac(node, matmul(name, m, n, k, batch), weights, note)
+
+
+def oriented(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[str, str], note: str = "") -> MacNode:
+    """Make the product of two tensors; where only the left one is constant, of their transposes, so that it is W."""
+    left, right = sides
+    constants = node.scene.constants
+    if left in constants and right not in constants:
+        batch, m, n, k = sizes
+        return product(node, node.name, (batch, n, m, k), left, note)
+    return product(node, node.name, sizes, right, note)
+
+
+def fold(node: NodeView, a: Shape, b: Shape) -> tuple[int, int, int, int]:
+    """Batch, M, N, K of a NumPy-style product: axes that one side broadcasts are rows (or columns) of the other."""
+    if not a or not b:
+        raise node.error("must not multiply scalars", (a, b))
+    a = (1, *a) if len(a) == 1 else a
+    b = (*b, 1) if len(b) == 1 else b
+    if a[-1] != b[-2]:
+        raise node.error("must have inner sizes that agree", (a, b))
+    rank = max(len(a), len(b))
+    outer_a, outer_b = ((1,) * (rank - len(s)) + s[:-2] for s in (a, b))
+    batch, m, n = 1, a[-2], b[-1]
+    for p, q in zip(outer_a, outer_b, strict=True):
+        if p == q:
+            batch *= p
+        elif q == 1:
+            m *= p
+        elif p == 1:
+            n *= q
+        else:
+            raise node.error("must have batch axes that agree or are 1", (a, b))
+    return batch, m, n, a[-1]
+
+
+def check_convolution(node: NodeView, x: Shape, w: Shape, channels: int, which: str) -> None:
+    """Refuse an input and weights that do not go together; ``channels`` are those that the weights ask for.
+
+    Raises
+    ------
+    InputError, Unsupported
+        If the shapes contradict one another, or there are more than three spatial axes.
+    """
+    if len(x) < 3 or len(x) != len(w):
+        raise node.error("must have an input and weights of one rank, with one to three spatial axes", (x, w))
+    if len(x) > 5:
+        raise Unsupported(f"{len(x) - 2} spatial axes")
+    if x[1] != channels:
+        raise node.error(f"must have as many input channels as the {which} ({channels})", x[1])
+
+
+def convolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window: Window, note: str = "") -> list[Node]:
+    """Make the convolution of an input (N, C, ...) with weights (K, C of a group, ...)."""
+    x, w = shapes
+    if w[0] % window.groups:
+        raise node.error(f"must have output channels divisible by its {window.groups} groups", w[0])
+    operator = convolution(node.name, batch=x[0], in_channels=x[1], out_channels=w[0], groups=window.groups,
+                           in_size=x[2:], kernel=w[2:], stride=window.stride, dilation=window.dilation,
+                           padding=window.padding)
+    return [mac(node, operator, weights, note)]
+
+
+def deconvolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window: Window) -> list[Node]:
+    """Make the transposed convolution of an input (N, C, ...) with weights (C, K of a group, ...)."""
+    x, w = shapes
+    operator = transposed_convolution(node.name, batch=x[0], in_channels=x[1], out_channels=w[1] * window.groups,
+                                      groups=window.groups, in_size=x[2:], kernel=w[2:], stride=window.stride,
+                                      dilation=window.dilation, padding=window.padding, output_padding=window.extra)
+    return [mac(node, operator, weights)]
+
+
+def summed(node: NodeView, equation: str, tensors: Sequence[str], kind: str) -> list[Node]:
+    """Make an einsum of ``tensors``; vector work of this ``kind`` where there is only one."""
+    shapes = [node.scene.shape(name) for name in tensors]
+    equation = _spell_out("".join(equation.split()), shapes)
+    terms = equation.split("->")[0].split(",")
+    if len(terms) != len(shapes):
+        raise node.error(f"must have one term for each of its {len(shapes)} inputs", equation)
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        if len(term) != len(shape):
+            raise node.error("must have one letter for each axis of its inputs", (term, shape))
+        for letter, size in zip(term, shape, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                raise node.error(f"must have one size for the letter {letter!r}", sorted({sizes[letter], size}))
+    if any(len(set(term)) != len(term) for term in terms):
+        raise Unsupported("a diagonal is no box of words")
+    if len(terms) == 1:
+        words = prod(node.out())
+        return [VectorOperator(node.name, kind, node.words(0) - words, node.words(0), words, node.readers)]
+    return [mac(node, einsum(equation, sizes, node.name), tensors[1])]
+
+
+def _spell_out(equation: str, shapes: list[Shape]) -> str:
+    """Put letters in place of the ellipsis (which must cover as many axes in every term)."""
+    if "..." not in equation:
+        return equation
+    left, arrow, right = equation.partition("->")
+    spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in equation]
+    counts = {len(shape) - len(term.replace("...", "")) for term, shape in
+              zip(left.split(","), shapes, strict=False) if "..." in term}
+    if len(counts) != 1 or not arrow or min(counts) < 0:
+        raise Unsupported("an ellipsis that broadcasts")
+    letters = "".join(spare[:counts.pop()])
+    return f"{left.replace('...', letters)}->{right.replace('...', letters)}"
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """One direction of a recurrent layer: ``gates`` products of ``hidden`` units each, over ``steps`` of a batch.
+
+    ``cell`` is the name of its vector work (`OPERATIONS_PER_ELEMENT`); ``state`` the units that are fed back.
+    """
+
+    cell: str
+    gates: int
+    steps: int
+    batch: int
+    features: int
+    hidden: int
+    state: int
+
+
+def recurrent(node: NodeView, stem: str, layer: Recurrence, weights: str, inputs: tuple[str, ...] = ()) -> list[Node]:
+    """Products with the input (all steps at once) and with the state (step by step), and the cell's vector work.
+
+    ``weights`` are those of the input; ``inputs`` the nodes that it reads, where these are not the foreign node's own.
+    """
+    names = [node.scene.free_name(f"{stem}.{part}") for part in ("input", "state", "cell")]
+    rows = layer.gates * layer.hidden
+    given = product(node, names[0], (1, layer.steps * layer.batch, rows, layer.features), weights, RECURRENT)
+    if inputs:
+        given = replace(given, inputs=inputs)
+    state = linear(names[1], rows=layer.batch, in_features=layer.state, out_features=rows)
+    words = layer.batch * layer.hidden
+    return [given, MacNode(state, (names[0],), layer.steps, RECURRENT),
+            VectorOperator(names[2], layer.cell, OPERATIONS_PER_ELEMENT[layer.cell] * words, 2 * layer.gates * words,
+                           2 * words, (names[1],), layer.steps, approximated_as=RECURRENT)]
+
+
+def attention(node: NodeView, heads: tuple[int, int, int], lengths: tuple[int, int], widths: tuple[int, int],
+              origin: str = "") -> list[Node]:
+    """Scores, softmax, context; ``heads`` = batch, heads, heads of keys (queries that share keys are rows of one).
+
+    ``origin`` is the node that makes the queries, keys and values, where these are not the foreign node's inputs.
+    """
+    (batch, count, groups), (rows, columns), (size, width) = heads, lengths, widths
+    parts = ("scores", "softmax", "context")
+    scores, softmax, context = (node.scene.free_name(f"{node.name}.{part}") for part in parts)
+    first = (origin,) if origin else node.readers
+    folded = rows * (count // groups)
+    words = batch * count * rows * columns
+    attributes = (("weights", "activations"), ("element_type", node.element_type))
+    score = replace(matmul(scores, folded, columns, size, batch * groups), attributes=attributes)
+    mix = replace(matmul(context, folded, width, columns, batch * groups), attributes=attributes)
+    return [MacNode(score, first, 1, ATTENTION),
+            VectorOperator(softmax, "softmax", OPERATIONS_PER_ELEMENT["softmax"] * words, words, words, (scores,),
+                           approximated_as=ATTENTION),
+            MacNode(mix, (softmax, *(name for name in first if name != softmax)), 1, ATTENTION)]

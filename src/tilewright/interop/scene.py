@@ -1,0 +1,220 @@
+"""What is known about a foreign network while its nodes are translated: shapes, types, constants, who made what."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from tilewright.base import InputError
+from tilewright.workload import Node, Unmodelled
+
+Shape = tuple[int, ...]
+
+
+class UnknownShape(Exception):
+    """A shape that a node needs is not known; the node is listed as not modelled."""
+
+
+class Unsupported(Exception):
+    """A form of a node that nothing here models; the node is listed as not modelled, with this reason."""
+
+
+@dataclass
+class Scene:
+    """Facts about the tensors of one file, by name.
+
+    ``constants`` are known before the network runs (weights, and whatever is computed from constants alone);
+    ``producers`` names the translated nodes that make a tensor; ``claimed`` are weights that a node already counts.
+    """
+
+    path: str
+    shapes: dict[str, Shape]
+    types: dict[str, str]
+    constants: set[str]
+    producers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    claimed: set[str] = field(default_factory=set)
+    nodes: list[Node] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def shape(self, name: str) -> Shape:
+        """Shape of a tensor; raises `UnknownShape`."""
+        if name not in self.shapes:
+            raise UnknownShape(name)
+        return self.shapes[name]
+
+    def words(self, names: Iterable[str]) -> int:
+        """Words of those tensors whose shapes are known."""
+        return sum(prod(self.shapes[name]) for name in names if name in self.shapes)
+
+    def free_name(self, wanted: str) -> str:
+        """Return ``wanted``, numbered if it is taken."""
+        name, number = wanted, 2
+        while name in self.names:
+            name, number = f"{wanted}_{number}", number + 1
+        self.names.add(name)
+        return name
+
+    def add(self, nodes: Sequence[Node], outputs: Iterable[str]) -> None:
+        """Add the translation of one node, whose results are the tensors ``outputs``."""
+        read = {name for node in nodes for name in node.inputs}
+        makers = tuple(node.name for node in nodes if node.name not in read)
+        for name in outputs:
+            self.producers[name] = makers
+        self.nodes.extend(nodes)
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """One node of a foreign network as its translator sees it.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Names of tensors; empty where one is left out.
+    attributes
+        Whatever else the node states, by name.
+    captured
+        Names of tensors that its bodies read besides (control flow).
+    """
+
+    scene: Scene
+    kind: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    captured: tuple[str, ...] = ()
+
+    def has(self, index: int) -> bool:
+        """Whether input ``index`` is given."""
+        return index < len(self.inputs) and bool(self.inputs[index])
+
+    def input(self, index: int) -> str:
+        """Name of input ``index``; an `InputError` if it is missing."""
+        if not self.has(index):
+            raise self.error("must have input", index)
+        return self.inputs[index]
+
+    def shape(self, index: int) -> Shape:
+        """Shape of input ``index``."""
+        return self.scene.shape(self.input(index))
+
+    def words(self, index: int) -> int:
+        """Words of input ``index``; 0 where the input is absent."""
+        return prod(self.shape(index)) if self.has(index) else 0
+
+    @property
+    def read_words(self) -> int:
+        """Words of all inputs."""
+        return sum(self.words(index) for index in range(len(self.inputs)))
+
+    @property
+    def written_words(self) -> int:
+        """Words of those outputs whose shapes are known."""
+        return self.scene.words(self.outputs)
+
+    def out(self, index: int = 0) -> Shape:
+        """Shape of output ``index``."""
+        return self.scene.shape(self.outputs[index])
+
+    def is_constant(self, index: int) -> bool:
+        """Whether input ``index`` is known before the network runs."""
+        return self.has(index) and self.inputs[index] in self.scene.constants
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """Return an integer attribute."""
+        return int(self.attributes.get(name, default))
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> list[int]:
+        """Return an attribute that is a list of integers."""
+        return [int(value) for value in self.attributes.get(name, default)]
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a text attribute."""
+        value = self.attributes.get(name, default)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+    def given(self, name: str) -> bool:
+        """Whether the attribute is there."""
+        return name in self.attributes
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Names of the translated nodes whose results this one reads."""
+        makers = (self.scene.producers.get(name, ()) for name in (*self.inputs, *self.captured))
+        return tuple(dict.fromkeys(maker for group in makers for maker in group))
+
+    @property
+    def element_type(self) -> str:
+        """Element type of the first input (of the output, where that is not known), as the file calls it."""
+        names = [*self.inputs[:1], *[name for name in self.outputs if name][:1]]
+        return next((self.scene.types[name] for name in names if name in self.scene.types), "unknown")
+
+    def error(self, rule: str, given: object = None, mend: str = "") -> InputError:
+        """Return the error for something that is wrong with this node."""
+        return InputError(f"{self.scene.path}: node {self.name} ({self.kind})", rule, given, mend)
+
+    def unmodelled(self, reason: str, macs: int | None = None) -> Unmodelled:
+        """List the node as not modelled, with an estimate of its words where the shapes are known."""
+        tensors = [name for name in (*self.inputs, *self.outputs) if name]
+        words = self.scene.words(tensors) if all(name in self.scene.shapes for name in tensors) else None
+        return Unmodelled(self.name, self.kind, reason, macs=macs, words=words, inputs=self.readers)
+
+
+Translator = Callable[[NodeView], Sequence[Node] | None]
+
+
+def translated(view: NodeView, translate: Translator, form: str,
+               estimate: Callable[[NodeView], int | None] = lambda view: None) -> Sequence[Node]:
+    """Translate a node; what cannot be modelled is listed with the reason and ``estimate`` of its MACs.
+
+    ``translate`` gives None where it does not know the node; ``form`` says who prescribes what the node must be like.
+
+    Raises
+    ------
+    InputError
+        If the node contradicts itself.
+    """
+    try:
+        nodes = translate(view)
+    except UnknownShape as error:
+        return [view.unmodelled(f"the shape of {error} is unknown", estimate(view))]
+    except Unsupported as error:
+        return [view.unmodelled(str(error), estimate(view))]
+    except InputError as error:
+        if error.field.startswith(view.scene.path):
+            raise
+        raise InputError(f"{view.scene.path}: node {error.field}", error.rule, error.given, error.mend) from None
+    except (IndexError, KeyError, ValueError, TypeError) as error:
+        raise view.error(f"must have inputs and attributes of the form that {form} prescribes", str(error)) from None
+    return nodes if nodes is not None else [view.unmodelled("operator not known here", estimate(view))]
+
+
+def check_bindings(path: str, bind: Mapping[str, int], dynamic: Sequence[str]) -> None:
+    """Refuse sizes that do not fit the dynamic dimensions of a file.
+
+    Raises
+    ------
+    InputError
+        If a size is no positive integer, a dimension is not bound, or ``bind`` names one that the file does not have.
+    """
+    for name, size in bind.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InputError(f"bind {name}", "must be a positive integer", size, f"For example --bind {name}=1")
+    keys = list(dict.fromkeys(dynamic))
+    unbound = [key for key in keys if key not in bind]
+    if unbound:
+        raise InputError(f"{path}: dynamic dimensions", "must be bound", ", ".join(unbound),
+                         "Add " + " ".join(f"--bind {key}=1" for key in unbound))
+    unknown = sorted(set(bind) - set(keys))
+    if unknown:
+        raise InputError(f"bind {unknown[0]}", f"must name a dynamic dimension of {path}", unknown[0],
+                         f"It has: {', '.join(sorted(keys)) or 'none'}")
+
+
+def bound_notes(bind: Mapping[str, int], folded: int) -> list[str]:
+    """Say which sizes were bound and how many nodes were folded."""
+    notes = [f"Bound {name} = {size}" for name, size in bind.items()]
+    if folded:
+        notes.append(f"{folded} constant node{'s' if folded > 1 else ''} folded")
+    return notes
