@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilewright.api.catalogue import Option, mapper_extra, mapper_options, mapper_summary, mappers_page
-    from tilewright.api.converting import Converted, from_timeloop, to_timeloop
+    from tilewright.api.converting import convert, read_foreign
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore
     from tilewright.api.flexions import flexibility, flexible_accelerator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tilewright.api.training import TrainedSurrogate, train_surrogate
 
 __all__ = [
-    "Converted",
     "Evaluation",
     "Option",
     "Pipeline",
@@ -33,12 +32,12 @@ __all__ = [
     "case_cost",
     "choose_space",
     "compare",
+    "convert",
     "drawn_mappings",
     "evaluate",
     "explore",
     "flexibility",
     "flexible_accelerator",
-    "from_timeloop",
     "load_accelerator",
     "load_mapping",
     "load_network",
@@ -51,6 +50,7 @@ __all__ = [
     "open_run",
     "pick_operator",
     "pipeline",
+    "read_foreign",
     "ready_place",
     "refuse_density",
     "replay",
@@ -58,13 +58,12 @@ __all__ = [
     "study_axes",
     "study_landscape",
     "study_orders",
-    "to_timeloop",
     "train_surrogate",
 ]
 
 _LATER = {
     "catalogue": ("Option", "mapper_extra", "mapper_options", "mapper_summary", "mappers_page"),
-    "converting": ("Converted", "from_timeloop", "to_timeloop"),
+    "converting": ("convert", "read_foreign"),
     "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
     "exploring": ("explore",),
     "flexions": ("flexibility", "flexible_accelerator"),

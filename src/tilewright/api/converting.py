@@ -1,75 +1,97 @@
 """Foreign files made ours, and ours made foreign."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator, dump_accelerator
-from tilewright.interop import Note, dump_problem, dump_timeloop, load_timeloop, refuse_notes
-from tilewright.mapping import Constraints, Mapping, dump_constraints, dump_mapping
-from tilewright.workload import Operator
+from tilewright.hardware import dump_accelerator
+from tilewright.interop import FORMATS, Foreign, ForeignText, Note, format_of, refuse_notes
+from tilewright.mapping import Constraints, dump_constraints, dump_mapping
+from tilewright.workload import dump_operators
+
+OURS = "tilewright"
 
 
-@dataclass(frozen=True)
-class Converted:
-    """Files by name, and what could not be honoured in full."""
+def read_foreign(paths: Sequence[str | Path], *, form: str | None = None, bind: Mapping[str, int] | None = None,
+                 strict: bool = False) -> Foreign:
+    """Return what foreign files that belong together hold.
 
-    files: dict[str, str]
-    notes: tuple[Note, ...]
-
-    def write(self, folder: str | Path) -> list[Path]:
-        """Write the files into a folder, which is made where it is missing; return their paths.
-
-        Raises
-        ------
-        InputError
-            If that cannot be done.
-        """
-        place = Path(folder)
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            paths = [place / name for name in self.files]
-            for path in paths:
-                path.write_text(self.files[path.name], encoding="utf-8")
-        except OSError as error:
-            raise InputError("--out", "must be a folder that can be written", str(folder), str(error)) from None
-        return paths
-
-
-def from_timeloop(paths: Sequence[str | Path], *, strict: bool = False) -> Converted:
-    """Return Timeloop's files as ours: ``accelerator.yaml``, ``mapping.yaml``, ``space.yaml``, whichever they hold.
-
-    The problem becomes ``problem.yaml``, in Timeloop's own form, which is read wherever a network is.
+    Parameters
+    ----------
+    form
+        Name of their format; found by the files themselves where None.
+    bind
+        Sizes that a network leaves open, by name.
 
     Raises
     ------
     InputError
-        If the files are wrong or, with ``strict``, not honoured in full.
+        If the files are of no known format, not of one, wrong or, with ``strict``, not honoured in full.
     """
-    found = load_timeloop(paths, strict=strict)
-    files: dict[str, str] = {}
-    if found.accelerator is not None:
-        files["accelerator.yaml"] = dump_accelerator(found.accelerator)
-    if found.operator is not None:
-        files["problem.yaml"] = dump_problem(found.operator)
-        if found.mapping is not None:
-            files["mapping.yaml"] = dump_mapping(found.mapping, found.operator, found.accelerator)
-        if found.constraints is not None and found.constraints != Constraints():
-            files["space.yaml"] = dump_constraints(found.constraints)
-    return Converted(files, found.notes)
+    files = [Path(path) for path in paths]
+    found = FORMATS.get(form or _form(files)).read(files, bind or {})
+    if strict:
+        refuse_notes(found.notes)
+    return found
 
 
-def to_timeloop(operator: Operator, accelerator: Accelerator, mapping: Mapping, *, strict: bool = False) -> Converted:
-    """Return an operator, an accelerator and a mapping as Timeloop's files, version 0.4, with ERT and ART.
+def convert(what: Foreign, to: str = OURS, *, strict: bool = False) -> ForeignText:
+    """Return a network, an accelerator, mappings and constraints as files of a format.
+
+    Ours are ``network.yaml``, ``accelerator.yaml``, ``mapping.yaml`` (``mapping-LAYER.yaml`` where there are several
+    layers) and ``space.yaml``, whichever there is something for.
 
     Raises
     ------
     InputError
-        If Timeloop cannot express the mapping or, with ``strict``, not all of it.
+        If the format is unknown or only read, cannot express what there is or, with ``strict``, not all of it.
     """
-    made = dump_timeloop(operator, accelerator, mapping)
+    if to == OURS:
+        made = _ours(what)
+    else:
+        write = FORMATS.get(to).write
+        if write is None:
+            able = [OURS, *(name for name in FORMATS if FORMATS.get(name).write)]
+            raise InputError("--to", "must be a format that is written, not only read", to, f"Known: {', '.join(able)}")
+        made = write(what)
     if strict:
         refuse_notes(made.notes)
-    return Converted(made.files, made.notes)
+    return made
 
+
+def _form(paths: Sequence[Path]) -> str:
+    """Return the name of the format that all files are of."""
+    names: list[str] = []
+    for path in paths:
+        found = format_of(path)
+        if found is None:
+            known = "; ".join(FORMATS.get(name).summary for name in FORMATS)
+            if path.exists():
+                raise InputError(str(path), "must be a file of a foreign format", None, f"Known: {known}")
+            raise InputError(str(path), "must be an existing file")
+        names.append(found.name)
+    if len(set(names)) > 1:
+        raise InputError("FILE", "must all be of one format",
+                         ", ".join(f"{path.name}: {name}" for path, name in zip(paths, names, strict=True)),
+                         "Say which with --from")
+    return names[0]
+
+
+def _ours(what: Foreign) -> ForeignText:
+    files: dict[str, str] = {}
+    notes: list[Note] = []
+    if what.accelerator is not None:
+        files["accelerator.yaml"] = dump_accelerator(what.accelerator)
+    if what.graph is not None:
+        files["network.yaml"] = dump_operators(what.graph)
+        others = len(what.graph.nodes) - len(what.graph.mac_nodes)
+        if others:
+            notes.append(Note("network.yaml", "dropped", f"{others} nodes that are not multiply-accumulates"))
+        operators = {node.name: node.operator for node in what.graph.mac_nodes}
+        for name, mapping in what.mappings.items():
+            behind = "" if len(operators) == 1 else "-" + re.sub(r"[^\w.-]+", "_", name)
+            files[f"mapping{behind}.yaml"] = dump_mapping(mapping, operators[name], what.accelerator)
+    if what.constraints is not None and what.constraints != Constraints():
+        files["space.yaml"] = dump_constraints(what.constraints)
+    return ForeignText(files, tuple(notes))

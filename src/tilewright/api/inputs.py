@@ -3,13 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tilewright.base import InputError, unknown_name
 from tilewright.hardware import Accelerator, find_accelerator
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import load_mapping as read_mapping
 from tilewright.workload import Graph, MacNode, Operator, convolution, einsum, matmul, read_table, zoo
+
+if TYPE_CHECKING:
+    from tilewright.interop import Format, Part
 
 Network: TypeAlias = str | Path | Graph | Operator | Sequence[Operator]
 Machine: TypeAlias = str | Path | Accelerator
@@ -55,37 +58,34 @@ def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Gra
 
 def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
     """Return the network in a file or of the zoo."""
+    found = _foreign(text, "network")
+    if found is not None:
+        graph = found.read([Path(text)], options).graph
+        assert graph is not None
+        return graph
     suffix = Path(text).suffix.lower()
-    if suffix == ".onnx":
-        from tilewright.interop import load_onnx  # noqa: PLC0415  (onnx is slow to load)
-
-        return load_onnx(text, bind=options)
-    if suffix in _TABLES and _is_timeloop(text, "problem"):
-        return _timeloop_problem(text, options)
     if suffix in _TABLES:
         return read_table(text, **options)
     if isinstance(network, Path) or "/" in text:
-        raise InputError(text, "must be an ONNX file (.onnx), a layer table (.yaml, .json) or a network of the zoo",
+        raise InputError(text, "must be a file (ONNX, layer table, foreign format) or a network of the zoo",
                          "no such file" if not Path(text).exists() else f"a file that ends in {suffix or 'nothing'}")
     return zoo.load(text, **options)
 
 
-def _timeloop_problem(path: str, options: dict[str, int]) -> Graph:
-    if options:
-        raise InputError("bind", "must be left out with a Timeloop problem", ", ".join(options),
-                         "Write the sizes into its instance")
-    from tilewright.interop import load_timeloop  # noqa: PLC0415  (foreign formats load late)
+def _foreign(text: str, part: "Part") -> "Format | None":
+    """Return the foreign format of a file that holds ``part``; None for other files, and for what is no file's name."""
+    if not Path(text).suffix and not Path(text).exists():
+        return None
+    from tilewright.interop import format_of  # noqa: PLC0415  (foreign formats load late)
 
-    operator = load_timeloop([path]).operator
-    assert operator is not None
-    return Graph(operator.name, (MacNode(operator),), Path(path).name)
+    return format_of(text, part)
 
 
 def load_accelerator(machine: Machine) -> Accelerator:
     """Return the machine that a user names: a preset, a YAML file, or an accelerator, returned as it is.
 
-    Timeloop's architectures are read as they are; files that belong together (ERT, ART, the problem whose tensors the
-    constraints name) stand behind one another, separated by commas.
+    Foreign machines (Timeloop's architectures) are read as they are; files that belong together (ERT, ART, the problem
+    whose tensors the constraints name) stand behind one another, separated by commas.
 
     Raises
     ------
@@ -95,12 +95,12 @@ def load_accelerator(machine: Machine) -> Accelerator:
     if isinstance(machine, Accelerator):
         return machine
     files = str(machine).split(",")
-    if any(_is_timeloop(file, "architecture") for file in files):
-        from tilewright.interop import load_timeloop  # noqa: PLC0415  (foreign formats load late)
-
-        found = load_timeloop(files).accelerator
-        assert found is not None
-        return found
+    for file in files:
+        form = _foreign(file, "accelerator")
+        if form is not None:
+            found = form.read([Path(one) for one in files], {}).accelerator
+            assert found is not None
+            return found
     return find_accelerator(str(machine))
 
 
@@ -142,22 +142,12 @@ def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Ac
         return mapping
     if isinstance(mapping, str) and "\n" not in mapping:
         mapping = Path(mapping)
-    if isinstance(mapping, Path) and _is_timeloop(mapping, "mapping"):
-        raise InputError(str(mapping), "must be a mapping of Tilewright; this is one of Timeloop", None,
-                         "Read it with its architecture and problem: tilewright convert arch.yaml problem.yaml "
-                         f"{mapping.name} --out converted")
+    form = _foreign(str(mapping), "mapping") if isinstance(mapping, Path) else None
+    if form is not None:
+        raise InputError(str(mapping), f"must be a mapping of Tilewright; this is one of {form.name}", None,
+                         "Read it with the network and the machine that belong to it: tilewright convert FILES "
+                         f"{mapping} --out converted")
     return read_mapping(mapping, operator, accelerator)
-
-
-def _is_timeloop(path: str | Path, section: str) -> bool:
-    """Whether a file is YAML that has a section of Timeloop's at its margin."""
-    if Path(path).suffix.lower() not in _TABLES:
-        return False
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            return any(line.startswith(f"{section}:") for line in file)
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int] | None = None) -> Operator:

@@ -1,34 +1,30 @@
 """``tilewright convert``: foreign files to ours, and ours to foreign ones."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Bind, StorePlace, console
+from tilewright.cli.options import Bind, StorePlace, console, sizes
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
 
 if TYPE_CHECKING:
-    from tilewright.api import Converted
+    from tilewright.interop import Foreign, Note
 
-
-class Format(StrEnum):
-    """What files are converted to."""
-
-    tilewright = "tilewright"
-    timeloop = "timeloop"
+OURS = "tilewright"
 
 
 def convert(
-    sources: Annotated[list[str], typer.Argument(
-        metavar="FILE...|RUN", show_default=False,
-        help="Timeloop's YAML files (architecture, problem, mapping, constraints, ERT, ART), all that belong together; "
-             "or, with --to timeloop, a run or a mapping file with --network and --arch.")],
+    sources: Annotated[list[str] | None, typer.Argument(
+        metavar="[FILE...|RUN]", show_default=False,
+        help="Foreign files that belong together (tilewright list formats); or, with --to, a run or a mapping file "
+             "with --network and --arch. Nothing where --network or --arch alone is converted.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", show_default=False,
-                                      help="Where the files are written.")],
-    to: Annotated[Format, typer.Option("--to", help="What to make.")] = Format.tilewright,
+                                      help="Where the files are written.")] = Path("converted"),
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="What to make.")] = OURS,
+    form: Annotated[str | None, typer.Option(
+        "--from", metavar="FORMAT", show_default=False, help="What the files are; found by themselves.")] = None,
     strict: Annotated[bool, typer.Option(
         "--strict", help="Refuse what cannot be honoured in full, instead of noting it.")] = False,
     layer: Layer = None,
@@ -37,26 +33,58 @@ def convert(
     bind: Bind = None,
     store: StorePlace = None,
 ) -> None:
-    """Turn Timeloop's files into ours, or a mapping of ours with its layer and machine into Timeloop's.
+    """Turn foreign files into ours, and networks, machines and mappings into foreign ones.
 
     What is dropped or approximated is told, with file and line.
     """
-    from tilewright.api import from_timeloop, to_timeloop
+    from tilewright.api import convert as to_files
+    from tilewright.api import read_foreign
 
-    if to is Format.timeloop:
-        if len(sources) > 1:
-            raise InputError("FILE", "must be one run or mapping file with --to timeloop", ", ".join(sources))
-        made = to_timeloop(*mapped(sources[0], (network, layer, arch), bind, store), strict=strict)
+    what: Foreign
+    if not sources or (form is None and to != OURS and _is_ours(sources)):
+        what = _given(sources, (network, layer, arch), bind, store)
+    elif any(given is not None for given in (layer, network, arch)):
+        raise InputError("--layer, --network, --arch", "must be left out with foreign files; these hold their own")
     else:
-        if any(given is not None for given in (layer, network, arch)):
-            raise InputError("--layer, --network, --arch", "must come with --to timeloop")
-        made = from_timeloop(sources, strict=strict)
-    _tell(made, out)
-
-
-def _tell(made: "Converted", out: Path) -> None:
+        what = read_foreign(sources, form=form, bind=sizes(bind, "--bind"), strict=strict)
+    made = to_files(what, to, strict=strict)
     screen = console(None)
     for path in made.write(out):
         screen.print(f"Wrote {path}", markup=False, highlight=False, soft_wrap=True)
-    for note in made.notes:
+    _tell((*what.notes, *made.notes))
+
+
+def _is_ours(sources: list[str]) -> bool:
+    """Whether what is to be converted is a run or a mapping of ours."""
+    if len(sources) > 1:
+        return False
+    from tilewright.interop import format_of
+
+    return format_of(sources[0]) is None
+
+
+def _given(sources: list[str] | None, what: tuple[str | None, str | None, str | None], bind: list[str] | None,
+           store: str | None) -> "Foreign":
+    from tilewright.api import load_accelerator, load_network, pick_operator
+    from tilewright.interop import Foreign
+    from tilewright.workload import Graph, MacNode
+
+    network, layer, arch = what
+    if sources:
+        operator, accelerator, mapping = mapped(sources[0], what, bind, store)
+        return Foreign(Graph(operator.name, (MacNode(operator),)), accelerator, {operator.name: mapping})
+    if network is None and arch is None:
+        raise InputError("FILE", "must be given, or --network or --arch")
+    graph = None
+    if network is not None and layer is not None:
+        operator = pick_operator(network, layer, sizes(bind, "--bind"))
+        graph = Graph(operator.name, (MacNode(operator),))
+    elif network is not None:
+        graph = load_network(network, sizes(bind, "--bind"))
+    return Foreign(graph, load_accelerator(arch) if arch is not None else None)
+
+
+def _tell(notes: "tuple[Note, ...]") -> None:
+    screen = console(None)
+    for note in notes:
         screen.print(str(note), style="yellow", markup=False, highlight=False, soft_wrap=True)

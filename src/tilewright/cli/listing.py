@@ -20,6 +20,7 @@ class Kind(StrEnum):
     dataflows = "dataflows"
     objectives = "objectives"
     technologies = "technologies"
+    formats = "formats"
     runs = "runs"
     library = "library"
 
@@ -34,7 +35,7 @@ def list_things(
         "--yaml", help="With an accelerator's name: its whole definition, to begin a file of one's own.")] = False,
     store: StorePlace = None,
 ) -> None:
-    """List networks, accelerators, mappers, dataflows, objectives, technologies, runs or mappings, or show one."""
+    """List networks, accelerators, mappers, dataflows, formats and so on, or show one."""
     if yaml and (kind is not Kind.accelerators or name is None):
         raise InputError("--yaml", "must come with the name of an accelerator", None,
                          "For example tilewright list accelerators eyeriss --yaml")
@@ -46,6 +47,15 @@ def list_things(
         _ONE[kind](name, yaml)
     else:
         raise InputError("NAME", f"must be left out for {kind.value}", name)
+
+
+def _formats(_: str | None) -> None:
+    from tilewright.interop import FORMATS
+    from tilewright.report import print_listing
+
+    forms = [FORMATS.get(name) for name in FORMATS]
+    rows: Rows = [(form.name, "both ways" if form.write else "read", form.summary) for form in forms]
+    print_listing(("Format", "Ways", "What it is"), rows, (), console())
 
 
 def _networks(_: str | None) -> None:
@@ -202,7 +212,7 @@ def _entry(name: str, store: str | None) -> None:
 
 _ALL = {
     Kind.networks: _networks, Kind.accelerators: _accelerators, Kind.mappers: _mappers, Kind.dataflows: _dataflows,
-    Kind.objectives: _objectives, Kind.technologies: _technologies, Kind.runs: _runs,
+    Kind.objectives: _objectives, Kind.technologies: _technologies, Kind.formats: _formats, Kind.runs: _runs,
     Kind.library: _library,
 }
 _ONE = {Kind.networks: _network, Kind.accelerators: _accelerator, Kind.mappers: _mapper}

@@ -1,26 +1,23 @@
 """Foreign formats: ONNX networks, Timeloop's YAML, cases of mapped loop nests as JSON lines."""
 
 from tilewright.interop.cases import Case, case_lines, case_result, parse_case, read_cases
+from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, Part, format_of
+from tilewright.interop.notes import Note, refuse_notes
 from tilewright.interop.onnx import load_onnx
-from tilewright.interop.timeloop import (
-    Note,
-    TimeloopDesign,
-    TimeloopText,
-    dump_problem,
-    dump_timeloop,
-    load_timeloop,
-    refuse_notes,
-)
+from tilewright.interop.timeloop import dump_timeloop, load_timeloop
 
 __all__ = [
+    "FORMATS",
     "Case",
+    "Foreign",
+    "ForeignText",
+    "Format",
     "Note",
-    "TimeloopDesign",
-    "TimeloopText",
+    "Part",
     "case_lines",
     "case_result",
-    "dump_problem",
     "dump_timeloop",
+    "format_of",
     "load_onnx",
     "load_timeloop",
     "parse_case",

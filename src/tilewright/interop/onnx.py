@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
+from tilewright.interop.formats import FORMATS, Foreign, Format, Part
 from tilewright.interop.onnx_macs import translate_macs
 from tilewright.interop.onnx_vectors import translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, bound_notes, check_bindings, translated
@@ -346,3 +347,16 @@ def _estimate(view: NodeView) -> int | None:
     weights, out = shapes[view.inputs[1]], shapes[view.outputs[0]]
     return prod(out) * prod(weights[1:])
 
+
+
+def _holds(path: Path) -> frozenset[Part]:
+    return frozenset(("network",)) if path.suffix.lower() == ".onnx" else frozenset()
+
+
+def _foreign(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+    if len(paths) > 1:
+        raise InputError("FILE", "must be one ONNX file", ", ".join(map(str, paths)))
+    return Foreign(load_onnx(paths[0], bind=bind))
+
+
+FORMATS.register("onnx")(Format("onnx", "ONNX networks (.onnx); read only", _holds, _foreign))

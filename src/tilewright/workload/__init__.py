@@ -25,6 +25,7 @@ from tilewright.workload.graph import (
 )
 from tilewright.workload.likeness import edit_distance, form
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
+from tilewright.workload.plain import dump_operators, operators_graph
 from tilewright.workload.table import LAYERS, read_table, table_graph
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
 
@@ -49,12 +50,14 @@ __all__ = [
     "convolution",
     "coverage",
     "depthwise",
+    "dump_operators",
     "edit_distance",
     "einsum",
     "form",
     "graph_with_densities",
     "linear",
     "matmul",
+    "operators_graph",
     "read_density",
     "read_table",
     "table_graph",

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from tilewright.base import InputError, unknown_name
 from tilewright.workload import layers_image, layers_sequence
 from tilewright.workload.graph import Graph
+from tilewright.workload.plain import operators_graph
 from tilewright.workload.sketch import Sketch, Value
 
 
@@ -64,14 +65,20 @@ _KEYS = {"name", "title", "source", "published", "derived", "options", "input", 
 
 
 def read_table(path: str | Path, /, **options: int) -> Graph:
-    """Read a layer table from a YAML or JSON file and return its network.
+    """Read a layer table, or operators written out (`plain`), from a YAML or JSON file and return its network.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or as `table_graph`.
+        If the file cannot be read, or as `table_graph` and `operators_graph`.
     """
-    return table_graph(read_document(Path(path)), options, source=str(path))
+    document = read_document(Path(path))
+    if "operators" not in document:
+        return table_graph(document, options, source=str(path))
+    if options:
+        raise InputError("bind", "must be left out where operators are written out", ", ".join(options),
+                         "Write the sizes into the file")
+    return operators_graph(document, source=str(path))
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -82,7 +89,7 @@ def read_document(path: Path) -> dict[str, Any]:
         raise InputError(str(path), "must be a readable text file", type(error).__name__) from None
     document = _json(path, text) if path.suffix == ".json" else _yaml(path, text)
     if not isinstance(document, dict):
-        raise InputError(str(path), "must hold a mapping with `layers`", type(document).__name__)
+        raise InputError(str(path), "must hold a mapping with `layers` or `operators`", type(document).__name__)
     return document
 
 

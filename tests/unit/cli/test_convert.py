@@ -29,7 +29,7 @@ def test_a_run_becomes_timeloops_files(written, tmp_path):
 def test_timeloops_files_become_ours_and_can_be_mapped(written, tilewright, tmp_path):
     files = [f"tl/{name}.yaml" for name in ("arch", "problem", "ERT", "mapping")]
     assert tilewright("convert", *files, "--out", "ours").code == 0
-    done = tilewright("evaluate", "ours/mapping.yaml", "-n", "ours/problem.yaml", "-a", "ours/accelerator.yaml",
+    done = tilewright("evaluate", "ours/mapping.yaml", "-n", "ours/network.yaml", "-a", "ours/accelerator.yaml",
                       "--json", "again.json")
     assert done.code == 0, done.err
     before = json.loads((tmp_path / "run.json").read_text())["layers"][0]["cost"]
@@ -49,10 +49,10 @@ def test_strict_refuses_what_cannot_be_said(written, tilewright):
 
 @pytest.mark.parametrize(("words", "message"), [
     (("convert", "none.yaml", "--out", "x"), "none.yaml: must be an existing file"),
-    (("convert", "a.yaml", "b.yaml", "--to", "timeloop", "--out", "x"), "must be one run or mapping file"),
-    (("convert", "a.yaml", "--layer", "x", "--out", "x"), "must come with --to timeloop"),
-    (("evaluate", "tl/mapping.yaml", "-n", LAYER, "-a", "edge-s1"), "tilewright convert arch.yaml problem.yaml"),
-    (("map", "tl/problem.yaml", "--bind", "M=3", "-a", "edge-s1"), "Write the sizes into its instance"),
+    (("convert", "a.yaml", "b.yaml", "--to", "timeloop", "--out", "x"), "must be an existing file"),
+    (("convert", "a.yaml", "--layer", "x", "--out", "x"), "must be left out with foreign files"),
+    (("evaluate", "tl/mapping.yaml", "-n", LAYER, "-a", "edge-s1"), "this is one of timeloop"),
+    (("map", "tl/problem.yaml", "--bind", "M=3", "-a", "edge-s1"), "Write the sizes into it"),
 ])
 def test_wrong_words_are_named(written, tilewright, words, message):
     done = tilewright(*words)

@@ -8,7 +8,7 @@ OPERATOR = "matmul:M=16,N=16,K=8"
 MAP = ("map", OPERATOR, "-a", "edge-s1", "-b", "100", "--no-store")
 WRONG = {
     "network": (("map", "resnet51", "-a", "eyeriss"), "must be a known network; Got 'resnet51'; Did you mean"),
-    "network file": (("map", "nets/none", "-a", "eyeriss"), "nets/none: must be an ONNX file (.onnx), a layer table"),
+    "network file": (("map", "nets/none", "-a", "eyeriss"), "nets/none: must be a file (ONNX, layer table"),
     "onnx missing": (("map", "none.onnx", "-a", "eyeriss"), "none.onnx: must be an ONNX file; Got 'no such file'"),
     "onnx broken": (("map", "broken.onnx", "-a", "eyeriss"), "broken.onnx: must be an ONNX file"),
     "table": (("map", "table.yaml", "-a", "eyeriss"), "must be one layer, `kind: {fields}`"),

@@ -1,10 +1,10 @@
 """Timeloop files, read as a whole: the operator, the accelerator, the mapping and the constraints that they hold."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tilewright.hardware import Accelerator
+from tilewright.interop.formats import Foreign, Part
+from tilewright.interop.notes import refuse_notes
 from tilewright.interop.timeloop.architecture import build_accelerator, read_design, read_energies
 from tilewright.interop.timeloop.mapping import (
     build_constraints,
@@ -14,32 +14,32 @@ from tilewright.interop.timeloop.mapping import (
     read_directives,
 )
 from tilewright.interop.timeloop.problem import read_problem
-from tilewright.interop.timeloop.source import Note, read_files, refuse_notes
-from tilewright.mapping import Constraints, Mapping
-from tilewright.workload import Operator
+from tilewright.interop.timeloop.source import read_files
+from tilewright.workload import Graph, MacNode, Operator
 
 CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "mapspace")
 
 
-@dataclass(frozen=True)
-class TimeloopDesign:
-    """What some Timeloop files hold; None for what they do not.
+_SECTIONS: Mapping[str, Part] = {
+    "problem": "network", "architecture": "accelerator", "mapping": "mapping", "ERT": "energies", "ART": "energies",
+    **dict.fromkeys(CONSTRAINTS, "constraints")}
+_SUFFIXES = (".yaml", ".yml")
 
-    Parameters
-    ----------
-    notes
-        What could not be honoured in full: dropped or approximated, with file and line.
-    """
 
-    operator: Operator | None
-    accelerator: Accelerator | None
-    mapping: Mapping | None
-    constraints: Constraints | None
-    notes: tuple[Note, ...] = field(compare=False)
+def holds_timeloop(path: Path) -> frozenset[Part]:
+    """Return what a YAML file holds whose sections, at its margin, are Timeloop's."""
+    if path.suffix.lower() not in _SUFFIXES:
+        return frozenset()
+    try:
+        with path.open(encoding="utf-8") as file:
+            return frozenset(_SECTIONS[name] for name in (line.split(":")[0] for line in file if line[0].isalpha())
+                             if name in _SECTIONS)
+    except (OSError, UnicodeDecodeError):
+        return frozenset()
 
 
 def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None, *,
-                  strict: bool = False) -> TimeloopDesign:
+                  strict: bool = False) -> Foreign:
     """Read Timeloop's YAML files (versions 0.3 and 0.4): architecture, problem, mapping, constraints, ERT and ART.
 
     Parameters
@@ -76,4 +76,6 @@ def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None,
         raise mapping.fail((), "must come with its architecture and problem")
     if strict:
         refuse_notes(files.notes)
-    return TimeloopDesign(operator, accelerator, nest, constraints, tuple(files.notes))
+    graph = Graph(operator.name, (MacNode(operator),), "timeloop") if operator else None
+    mappings = {operator.name: nest} if operator and nest else {}
+    return Foreign(graph, accelerator, mappings, constraints, tuple(files.notes))

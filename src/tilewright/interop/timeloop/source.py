@@ -1,4 +1,4 @@
-"""Timeloop's YAML as trees that know their file and lines, and the notes of what could not be honoured."""
+"""Timeloop's YAML as trees that know their file and lines."""
 
 import ast
 import math
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jinja2 import TemplateError
 from jinja2.sandbox import SandboxedEnvironment
@@ -16,33 +16,13 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from tilewright.base import InputError, Location, line_of, path_text
+from tilewright.interop.notes import Kind, Note
 
 WEIGHTS_NAME = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
 """Names of tensors that are taken for weights."""
 SECTIONS = ("architecture", "problem", "mapping", "architecture_constraints", "mapspace_constraints", "ERT", "ART")
 UNUSED = ("mapper", "components", "compound_components", "globals", "variables", "sparse_optimizations", "version",
           "dumped_by_timeloop_front_end")
-Kind = Literal["dropped", "approximated"]
-
-
-@dataclass(frozen=True)
-class Note:
-    """Something that a file says and that could not be honoured in full, and what became of it."""
-
-    where: str
-    kind: Kind
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.kind}: {self.text}"
-
-
-def refuse_notes(notes: Sequence[Note]) -> None:
-    """Raise an `InputError` if anything could not be honoured in full: what strict readers and writers ask for."""
-    if notes:
-        first = notes[0]
-        raise InputError(first.where, f"must be honoured in full, but would be {first.kind}: {first.text}", None,
-                         f"{len(notes)} such notes in all; leave strict out to go on without")
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,14 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.interop.timeloop.source import Kind, Note
+from tilewright.interop.formats import ForeignText
+from tilewright.interop.notes import Kind, Note
 from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
 
 VERSION = "0.4"
 SIDES = ("X", "Y")
-
-
-@dataclass(frozen=True)
-class TimeloopText:
-    """The files by name (``arch.yaml`` and so on), and what they could not say."""
-
-    files: dict[str, str]
-    notes: tuple[Note, ...]
 
 
 @dataclass
@@ -290,13 +283,8 @@ class _Writer:
                               "split": len(x)})]
 
 
-def dump_problem(operator: Operator) -> str:
-    """Return an operator as a file with a ``problem`` section."""
-    return _text({"problem": _problem(operator)})
-
-
 def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | None = None,
-                  constraints: Constraints | None = None) -> TimeloopText:
+                  constraints: Constraints | None = None) -> ForeignText:
     """Return Timeloop files of an operator on an accelerator, and a mapping or constraints where given.
 
     ``load_timeloop`` reads them back. What the files cannot say is in the notes.
@@ -315,7 +303,7 @@ def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | 
         trees["mapping.yaml"] = ("mapping", writer.mapping(mapping))
     if constraints is not None:
         trees["constraints.yaml"] = ("mapspace_constraints", writer.constraints(constraints))
-    return TimeloopText({name: _text({section: tree}) for name, (section, tree) in trees.items()}, tuple(writer.notes))
+    return ForeignText({name: _text({section: tree}) for name, (section, tree) in trees.items()}, tuple(writer.notes))
 
 
 def _problem(operator: Operator) -> CommentedMap:

@@ -1,0 +1,128 @@
+"""The family of foreign formats: what their files hold in our nouns, and who reads and writes them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tilewright.base import InputError, Registry
+from tilewright.hardware import Accelerator
+from tilewright.interop.notes import Note
+from tilewright.mapping import Constraints
+from tilewright.mapping import Mapping as Nest
+from tilewright.workload import Graph, Operator
+
+Part = Literal["network", "accelerator", "mapping", "constraints", "energies"]
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What files of one format hold, in our nouns; None or nothing for what they do not.
+
+    Parameters
+    ----------
+    mappings
+        By the name of the layer of ``graph`` that they map.
+    notes
+        What could not be honoured in full: dropped or approximated, with file and line.
+    """
+
+    graph: Graph | None = None
+    accelerator: Accelerator | None = None
+    mappings: Mapping[str, Nest] = field(default_factory=dict)
+    constraints: Constraints | None = None
+    notes: tuple[Note, ...] = field(default=(), compare=False)
+
+    @property
+    def operator(self) -> Operator | None:
+        """The one layer of the network, None where there is none.
+
+        Raises
+        ------
+        InputError
+            If there are several.
+        """
+        nodes = self.graph.mac_nodes if self.graph else ()
+        if len(nodes) > 1:
+            raise InputError("layer", "must be given, as there are several", ", ".join(n.name for n in nodes[:3]))
+        return nodes[0].operator if nodes else None
+
+    @property
+    def mapping(self) -> Nest | None:
+        """The mapping of the one layer, None where there is none."""
+        return self.mappings.get(self.operator.name) if self.operator else None
+
+
+@dataclass(frozen=True)
+class ForeignText:
+    """Files by name, and what they could not say."""
+
+    files: Mapping[str, str]
+    notes: tuple[Note, ...] = ()
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write the files into a folder, which is made where it is missing; return their paths.
+
+        Raises
+        ------
+        InputError
+            If that cannot be done.
+        """
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            paths = [place / name for name in self.files]
+            for path in paths:
+                path.write_text(self.files[path.name], encoding="utf-8")
+        except OSError as error:
+            raise InputError("--out", "must be a folder that can be written", str(folder), str(error)) from None
+        return paths
+
+
+@dataclass(frozen=True)
+class Format:
+    """A foreign format: plain functions, none of which runs code that stands in a file.
+
+    Parameters
+    ----------
+    holds
+        What a file seems to hold, by its name and first lines; nothing where it is not of this format. Must be quick
+        and raise nothing, also where the file is missing.
+    read
+        Reads files that belong together; the second argument binds sizes that they leave open, by name. Raises
+        `InputError` with file and line.
+    write
+        Writes what there is of a network, an accelerator, mappings and constraints; None where the format is only read.
+        Raises `InputError` where something is missing, or the format cannot say it even roughly.
+    """
+
+    name: str
+    summary: str
+    holds: Callable[[Path], frozenset[Part]]
+    read: Callable[[Sequence[Path], Mapping[str, int]], Foreign]
+    write: Callable[[Foreign], ForeignText] | None = None
+
+
+FORMATS: Registry[Format] = Registry("format")
+"""The formats by name; one line registers one."""
+
+
+def format_of(path: str | Path, part: Part | None = None) -> Format | None:
+    """Return the format of a file that holds ``part`` (anything where None), None if it is of no foreign format."""
+    for name in FORMATS:
+        found = FORMATS.get(name).holds(Path(path))
+        if found and (part is None or part in found):
+            return FORMATS.get(name)
+    return None
+
+
+def refuse_sizes(bind: Mapping[str, int], what: str) -> None:
+    """Refuse sizes given for files that leave none open.
+
+    Raises
+    ------
+    InputError
+        If there are any.
+    """
+    if bind:
+        raise InputError("bind", f"must be left out with {what}", ", ".join(bind), "Write the sizes into it")

@@ -1,0 +1,35 @@
+"""What a foreign file says, or we do, and that could not be honoured in full: a note for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.base import InputError
+
+Kind = Literal["dropped", "approximated"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that could not be honoured in full, and what became of it.
+
+    Parameters
+    ----------
+    where
+        ``file:line`` and the place in the file, or the field of ours that was written.
+    """
+
+    where: str
+    kind: Kind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.kind}: {self.text}"
+
+
+def refuse_notes(notes: Sequence[Note]) -> None:
+    """Raise an `InputError` if anything could not be honoured in full: what strict readers and writers ask for."""
+    if notes:
+        first = notes[0]
+        raise InputError(first.where, f"must be honoured in full, but would be {first.kind}: {first.text}", None,
+                         f"{len(notes)} such notes in all; leave strict out to go on without")
