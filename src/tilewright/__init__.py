@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         study_axes,
         study_landscape,
         study_orders,
+        validate,
     )
     from tilewright.api import map_network as map
     from tilewright.base import InputError
@@ -107,13 +108,14 @@ __all__ = [
     "study_landscape",
     "study_orders",
     "transposed_convolution",
+    "validate",
     "violations",
 ]
 
 _LATER = {
     "api": ("Evaluation", "Pipeline", "Run", "bounds", "compare", "evaluate", "explore", "flexibility",
             "load_accelerator", "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline",
-            "replay", "study_axes", "study_landscape", "study_orders"),
+            "replay", "study_axes", "study_landscape", "study_orders", "validate"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),

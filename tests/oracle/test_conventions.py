@@ -1,25 +1,17 @@
 """Other tools' figures, replayed: Timeloop's of random mapped nests, and ours once more by the same walk.
 
-``timeloop_cases.jsonl`` holds 137 random nests with what ``timeloop-model`` (input format 0.4, dense, ample capacity)
-said of them: for each memory and tensor reads, fills and updates per instance, instances, and the tile held. Of ragged
-nests the figures are those with neighbour links and extrapolation off. ``tags`` are the assumptions that part a case
-from an exact count, as found by hand.
+The nests are those of `tilewright.validation.timeloop_random`.
 """
-
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from random_cases import random_case
 
 from tilewright.base import InputError
 from tilewright.cost.reference import ASSUMPTIONS, KINDS, TILEWRIGHT, TIMELOOP, partings, replay, walk
-from tilewright.interop import parse_case
+from tilewright.validation import random_case, timeloop_cases
 from tilewright.workload import matmul
 
-LINES = Path(__file__).with_name("timeloop_cases.jsonl").read_text().splitlines()
-CASES = {raw["id"]: (parse_case(line), raw["timeloop"]) for line in LINES for raw in [json.loads(line)]}
+CASES = {case.id: (case, theirs) for case, theirs in timeloop_cases()}
 ONE_CYCLE_MORE = "imperfect-39"
 """Timeloop rounds 368 cycles up to 369 here, by floating point."""
 

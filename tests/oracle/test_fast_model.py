@@ -16,7 +16,6 @@ from math import gcd
 
 import numpy as np
 import pytest
-from random_cases import random_case
 
 from tilewright.cost import Cost, CostBatch, DenseModel
 from tilewright.cost.closed_form import combines
@@ -25,6 +24,7 @@ from tilewright.cost.reference import walk
 from tilewright.cost.single import single_cost
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
 from tilewright.mapping import Layout, LevelLoops, Loop, Mapping, MappingBatch
+from tilewright.validation import random_case
 from tilewright.workload import Axis, Operator, Tensor
 
 CASES_PER_SEED = 50

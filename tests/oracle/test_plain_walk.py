@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from plain_walk import plain_walk
-from random_cases import random_case
 
 from tilewright.cost.reference import walk
+from tilewright.validation import random_case
 
 
 @pytest.mark.parametrize("seed", range(10))

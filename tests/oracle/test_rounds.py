@@ -1,12 +1,7 @@
-"""Latency of arrays that run in rounds, against RTL simulation of Gemmini.
-
-``gemmini_cases.jsonl``: 74 layer mappings on Gemmini-style arrays with their cycles on RTL (FireSim) and by Timeloop,
-from the data set published with DOSA (github.com/ucb-bar/dosa, data/firesim_test_data).
-"""
+"""Latency of arrays that run in rounds, against RTL simulation of Gemmini (`tilewright.validation.gemmini`)."""
 
 import json
 from itertools import combinations
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -14,12 +9,12 @@ import pytest
 from tilewright.base import InputError
 from tilewright.cost import Sequencer, round_latency
 from tilewright.hardware import preset
-from tilewright.interop import parse_case
 from tilewright.mapping import dataflow
+from tilewright.validation import gemmini_cases
+from tilewright.validation.gemmini import FILE
 from tilewright.workload import matmul
 
-LINES = Path(__file__).with_name("gemmini_cases.jsonl").read_text().splitlines()
-CASES = [(parse_case(line), raw["rtl_cycles"], raw["timeloop_cycles"]) for line in LINES for raw in [json.loads(line)]]
+CASES = list(gemmini_cases())
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +59,7 @@ def test_rounds_can_be_asked_for_from_the_command_line(capsys, monkeypatch, tmp_
     from tilewright.cli import main
 
     file = tmp_path / "cases.jsonl"
-    file.write_text("\n".join(LINES[:3]) + "\n")
+    file.write_text("\n".join(FILE.read_text().splitlines()[:3]) + "\n")
     monkeypatch.setattr("sys.argv", ["tilewright", "evaluate", "--cases", str(file), "--rounds"])
     with pytest.raises(SystemExit) as end:
         main()

@@ -11,13 +11,13 @@ from math import comb, prod
 
 import numpy as np
 import pytest
-from random_cases import random_case
 
 from tilewright.cost import DenseModel, SparseModel
 from tilewright.cost.reference import SparseNest, run_length_words, walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compression, Compute, Elision, Fanout, Memory
 from tilewright.hardware import Sparsity as S
 from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, Zeros, padding_words, stored
+from tilewright.validation import random_case
 from tilewright.workload import convolution, matmul, with_densities
 
 KINDS = ("reads", "fills", "updates", "drains")

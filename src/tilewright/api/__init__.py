@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
     from tilewright.api.training import TrainedSurrogate, train_surrogate
+    from tilewright.api.validating import accuracy_page, validate
 
 __all__ = [
     "Evaluation",
@@ -28,6 +29,7 @@ __all__ = [
     "SpaceFigures",
     "TrainedSurrogate",
     "Watcher",
+    "accuracy_page",
     "bounds",
     "case_cost",
     "choose_space",
@@ -59,6 +61,7 @@ __all__ = [
     "study_landscape",
     "study_orders",
     "train_surrogate",
+    "validate",
 ]
 
 _LATER = {
@@ -75,6 +78,7 @@ _LATER = {
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
     "studying": ("compare", "study_axes", "study_landscape", "study_orders"),
     "training": ("TrainedSurrogate", "train_surrogate"),
+    "validating": ("accuracy_page", "validate"),
 }
 
 

@@ -28,6 +28,7 @@ from tilewright.cli import (
     space,
     study,
     training,
+    validate,
 )
 
 WRONG_INPUT = 2
@@ -59,6 +60,7 @@ app.command("prune")(prune.prune)
 app.command("bench")(bench.bench)
 app.command("train-surrogate")(training.train_surrogate)
 app.command("reproduce")(reproduce.reproduce)
+app.command("validate")(validate.validate)
 
 
 @app.callback()

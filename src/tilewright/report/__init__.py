@@ -33,9 +33,11 @@ if TYPE_CHECKING:
         print_listing,
         print_run,
     )
+    from tilewright.report.validation import accuracy_page, print_scoreboard
 
 __all__ = [
     "Sheet",
+    "accuracy_page",
     "axes_sheet",
     "axes_tree",
     "byte_size",
@@ -64,6 +66,7 @@ __all__ = [
     "print_listing",
     "print_reproduction",
     "print_run",
+    "print_scoreboard",
     "print_sheet",
     "render_page",
     "shortened",
@@ -85,6 +88,7 @@ _LATER = {
     "studies": ("axes_sheet", "axes_tree", "landscape_points", "landscape_sheet", "landscape_tree", "orders_sheet",
                 "orders_tree"),
     "terminal": ("cost_table", "energy_table", "layer_table", "listing", "print_layer", "print_listing", "print_run"),
+    "validation": ("accuracy_page", "print_scoreboard"),
 }
 
 

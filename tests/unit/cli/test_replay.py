@@ -1,13 +1,13 @@
 """``tilewright replay``: figures side by side, reasons, and files of cases."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from tilewright.validation.timeloop_random import FILE as CASES
+
 LAYER = "conv:K=2,C=2,P=4,Q=3,R=3,S=1"
 LARGE = "matmul:M=512,N=512,K=512"
-CASES = Path(__file__).parents[2] / "oracle" / "timeloop_cases.jsonl"
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ def random_case(rng: np.random.Generator, most_macs: int = 10_000) -> tuple[Oper
     operator = random_operator(rng, int(np.exp(rng.uniform(np.log(40), np.log(most_macs)))))
     kinds = _random_kinds(rng)
     loops = _random_loops(rng, operator, kinds)
-    levels, keeps, fanned = [], [], False
+    levels: list[Memory | Fanout] = []
+    keeps: list[tuple[str, ...] | None] = []
+    fanned = False
     for at, kind in enumerate(kinds):
         if kind == "fanout":
             levels.append(_random_fanout(rng, f"Fan{at}", loops[at], _nominal_counts(operator, loops, at)))
@@ -45,8 +47,7 @@ def random_case(rng: np.random.Generator, most_macs: int = 10_000) -> tuple[Oper
 
 def random_operator(rng: np.random.Generator, most_macs: int) -> Operator:
     """Return a convolution of some kind, a matrix product, or a nest with unusual sliding axes."""
-    make = rng.choice([_conv1d, _conv2d, _conv2d, _depthwise, _grouped, _matmul, _transposed1d, _transposed2d,
-                       _pointwise, _crossed])
+    make = _KINDS[int(rng.choice(len(_KINDS)))]
     sizes, axes = make(rng)
     names = list(sizes)
     while prod(sizes.values()) > most_macs:
@@ -67,7 +68,7 @@ def _size(rng: np.random.Generator, most: int) -> int:
 
 
 def _slide(rng: np.random.Generator, first: str, second: str) -> Terms:
-    """A sliding axis, its terms in either order, its coefficients 1 to 3 (or both 2, 4 for a common divisor)."""
+    """Draw a sliding axis, its terms in either order, its coefficients 1 to 3 (or both 2, 4 for a common divisor)."""
     stride, dilation = (int(c) for c in rng.integers(1, 4, size=2))
     if rng.random() < 0.15:
         stride, dilation = ((2, 2), (2, 4), (4, 2), (3, 3))[rng.integers(4)]
@@ -124,17 +125,20 @@ def _transposed2d(rng: np.random.Generator) -> Parts:
 
 
 def _pointwise(rng: np.random.Generator) -> Parts:
-    """A strided 1x1 convolution: most words of the input's box are holes."""
+    """Draw a strided 1x1 convolution: most words of the input's box are holes."""
     sizes = {"K": _size(rng, 12), "C": _size(rng, 12), "P": _size(rng, 12), "Q": _size(rng, 9), "R": 1, "S": 1}
     image = (*_plain("C"), (("P", int(rng.integers(2, 4))), ("R", 1)), (("Q", int(rng.integers(2, 4))), ("S", 1)))
     return sizes, (_plain("K", "C", "R", "S"), image, _plain("K", "P", "Q"))
 
 
 def _crossed(rng: np.random.Generator) -> Parts:
-    """Operands and output that all slide, along different pairs of dimensions."""
+    """Draw operands and an output that all slide, along different pairs of dimensions."""
     sizes = {"A": _size(rng, 12), "B": _size(rng, 12), "D": _size(rng, 8), "E": _size(rng, 8)}
     return sizes, ((_slide(rng, "A", "D"), *_plain("E")), (_slide(rng, "B", "D"), _slide(rng, "E", "A")),
                    (_slide(rng, "A", "B"), *_plain("E")))
+
+
+_KINDS = (_conv1d, _conv2d, _conv2d, _depthwise, _grouped, _matmul, _transposed1d, _transposed2d, _pointwise, _crossed)
 
 
 def _random_kinds(rng: np.random.Generator) -> list[str]:
@@ -143,7 +147,7 @@ def _random_kinds(rng: np.random.Generator) -> list[str]:
 
 
 def _random_step(rng: np.random.Generator, extent: int, least: int = 1) -> int:
-    """A step in ``least .. extent``: any, one that divides the extent, 1, or the extent itself (no loop)."""
+    """Draw a step in ``least .. extent``: any, one that divides the extent, 1, or the extent itself (no loop)."""
     draw = rng.random()
     if draw < 0.25:
         return least
@@ -176,7 +180,7 @@ def _random_loops(rng: np.random.Generator, operator: Operator, kinds: list[str]
             extents[name] = step
     for name in names:
         if extents[name] > 1:
-            lanes *= _cover(rng, loops, kinds, name, extents[name], lanes)
+            lanes *= _cover(rng, loops, kinds, (name, extents[name]), lanes)
     return loops
 
 
@@ -184,9 +188,10 @@ def _loop(rng: np.random.Generator, name: str, step: int, spatial: bool) -> Loop
     return Loop(name, step, ("X", "Y")[rng.integers(2)] if spatial else None)
 
 
-def _cover(rng: np.random.Generator, loops: list[list[Loop]], kinds: list[str], name: str, extent: int,
+def _cover(rng: np.random.Generator, loops: list[list[Loop]], kinds: list[str], left: tuple[str, int],
            lanes: int) -> int:
-    """Add the loop of step 1 over ``name`` somewhere inside its other loops; return by how much lanes grow."""
+    """Add the loop of step 1 over what is left of a dimension inside its other loops; return by how much lanes grow."""
+    name, extent = left
     last = max((at for at, found in enumerate(loops) if any(loop.dimension == name for loop in found)), default=0)
     small = extent <= LARGEST_LOOP_OF_LANES and lanes * extent <= LARGEST_ARRAYS
     places = [at for at in range(last, len(kinds)) if kinds[at] == "memory" or small]
@@ -211,7 +216,7 @@ def _cover_outside(loops: list[list[Loop]], kinds: list[str], name: str) -> int:
 
 
 def _nominal_counts(operator: Operator, loops: list[list[Loop]], level: int) -> list[int]:
-    """Iterations of the loops at ``level``."""
+    """Return the iterations of the loops at ``level``."""
     extents = dict(operator.sizes)
     counts: list[int] = []
     for at, found in enumerate(loops[:level + 1]):

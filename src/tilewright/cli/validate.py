@@ -1,0 +1,99 @@
+"""``tilewright validate``: our figures beside those of other models, RTL and chips."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import Json, console, ready, write_text
+
+if TYPE_CHECKING:
+    from tilewright.validation import Scoreboard
+
+GROWN = 1
+INTERRUPTED = 130
+
+
+def validate(
+    sets: Annotated[list[str] | None, typer.Argument(
+        metavar="[SET]...", show_default=False, help="Sets of reference figures; --list names them. Default: all.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the sets, and end.")] = False,
+    cases: Annotated[bool, typer.Option("--cases", help="Show every case besides.")] = False,
+    full: Annotated[bool, typer.Option(
+        "--full", help="Minutes instead of seconds: more random nests beside the oracle.")] = False,
+    json_file: Json = None,
+    page: Annotated[str | None, typer.Option(
+        "--page", metavar="FILE.md", show_default=False,
+        help="Write the page on accuracy of the documents; - is standard output. For all sets.")] = None,
+    accept: Annotated[str | None, typer.Option(
+        "--accept", metavar="FILE.json", show_default=False,
+        help="Write the errors of this run, as those to be accepted from now on "
+             "(src/tilewright/validation/data/accepted.json); - is standard output.")] = None,
+) -> None:
+    """Set our figures beside those of other models, RTL simulation and chips, and judge the errors.
+
+    Exit code 1: an error has grown beyond the one that is accepted.
+    """
+    if listed:
+        _list()
+        return
+    if page is not None and (sets or full):
+        raise InputError("--page", "must come without sets and --full: it tells a quick run of all of them", page)
+    from tilewright.api import validate as run_sets
+    from tilewright.report import accuracy_page, print_scoreboard
+
+    ready(None, json_file)
+    try:
+        with _Bar() as bar:
+            board = run_sets(sets or (), full=full, observer=bar.update)
+    except KeyboardInterrupt:
+        typer.echo("Stopped before the end; nothing is judged.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    if json_file is not None:
+        write_text(json_file, json.dumps(board.plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    if page is not None:
+        write_text(page, accuracy_page(board))
+    if accept is not None:
+        write_text(accept, _accepted(board))
+    print_scoreboard(board, console("-" if "-" in (json_file, page, accept) else None), cases=cases)
+    raise typer.Exit(0 if board.holds or accept is not None else GROWN)
+
+
+def _accepted(board: "Scoreboard") -> str:
+    from tilewright.validation import accepted_text, read_accepted
+
+    return accepted_text(board.outcomes, read_accepted())
+
+
+def _list() -> None:
+    from tilewright.report import print_listing
+    from tilewright.validation import reference_sets
+
+    rows = [(found.name, found.title, found.kind, found.source) for found in reference_sets()]
+    print_listing(("Set", "What it is", "Reference", "Source"), rows, (), console())
+
+
+class _Bar:
+    """A bar on stderr with the present set and its cases; nothing where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        screen = Console(stderr=True)
+        self.bars = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
+                             console=screen, transient=True, disable=not screen.is_terminal)
+        self.task = self.bars.add_task("Starting", total=None)
+
+    def __enter__(self) -> "_Bar":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def update(self, name: str, done: int, total: int) -> None:
+        """Show which case of which set is at hand."""
+        self.bars.update(self.task, description=name, total=total, completed=done)

@@ -1,0 +1,47 @@
+"""How near are our figures to those of others? Sets of reference figures, and what error is accepted."""
+
+from tilewright.validation.accepting import Judged, Outcome, accepted_text, read_accepted
+from tilewright.validation.gemmini import GEMMINI, gemmini_cases
+from tilewright.validation.oracle import ORACLE
+from tilewright.validation.random_nests import random_case
+from tilewright.validation.records import (
+    SETS,
+    Figure,
+    Findings,
+    Kind,
+    Quantity,
+    ReferenceSet,
+    Summary,
+    Watch,
+    register,
+    summary,
+)
+from tilewright.validation.running import Observer, Scoreboard, reference_sets, validate
+from tilewright.validation.timeloop_random import TIMELOOP_RANDOM, timeloop_cases
+
+__all__ = [
+    "GEMMINI",
+    "ORACLE",
+    "SETS",
+    "TIMELOOP_RANDOM",
+    "Figure",
+    "Findings",
+    "Judged",
+    "Kind",
+    "Observer",
+    "Outcome",
+    "Quantity",
+    "ReferenceSet",
+    "Scoreboard",
+    "Summary",
+    "Watch",
+    "accepted_text",
+    "gemmini_cases",
+    "random_case",
+    "read_accepted",
+    "reference_sets",
+    "register",
+    "summary",
+    "timeloop_cases",
+    "validate",
+]

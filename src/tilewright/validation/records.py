@@ -1,0 +1,157 @@
+"""What a set of reference figures is, and what became of comparing ours with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from tilewright.base import Registry
+
+DATA = Path(__file__).parent / "data"
+"""Reference figures that travel with the package."""
+
+Kind = Literal["oracle", "model", "RTL", "silicon"]
+"""What a reference is: our own literal walk of the rules, another model, a simulation of hardware, a chip."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is compared.
+
+    Parameters
+    ----------
+    unit
+        Empty where it is a plain number.
+    about
+        How our figure comes about, where the name does not say it.
+    ordered
+        Whether it makes sense to ask if the cases stand in the same order on both sides.
+    """
+
+    name: str
+    unit: str = ""
+    about: str = ""
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure on both sides, in the unit of its quantity."""
+
+    case: str
+    quantity: str
+    ours: float
+    reference: float
+
+    @property
+    def error(self) -> float:
+        """By which share of the reference ours is above it (or below: negative); infinite where that is 0."""
+        if self.ours == self.reference:
+            return 0.0
+        return self.ours / self.reference - 1 if self.reference else inf
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What running a set gives: its figures, and what else was counted on the way, in whole sentences."""
+
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What goes on beside a run: how much is asked for, and who is told.
+
+    Parameters
+    ----------
+    full
+        Spend minutes where a quick run spends seconds (more random nests).
+    tell
+        Called with cases done and cases in all.
+    """
+
+    full: bool = False
+    tell: Callable[[int, int], None] = lambda done, total: None
+
+
+@dataclass(frozen=True)
+class ReferenceSet:
+    """Figures of others, and the code that sets ours beside them.
+
+    Parameters
+    ----------
+    title, about
+        What is compared, in some words and in a paragraph: how our figures come about.
+    source
+        The citation.
+    why
+        Where we are off, and the reason: a paragraph of Markdown, empty where nothing is to be said.
+    each_case
+        Whether the page shows every case: for few ones.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    source: str
+    quantities: tuple[Quantity, ...]
+    run: Callable[[Watch], Findings]
+    about: str
+    why: str = ""
+    each_case: bool = False
+
+
+SETS: Registry[ReferenceSet] = Registry("reference set")
+
+
+def register(found: ReferenceSet) -> ReferenceSet:
+    """Add a set to those that `validate` runs."""
+    return SETS.register(found.name)(found)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The errors of one quantity over all cases of a set.
+
+    Parameters
+    ----------
+    cases
+        Figures compared.
+    median_error, worst_error
+        Of the errors' absolute values, as shares of one.
+    order
+        Share of all pairs of cases that stand in the same order on both sides; None where that is not asked.
+    worst_case
+        Where the worst error is; empty where there is none.
+    """
+
+    cases: int
+    median_error: float
+    worst_error: float
+    order: float | None = None
+    worst_case: str = ""
+
+
+def summary(quantity: Quantity, figures: tuple[Figure, ...]) -> Summary:
+    """Return the errors of one quantity among the figures of a set."""
+    own = [figure for figure in figures if figure.quantity == quantity.name]
+    if not own:
+        return Summary(0, inf, inf)
+    worst = max(own, key=lambda figure: abs(figure.error))
+    return Summary(len(own), median(abs(figure.error) for figure in own), abs(worst.error),
+                   _order(own) if quantity.ordered else None, worst.case if worst.error else "")
+
+
+def _order(figures: list[Figure]) -> float:
+    """Return the share of pairs in the same order on both sides; two that are equal must be equal on both."""
+    pairs = list(combinations(figures, 2))
+    alike = sum(_sign(a.ours, b.ours) == _sign(a.reference, b.reference) for a, b in pairs)
+    return alike / len(pairs) if pairs else 1.0
+
+
+def _sign(one: float, other: float) -> int:
+    return (one > other) - (one < other)

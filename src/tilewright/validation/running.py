@@ -1,0 +1,79 @@
+"""Runs sets of reference figures and judges what comes out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any, get_args
+
+from tilewright.base import InputError
+from tilewright.validation.accepting import Outcome, judge, read_accepted
+from tilewright.validation.records import SETS, Kind, ReferenceSet, Watch
+
+Observer = Callable[[str, int, int], None]
+"""Called with the set's name, cases done and cases in all."""
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """All sets that were run."""
+
+    outcomes: tuple[Outcome, ...]
+    full: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether no error has grown."""
+        return all(outcome.holds for outcome in self.outcomes)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data; an error against a reference of 0 is None."""
+        return {"full": self.full, "holds": self.holds, "sets": [_plain(outcome) for outcome in self.outcomes]}
+
+
+def validate(names: Sequence[str] = (), *, full: bool = False, observer: Observer | None = None) -> Scoreboard:
+    """Run sets by name, all where none is named, from our own oracle to chips.
+
+    Raises
+    ------
+    InputError
+        If there is no set of such a name, or one is named twice.
+    """
+    asked = [SETS.get(name).name for name in names]
+    if len(set(asked)) < len(asked):
+        raise InputError("SET", "must be named once", next(name for name in asked if asked.count(name) > 1),
+                         "Leave all but one out")
+    accepted = read_accepted()
+    sets = [found for found in reference_sets() if not asked or found.name in asked]
+    return Scoreboard(tuple(judge(found, found.run(Watch(full, _told(found.name, observer))), accepted)
+                            for found in sets), full)
+
+
+def reference_sets() -> tuple[ReferenceSet, ...]:
+    """Return all sets: the oracle first, then models, then simulations of hardware, then chips."""
+    kinds = get_args(Kind)
+    return tuple(sorted((SETS.get(name) for name in SETS), key=lambda found: (kinds.index(found.kind), found.name)))
+
+
+def _told(name: str, observer: Observer | None) -> Callable[[int, int], None]:
+    return lambda done, total: observer(name, done, total) if observer is not None else None
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    found = outcome.set
+    return {
+        "name": found.name, "title": found.title, "kind": found.kind, "source": found.source, "about": found.about,
+        "why": found.why, "holds": outcome.holds, "notes": list(outcome.findings.notes),
+        "quantities": [{
+            "name": each.quantity, "unit": each.unit, "verdict": each.verdict,
+            "found": _finite(asdict(each.found)),
+            "accepted": None if each.accepted is None else _finite(asdict(each.accepted)),
+        } for each in outcome.judged],
+        "cases": [{"case": figure.case, "quantity": figure.quantity, "ours": figure.ours,
+                   "reference": figure.reference, "error": figure.error if isfinite(figure.error) else None}
+                  for figure in outcome.findings.figures],
+    }
+
+
+def _finite(tree: dict[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and not isfinite(value) else value for key, value in tree.items()}
