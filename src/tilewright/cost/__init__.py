@@ -9,8 +9,30 @@ from tilewright.cost.explain import Explanation, explain
 from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
 from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
 from tilewright.cost.sparse import SparseModel, cost_model
+from tilewright.cost.systolic import systolic_counts, systolic_runtime
+from tilewright.cost.systolic_layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
+from tilewright.cost.systolic_records import (
+    SCALE_SIM,
+    SCALE_SIM_PAPER,
+    SYSTOLIC_ASSUMPTIONS,
+    SYSTOLIC_CONVENTIONS,
+    SYSTOLIC_DATAFLOWS,
+    SYSTOLIC_RULES,
+    SystolicArray,
+    SystolicConventions,
+    SystolicCounts,
+    SystolicMemories,
+    SystolicWords,
+)
+from tilewright.cost.systolic_traffic import systolic_words
 
 __all__ = [
+    "SCALE_SIM",
+    "SCALE_SIM_PAPER",
+    "SYSTOLIC_ASSUMPTIONS",
+    "SYSTOLIC_CONVENTIONS",
+    "SYSTOLIC_DATAFLOWS",
+    "SYSTOLIC_RULES",
     "Bounds",
     "Cost",
     "CostBatch",
@@ -24,6 +46,12 @@ __all__ = [
     "RoundLatency",
     "Sequencer",
     "SparseModel",
+    "SystolicArray",
+    "SystolicConventions",
+    "SystolicCounts",
+    "SystolicLayer",
+    "SystolicMemories",
+    "SystolicWords",
     "Traffic",
     "compile_aside",
     "cost_model",
@@ -33,4 +61,10 @@ __all__ = [
     "roofline",
     "round_latency",
     "space_bounds",
+    "systolic_array",
+    "systolic_counts",
+    "systolic_energy",
+    "systolic_layer",
+    "systolic_runtime",
+    "systolic_words",
 ]

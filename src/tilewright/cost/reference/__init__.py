@@ -4,6 +4,7 @@ from tilewright.cost.reference.conventions import ASSUMPTIONS, CONVENTIONS, TILE
 from tilewright.cost.reference.parting import KINDS, Parting, partings
 from tilewright.cost.reference.replay import Replay, ReplayedCount, replay
 from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
+from tilewright.cost.reference.systolic import WalkedSystolic, fetched_words, walk_systolic
 from tilewright.cost.reference.walker import TOUCH_BUDGET, walk
 
 __all__ = [
@@ -19,8 +20,11 @@ __all__ = [
     "ReplayedCount",
     "SparseNest",
     "SparseWalk",
+    "WalkedSystolic",
+    "fetched_words",
     "partings",
     "replay",
     "run_length_words",
     "walk",
+    "walk_systolic",
 ]
