@@ -18,12 +18,14 @@ from tilewright.validation.records import (
 )
 from tilewright.validation.running import Observer, Scoreboard, reference_sets, validate
 from tilewright.validation.timeloop_random import TIMELOOP_RANDOM, timeloop_cases
+from tilewright.validation.timeloop_tutorial import TIMELOOP_TUTORIAL
 
 __all__ = [
     "GEMMINI",
     "ORACLE",
     "SETS",
     "TIMELOOP_RANDOM",
+    "TIMELOOP_TUTORIAL",
     "Figure",
     "Findings",
     "Judged",
