@@ -1,8 +1,8 @@
 """The exercises of the tutorial of Timeloop and Accelergy, mapping by mapping.
 
 ``data/timeloop-tutorial/reference.json`` holds what ``timeloop-model`` printed (words per instance, instances, cycles,
-femtojoules per multiply-accumulate in all and by component); the machines and mappings beside it are files of ours, built
-after the exercises.
+femtojoules per multiply-accumulate in all and by component); the machines and mappings beside it are files of ours,
+built after the exercises.
 """
 
 import json
@@ -92,8 +92,8 @@ TIMELOOP_TUTORIAL = register(ReferenceSet(
     run,
     "1-D convolutions on one to three memories: two dataflows on two levels, a tile that reuses inputs, bypassed "
     "memories, and an array of 16 over input or output channels. Machines and mappings are files of ours in "
-    "`src/tilewright/validation/data/timeloop-tutorial`, to be tried with `tilewright evaluate`. The reference output of "
-    "exercise 04 belongs to another architecture than the one that stands beside it in the tutorial: it has "
+    "`src/tilewright/validation/data/timeloop-tutorial`, to be tried with `tilewright evaluate`. The reference output "
+    "of exercise 04 belongs to another architecture than the one that stands beside it in the tutorial: it has "
     "sixteen global buffers, inside the array, where the file has one outside. We model what the output describes.",
     "Every count and cycle agrees, and so do energies to the digits that are printed, once drains are free; but for "
     "04-channels, whose buffers are filled with 36 words in five accesses of eight, where we count the energy of 36 "
