@@ -12,7 +12,7 @@ from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph, Operator
 
-Part = Literal["network", "accelerator", "mapping", "constraints", "energies"]
+Part = Literal["network", "accelerator", "mapping", "constraints", "energies", "settings"]
 
 
 @dataclass(frozen=True)

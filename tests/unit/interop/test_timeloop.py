@@ -199,7 +199,7 @@ def test_version_0_3_with_subtrees_and_counted_names(read):
     machine, mapping = found.accelerator, found.mapping
     assert machine.level("GlobalBuffer_fanout").shape == (4, 2)
     assert machine.level("RegisterFile").capacity_bytes == 64
-    assert machine.level("GlobalBuffer").capacity_bytes == 4096 * 4
+    assert machine.level("GlobalBuffer").capacity_bytes == 4096
     assert [str(loop) for loop in mapping.at("GlobalBuffer_fanout").loops] == ["K@Y: 1", "C@X: 1"]
     assert mapping.at("RegisterFile").keeps == ("Weights", "Inputs")
     assert found.constraints.keeps == {"RegisterFile": ("Inputs", "Weights")}
@@ -349,7 +349,7 @@ EDITS = [
     (ERT, "tables:", "table:", "tables: must be a list"),
     (ERT, 'name: "Chip.MainMemory[1..1]"', "energies: 1", "must have a name"),
     (OLD_ARCH, "PE[0..7]", "PE[7..0]", "a range that does not run backwards"),
-    (OLD_ARCH, "entries: 64", "entries: 0", "must be positive"),
+    (OLD_ARCH, "entries: 64", "entries: -4", "must be positive"),
     (OLD_ARCH, "word-bits: 8, meshX: 1", "word-bits: x, meshX: 1", "must be a number"),
     (OLD_ARCH, "    local:\n    - {name: MainMemory", "    local:\n    - {title: MainMemory", "must have a name"),
     (ARCH, "architecture:", "architecture: [", "must be YAML"),

@@ -1,28 +1,31 @@
 """Timeloop files, read as a whole: the operator, the accelerator, the mapping and the constraints that they hold."""
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, Part
 from tilewright.interop.notes import refuse_notes
-from tilewright.interop.timeloop.architecture import build_accelerator, read_design, read_energies
-from tilewright.interop.timeloop.mapping import (
-    build_constraints,
-    build_mapping,
-    kept_by,
-    node_directives,
-    read_directives,
-)
+from tilewright.interop.timeloop.architecture import read_design
+from tilewright.interop.timeloop.directives import node_directives, read_directives
+from tilewright.interop.timeloop.energies import Energies, read_energies
+from tilewright.interop.timeloop.machine import Said, build_accelerator
+from tilewright.interop.timeloop.mapping import apart_in, build_constraints, build_mapping, kept_by, kept_by_names
 from tilewright.interop.timeloop.problem import read_problem
-from tilewright.interop.timeloop.source import read_files
+from tilewright.interop.timeloop.source import ESTIMATORS, UNUSED, Files, Section, expanded, read_files
+from tilewright.interop.timeloop.sparsity import read_sparsity
+from tilewright.mapping import Constraints
+from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph, MacNode, Operator
 
-CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "mapspace")
-
-
+CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "constraints", "mapspace")
 _SECTIONS: Mapping[str, Part] = {
     "problem": "network", "architecture": "accelerator", "mapping": "mapping", "ERT": "energies", "ART": "energies",
-    **dict.fromkeys(CONSTRAINTS, "constraints")}
+    **dict.fromkeys(CONSTRAINTS, "constraints"), **dict.fromkeys((*ESTIMATORS, *UNUSED), "settings"),
+    "sparse_optimizations": "settings", "variables": "settings"}
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -31,11 +34,13 @@ def holds_timeloop(path: Path) -> frozenset[Part]:
     if path.suffix.lower() not in _SUFFIXES:
         return frozenset()
     try:
-        with path.open(encoding="utf-8") as file:
-            return frozenset(_SECTIONS[name] for name in (line.split(":")[0] for line in file if line[0].isalpha())
-                             if name in _SECTIONS)
-    except (OSError, UnicodeDecodeError):
+        text = path.read_text(encoding="utf-8")
+        if re.search(r"^\{[{%]", text, re.MULTILINE):
+            text = expanded(path)
+    except (OSError, UnicodeDecodeError, InputError):
         return frozenset()
+    names = (line.split(":")[0] for line in text.splitlines() if line[:1].isalpha())
+    return frozenset(_SECTIONS[name] for name in names if name in _SECTIONS)
 
 
 def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None, *,
@@ -60,22 +65,51 @@ def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None,
         mapping = None
     if problem is not None:
         operator = read_problem(problem)
-    accelerator = nest = constraints = None
+    energies = read_energies(files)
+    made: tuple[Accelerator | None, Nest | None, Constraints | None] = (None, None, None)
     if architecture is not None:
-        design = read_design(architecture)
-        at_nodes = node_directives(design, operator) if operator else []
-        energies = read_energies(files)
-        accelerator = build_accelerator(design, energies, operator, kept_by(at_nodes, operator) if operator else None)
-        if operator is not None:
-            listed = [directive for section in files.named(*CONSTRAINTS)
-                      for directive in read_directives(section, design, operator)]
-            constraints = build_constraints([*at_nodes, *listed], operator, accelerator)
-            if mapping is not None:
-                nest = build_mapping(mapping, read_directives(mapping, design, operator), design, operator, accelerator)
-    if mapping is not None and nest is None:
+        made = _build(files, architecture, operator, energies, mapping)
+    elif mapping is not None:
         raise mapping.fail((), "must come with its architecture and problem")
+    else:
+        for section in files.named(*CONSTRAINTS, "sparse_optimizations", "variables"):
+            section.note((), "dropped", "it says nothing without an architecture")
+    accelerator, nest, constraints = made
+    if not energies.places:
+        for section in files.named(*ESTIMATORS):
+            section.note((), "dropped", "how energies are estimated; an ERT would give them")
     if strict:
         refuse_notes(files.notes)
+    if accelerator is not None:
+        accelerator = replace(accelerator, assumptions=tuple(str(note) for note in files.notes))
     graph = Graph(operator.name, (MacNode(operator),), "timeloop") if operator else None
     mappings = {operator.name: nest} if operator and nest else {}
     return Foreign(graph, accelerator, mappings, constraints, tuple(files.notes))
+
+
+def _build(files: Files, architecture: Section, operator: Operator | None, energies: Energies,
+           mapping: Section | None) -> tuple[Accelerator, Nest | None, Constraints | None]:
+    """Return the accelerator, and the mapping and the constraints where there is a problem whose loops they name."""
+    variables = {name: value for section in files.named("variables")
+                 for name, value in section.mapping(section.tree or {}, ()).items() if name != "version"}
+    design = read_design(architecture, variables)
+    if operator is None:
+        for section in files.named(*CONSTRAINTS, "sparse_optimizations"):
+            section.note((), "dropped", "it needs the problem whose tensors and dimensions it names")
+        if mapping is not None:
+            raise mapping.fail((), "must come with its architecture and problem")
+        at_nodes, listed, mapped = [], [], []
+        kept = kept_by_names(design)
+    else:
+        at_nodes = node_directives(design, operator)
+        listed = [directive for section in files.named(*CONSTRAINTS)
+                  for directive in read_directives(section, design, operator)]
+        mapped = read_directives(mapping, design, operator) if mapping is not None else []
+        kept = kept_by(at_nodes, operator)
+    said = Said(kept, apart_in([*at_nodes, *listed, *mapped]))
+    sparsity = read_sparsity(files, design, operator, kept)
+    accelerator = build_accelerator(design, energies, operator, said, sparsity)
+    if operator is None:
+        return accelerator, None, None
+    nest = build_mapping(mapping, mapped, design, operator, accelerator) if mapping is not None else None
+    return accelerator, nest, build_constraints([*at_nodes, *listed], operator, accelerator)

@@ -1,194 +1,17 @@
-"""Timeloop's mappings and constraints: factors, permutations (innermost first), splits, bypass and remainders."""
+"""Timeloop's mappings and constraints, made ours."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from tilewright.hardware import Accelerator, Memory
-from tilewright.interop.timeloop.architecture import Design, Place
+from tilewright.interop.timeloop.architecture import Design
+from tilewright.interop.timeloop.directives import Directive, Factor, Path, Side, sides
+from tilewright.interop.timeloop.machine import role_of
 from tilewright.interop.timeloop.source import Section
 from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops, Loop
 from tilewright.mapping import Mapping as Nest
-from tilewright.workload import Operator
-
-_FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|>=|==|=)?\s*(\d+)(?:,(\d+)(?=[\s,]|$))?")
-_TENSOR_TYPES = ("dataspace", "datatype", "bypass", "bypassing")
-_KNOWN = {"target", "name", "type", "factors", "permutation", "split", "keep", "bypass"}
-Path = tuple[str | int, ...]
-Side = Literal["X", "Y"]
-
-
-@dataclass(frozen=True)
-class Factor:
-    """``P=5,3``: how often a loop runs, how often in its last round, and how the number binds in a constraint."""
-
-    count: int
-    remainder: int | None
-    sign: str
-
-
-@dataclass
-class Directive:
-    """What is said of one target: loops in time, loops in space, or tensors kept."""
-
-    section: Section
-    path: Path
-    place: Place
-    kind: str
-    factors: dict[str, Factor] = field(default_factory=dict)
-    permutation: tuple[str, ...] = ()
-    split: int | None = None
-    keep: tuple[str, ...] | None = None
-    bypass: tuple[str, ...] | None = None
-
-
-def read_directives(section: Section, design: Design, operator: Operator) -> list[Directive]:
-    """Return the directives of a ``mapping`` or constraints section, checked against names.
-
-    Raises
-    ------
-    InputError
-        With file and line, where a target, type, dimension or tensor is unknown or a number wrong.
-    """
-    base: Path = ()
-    tree = section.tree
-    if isinstance(tree, Mapping):
-        base = ("targets",)
-        for name in set(tree) - {"targets", "version"}:
-            section.note((name,), "dropped", "not part of constraints that is known here")
-        tree = tree.get("targets", [])
-    found = []
-    for index, entry in enumerate(section.list(tree, base)):
-        path = (*base, index)
-        fields = section.mapping(entry, path)
-        target = fields.get("target", fields.get("name"))
-        if target is None:
-            raise section.fail(path, "must have a target")
-        kind = str(fields.get("type", "temporal"))
-        if kind in _TENSOR_TYPES:
-            kind = "tensors"
-        elif kind not in ("temporal", "spatial"):
-            if kind in ("utilization", "max_overbooked_proportion"):
-                section.note(path, "dropped", f"a constraint on {kind}")
-                continue
-            raise section.fail((*path, "type"), "must be temporal, spatial, dataspace (datatype or bypass)", kind)
-        found += _directive(section, path, fields, kind, str(target), design, operator)
-    return found
-
-
-def node_directives(design: Design, operator: Operator) -> list[Directive]:
-    """Return the directives that stand at the nodes of a version 0.4 architecture."""
-    found = []
-    for place in design.places:
-        for kind, fields in place.constraints.items():
-            path = (*place.path, "constraints", kind)
-            section = design.section
-            if kind in ("temporal", "spatial", "dataspace") and isinstance(fields, Mapping):
-                made = "tensors" if kind == "dataspace" else kind
-                found += _directive(section, path, fields, made, place.name, design, operator)
-            else:
-                section.note(path, "dropped", f"constraints of kind {kind}")
-    for directive in found:
-        if directive.kind == "tensors" and directive.keep is not None and directive.bypass is None:
-            directive.bypass = tuple(t.name for t in operator.tensors if t.name not in directive.keep)
-    return found
-
-
-def _directive(section: Section, path: Path, fields: Mapping[str, Any], kind: str, target: str,  # noqa: PLR0913, PLR0917
-               design: Design, operator: Operator) -> list[Directive]:
-    place = _target(section, path, target, kind, design, fields)
-    if place is None:
-        return []
-    for name in set(fields) - _KNOWN:
-        section.note((*path, name), "dropped", "not part of a directive that is known here")
-    made = Directive(section, path, place, kind)
-    if kind == "tensors":
-        names = tuple(tensor.name for tensor in operator.tensors)
-        for key in ("keep", "bypass"):
-            if fields.get(key) is not None:
-                given = tuple(str(name) for name in section.list(fields[key], (*path, key)))
-                unknown = [name for name in given if name not in names]
-                if unknown:
-                    raise section.fail((*path, key), f"must be among {', '.join(names)}", ", ".join(unknown))
-                setattr(made, key, given)
-        return [made]
-    made.factors = _factors(section, (*path, "factors"), fields.get("factors"), operator)
-    made.permutation = _permutation(section, (*path, "permutation"), fields.get("permutation"), operator)
-    if fields.get("split") is not None:
-        made.split = section.whole(fields["split"], (*path, "split"), least=0)
-    return [made]
-
-
-def _target(section: Section, path: Path, target: str, kind: str,  # noqa: PLR0913, PLR0917
-            design: Design, fields: Mapping[str, Any]) -> Place | None:
-    """Return the place that is meant; None where nothing there can loop or keep (a dummy memory of an array)."""
-    if kind == "spatial":
-        spread = design.spread(target)
-        if spread is not None:
-            return spread
-    memory = next((place for place in design.memories if place.name == target), None)
-    if memory is not None and kind != "spatial":
-        return memory
-    if memory is None and design.spread(target) is None and target != design.compute.name:
-        names = ", ".join(place.name for place in design.places[:-1])
-        raise section.fail((*path, "target"), f"must be one of {names}", target)
-    runs = [f for f in re.findall(r"\d+", str(fields.get("factors", ""))) if int(f) != 1]
-    if kind != "tensors" and runs:
-        where = "an array" if kind == "temporal" else "no array"
-        raise section.fail(path, f"must not loop at {target}, which is {where}", str(fields.get("factors")))
-    return None
-
-
-def _factors(section: Section, path: Path, given: Any, operator: Operator) -> dict[str, Factor]:
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        given = [f"{name}={count}" for name, count in given.items()]
-    text = given if isinstance(given, str) else " ".join(str(part) for part in section.list(given, path))
-    found = {}
-    for name, sign, count, remainder in _FACTOR.findall(text):
-        if name not in operator.sizes:
-            raise section.fail(path, f"must be factors of {', '.join(operator.sizes)}", f"{name}{sign}{count}")
-        if name in found:
-            raise section.fail(path, f"must give {name} once", text)
-        found[name] = Factor(int(count), int(remainder) if remainder else None, sign or "=")
-    left = _FACTOR.sub("", text).replace(",", " ").strip()
-    if left:
-        raise section.fail(path, "must be factors such as R=3 P=16, P=5,3 with a remainder", left)
-    return found
-
-
-def _permutation(section: Section, path: Path, given: Any, operator: Operator) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    names = list(operator.sizes)
-    if not isinstance(given, str):
-        parts = [str(part) for part in section.list(given, path)]
-    elif "," in given or " " in given.strip() or given in names:
-        parts = given.replace(",", " ").split()
-    else:
-        parts = list(given)
-    unknown = [part for part in parts if part not in names]
-    if unknown or len(set(parts)) < len(parts):
-        raise section.fail(path, f"must name each of {', '.join(names)} at most once, innermost first", str(given))
-    return tuple(parts)
-
-
-def sides(directive: Directive) -> dict[str, Side]:
-    """Return the side of the array for each dimension: those before the split go along X, the others along Y."""
-    order = [*directive.permutation, *(name for name in directive.factors if name not in directive.permutation)]
-    x, y = directive.place.mesh
-    if directive.split is not None:
-        return {name: "X" if index < directive.split else "Y" for index, name in enumerate(order)}
-    if y == 1 or x == 1:
-        return dict.fromkeys(order, "X" if y == 1 else "Y")
-    chosen: dict[str, Side] = {}
-    used = 1
-    for name in order:
-        used *= max(1, directive.factors[name].count) if name in directive.factors else 1
-        chosen[name] = "X" if used <= x and "Y" not in chosen.values() else "Y"
-    return chosen
+from tilewright.workload import ROLES, Operator
 
 
 def build_mapping(section: Section, directives: Sequence[Directive], design: Design, operator: Operator,
@@ -266,14 +89,25 @@ def _steps(section: Section, loops: Mapping[str, list[Spelt]], operator: Operato
 
 
 def _keeps(directive: Directive | None, level: Any, operator: Operator) -> tuple[str, ...] | None:
+    """Return the tensors that a directive leaves in a memory, None for all that it can keep."""
     if directive is None or not isinstance(level, Memory):
         return None
     able = [tensor.name for tensor in operator.tensors if level.can_keep(tensor.name, tensor.role)]
-    if directive.bypass is None and directive.keep is not None:
-        kept = [name for name in able if name in directive.keep]
-    else:
-        kept = [name for name in able if name not in (directive.bypass or ())]
+    unable = [name for name in directive.keep or () if name not in able]
+    if unable:
+        raise directive.section.fail(directive.path, f"must keep only {', '.join(able) or 'nothing'} in {level.name}, "
+                                     "which the others bypass", ", ".join(unable))
+    kept = [name for name in able if name not in (directive.bypass or ())]
     return None if kept == able else tuple(kept)
+
+
+def apart_in(directives: Sequence[Directive]) -> dict[str, frozenset[str]]:
+    """Return the tensors that lanes do not share, by the name of their array."""
+    found: dict[str, frozenset[str]] = {}
+    for directive in directives:
+        if directive.apart:
+            found[directive.place.name] = found.get(directive.place.name, frozenset()) | set(directive.apart)
+    return found
 
 
 def kept_by(directives: Sequence[Directive], operator: Operator) -> dict[str, tuple[str, ...]]:
@@ -282,51 +116,122 @@ def kept_by(directives: Sequence[Directive], operator: Operator) -> dict[str, tu
             for directive in directives if directive.kind == "tensors" and directive.bypass is not None}
 
 
+def kept_by_names(design: Design) -> dict[str, tuple[str, ...]]:
+    """Return the roles that memories keep, as far as the tensors' names tell; all else needs a problem."""
+    found: dict[str, tuple[str, ...]] = {}
+    for place in design.places:
+        for kind, fields in place.constraints.items():
+            said = fields if isinstance(fields, Mapping) else {}
+            named = {key: [role_of(str(name), None) for name in said.get(key) or ()]
+                     for key in ("keep", "bypass", "keep_only", "bypass_only")}
+            roles = [role for names in named.values() for role in names]
+            if kind == "dataspace" and not place.spreads and set(roles) <= set(ROLES):
+                kept = {*named["keep"], *named["keep_only"]}
+                passed = {*named["bypass"], *named["bypass_only"]}
+                found[place.name] = tuple(role for role in ROLES if (role in kept if kept else role not in passed))
+            elif fields:
+                design.section.note((*place.path, "constraints", kind), "dropped",
+                                    "it needs the problem whose tensors and dimensions it names")
+    return found
+
+
 def build_constraints(directives: Sequence[Directive], operator: Operator, accelerator: Accelerator) -> Constraints:
     """Return the restrictions that directives mean: factors by side of the array, orders, tensors kept."""
     keeps: dict[str, tuple[str, ...]] = {}
     orders: dict[str, tuple[tuple[str, ...], ...]] = {}
-    factors: dict[str, dict[str, Bounds]] = {}
+    factors: Limits = {}
+    utilization: dict[str, float] = {}
     outermost = accelerator.levels[0].name
     for directive in directives:
         name = directive.place.name
-        if directive.kind == "tensors":
-            kept = _keeps(directive, accelerator.level(name), operator)
+        if directive.share is not None:
+            utilization[name] = max(directive.share, utilization.get(name, 0.0))
+        elif directive.kind == "tensors":
+            kept = _bound_keeps(directive, accelerator.level(name), operator)
             if kept is not None and name != outermost:
-                keeps[name] = kept
+                _once(directive, keeps, kept, "tensors")
         elif directive.kind == "temporal":
             if directive.permutation:
                 inner = tuple(reversed(directive.permutation))
                 whole = len(inner) == len(operator.sizes)
-                orders[name] = (inner if whole else (ANY, *inner),)
-            _bound(factors, name, directive.factors, operator)
+                _once(directive, orders, (inner if whole else (ANY, *inner),), "an order")
+            for dim, factor in _all_factors(directive, operator).items():
+                _bound(factors, name, (dim, factor), directive, operator)
         else:
             _bound_sides(factors, directive, operator)
-    return Constraints(keeps=keeps, orders=orders, factors=factors)
+    return Constraints(keeps=keeps, orders=orders, factors=factors, utilization=utilization)
 
 
-def _bound(factors: dict[str, dict[str, Bounds]], place: str, given: Mapping[str, Factor], operator: Operator) -> None:
-    for name, factor in given.items():
-        size = operator.sizes[name]
-        if factor.count:
-            count = min(factor.count, size)
-            least = 1 if factor.sign == "<=" else count
-            most = None if factor.sign == ">=" else count
-            factors.setdefault(place, {})[name] = Bounds(least, most)
+Limits = dict[str, dict[str, Bounds]]
+V = TypeVar("V")
 
 
-def _bound_sides(factors: dict[str, dict[str, Bounds]], directive: Directive, operator: Operator) -> None:
+def _once(directive: Directive, found: dict[str, V], value: V, what: str) -> None:
+    name = directive.place.name
+    if found.get(name, value) != value:
+        raise directive.section.fail(directive.path, f"must not give {name} {what} once more: another one is given")
+    found[name] = value
+
+
+def _bound_keeps(directive: Directive, level: Any, operator: Operator) -> tuple[str, ...] | None:
+    """Return what a constraint leaves in a memory; what it neither keeps nor bypasses is taken to bypass it."""
+    if directive.keep is not None and directive.bypass is None and isinstance(level, Memory):
+        able = [tensor.name for tensor in operator.tensors if level.can_keep(tensor.name, tensor.role)]
+        free = [name for name in able if name not in directive.keep]
+        if free:
+            directive.section.note(directive.path, "approximated", f"{', '.join(free)}, which {level.name} may keep or "
+                                   "not: here it does not")
+            directive = replace(directive, bypass=tuple(free))
+    return _keeps(directive, level, operator)
+
+
+def _bound(factors: Limits, place: str, given: tuple[str, Factor], directive: Directive, operator: Operator) -> None:
+    name, factor = given
+    size = operator.sizes[name]
+    count = min(factor.count or size, size)
+    held = factors.setdefault(place, {}).get(name, Bounds())
+    mosts = [held.most, None if factor.sign == ">=" else count]
+    most = min((number for number in mosts if number is not None), default=None)
+    least = max(held.least, 1 if factor.sign == "<=" else count)
+    if most is not None and least > most:
+        raise directive.section.fail((*directive.path, "factors"), f"must let {name} run as often at {place} as other "
+                                     f"constraints say, {held}", f"{name}{factor.sign}{factor.count}")
+    factors[place][name] = Bounds(least, most)
+
+
+def _all_factors(directive: Directive, operator: Operator) -> dict[str, Factor]:
+    """Return the factors that are given, and the most or least of all others."""
+    found = dict(directive.factors)
+    for name in operator.sizes:
+        if name not in found and directive.most is not None:
+            found[name] = Factor(directive.most, None, "<=")
+        elif name not in found and directive.least is not None:
+            found[name] = Factor(directive.least, None, ">=")
+    return found
+
+
+def _bound_sides(factors: Limits, directive: Directive, operator: Operator) -> None:
     """Bound the factors on either side; where a split says so, a dimension has one side only."""
     along = sides(directive) if directive.split is not None else {}
-    place = directive.place
-    for side, length in zip(("X", "Y"), place.mesh, strict=True):
-        if length == 1:
-            continue
-        other = {name for name, chosen in along.items() if chosen != side}
-        if directive.split is not None:
-            other |= {name for name in operator.sizes if name not in along and side == "X"}
-        here = {name: factor for name, factor in directive.factors.items()
-                if name not in other and (factor.count == 1 or name in along or 1 in place.mesh or factor.sign == "<=")}
-        _bound(factors, f"{place.name}.{side}", here, operator)
-        for name in other:
-            factors.setdefault(f"{place.name}.{side}", {})[name] = Bounds(1, 1)
+    place, given = directive.place, _all_factors(directive, operator)
+    if directive.split is not None:
+        along |= {name: "Y" for name in operator.sizes if name not in along}
+    lengths = dict(zip(("X", "Y"), place.mesh, strict=True))
+    open_sides = [side for side, length in lengths.items() if length > 1]
+    for name, factor in given.items():
+        count = min(factor.count or operator.sizes[name], operator.sizes[name])
+        chosen = [along[name]] if name in along else open_sides
+        if count > 1 and factor.sign != "<=":
+            if len(chosen) > 1:
+                directive.section.note((*directive.path, "factors"), "dropped", f"{name}{factor.sign}{count} on both "
+                                       f"sides of {place.name} together: a split would say on which")
+                continue
+            if lengths[chosen[0]] == 1:
+                raise directive.section.fail((*directive.path, "factors"), f"must not spread {name} along "
+                                             f"{chosen[0]}, where {place.name} has one lane", f"{name}={count}")
+        for side in chosen if count > 1 else open_sides:
+            if side in open_sides:
+                _bound(factors, f"{place.name}.{side}", (name, factor), directive, operator)
+    for side in open_sides:
+        for name in (name for name, chosen in along.items() if chosen != side):
+            _bound(factors, f"{place.name}.{side}", (name, Factor(1, None, "=")), directive, operator)

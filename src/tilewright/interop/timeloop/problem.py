@@ -1,6 +1,7 @@
 """Timeloop's problems: shape, instance, coefficients and densities, to an operator."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from tilewright.base import InputError
@@ -10,6 +11,22 @@ from tilewright.workload import Axis, Operator, Role, Tensor
 _READ_WRITE = ("read_write", "read-write")
 _TENSORS = ("data_spaces", "data-spaces")
 _KNOWN = {"name", "dimensions", "coefficients", *_TENSORS}
+_FIELDS = {"version", "shape", "instance"}
+UNUSED = ("H", "W", "Hpad", "Wpad")
+"""Sizes and padding of the input that problems carry beside those of the output, and that no shape reads."""
+_NO = (False, None, "false", "False", "no", "No", 0)
+_DENSITY = {"density", "distribution", "band_width", "band-width", "workload_tensor_size", "workload-tensor-size"}
+_LARGEST_BLOCK = 64
+_SLACK = 1e-9
+CNN_LAYER: dict[str, Any] = {
+    "name": "cnn-layer", "dimensions": ["R", "S", "P", "Q", "C", "K", "N"],
+    "coefficients": [{"name": name, "default": 1} for name in ("Wstride", "Hstride", "Wdilation", "Hdilation")],
+    "data_spaces": [
+        {"name": "Weights", "projection": [[["C"]], [["K"]], [["R"]], [["S"]]]},
+        {"name": "Inputs", "projection": [[["N"]], [["C"]], [["R", "Wdilation"], ["P", "Wstride"]],
+                                          [["S", "Hdilation"], ["Q", "Hstride"]]]},
+        {"name": "Outputs", "projection": [[["N"]], [["K"]], [["Q"]], [["P"]]], "read_write": True}]}
+"""The shape that Timeloop knows by the name of cnn-layer, and takes where a problem names none."""
 
 
 def read_problem(section: Section) -> Operator:
@@ -21,13 +38,17 @@ def read_problem(section: Section) -> Operator:
         If something is missing or wrong, or an axis is more than the sum of two dimensions.
     """
     tree = section.mapping(section.tree, ())
-    shape = tree.get("shape")
+    shape = tree.get("shape", "cnn-layer" if {"R", "S", "P", "Q", "C", "K"} <= set(tree) else None)
     if isinstance(shape, str):
-        raise section.fail(("shape",), "must be written out, as Timeloop's shape files do", shape)
+        if shape not in ("cnn-layer", "cnn_layer"):
+            raise section.fail(("shape",), "must be written out, as Timeloop's shape files do", shape)
+        shape = CNN_LAYER
     shape = section.mapping(shape, ("shape",))
-    instance = section.mapping(tree.get("instance", {}), ("instance",))
-    for name in sorted(set(shape) - _KNOWN):
-        section.note(("shape", name), "dropped", "not part of a shape that is known here")
+    apart = "instance" in tree or not set(tree) - _FIELDS
+    instance = section.mapping((tree.get("instance") or {}) if apart else tree, ("instance",) if apart else ())
+    if apart:
+        section.note_unknown((), _FIELDS)
+    section.note_unknown(("shape",), _KNOWN)
     dimensions = _dimensions(section, shape)
     coefficients = _coefficients(section, shape, instance)
     sizes = []
@@ -36,9 +57,8 @@ def read_problem(section: Section) -> Operator:
             raise section.fail(("instance",), f"must give the size of {name}", ", ".join(map(str, instance)))
         sizes.append((name, section.whole(instance[name], ("instance", name))))
     tensors = _tensors(section, shape, instance, dimensions, coefficients)
-    unread = set(instance) - set(dimensions) - set(coefficients) - {"densities"}
-    for name in sorted(unread):
-        section.note(("instance", name), "dropped", "neither a dimension nor a coefficient of the shape")
+    read = {*dimensions, *coefficients, "densities", "commonDensity", "name", *UNUSED, *(() if apart else _FIELDS)}
+    section.note_unknown(("instance",) if apart else (), read)
     try:
         return Operator(str(shape.get("name", "problem")), "timeloop", tuple(sizes), tensors)
     except InputError as error:
@@ -78,7 +98,8 @@ def _tensors(section: Section, shape: Mapping[str, Any], instance: Mapping[str, 
     for index, entry in enumerate(entries):
         if "name" not in entry:
             raise section.fail(("shape", key, index), "must have a name")
-    outputs = [bool(next((entry[flag] for flag in _READ_WRITE if flag in entry), False)) for entry in entries]
+        section.note_unknown(("shape", key, index), {"name", "projection", *_READ_WRITE})
+    outputs = [next((entry[flag] for flag in _READ_WRITE if flag in entry), False) not in _NO for entry in entries]
     if sum(outputs) != 1:
         raise section.fail(("shape", key), "must have exactly one data space that is read_write", sum(outputs))
     weights = [index for index, entry in enumerate(entries)
@@ -91,8 +112,8 @@ def _tensors(section: Section, shape: Mapping[str, Any], instance: Mapping[str, 
                      for at, axis in enumerate(section.list(entry.get("projection"), path)))
         name = str(entry["name"])
         role: Role = "outputs" if outputs[index] else "weights" if index == first else "inputs"
-        density = _density(section, densities.get(name, 1.0), name)
-        tensor = Tensor(name, role, axes, None, density)
+        density, structure = _density(section, densities.get(name, instance.get("commonDensity", 1.0)), name)
+        tensor = Tensor(name, role, axes, None, density, structure)
         if outputs[index]:
             output = tensor
         else:
@@ -122,13 +143,23 @@ def _axis(section: Section, axis: Any, path: tuple[str | int, ...], dimensions: 
     return Axis(tuple(terms))
 
 
-def _density(section: Section, given: Any, name: str) -> float:
+def _density(section: Section, given: Any, name: str) -> tuple[float, tuple[int, int] | None]:
+    """Return the share of words that are not zero, and n of m where they are structured."""
     path = ("instance", "densities", name)
+    kind = "hypergeometric"
     if isinstance(given, Mapping):
-        if given.get("distribution") not in (None, "fixed-structured", "hypergeometric", "uniform"):
-            section.note(path, "approximated", f"a {given['distribution']} distribution as a uniform one")
+        section.note_unknown(path, _DENSITY)
+        kind = str(given.get("distribution", kind)).replace("_", "-")
         given = given.get("density", 1.0)
     density = section.number(given, path)
     if not 0 < density <= 1:
         raise section.fail(path, "must be above 0 and at most 1", density)
-    return density
+    if kind == "fixed-structured" and density < 1:
+        share = Fraction(density).limit_denominator(_LARGEST_BLOCK)
+        if abs(float(share) - density) < _SLACK and 0 < share < 1:
+            section.note(path, "approximated", f"a fixed structure as {share.numerator} of every {share.denominator} "
+                         "neighbouring words")
+            return float(share), (share.numerator, share.denominator)
+    if kind not in ("hypergeometric", "uniform") and density < 1:
+        section.note(path, "approximated", f"a {kind} distribution as a uniform one")
+    return density, None

@@ -4,7 +4,7 @@ import ast
 import math
 import operator as op
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,15 @@ from tilewright.interop.notes import Kind, Note
 
 WEIGHTS_NAME = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
 """Names of tensors that are taken for weights."""
-SECTIONS = ("architecture", "problem", "mapping", "architecture_constraints", "mapspace_constraints", "ERT", "ART")
-UNUSED = ("mapper", "components", "compound_components", "globals", "variables", "sparse_optimizations", "version",
-          "dumped_by_timeloop_front_end")
-
-
+SECTIONS = ("architecture", "problem", "mapping", "architecture_constraints", "mapspace_constraints", "constraints",
+            "mapspace", "sparse_optimizations", "variables", "ERT", "ART")
+HARMLESS = ("version", "dumped_by_timeloop_front_end")
+"""Sections that change nothing."""
+ESTIMATORS = ("components", "compound_components")
+"""Sections that only say how energies are estimated; of no use where an ERT gives them."""
+UNUSED = {"mapper": "how Timeloop searches", "globals": "what Timeloop and Accelergy are run with",
+          "ERT_summary": "a summary; the ERT itself is read", "ART_summary": "a summary; the ART itself is read",
+          "energy_estimation": "a result, not an input", "action_counts": "a result, not an input"}
 @dataclass(frozen=True)
 class Section:
     """One part of a file (``architecture`` and so on): its plain tree, and where its values stand."""
@@ -40,6 +44,16 @@ class Section:
         location: Location = (self.name, *path)
         return f"{self.label}:{line_of(self.document, location)} {path_text(location)[1:]}"
 
+    def at(self, path: Sequence[str | int]) -> Any:
+        """Return the value at a path, None where there is none."""
+        node = self.tree
+        for key in path:
+            try:
+                node = node[key]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return node
+
     def fail(self, path: Sequence[str | int], rule: str, given: object = None, mend: str = "") -> InputError:
         """Return the error for a value."""
         return InputError(self.where(*path), rule, given, mend)
@@ -47,6 +61,13 @@ class Section:
     def note(self, path: Sequence[str | int], kind: Kind, text: str) -> None:
         """Remember what became of a value that could not be honoured."""
         self.notes.append(Note(self.where(*path), kind, text))
+
+    def note_unknown(self, path: Sequence[str | int], known: Collection[str]) -> None:
+        """Note what a node says beside what is known of it."""
+        node = self.at(path)
+        for name in node if isinstance(node, Mapping) else ():
+            if name not in known:
+                self.note((*path, name), "dropped", "not known here")
 
     def mapping(self, node: Any, path: Sequence[str | int]) -> Mapping[str, Any]:
         """Return a node that must be fields and values."""
@@ -122,16 +143,18 @@ def read_files(paths: Sequence[str | Path]) -> Files:
     """
     files = Files()
     for path in map(Path, paths):
-        document = _parse(path.name, _expanded(path))
+        document = _parse(path.name, expanded(path))
         found = False
         for name, tree in document.items():
-            if name in SECTIONS or name == "mapspace":
+            if name in SECTIONS or name in ESTIMATORS:
                 section = Section(path.name, str(name), _plain(tree), document, files.notes)
                 files.sections.append(section)
                 found = True
+            elif name in HARMLESS:
+                found = True
             elif name in UNUSED:
                 files.notes.append(Note(f"{path.name}:{line_of(document, (str(name),))} {name}", "dropped",
-                                        "not needed to count and search"))
+                                        UNUSED[str(name)]))
                 found = True
             else:
                 files.notes.append(Note(f"{path.name}:{line_of(document, (str(name),))} {name}", "dropped",
@@ -141,7 +164,14 @@ def read_files(paths: Sequence[str | Path]) -> Files:
     return files
 
 
-def _expanded(path: Path) -> str:
+def expanded(path: Path) -> str:
+    """Return the text of a file with its Jinja2 includes.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is no template of the functions that Timeloop's front end has.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -155,7 +185,7 @@ def _expanded(path: Path) -> str:
     def include_text(name: str) -> str:
         for folder in folders:
             if (folder / name).is_file():
-                return _expanded(folder / name)
+                return expanded(folder / name)
         raise InputError(path.name, "must include files that exist", name)
 
     def add_to_path(folder: str) -> str:
@@ -211,8 +241,12 @@ _OPERATIONS: dict[type[ast.AST], Callable[..., float]] = {
     ast.Add: op.add, ast.Sub: op.sub, ast.Mult: op.mul, ast.Div: op.truediv, ast.FloorDiv: op.floordiv,
     ast.Mod: op.mod, ast.Pow: op.pow, ast.USub: op.neg, ast.UAdd: op.pos,
 }
-_FUNCTIONS: dict[str, Callable[..., float]] = {"ceil": math.ceil, "floor": math.floor, "log2": math.log2,
-                                               "max": max, "min": min, "round": round, "sqrt": math.sqrt}
+_COMPARISONS: dict[type[ast.cmpop], Callable[..., bool]] = {
+    ast.Gt: op.gt, ast.GtE: op.ge, ast.Lt: op.lt, ast.LtE: op.le, ast.Eq: op.eq, ast.NotEq: op.ne,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {"ceil": math.ceil, "floor": math.floor, "int": int,
+                                               "log2": math.log2, "max": max, "min": min, "round": round,
+                                               "sqrt": math.sqrt}
 _LARGEST_EXPONENT = 64
 
 
@@ -227,7 +261,7 @@ def evaluate(text: str, names: Mapping[str, Any]) -> float:
     return _value(ast.parse(text.strip(), mode="eval").body, names, 0)
 
 
-def _value(node: ast.expr, names: Mapping[str, Any], depth: int) -> float:
+def _value(node: ast.expr, names: Mapping[str, Any], depth: int) -> float:  # noqa: C901, PLR0911 (one case a kind)
     if depth > _LARGEST_EXPONENT:
         raise ValueError("names refer to one another")
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
@@ -239,9 +273,16 @@ def _value(node: ast.expr, names: Mapping[str, Any], depth: int) -> float:
         left, right = _value(node.left, names, depth + 1), _value(node.right, names, depth + 1)
         if isinstance(node.op, ast.Pow) and abs(right) > _LARGEST_EXPONENT:
             raise ValueError(f"exponents may not be larger than {_LARGEST_EXPONENT}")
-        return _OPERATIONS[type(node.op)](left, right)
+        return _OPERATIONS[type(node.op)](float(left) if isinstance(node.op, ast.Pow) else left, right)
     if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATIONS:
         return _OPERATIONS[type(node.op)](_value(node.operand, names, depth + 1))
+    if isinstance(node, ast.IfExp):
+        return _value(node.body if _value(node.test, names, depth + 1) else node.orelse, names, depth + 1)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
+        left, right = _value(node.left, names, depth + 1), _value(node.comparators[0], names, depth + 1)
+        return float(_COMPARISONS[type(node.ops[0])](left, right))
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "variables":
+        return _value(ast.Name(node.attr), names, depth + 1)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
         return _FUNCTIONS[node.func.id](*(_value(argument, names, depth + 1) for argument in node.args))
     raise ValueError(f"cannot read {ast.unparse(node)!r}")

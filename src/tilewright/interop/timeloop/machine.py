@@ -1,0 +1,266 @@
+"""The places of a Timeloop architecture, made an accelerator.
+
+Timeloop counts words, whatever their width: where the memories' word widths differ, the machine is made of words of 8
+bits, so that one word of a tensor is one word of every memory, as there.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from tilewright.base import InputError
+from tilewright.hardware import (
+    Accelerator,
+    AccessEnergy,
+    Bandwidth,
+    Buffering,
+    Compute,
+    Fanout,
+    Memory,
+    Sparsity,
+    load_accelerator,
+)
+from tilewright.interop.timeloop.architecture import Design, Place
+from tilewright.interop.timeloop.attributes import SPELLINGS
+from tilewright.interop.timeloop.energies import Energies, compute_action
+from tilewright.interop.timeloop.source import WEIGHTS_NAME
+from tilewright.workload import Operator
+
+COUNTED_WORD_BITS = 8
+DEFAULT_WORD_BITS = 16
+"""Of a Timeloop buffer that says none (``BufferLevel::Specs``)."""
+TECHNOLOGIES = {16: "16nm", 28: "28nm", 45: "45nm", 65: "65nm"}
+DEFAULT_TECHNOLOGY = 45
+_ROLE_HINTS = (("weights", WEIGHTS_NAME),
+               ("outputs", re.compile(r"(?i)o|z|.*(output|psum|ofmap).*")),
+               ("inputs", re.compile(r"(?i)i|.*(input|ifmap|activation).*")))
+_MOST_REGISTER_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Said:
+    """What files say of a machine beside its components.
+
+    Parameters
+    ----------
+    keeps
+        By memory: the tensors it can keep, where that is less than everything.
+    apart
+        By array: the tensors that are neither multicast nor added up in it.
+    """
+
+    keeps: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    apart: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def build_accelerator(design: Design, energies: Energies, operator: Operator | None, said: Said,
+                      sparsity: Sparsity | None = None) -> Accelerator:
+    """Return the machine of a design.
+
+    Energies that no reference table gives come from our own technology tables, with a note for each.
+
+    Raises
+    ------
+    InputError
+        If an attribute is wrong, or an energy is neither given nor known.
+    """
+    builder = _Builder(design, energies, operator, said)
+    levels: list[Memory | Fanout] = []
+    for place in design.places[:-1]:
+        if place.spreads:
+            levels.append(builder.fanout(place))
+        else:
+            levels.append(builder.memory(place, outermost=not levels))
+    bits = builder.word_bits
+    compute = builder.compute()
+    energies.note_unmatched({place.name for place in design.places} | design.dummies)
+    return Accelerator(
+        design.name, tuple(levels), compute, frequency_mhz=round(1e-6 / design.cycle_seconds, 6),
+        word_bits=tuple((role, bits) for role in ("inputs", "weights", "outputs")),
+        sources=(f"read from {design.section.label}",), sparsity=sparsity)
+
+
+def role_of(name: str, operator: Operator | None) -> str:
+    """Return a tensor's role where the problem or its name tells it and no other tensor has it, else its name."""
+    if operator is not None:
+        roles = {tensor.name: tensor.role for tensor in operator.tensors}
+        role = roles.get(name, name)
+        return role if list(roles.values()).count(role) == 1 else name  # type: ignore[arg-type]
+    return next((role for role, hint in _ROLE_HINTS if hint.fullmatch(name)), name)
+
+
+class _Builder:
+    """Turns places into levels."""
+
+    def __init__(self, design: Design, energies: Energies, operator: Operator | None, said: Said) -> None:
+        self.design, self.section, self.energies, self.said = design, design.section, energies, said
+        self.operator = operator
+        widths = {self._attribute(place, "word", DEFAULT_WORD_BITS) for place in design.memories}
+        self.word_bits = int(min(width for width in widths if width)) if len(widths) == 1 else COUNTED_WORD_BITS
+        if len(widths) > 1:
+            self.section.note((), "approximated", "word widths differ from memory to memory; words are counted, as "
+                              f"Timeloop does, and shown as words of {COUNTED_WORD_BITS} bits")
+
+    def _attribute(self, place: Place, kind: str, default: float | None = None) -> float | None:
+        for name in SPELLINGS[kind]:
+            if place.attributes.get(name) is not None:
+                path = (*place.path, "attributes", name)
+                value = self.section.number(place.attributes[name], path, place.attributes)
+                if value <= 0:
+                    raise self.section.fail(path, "must be positive", value)
+                return value
+        return default
+
+    def fanout(self, place: Place) -> Fanout:
+        """Return an array; tensors that are kept apart in it bar it from multicasting or adding."""
+        apart = self.said.apart.get(place.name, frozenset())
+        if not apart or self.operator is None:
+            return Fanout(place.name, place.mesh)
+        outputs = {tensor.name for tensor in self.operator.tensors if tensor.is_output}
+        operands = {tensor.name for tensor in self.operator.tensors} - outputs
+        some = apart & operands
+        if some and some != operands:
+            self.section.note(place.path, "approximated", f"{', '.join(sorted(some))} shared by no lanes of "
+                              f"{place.name}: all operands are shared, or none; here all are")
+        return Fanout(place.name, place.mesh, multicast=some != operands, reduce=not apart & outputs)
+
+    def _words(self, place: Place) -> tuple[float, float]:
+        """Return the words of a block, and how many blocks an access moves (the cluster)."""
+        word = self._attribute(place, "word", DEFAULT_WORD_BITS) or DEFAULT_WORD_BITS
+        width, block = self._attribute(place, "width"), self._attribute(place, "block")
+        cluster = self._attribute(place, "cluster") or 1.0
+        if block is None:
+            block = max(1.0, (width or word) / word / cluster)
+        elif width is not None and "cluster" not in self._given(place):
+            cluster = max(1.0, width / (word * block))
+        return block, cluster
+
+    def _given(self, place: Place) -> set[str]:
+        return {kind for kind, names in SPELLINGS.items()
+                if any(place.attributes.get(name) is not None for name in names)}
+
+    def _capacity(self, place: Place, block: float) -> float | None:
+        """Return words that an instance holds; None is unlimited."""
+        depth, entries = self._attribute(place, "depth"), self._attribute(place, "entries")
+        kilobytes, word = self._attribute(place, "kilobytes"), self._attribute(place, "word", DEFAULT_WORD_BITS)
+        assert word is not None
+        if entries is not None:
+            return entries
+        if depth is not None:
+            return depth * block
+        return None if kilobytes is None else float(int(kilobytes * 1024 * 8 / word))
+
+    def memory(self, place: Place, outermost: bool) -> Memory:
+        """Return a memory."""
+        block, cluster = self._words(place)
+        words = self._capacity(place, block)
+        factor = self._attribute(place, "buffering", 1.0) or 1.0
+        buffering: Buffering = "double" if factor == 2 else "buffet"
+        capacity = None if words is None else words * self.word_bits / 8
+        held = None if words is None else words if factor == 2 else float(int(words / factor))
+        if cluster > 1:
+            self.section.note(place.path, "approximated",
+                              f"{place.name} moves clusters of {cluster:g} blocks: each is taken to be used whole")
+        both = self._attribute(place, "both")
+        half = None if both is None else both / 2
+        bandwidth = Bandwidth(self._attribute(place, "read", half), self._attribute(place, "write", half),
+                              self._attribute(place, "shared"))
+        return Memory(
+            place.name, self._kept(place, outermost), self._access(place, block * cluster, capacity),
+            None if held is None else held * self.word_bits / 8,
+            word_bits=self.word_bits, bandwidth=bandwidth, buffering=buffering,
+            area_um2=self.energies.areas.get(place.name, 0.0), leakage_mw=self._leakage(place))
+
+    def _leakage(self, place: Place) -> float:
+        return self.energies.leakage_mw(place.name, self.design.cycle_seconds)
+
+    def _kept(self, place: Place, outermost: bool) -> tuple[str, ...]:
+        given = self.said.keeps.get(place.name)
+        if given is None or outermost:
+            return ("inputs", "weights", "outputs")
+        return tuple(dict.fromkeys(role_of(name, self.operator) for name in given))
+
+    def _access(self, place: Place, words: float, capacity: float | None) -> AccessEnergy:
+        """Return energies per word: those of a whole block's access over the words in it."""
+        found = self.energies.access(place.name, words)
+        if found is not None:
+            return found
+        own = self._attribute(place, "energy")
+        return AccessEnergy(*[own / words] * 4) if own is not None else self._known_access(place, capacity)
+
+    def _known_access(self, place: Place, capacity: float | None) -> AccessEnergy:
+        text, word = str(place.attributes["class"]).lower(), self._attribute(place, "word", DEFAULT_WORD_BITS)
+        assert word is not None
+        base: dict[str, Any] = {"memory": "M", "keeps": ["inputs", "weights", "outputs"], "word_bits": int(word)}
+        choices: list[dict[str, Any]] = []
+        if "dram" in text or capacity is None:
+            asked = str(place.attributes.get("type", "LPDDR4"))
+            choices = [{"kind": "dram", "dram_type": kind} for kind in dict.fromkeys((asked, "LPDDR4"))]
+        else:
+            size = capacity * word / self.word_bits
+            registers = any(part in text for part in ("reg", "_rf", "latch", "flop")) and size <= _MOST_REGISTER_BYTES
+            kinds = ("registers", "sram") if registers else ("sram", "registers")
+            choices = [{"kind": kind, "capacity_bytes": room} for room in dict.fromkeys((size, max(size, 1.0)))
+                       for kind in kinds]
+        machine, chosen = self._tabled(place, [[base | choice] for choice in choices])
+        energy = machine.levels[-1].energy  # type: ignore[union-attr]
+        self._note_energy(place, machine, "" if chosen == 0 else
+                          " of " + str(choices[chosen].get("dram_type", choices[chosen]["kind"])))
+        return energy
+
+    def _note_energy(self, place: Place, machine: Accelerator, kind: str = "") -> None:
+        self.section.note(place.path, "approximated", f"energy of {place.name} from our {machine.technology} "
+                          f"table{kind}{self._asked(place)}; an ERT would give Accelergy's")
+
+    def _asked(self, place: Place) -> str:
+        text = str(place.attributes.get("technology", self.design.technology))
+        node = re.search(r"\d+", text)
+        return f" (the file says {text})" if node and int(node.group()) not in TECHNOLOGIES else ""
+
+    def compute(self) -> Compute:
+        """Return the compute unit."""
+        place = self.design.compute
+        energy = compute_action(self.energies, place.name)
+        if energy is not None:
+            return Compute(place.name, energy, self.energies.areas.get(place.name, 0.0), self._leakage(place))
+        kind = "fp" if "fp" in str(place.attributes["class"]).lower() else "int"
+        given = next((name for name in SPELLINGS["bits"] if place.attributes.get(name) is not None), None)
+        bits = 8 if given is None else self.section.whole(
+            place.attributes[given], (*place.path, "attributes", given), place.attributes)
+        machine, _ = self._tabled(place, [[]], {"name": place.name, "type": kind, "width_bits": bits})
+        self._note_energy(place, machine)
+        return replace(machine.compute, name=place.name)
+
+    def _tabled(self, place: Place, choices: Sequence[Sequence[Mapping[str, Any]]],
+                compute: dict[str, Any] | None = None) -> tuple[Accelerator, int]:
+        """Return a machine of the first levels that the nearest technology we know has figures for, and which."""
+        text = re.search(r"\d+", str(place.attributes.get("technology", self.design.technology)))
+        asked = int(text.group()) if text else DEFAULT_TECHNOLOGY
+        nearest = min(TECHNOLOGIES, key=lambda node: abs(node - asked))
+        outermost = {"memory": "outermost", "keeps": ["inputs", "weights", "outputs"], "kind": "dram",
+                     "dram_type": "LPDDR4"}
+        refused: InputError | None = None
+        for index, levels in enumerate(choices):
+            tree = {"name": "looked up", "technology": TECHNOLOGIES[nearest], "frequency_mhz": 1e-6 /
+                    self.design.cycle_seconds, "word_bits": {"inputs": 8, "weights": 8, "outputs": 8},
+                    "leakage": "omitted", "levels": [outermost, *levels],
+                    "compute": compute or {"name": "MAC", "energy_pj_per_mac": 0.0, "area_um2": 0.0,
+                                           "leakage_mw": 0.0}}
+            try:
+                return load_accelerator(_yaml(tree)), index
+            except InputError as error:
+                refused = refused or error
+        assert refused is not None
+        raise self.section.fail(place.path, f"must have an energy that our tables know: {refused.rule}", refused.given,
+                                "Give Accelergy's ERT file beside the architecture") from None
+
+
+def _yaml(tree: Mapping[str, Any]) -> str:
+    from io import StringIO  # noqa: PLC0415
+
+    out = StringIO()
+    YAML(typ="safe", pure=True).dump(dict(tree), out)
+    return out.getvalue()
