@@ -17,12 +17,14 @@ from tilewright.validation.records import (
     summary,
 )
 from tilewright.validation.running import Observer, Scoreboard, reference_sets, validate
+from tilewright.validation.scalesim import SCALESIM, ScaleSimCase, scalesim_cases
 from tilewright.validation.timeloop_random import TIMELOOP_RANDOM, timeloop_cases
 from tilewright.validation.timeloop_tutorial import TIMELOOP_TUTORIAL
 
 __all__ = [
     "GEMMINI",
     "ORACLE",
+    "SCALESIM",
     "SETS",
     "TIMELOOP_RANDOM",
     "TIMELOOP_TUTORIAL",
@@ -34,6 +36,7 @@ __all__ = [
     "Outcome",
     "Quantity",
     "ReferenceSet",
+    "ScaleSimCase",
     "Scoreboard",
     "Summary",
     "Watch",
@@ -43,6 +46,7 @@ __all__ = [
     "read_accepted",
     "reference_sets",
     "register",
+    "scalesim_cases",
     "summary",
     "timeloop_cases",
     "validate",
