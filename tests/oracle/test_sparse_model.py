@@ -75,7 +75,8 @@ def machine(sparsity, multicast=True, reduce=True):
 
 SPARSITIES = {
     "formats": S((Compression("Main", "weights", "bitmask"), Compression("Mid", "inputs", "coordinates"),
-                  Compression("Pad", "weights", "csr"), Compression("Mid", "outputs", "coordinates", 3)),
+                  Compression("Pad", "weights", "csr"), Compression("Mid", "outputs", "coordinates", 3),
+                  Compression("Mid", "weights", "uop-cp"), Compression("Pad", "inputs", "uop-cp", 4)),
                  skipped=("inputs",), gated=("weights",)),
     "one operand, innermost": S(elisions=(Elision("Pad", "skip", "weights", ("inputs",)),)),
     "intersection": S((Compression("Pad", "weights", "csr"),), (
@@ -132,6 +133,36 @@ def test_the_mean_over_all_tensors_is_exact(name, case, densities, most):
         assert found.steady_cycles < np.mean([w.steady_cycles for w in walks]) + 1
 
 
+IN_A_ROW = {
+    "columns": (matmul("t", m=6, n=4, k=1), (("M", 3),), "N", {"inputs": 1 / 3, "weights": 0.5}),
+    "ragged": (matmul("t", m=6, n=3, k=1), (("M", 2), ("N", 2)), "M", {"inputs": 0.5, "weights": 1 / 3}),
+    "sums": (matmul("t", m=1, n=1, k=4), (), "K", {"inputs": 0.25}),
+    "sums of both": (matmul("t", m=1, n=1, k=4), (), "K", {"inputs": 0.25, "weights": 0.5}),
+    "lone words": (matmul("t", m=1, n=2, k=6), (("K", 3), ("N", 1)), "N", {"inputs": 1 / 6, "outputs": 0.5}),
+}
+"""Nests in which all that is looked at together lies in a row, so that it can be spread evenly."""
+
+
+@pytest.mark.parametrize(("name", "case"), list(product(SPARSITIES, IN_A_ROW)))
+def test_the_mean_over_all_even_tensors_is_exact(name, case):
+    operator, outer, lane, densities = IN_A_ROW[case]
+    operator = with_densities(operator, {tensor: f"even:{density!r}" for tensor, density in densities.items()})
+    if name == "outputs" and case == "ragged":
+        pytest.skip("ragged tiles serve different numbers of products")
+    for merges in (True, False):
+        accelerator = machine(SPARSITIES[name], merges, merges)
+        mapping = tiny_mapping(operator, outer, lane)
+        nest = SparseNest(operator, accelerator, mapping)
+        walks = [nest.walk(masks) for masks in nest.every()]
+        found = SparseModel(operator, accelerator).cost(mapping)
+        for (memory, tensor), expected in found.expected.items():
+            for kind in KINDS:
+                mean = np.mean([w.words(memory, tensor, kind) for w in walks])
+                assert getattr(expected, kind) == pytest.approx(mean, rel=1e-9, abs=1e-9), (memory, tensor, kind)
+        assert found.energy_pj == pytest.approx(np.mean([w.energy_pj for w in walks]), rel=1e-9)
+        assert found.performed_macs == pytest.approx(np.mean([w.performed_macs for w in walks]))
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
 def test_what_formats_move_is_exact_on_ragged_sliding_nests(seed):
     rng = np.random.default_rng(4000 + seed)
@@ -140,7 +171,8 @@ def test_what_formats_move_is_exact_on_ragged_sliding_nests(seed):
         operator = with_densities(operator, {t.name: rng.integers(1, t.words(operator.sizes) + 1)
                                              / t.words(operator.sizes) for t in operator.tensors})
         kept = {m.name: [t for t in operator.tensors if m.can_keep(t.name, t.role)] for m in accelerator.memories}
-        formats = tuple(Compression(name, t.name, str(rng.choice(["bitmask", "coordinates", "csr", "uncompressed"])))
+        formats = tuple(
+            Compression(name, t.name, str(rng.choice(["bitmask", "coordinates", "csr", "uop-cp", "uncompressed"])))
                         for name, tensors in kept.items() for t in tensors)
         accelerator = replace(accelerator, sparsity=S(formats))
         nest = SparseNest(operator, accelerator, mapping)
@@ -173,7 +205,7 @@ def test_run_length_words_are_exact_for_whole_tiles(words, few, bits):
     mean = np.mean([run_length_words(np.array(mask), bits) for mask in masks])
     zeros = Zeros(words, few / words)
     assert few + padding_words(zeros, np.array([float(words)]), bits)[0] == pytest.approx(mean, rel=1e-9)
-    found = stored(Compression("M", "W", "run-length", bits), zeros, np.array([float(words)]), np.array([1.0]))
+    found = stored(Compression("M", "W", "run-length", bits), zeros, [np.array([float(words)])])
     assert found.words[0] * words == pytest.approx(mean, rel=1e-9)
     assert found.metadata_bits[0] == pytest.approx(found.words[0] * bits)
 

@@ -40,8 +40,8 @@ Dataflow = Annotated[str | None, typer.Option(
 
 Density = Annotated[list[str] | None, typer.Option(
     "--density", metavar="TENSOR=SHARE", show_default=False,
-    help="Share of a tensor's words that are not zero, by role or name: weights=0.5, W=2:4 (two of every four). "
-         "For machines with a sparsity section. Repeatable.")]
+    help="Share of a tensor's words that are not zero, by role or name: weights=0.5, W=2:4 (two of every four), "
+         "I=even:0.5 (spread evenly). For machines with a sparsity section. Repeatable.")]
 
 
 MapperName = Annotated[str, typer.Option("--mapper", "-m", help="How to search; see: tilewright list mappers.")]

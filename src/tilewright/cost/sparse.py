@@ -175,7 +175,7 @@ class Sums:
         self.plan, self.tallies, self.extents = plan, tallies, extents
         self.accelerator, self.operator = plan.accelerator, plan.operator
         self._made: dict[tuple[str, int, bool], Share] = {}
-        self._tiles: dict[tuple[int, str], tuple[Floats, Floats]] = {}
+        self._tiles: dict[tuple[int, str], list[Floats]] = {}
         self.moved = {(kept.level, kept.tensor.name): self._moved(kept) for kept in plan.kept}
 
     def made(self, at: Crossing, *, time: bool) -> Share:
@@ -190,17 +190,12 @@ class Sums:
             self._made[key] = self.plan.shares.made(at, self.plan.leading(at, time=time), served)
         return self._made[key]
 
-    def _sides(self, level: int, tensor: Tensor) -> tuple[Floats, Floats]:
-        """Words of a tile, and of its last axis."""
+    def _sides(self, level: int, tensor: Tensor) -> list[Floats]:
+        """Words of a tile along each axis."""
         key = level, tensor.name
         if key not in self._tiles:
-            axes = [_axis_words(axis.terms, self.extents[level]) for axis in tensor.axes]
-            if not axes:
-                axes = [np.ones(len(self.steps))]
-            words = axes[0]
-            for axis in axes[1:]:
-                words = words * axis
-            self._tiles[key] = words, axes[-1]
+            self._tiles[key] = [_axis_words(axis.terms, self.extents[level]) for axis in tensor.axes] or [
+                np.ones(len(self.steps))]
         return self._tiles[key]
 
     def _moved(self, kept: Kept) -> Moved:
@@ -209,7 +204,7 @@ class Sums:
         words: Share = 1.0
         metadata: Share = 0.0
         if kept.compressed is not None:
-            found = stored(kept.compressed, zeros, *self._sides(kept.level, kept.tensor))
+            found = stored(kept.compressed, zeros, self._sides(kept.level, kept.tensor))
             words, metadata = found.words, found.metadata_bits
         edges = {"reads": kept.inward, "updates": kept.inward, "fills": kept.outward, "drains": kept.outward}
         by_time = [{kind: words * self.made(edge, time=time) for kind, edge in edges.items() if edge is not None}

@@ -126,21 +126,49 @@ def all_zero(zeros: tuple[Zeros, ...], products: Floats) -> Floats:
 @lru_cache(maxsize=64)
 def _products_table(zeros: tuple[Zeros, ...]) -> Floats:
     """Chance that 0, 1, 2 ... products are all zero: those left by the first tensor's zeros must be the others'."""
-    first, rest = zeros[0], zeros[1:]
     most = min(PAIRED, *(each.words for each in zeros))
-    counts = np.arange(most + 1, dtype=np.float64)
-    inner = rest[0].empty(counts) if len(rest) == 1 else _products_table(rest)[:most + 1]
-    return np.array([float(_drawn(first, count) @ inner[:count + 1]) for count in range(most + 1)] + (
-        [0.0] if most == 0 else []))
+    if any(each.even for each in zeros):
+        found = [float(_none_left(zeros, count, count)[count]) for count in range(most + 1)]
+    else:
+        found = _none_left(zeros, most, most).tolist()
+    return np.array(found + ([0.0] if most == 0 else []))
 
 
-def _drawn(zeros: Zeros, count: int) -> Floats:
-    """Chance that 0, 1 ... ``count`` of so many given words are not zero."""
+def _none_left(zeros: tuple[Zeros, ...], most: int, group: int) -> Floats:
+    """Chance that 0, 1 ... ``most`` products, which are some of ``group`` looked at together, are all zero."""
+    first, rest = zeros[0], zeros[1:]
+    if not rest:
+        return _none(first, most, group)
+    inner = _none_left(rest, most, group)
+    return np.array([float(_drawn(first, count, group) @ inner[:count + 1]) for count in range(most + 1)])
+
+
+def _none(zeros: Zeros, most: int, group: int) -> Floats:
+    """Chance that 0, 1 ... ``most`` words, some of ``group`` looked at together, are all zero."""
+    if not zeros.even or zeros.density >= 1:
+        return zeros.empty(np.arange(most + 1, dtype=np.float64))
+    few, more = _share(zeros.density, group)
+    low, high = (np.array([np.exp(_choose(group - count, some) - _choose(group, some)) if some <= group - count else 0.0
+                           for count in range(most + 1)]) for some in (few, few + bool(more)))
+    return np.asarray((1 - more) * low + more * high)
+
+
+def _share(density: float, words: int) -> tuple[int, float]:
+    """Return the words other than zero of so many, rounded down, and the chance that there is one more."""
+    mean = density * words
+    few = int(mean + 1e-9)
+    return few, mean - few if mean - few > 1e-9 else 0.0
+
+
+def _drawn(zeros: Zeros, count: int, group: int) -> Floats:
+    """Chance that 0, 1 ... ``count`` of so many words, which are some of ``group``, are not zero."""
+    if zeros.even and zeros.density < 1:
+        few, more = _share(zeros.density, group)
+        found = (1 - more) * _hypergeometric(group, few, count)
+        return found + more * _hypergeometric(group, few + 1, count) if more else found
     if zeros.structure is not None or zeros.density >= 1:
         return _binomial(count, zeros.density)
-    mean = zeros.density * zeros.words
-    few = int(mean + 1e-9)
-    more = mean - few if mean - few > 1e-9 else 0.0
+    few, more = _share(zeros.density, zeros.words)
     found = (1 - more) * _hypergeometric(zeros.words, few, count)
     return found + more * _hypergeometric(zeros.words, few + 1, count) if more else found
 

@@ -11,10 +11,10 @@ from typing import Literal
 
 from tilewright.hardware.flexibility import Problem
 
-Format = Literal["uncompressed", "bitmask", "run-length", "coordinates", "csr"]
-FORMATS: tuple[Format, ...] = ("uncompressed", "bitmask", "run-length", "coordinates", "csr")
+Format = Literal["uncompressed", "bitmask", "run-length", "coordinates", "csr", "uop-cp"]
+FORMATS: tuple[Format, ...] = ("uncompressed", "bitmask", "run-length", "coordinates", "csr", "uop-cp")
 Action = Literal["gate", "skip"]
-Capacity = Literal["expected", "worst"]
+Capacity = Literal["expected", "worst", "dense"]
 RUN_BITS = 5
 """Bits of a run of zeros where none are given: Eyeriss' run-length code has 5 (Chen et al., JSSC 2017, section V-C)."""
 MOST_BITS = 32
@@ -33,9 +33,11 @@ class Compression:
         ``uncompressed``: all words. ``bitmask``: the words that are not zero, and a bit for every word.
         ``run-length``: those words, each with the number of zeros before it; a run too long for its field is broken by
         a stored zero. ``coordinates``: those words, each with its place in the tile. ``csr``: those words, each with
-        its place in its row (the last axis), and an offset for every row.
+        its place in its row (the last axis), and an offset for every row. ``uop-cp``: the same with a rank for every
+        axis (UOP, ..., UOP, CP in Sparseloop): along every axis but the last, every fibre has an offset for each of
+        its coordinates and one more.
     bits
-        Of a run (5 if None) or a coordinate (as many as the tile asks for if None).
+        Of a run (5 if None) or a coordinate (as many as the tile asks for if None); with ``uop-cp`` of an offset too.
     """
 
     memory: str
@@ -72,7 +74,7 @@ class Sparsity:
         Operands whose zeros the compute unit spends no energy on, or no time either.
     capacity
         Whether the ``expected`` tiles must fit their memories, or the ``worst``: every word other than zero, as far as
-        structure does not forbid that.
+        structure does not forbid that. ``dense``: as if no word were zero, metadata being kept apart.
     """
 
     formats: tuple[Compression, ...] = ()
@@ -99,7 +101,7 @@ def sparsity_problems(sparsity: Sparsity, memories: Mapping[str, tuple[str, ...]
         if (given.memory, given.tensor) in seen:
             yield Problem(where, "must give each tensor one format", given.tensor)
         seen.add((given.memory, given.tensor))
-        if given.bits is not None and given.format not in ("run-length", "coordinates", "csr"):
+        if given.bits is not None and given.format in ("uncompressed", "bitmask"):
             yield Problem(where, f"takes no bits: {given.format} has none", given.bits, "Remove bits")
         if given.bits is not None and not 1 <= given.bits <= MOST_BITS:
             yield Problem((*where, "bits"), f"must be from 1 to {MOST_BITS}", given.bits)

@@ -1,7 +1,7 @@
 """The ``sparsity:`` section of an accelerator file, in and out."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
@@ -51,7 +51,7 @@ class ComputeZeros(Fields):
 class SparsityFields(Fields):
     """What a machine makes of zeros."""
 
-    capacity: Literal["expected", "worst"] = "expected"
+    capacity: Capacity = "expected"
     formats: Formats = Field(default_factory=dict)
     skip: Leaders = Field(default_factory=dict)
     gate: Leaders = Field(default_factory=dict)

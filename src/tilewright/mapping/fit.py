@@ -32,11 +32,10 @@ def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
 
 def tile_bytes(tensor: Tensor, extents: Extents, accelerator: Accelerator, memory: str = "") -> float:
     """Return the bytes of the tile of ``tensor`` that a box of ``extents`` touches, as ``memory`` keeps it."""
-    words, bits = tensor.words(extents), tensor_bits(tensor, accelerator)
+    bits = tensor_bits(tensor, accelerator)
     if accelerator.sparsity is None or compression(accelerator, memory, tensor) is None:
-        return words * bits / 8
-    row = tensor.axes[-1].words(extents) if tensor.axes else 1
-    sides = np.asarray(float(words)), np.asarray(float(row))
+        return tensor.words(extents) * bits / 8
+    sides = [np.asarray(float(axis.words(extents))) for axis in tensor.axes]
     return float(footprint_bits(accelerator, memory, tensor, bits, sides)) / 8
 
 

@@ -3,7 +3,10 @@
 All functions take numbers or arrays of ``b`` tiles.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul as multiply
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,8 @@ from tilewright.mapping.zeros import Zeros
 from tilewright.workload import Tensor
 
 Floats = NDArray[np.float64]
+Sides = Sequence[Floats]
+"""Words of a tile along each axis of a tensor; a tensor without axes has one word."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,9 @@ def compression(accelerator: Accelerator, memory: str, tensor: Tensor) -> Compre
     return accelerator.sparsity.compression(memory, tensor.name, tensor.role)
 
 
-def stored(given: Compression | None, zeros: Zeros, tile: Floats, row: Floats) -> Stored:
-    """Return what is stored for each word of a tile of ``tile`` words in rows of ``row``, in the mean."""
+def stored(given: Compression | None, zeros: Zeros, sides: Sides) -> Stored:
+    """Return what is stored for each word of a tile of ``sides``, words along each axis, in the mean."""
+    tile, row = words_of(sides), np.asarray(sides[-1]) if sides else np.ones(())
     density, none = zeros.density, np.zeros(np.shape(tile))
     if given is None:
         return Stored(none + 1.0, none)
@@ -43,8 +49,25 @@ def stored(given: Compression | None, zeros: Zeros, tile: Floats, row: Floats) -
         return Stored(words, words * bits)
     if given.format == "coordinates":
         return Stored(none + density, density * (none + (given.bits or bits_for(tile))))
-    offsets = (tile / row + 1) * bits_for(tile + 1) / tile
-    return Stored(none + density, density * (none + (given.bits or bits_for(row))) + offsets)
+    return Stored(none + density, density * (none + (given.bits or bits_for(row))) + offset_bits(given, sides) / tile)
+
+
+def words_of(sides: Sides) -> Floats:
+    """Return the words of a tile."""
+    return np.asarray(reduce(multiply, sides, np.ones(())))
+
+
+def offset_bits(given: Compression, sides: Sides) -> Floats:
+    """Return the bits of a tile's offsets, which are there whatever is zero."""
+    tile = words_of(sides)
+    if given.format == "csr":
+        return np.asarray((tile / (sides[-1] if sides else 1.0) + 1) * bits_for(tile + 1))
+    if given.format != "uop-cp":
+        return np.zeros(np.shape(tile))
+    offsets, fibers = np.zeros(np.shape(tile)), np.ones(())
+    for side in sides[:-1]:
+        offsets, fibers = offsets + fibers * (side + 1), fibers * side
+    return np.asarray(offsets * (given.bits or bits_for(tile + 1)))
 
 
 def bits_for(values: Floats) -> Floats:
@@ -71,30 +94,33 @@ def padding_words(zeros: Zeros, tile: Floats, bits: int) -> Floats:
     return np.asarray(sums[0][fitting] + tile * sums[1][fitting] - sums[2][fitting])
 
 
-def footprint_bits(accelerator: Accelerator, memory: str, tensor: Tensor, bits: int, sides: tuple[Floats, Floats],
-                   ) -> Floats:
-    """Return the bits that a tile takes in a memory, by its rule of capacity (expected or worst).
+def footprint_bits(accelerator: Accelerator, memory: str, tensor: Tensor, bits: int, sides: Sides) -> Floats:
+    """Return the bits that a tile of ``sides`` takes in a memory, by its rule of capacity (expected, worst or dense).
 
-    ``sides`` are the words of the tile and those of its last axis. The expected tile is that of a tensor too large for
-    its size to matter; of the worst all words are stored, or as many as structure allows in blocks along the last axis.
+    The expected tile is that of a tensor too large for its size to matter; of the worst all words are stored, or as
+    many as structure allows in blocks along the last axis. Dense tiles are those of no format.
     """
-    tile, row = sides
+    tile, row = words_of(sides), np.asarray(sides[-1]) if sides else np.ones(())
     given = compression(accelerator, memory, tensor)
     if given is None:
         return np.asarray(tile * float(bits))
     assert accelerator.sparsity is not None
+    if accelerator.sparsity.capacity == "dense":
+        return np.asarray(tile * float(bits))
     if accelerator.sparsity.capacity == "expected":
-        found = stored(given, Zeros.endless(tensor.density), tile, row)
+        found = stored(given, Zeros.endless(tensor.density), sides)
         return np.asarray(tile * (found.words * bits + found.metadata_bits))
     most = np.asarray(tile, dtype=np.float64)
     if tensor.structure is not None:
         some, every = tensor.structure
         most = tile / row * np.minimum(row, some * (np.ceil((row - 1) / every) + 1))
+    if tensor.even:
+        most = np.minimum(most, np.ceil(tile * tensor.density - 1e-9))
     if given.format == "run-length":
         runs = given.bits or RUN_BITS
         return np.asarray(np.minimum(tile, most + np.floor(tile / 2**runs)) * (bits + runs))
-    found = stored(given, Zeros(1, 1.0), tile, row)
-    fixed = tile if given.format == "bitmask" else (tile / row + 1) * bits_for(tile + 1) * (given.format == "csr")
+    found = stored(given, Zeros(1, 1.0), sides)
+    fixed = tile if given.format == "bitmask" else offset_bits(given, sides)
     moving = found.metadata_bits * tile - fixed
     return np.asarray(most * bits + fixed + moving * most / tile)
 
@@ -105,8 +131,10 @@ def least_word_bits(accelerator: Accelerator, memory: str, tensor: Tensor, bits:
     if given is None:
         return float(bits)
     assert accelerator.sparsity is not None
+    if accelerator.sparsity.capacity == "dense":
+        return float(bits)
     worst = accelerator.sparsity.capacity == "worst"
-    share = tensor.density if tensor.structure is not None or not worst else 1.0
+    share = tensor.density if tensor.structure is not None or tensor.even or not worst else 1.0
     fixed = {"bitmask": 1.0, "run-length": share * (given.bits or RUN_BITS), "csr": share * (given.bits or 0),
-             "coordinates": share * (given.bits or 0)}
+             "coordinates": share * (given.bits or 0), "uop-cp": share * (given.bits or 0)}
     return share * bits + fixed[given.format]

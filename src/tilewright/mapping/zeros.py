@@ -1,12 +1,14 @@
 """Where the words that are not zero lie: how likely words are to be all zero.
 
-Two models, those that Sparseloop (Wu et al., MICRO 2022, section IV-C) calls uniform (hypergeometric) and
-fixed-structured:
+Three models; the first and the last are what Sparseloop (Wu et al., MICRO 2022, section IV-C) calls uniform
+(hypergeometric) and fixed-structured:
 
 * *uniform*: so many words of the tensor, every set of them as likely as any other. Where density times words is no
   whole number, it is the next lower or the next higher one, by chance, so that the mean is exact;
 * *structured* n:m: n of every m neighbouring words, independently from block to block. Words that are looked at
-  together are taken to lie in different blocks (blocks run along the axis that is summed over, as in 2:4 weights).
+  together are taken to lie in different blocks (blocks run along the axis that is summed over, as in 2:4 weights);
+* *even*: whatever words are looked at together, so many of them are not zero as their share is, the next lower or
+  higher whole number by chance. So no n words are all zero where density times n is 1 or more.
 """
 
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ Floats = NDArray[np.float64]
 _NEVER = -46.0
 """Natural logarithm below which a chance (1e-20) counts as none."""
 _LONGEST = 1 << 22
+_TINY = 1e-12
+"""What is left of a chance that is none but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,12 @@ class Zeros:
     words: int
     density: float
     structure: tuple[int, int] | None = None
+    even: bool = False
 
     @classmethod
     def of(cls, tensor: Tensor, operator: Operator) -> "Zeros":
         """Return the zeros of a tensor of an operator."""
-        return cls(tensor.words(operator.sizes), tensor.density, tensor.structure)
+        return cls(tensor.words(operator.sizes), tensor.density, tensor.structure, tensor.even)
 
     @classmethod
     def endless(cls, density: float) -> "Zeros":
@@ -47,6 +52,9 @@ class Zeros:
         """Chance that 0, 1, 2 ... given words are all zero, as far as it is above 1e-20."""
         if self.density >= 1:
             return np.ones(1)
+        if self.even:
+            chances = 1.0 - self.density * np.arange(min(floor(1 / self.density) + 1, _LONGEST))
+            return np.asarray(chances[chances > _TINY])
         if self.structure is not None:
             length = int(_NEVER / log1p(-self.density)) + 1
             return np.asarray((1.0 - self.density) ** np.arange(min(length, _LONGEST)))

@@ -17,7 +17,7 @@ from tilewright.base import InputError
 from tilewright.cost import Cost, CostBatch, DenseModel, SparseModel, cost_model
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.workload import Operator, read_density, with_densities
+from tilewright.workload import EVEN, Operator, read_density, with_densities
 
 PAPER = (1.0, 0.8, 0.5, 0.2, 0.1)
 """Densities of section 5.3.2."""
@@ -33,16 +33,20 @@ class Sweep:
         Names or roles of the tensors that have them, all the same one at a time.
     points
         ``(density, weight)``.
+    even
+        Whether the words that are not zero are spread evenly (see `Tensor`).
     """
 
     tensors: tuple[str, ...]
     points: tuple[tuple[float, float], ...]
+    even: bool = False
 
     @classmethod
     def parse(cls, given: "Densities") -> "Sweep":
         """Read ``1,0.8,0.5,0.2,0.1``, ``weights=1,0.5`` or ``inputs+weights=1:2,0.5:1`` (weights after colons).
 
-        Numbers, or a mapping of numbers to weights, are those of the inputs; without weights they have the paper's.
+        ``even:`` before all that spreads the words that are not zero evenly. Numbers, or a mapping of numbers to
+        weights, are those of the inputs; without weights they have the paper's.
 
         Raises
         ------
@@ -51,7 +55,9 @@ class Sweep:
         """
         if isinstance(given, Sweep):
             return given
+        even = False
         if isinstance(given, str):
+            even, given = given.strip().startswith(EVEN), given.strip().removeprefix(EVEN)
             names, sign, text = given.rpartition("=")
             tensors = tuple(name.strip() for name in names.split("+")) if sign else ("inputs",)
             pairs = [tuple(part.split(":", 1)) for part in text.split(",")]
@@ -65,7 +71,7 @@ class Sweep:
         if not all(tensors) or not points:
             raise InputError("densities", "must be one or more densities", str(given), "For example 1,0.5,0.1")
         found = [_point(tensors, *point) for point in points]
-        return cls(tensors, tuple(found))
+        return cls(tensors, tuple(found), even)
 
     def at(self, operator: Operator, density: float) -> Operator:
         """Return the operator with this density of the tensors; names unknown or of one tensor are an `InputError`."""
@@ -78,7 +84,8 @@ class Sweep:
             if len([name for name in self.tensors if name.lower() in (tensor.name.lower(), tensor.role)]) > 1:
                 raise InputError("densities", "must name every tensor once", "+".join(self.tensors),
                                  f"Leave one of the names of {tensor.name} out")
-        return with_densities(operator, dict.fromkeys(self.tensors, density))
+        given = f"{EVEN}{density!r}" if self.even else density
+        return with_densities(operator, dict.fromkeys(self.tensors, given))
 
     @property
     def largest(self) -> float:
@@ -94,7 +101,7 @@ class Sweep:
             usual = abs(weight * density ** len(self.tensors) - 1) < 1e-9
             return _exact(density) if usual else f"{_exact(density)}:{_exact(weight)}"
 
-        return f"{'+'.join(self.tensors)}={','.join(point(*each) for each in self.points)}"
+        return f"{EVEN if self.even else ''}{'+'.join(self.tensors)}={','.join(point(*each) for each in self.points)}"
 
 
 def _exact(number: float) -> str:
@@ -106,7 +113,7 @@ Densities: TypeAlias = str | Iterable[float] | Mapping[float, float] | Sweep
 
 
 def _point(tensors: tuple[str, ...], density: object, weight: object) -> tuple[float, float]:
-    read, _ = read_density("+".join(tensors), density)  # type: ignore[arg-type]
+    read = read_density("+".join(tensors), density).density  # type: ignore[arg-type]
     if weight is None:
         return read, read ** -len(tensors)
     try:

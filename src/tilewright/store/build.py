@@ -55,11 +55,11 @@ def fingerprint(*things: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-LATER = ("sparsity", "structure")
+LATER = ("sparsity", "structure", "even")
 
 
 def _told(fields: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value is not None or name not in LATER}
+    return {name: value for name, value in fields.items() if name not in LATER or not (value is None or value is False)}
 
 
 def _plain_number(value: object) -> object:
@@ -136,7 +136,7 @@ def operator_record(operator: Operator, accelerator: Accelerator) -> OperatorRec
     tensors = tuple(
         TensorRecord(tensor.name, tensor.role, tuple(axis.terms for axis in tensor.axes),
                      tensor.words(operator.sizes), tensor_bits(tensor, accelerator), tensor.density, tensor.word_bits,
-                     tensor.structure)
+                     tensor.structure, tensor.even)
         for tensor in operator.tensors)
     return OperatorRecord(operator.kind, operator.dimensions, tensors, operator.macs, operator_fingerprint(operator),
                           operator.attributes)
@@ -157,7 +157,7 @@ def operator_of(layer: LayerRecord) -> Operator:
     record = layer.operator
     tensors = tuple(
         Tensor(tensor.name, tensor.role, tuple(Axis(terms) for terms in tensor.axes),
-               tensor.own_word_bits, tensor.density, tensor.structure)
+               tensor.own_word_bits, tensor.density, tensor.structure, tensor.even)
         for tensor in record.tensors)
     return Operator(layer.name, record.kind, record.dimensions, tensors, record.attributes)
 

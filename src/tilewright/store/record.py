@@ -96,6 +96,7 @@ class TensorRecord:
     density: float = 1.0
     own_word_bits: int | None = None
     structure: tuple[int, int] | None = None
+    even: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tilewright.workload.build import (
     matmul,
     transposed_convolution,
 )
-from tilewright.workload.density import Density, graph_with_densities, read_density, with_densities
+from tilewright.workload.density import EVEN, Density, graph_with_densities, read_density, with_densities
 from tilewright.workload.graph import (
     Coverage,
     DataMovement,
@@ -30,6 +30,7 @@ from tilewright.workload.table import LAYERS, read_table, table_graph
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
 
 __all__ = [
+    "EVEN",
     "LAYERS",
     "OPERATIONS_PER_ELEMENT",
     "ROLES",

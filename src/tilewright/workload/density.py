@@ -1,36 +1,53 @@
 """Densities that a user gives: of tensors, by name or role, in one operator or a whole network."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tilewright.base import InputError
 from tilewright.workload.graph import Graph, MacNode
 from tilewright.workload.operator import ROLES, Operator, Tensor
 
 Density = float | str
+EVEN = "even:"
+"""What stands before a density of words that are spread evenly."""
+_MEND = "For example 0.5, even:0.5, or 2:4 for two of every four words"
 
 
-def read_density(name: str, given: Density) -> tuple[float, tuple[int, int] | None]:
-    """Read ``0.5`` or ``2:4``.
+@dataclass(frozen=True)
+class Sparse:
+    """A density that has been read, and where the words that are not zero lie (see `Tensor`)."""
+
+    density: float
+    structure: tuple[int, int] | None = None
+    even: bool = False
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """Return the tensor with this density."""
+        return replace(tensor, density=self.density, structure=self.structure, even=self.even)
+
+
+def read_density(name: str, given: Density) -> Sparse:
+    """Read ``0.5``, ``even:0.5`` or ``2:4``.
 
     Raises
     ------
     InputError
-        If it is neither, or not above 0 and at most 1.
+        If it is none of them, or not above 0 and at most 1.
     """
-    field, mend = f"density {name}", "For example 0.5, or 2:4 for two of every four words"
-    structure = None
+    field, structure, even = f"density {name}", None, False
     try:
-        if isinstance(given, str) and ":" in given:
+        if isinstance(given, str) and given.strip().startswith(EVEN):
+            even, density = True, float(given.strip().removeprefix(EVEN))
+        elif isinstance(given, str) and ":" in given:
             some, every = (int(part) for part in given.split(":"))
             structure, density = (some, every), some / every
         else:
             density = float(given)
     except (TypeError, ValueError, ZeroDivisionError):
-        raise InputError(field, "must be a number above 0 and at most 1, or N:M", given, mend) from None
+        raise InputError(field, "must be a number above 0 and at most 1, even:NUMBER, or N:M", given, _MEND) from None
     if not 0 < density <= 1 or (structure is not None and structure[0] < 1):
-        raise InputError(field, "must be above 0 and at most 1", given, mend)
-    return density, structure
+        raise InputError(field, "must be above 0 and at most 1", given, _MEND)
+    return Sparse(density, structure, even)
 
 
 def with_densities(operator: Operator, densities: Mapping[str, Density]) -> Operator:
@@ -50,7 +67,7 @@ def with_densities(operator: Operator, densities: Mapping[str, Density]) -> Oper
     def changed(tensor: Tensor) -> Tensor:
         for key in (tensor.name.lower(), tensor.role):
             if key in read:
-                return replace(tensor, density=read[key][0], structure=read[key][1])
+                return read[key].of(tensor)
         return tensor
 
     return replace(operator, tensors=tuple(changed(tensor) for tensor in operator.tensors))

@@ -49,6 +49,9 @@ class Tensor:
         Share of its words that are not zero. They lie anywhere, every set of so many words as likely as any other.
     structure
         ``(n, m)`` where of every m neighbouring words n are not zero instead; the density is then n / m.
+    even
+        Whether any words that are looked at together hold their share of words that are not zero instead, rounded up
+        or down.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Tensor:
     word_bits: int | None = None
     density: float = 1.0
     structure: tuple[int, int] | None = None
+    even: bool = False
 
     @cached_property
     def dimensions(self) -> frozenset[str]:
@@ -155,12 +159,7 @@ def _check(op: Operator) -> None:
 
 def _check_tensor(op: Operator, tensor: Tensor, sizes: dict[str, int]) -> None:
     path = f"{op.name}.{tensor.name}"
-    if not 0 < tensor.density <= 1:
-        raise InputError(f"{path}.density", "must be above 0 and at most 1", tensor.density)
-    if tensor.structure is not None:
-        some, every = tensor.structure
-        if not 1 <= some <= every or tensor.density != some / every:
-            raise InputError(f"{path}.structure", "must be n of m words, the density being n / m", tensor.structure)
+    _check_density(path, tensor)
     used = [name for axis in tensor.axes for name in axis.dimensions]
     unknown = sorted(set(used) - set(sizes))
     if unknown:
@@ -174,3 +173,14 @@ def _check_tensor(op: Operator, tensor: Tensor, sizes: dict[str, int]) -> None:
         for name, coefficient in axis.terms:
             if coefficient < 1:
                 raise InputError(f"{path}.axes.{name}", "must have a positive coefficient", coefficient)
+
+
+def _check_density(path: str, tensor: Tensor) -> None:
+    if not 0 < tensor.density <= 1:
+        raise InputError(f"{path}.density", "must be above 0 and at most 1", tensor.density)
+    if tensor.structure is not None:
+        some, every = tensor.structure
+        if not 1 <= some <= every or tensor.density != some / every:
+            raise InputError(f"{path}.structure", "must be n of m words, the density being n / m", tensor.structure)
+        if tensor.even:
+            raise InputError(f"{path}.even", "must not be given with a structure", tensor.even, "Leave one of them out")

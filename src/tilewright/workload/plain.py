@@ -14,17 +14,16 @@
 
 An axis is a dimension or the sum of two, each with a factor where it is not one: ``2*P + 3*R``. Of an operator may
 besides be told ``after`` (the operators that it reads), ``count`` and ``approximated_as``, and of a tensor
-``word_bits`` and ``density`` (a number, or ``2:4``).
+``word_bits`` and ``density`` (a number, ``even:0.5`` or ``2:4``).
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from io import StringIO
 from typing import Any, cast
 
 from tilewright.base import InputError
-from tilewright.workload.density import read_density
+from tilewright.workload.density import EVEN, read_density
 from tilewright.workload.graph import Graph, MacNode
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 
@@ -104,10 +103,9 @@ def _tensor(path: str, name: str, entry: object, sizes: Mapping[str, int]) -> Te
     if "density" not in fields:
         return tensor
     try:
-        density, structure = read_density(name, fields["density"])
+        return read_density(name, fields["density"]).of(tensor)
     except InputError as error:
         raise InputError(f"{path}.density", error.rule, error.given, error.mend) from None
-    return replace(tensor, density=density, structure=structure)
 
 
 def _axis(path: str, text: object, sizes: Mapping[str, int]) -> Axis:
@@ -163,6 +161,8 @@ def _tensor_entry(tensor: Tensor) -> dict[str, Any]:
         entry["word_bits"] = tensor.word_bits
     if tensor.structure is not None:
         entry["density"] = "{}:{}".format(*tensor.structure)
+    elif tensor.even:
+        entry["density"] = f"{EVEN}{tensor.density!r}"
     elif tensor.density != 1:
         entry["density"] = tensor.density
     return entry

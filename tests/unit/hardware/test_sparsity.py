@@ -44,6 +44,14 @@ def test_a_section_is_read_and_written_back():
     assert again.sparsity == machine.sparsity
 
 
+def test_ranks_of_axes_and_dense_tiles_are_read_and_written_back():
+    text = "sparsity: {capacity: dense, formats: {DRAM: {weights: uop-cp, outputs: {format: uop-cp, bits: 4}}}}\n"
+    machine = load_accelerator(BASE + text)
+    assert machine.sparsity == Sparsity(
+        (Compression("DRAM", "weights", "uop-cp"), Compression("DRAM", "outputs", "uop-cp", 4)), capacity="dense")
+    assert load_accelerator(dump_accelerator(machine)).sparsity == machine.sparsity
+
+
 def test_an_empty_section_is_a_statement_and_none_is_none():
     assert load_accelerator(BASE + "sparsity: {}\n").sparsity == Sparsity()
     assert preset("accel-b").sparsity is None

@@ -98,13 +98,16 @@ def test_limits_hold_at_every_density():
 def test_sweeps_are_read_with_the_papers_weights_or_others():
     assert Sweep.parse("1,0.5").points == ((1.0, 1.0), (0.5, 2.0))
     assert Sweep.parse("inputs+weights=0.5").points == ((0.5, 4.0),)
+    even = Sweep.parse("even:1,0.5")
+    assert even.points == ((1.0, 1.0), (0.5, 2.0))
+    assert [t.even for t in even.at(OPERATOR, 0.5).tensors] == [True, False, False]
     assert Sweep.parse({1.0: 3.0}).points == ((1.0, 3.0),)
     assert Sweep.parse("W=1:1,0.5:1") == Sweep(("W",), ((1.0, 1.0), (0.5, 1.0)))
     assert str(Sweep.parse("W=1,0.5:1")) == "W=1,0.5:1"
     assert Sweep.parse(str(Sweep.parse("I+W=1,0.5:1"))) == Sweep.parse("I+W=1,0.5:1")
 
 
-@pytest.mark.parametrize("given", ["", "inputs=", "1,2", "0", "1:0", "1:x", "=1", [], 0.5, [None]])
+@pytest.mark.parametrize("given", ["", "inputs=", "1,2", "0", "1:0", "1:x", "=1", "even:", "even", [], 0.5, [None]])
 def test_wrong_sweeps_are_refused(given):
     with pytest.raises(InputError, match="densit"):
         Sweep.parse(given)
@@ -122,5 +125,6 @@ def test_what_breaks_a_limit_is_told_with_its_own_score_over_densities():
 
 
 def test_densities_are_written_as_they_were_read():
-    for text in ("inputs=1,0.5", "weights=0.333333333333", "inputs+weights=1:1.23456789,0.123456789"):
+    for text in ("even:inputs+weights=1,0.5", "inputs=1,0.5", "weights=0.333333333333",
+                 "inputs+weights=1:1.23456789,0.123456789"):
         assert str(Sweep.parse(text)) == text and Sweep.parse(str(Sweep.parse(text))) == Sweep.parse(text)

@@ -34,7 +34,17 @@ from tilewright.store import (
     totals_of,
     vector_records,
 )
-from tilewright.workload import Axis, DataMovement, Graph, MacNode, Operator, Tensor, Unmodelled, VectorOperator
+from tilewright.workload import (
+    Axis,
+    DataMovement,
+    Graph,
+    MacNode,
+    Operator,
+    Tensor,
+    Unmodelled,
+    VectorOperator,
+    with_densities,
+)
 
 ENERGY = AccessEnergy(1, 1, 1, 1)
 OPERATOR = Operator(
@@ -72,6 +82,10 @@ def layer(**changes) -> LayerRecord:
 def test_operator_and_mapping_come_back_equal():
     assert operator_of(layer()) == OPERATOR
     assert mapping_of(layer()) == MAPPING
+    even = with_densities(OPERATOR, {"inputs": "even:0.5", "weights": "1:2"})
+    assert operator_of(layer(operator=operator_record(even, MACHINE))) == even
+    plain = with_densities(OPERATOR, {"inputs": 0.5, "weights": "1:2"})
+    assert operator_record(even, MACHINE).sha256 != operator_record(plain, MACHINE).sha256
 
 
 def test_no_mapping_comes_back_as_an_error_with_the_reason():

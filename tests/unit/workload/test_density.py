@@ -1,5 +1,6 @@
 """Densities: read, given to operators and networks, and the chance that words are all zero."""
 
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -28,12 +29,24 @@ def test_structured_words_lie_in_different_blocks():
     assert Zeros(64, 1.0).empty(np.array([0.0, 1.0, 5.0])).tolist() == [1.0, 0.0, 0.0]
 
 
+def test_even_words_hold_their_share_rounded_up_or_down():
+    even = Zeros(64, 0.4, even=True)
+    assert even.empty(np.arange(5.0)).tolist() == pytest.approx([1.0, 0.6, 0.2, 0.0, 0.0], abs=1e-12)
+    assert Zeros(64, 0.1, even=True).empty(np.array([9.0, 10.0, 1e9])).tolist() == pytest.approx([0.1, 0, 0], abs=1e-9)
+    assert Zeros(64, 1.0, even=True).empty(np.array([0.0, 1.0])).tolist() == [1.0, 0.0]
+
+
 def test_densities_are_given_by_name_or_role():
     operator = with_densities(matmul("m", m=4, n=4, k=4), {"weights": "2:4", "i": 0.3})
     assert [(t.density, t.structure) for t in operator.tensors] == [(0.3, None), (0.5, (2, 4)), (1.0, None)]
+    even = with_densities(operator, {"weights": "even:0.25"}).tensor("W")
+    assert (even.density, even.structure, even.even) == (0.25, None, True)
+    with pytest.raises(InputError, match=r"m\.W\.even: must not be given with a structure"):
+        replace(operator, tensors=tuple(replace(t, even=t.name == "W") for t in operator.tensors))
 
 
-@pytest.mark.parametrize("given", [0, -0.5, 1.5, "3:2", "0:4", "2:0", "half", "1:2:3", float("nan")])
+@pytest.mark.parametrize("given", [0, -0.5, 1.5, "3:2", "0:4", "2:0", "half", "1:2:3", float("nan"), "even:", "even:2",
+                                   "even:2:4"])
 def test_densities_out_of_range_are_refused(given):
     with pytest.raises(InputError, match="above 0 and at most 1"):
         with_densities(matmul("m", m=4, n=4, k=4), {"W": given})

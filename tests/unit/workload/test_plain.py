@@ -44,7 +44,8 @@ def test_a_network_written_out_comes_back(name, tmp_path):
 
 
 def test_densities_and_widths_come_back():
-    graph = Graph("g", (MacNode(with_densities(matmul("m", m=4, n=4, k=8), {"weights": "2:4", "inputs": 0.3})),))
+    given = {"weights": "2:4", "inputs": 0.3, "outputs": "even:0.5"}
+    graph = Graph("g", (MacNode(with_densities(matmul("m", m=4, n=4, k=8), given)),))
     assert read(dump_operators(graph)) == graph
 
 

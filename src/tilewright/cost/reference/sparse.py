@@ -7,6 +7,7 @@ other than zero, or over samples of them, are what the fast model must give.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations, product
 from math import ceil, floor, log2, prod
 from typing import Any
@@ -101,8 +102,8 @@ class SparseNest:
         lane, visit = self._number(boundary.lanes), self._number(boundary.advancing)
         return (lane * boundary.visits + visit) * boundary.words + self.word[boundary.tensor.name]
 
-    def tile(self, level: int, tensor: Tensor) -> tuple[int, int]:
-        """Words of the nominal tile of a memory, and of its last axis."""
+    def tile(self, level: int, tensor: Tensor) -> list[int]:
+        """Words of the nominal tile of a memory along each axis."""
         extents = dict(self.operator.sizes)
         for name in extents:
             own = [loop for loop in self.nest.outside(level) if loop.dimension == name]
@@ -110,21 +111,23 @@ class SparseNest:
             for loop in own:
                 together = together * loop.count + loop.index
             extents[name] = int(np.max(np.unique(together, return_counts=True)[1]))
-        sides = [_axis(axis.terms, extents) for axis in tensor.axes]
-        return prod(sides), sides[-1] if sides else 1
+        return [_axis(axis.terms, extents) for axis in tensor.axes] or [1]
 
     def walk(self, nonzero: Masks) -> SparseWalk:
         """Return what these tensors cost; ``nonzero`` says of each word of a tensor whether it is other than zero."""
         return _Walk(self, nonzero).result()
 
     def samples(self, rng: Generator, count: int) -> Iterator[Masks]:
-        """Draw tensors at the densities of the operator, uniformly."""
+        """Draw tensors at the densities of the operator, uniformly or evenly (`even_mask`)."""
         for _ in range(count):
             yield {tensor.name: self._sample(rng, tensor) for tensor in self.operator.tensors}
 
     def _sample(self, rng: Generator, tensor: Tensor) -> Flags:
         mask = np.zeros(int(self.word[tensor.name].max()) + 1, dtype=np.bool_)
         known = self.touched[tensor.name]
+        if tensor.even:
+            mask[known] = even_mask(len(known), tensor.density, rng.random())
+            return mask
         mean = tensor.density * len(known)
         few = floor(mean + 1e-9)
         few += bool(rng.random() < mean - few)
@@ -132,13 +135,21 @@ class SparseNest:
         return mask
 
     def every(self) -> Iterator[Masks]:
-        """Yield all tensors with the number of words that the densities give, which must be whole."""
+        """Yield all tensors with the number of words that the densities give, which must be whole.
+
+        Of tensors that are even, those that `even_mask` gives.
+        """
         choices = []
         for tensor in self.operator.tensors:
             known = self.touched[tensor.name]
             few = round(tensor.density * len(known))
             if abs(few - tensor.density * len(known)) > 1e-9:
                 raise InputError(f"{tensor.name}.density", "must give a whole number of words", tensor.density)
+            if tensor.even:
+                kinds = Fraction(tensor.density).limit_denominator(len(known)).denominator
+                choices.append([tuple(known[even_mask(len(known), tensor.density, (turn + 0.5) / kinds)])
+                                for turn in range(kinds)])
+                continue
             choices.append([tuple(known[list(some)]) for some in combinations(range(len(known)), few)])
         for chosen in product(*choices):
             masks = {}
@@ -249,7 +260,8 @@ class _Walk:
         bits: NDArray[np.float64]
         if given is None:
             return np.ones(len(word), dtype=np.bool_), np.zeros(len(word))
-        tile, row = self.nest.tile(level, tensor)
+        sides = self.nest.tile(level, tensor)
+        tile, row = prod(sides), sides[-1]
         if given.format == "bitmask":
             return alive, np.ones(len(word))
         if given.format == "coordinates":
@@ -258,6 +270,10 @@ class _Walk:
         if given.format == "csr":
             bits = alive.astype(np.float64) * (given.bits or _bits(row)) + (tile // row + 1) * _bits(tile + 1) / tile
             return alive, bits
+        if given.format == "uop-cp":
+            offsets = sum(prod(sides[:rank]) * (sides[rank] + 1) for rank in range(len(sides) - 1))
+            bits = alive.astype(np.float64) * (given.bits or _bits(row))
+            return alive, bits + offsets * (given.bits or _bits(tile + 1)) / tile
         raise InputError(f"{memory.name}.{tensor.name}", "must have another format to be walked", given.format,
                          "See run_length_words")
 
@@ -360,6 +376,15 @@ class _Walk:
                          for kind, price in zip(KINDS, prices, strict=True))
         return total + sum(self.carried.get(fanout.name, 0.0) * fanout.network_energy_pj_per_word
                            for fanout in accelerator.fanouts)
+
+
+def even_mask(words: int, density: float, start: float) -> Flags:
+    """Return which of ``words`` in a row are not zero, spread evenly from ``start`` (0 to 1) on.
+
+    Any n that follow one another hold n times the density of them, rounded up or down.
+    """
+    passed = np.floor(np.arange(words + 1) * density + start + 1e-9)
+    return np.asarray(np.diff(passed) > 0)
 
 
 def run_length_words(nonzero: Flags, bits: int) -> int:

@@ -1,7 +1,6 @@
 """Timeloop's problems: shape, instance, coefficients and densities, to an operator."""
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from tilewright.base import InputError
@@ -16,8 +15,6 @@ UNUSED = ("H", "W", "Hpad", "Wpad")
 """Sizes and padding of the input that problems carry beside those of the output, and that no shape reads."""
 _NO = (False, None, "false", "False", "no", "No", 0)
 _DENSITY = {"density", "distribution", "band_width", "band-width", "workload_tensor_size", "workload-tensor-size"}
-_LARGEST_BLOCK = 64
-_SLACK = 1e-9
 CNN_LAYER: dict[str, Any] = {
     "name": "cnn-layer", "dimensions": ["R", "S", "P", "Q", "C", "K", "N"],
     "coefficients": [{"name": name, "default": 1} for name in ("Wstride", "Hstride", "Wdilation", "Hdilation")],
@@ -112,8 +109,8 @@ def _tensors(section: Section, shape: Mapping[str, Any], instance: Mapping[str, 
                      for at, axis in enumerate(section.list(entry.get("projection"), path)))
         name = str(entry["name"])
         role: Role = "outputs" if outputs[index] else "weights" if index == first else "inputs"
-        density, structure = _density(section, densities.get(name, instance.get("commonDensity", 1.0)), name)
-        tensor = Tensor(name, role, axes, None, density, structure)
+        density, even = _density(section, densities.get(name, instance.get("commonDensity", 1.0)), name)
+        tensor = Tensor(name, role, axes, None, density, even=even)
         if outputs[index]:
             output = tensor
         else:
@@ -143,8 +140,8 @@ def _axis(section: Section, axis: Any, path: tuple[str | int, ...], dimensions: 
     return Axis(tuple(terms))
 
 
-def _density(section: Section, given: Any, name: str) -> tuple[float, tuple[int, int] | None]:
-    """Return the share of words that are not zero, and n of m where they are structured."""
+def _density(section: Section, given: Any, name: str) -> tuple[float, bool]:
+    """Return the share of words that are not zero, and whether they are spread evenly (fixed-structured)."""
     path = ("instance", "densities", name)
     kind = "hypergeometric"
     if isinstance(given, Mapping):
@@ -154,12 +151,6 @@ def _density(section: Section, given: Any, name: str) -> tuple[float, tuple[int,
     density = section.number(given, path)
     if not 0 < density <= 1:
         raise section.fail(path, "must be above 0 and at most 1", density)
-    if kind == "fixed-structured" and density < 1:
-        share = Fraction(density).limit_denominator(_LARGEST_BLOCK)
-        if abs(float(share) - density) < _SLACK and 0 < share < 1:
-            section.note(path, "approximated", f"a fixed structure as {share.numerator} of every {share.denominator} "
-                         "neighbouring words")
-            return float(share), (share.numerator, share.denominator)
-    if kind not in ("hypergeometric", "uniform") and density < 1:
+    if kind not in ("hypergeometric", "uniform", "fixed-structured") and density < 1:
         section.note(path, "approximated", f"a {kind} distribution as a uniform one")
-    return density, None
+    return density, kind == "fixed-structured" and density < 1

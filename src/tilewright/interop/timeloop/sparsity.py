@@ -171,6 +171,9 @@ class _Reader:
         made = _RANK[inner]
         if inner == "CP" and above == ["UOP"] and not free:
             return "csr", bits
+        if inner == "CP" and set(above) == {"UOP"} and not free:
+            self.section.note(path, "approximated", f"{len(kinds)} ranks, one for each loop, as one for each axis")
+            return "uop-cp", bits
         costly = [kind for kind in above if kind not in ("U", "UOP") or (kind == "UOP" and not free)]
         if costly:
             self.section.note(path, "approximated", f"ranks {', '.join(kinds)} as {made} of the whole tile: "
@@ -284,7 +287,7 @@ def sparse_groups(accelerator: Accelerator, operator: Operator, names: Component
     compute = writer.compute()
     if compute:
         found[accelerator.compute.name] = {"compute_optimization": compute}
-    if sparsity.capacity == "worst":
+    if sparsity.capacity != "expected":
         notes.append(Note(accelerator.name, "dropped", "that tiles must fit even where every word is kept"))
     return found
 
@@ -306,7 +309,8 @@ class _Writer:
         bits = {} if found.bits is None else {"metadata_word_bits": found.bits}
         ranks: dict[Format, list[dict[str, Any]]] = {
             "bitmask": [{"format": "B"}], "run-length": [{"format": "RLE", **bits}],
-            "coordinates": [{"format": "CP", **bits}], "csr": [{"format": "UOP"}, {"format": "CP", **bits}]}
+            "coordinates": [{"format": "CP", **bits}], "csr": [{"format": "UOP"}, {"format": "CP", **bits}],
+            "uop-cp": [*({"format": "UOP"} for _ in self.operator.tensor(tensor).axes[1:]), {"format": "CP", **bits}]}
         return {"name": tensor, "ranks": ranks[found.format]}
 
     def _named(self, key: str) -> list[str]:

@@ -327,7 +327,8 @@ def _problem(operator: Operator) -> CommentedMap:
     if coefficients:
         shape["coefficients"] = [_flow({"name": name, "default": value}) for name, value in coefficients.items()]
     instance: dict[str, Any] = dict(operator.sizes)
-    densities = {t.name: t.density for t in operator.tensors if t.density < 1}
+    densities = {t.name: {"distribution": "fixed-structured", "density": t.density} if t.even else t.density
+                 for t in operator.tensors if t.density < 1}
     if densities:
         instance["densities"] = densities
     return CommentedMap({"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance})
