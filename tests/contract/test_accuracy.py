@@ -40,4 +40,4 @@ def test_every_case_of_sets_with_few_is_on_the_page(board):
         assert f"\n## {outcome.set.name}\n" in text
         if outcome.set.each_case:
             for figure in outcome.findings.figures:
-                assert f"| {figure.case} |" in text
+                assert f"| {figure.quantity} | {figure.case} |" in text

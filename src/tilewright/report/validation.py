@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tilewright.report.quantities import MISSING
 from tilewright.report.terminal import print_listing
-from tilewright.validation import Figure, Judged, Outcome, Scoreboard, Summary
+from tilewright.validation import Judged, Outcome, Scoreboard, Summary
 
 _COLOURS = {"as accepted": "green", "better": "green", "grown": "red", "not accepted yet": "red"}
 COMMAND = "tilewright validate --page docs/accuracy.md"
@@ -74,27 +74,25 @@ def _section(outcome: Outcome) -> Iterator[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Return a paragraph in lines of a page; text of several lines is taken as it stands."""
-    if "\n" in text:
-        return text.splitlines()
-    return wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    """Return paragraphs, and lists of lines that begin with a dash, in lines of a page."""
+    lines: list[str] = []
+    for block in text.split("\n\n"):
+        items = block.removeprefix("- ").split("\n- ") if block.startswith("- ") else [block]
+        for item in items:
+            dash = "- " if block.startswith("- ") else ""
+            lines += wrap(" ".join(item.split()), WIDTH, initial_indent=dash, subsequent_indent=" " * len(dash),
+                          break_long_words=False, break_on_hyphens=False)
+        lines.append("")
+    return lines[:-1]
 
 
 def _cases(outcome: Outcome) -> Iterator[str]:
-    """Yield a table of all cases: one row a case, ours, theirs and the error of each quantity."""
-    names = [each.quantity for each in outcome.judged]
-    cases = list(dict.fromkeys(figure.case for figure in outcome.findings.figures))
-    figures = {(figure.case, figure.quantity): figure for figure in outcome.findings.figures}
-    yield "| case | " + " | ".join(f"{name}: ours, reference, error" for name in names) + " |"
-    yield "|---" * (len(names) + 1) + "|"
-    for case in cases:
-        yield f"| {case} | " + " | ".join(_cell(figures.get((case, name))) for name in names) + " |"
-
-
-def _cell(figure: Figure | None) -> str:
-    if figure is None:
-        return MISSING
-    return f"{number(figure.ours)}, {number(figure.reference)}, {error_text(figure.error)}"
+    """Yield a table of all cases, quantity by quantity."""
+    yield from ("| compared | case | ours | reference | error |", "|---|---|---|---|---|")
+    for each in outcome.judged:
+        yield from (f"| {each.quantity} | {figure.case} | {number(figure.ours)} | {number(figure.reference)} | "
+                    f"{error_text(figure.error)} |"
+                    for figure in outcome.findings.figures if figure.quantity == each.quantity)
 
 
 def number(value: float) -> str:
@@ -103,11 +101,13 @@ def number(value: float) -> str:
 
 
 def error_text(error: float) -> str:
-    """Return a signed error in per cent, with two digits where it is small."""
+    """Return a signed error in per cent; what is beyond the digits of most references is told as such."""
     if not isfinite(error):
         return "unbounded"
     share = 100 * error
-    return "0 %" if share == 0 else f"{share:+.1f} %" if abs(share) >= 0.1 else f"{share:+.2g} %"
+    if abs(share) < 0.001:
+        return "< 0.001 %" if share else "0 %"
+    return f"{share:+.1f} %" if abs(share) >= 0.1 else f"{share:+.2g} %"
 
 
 def _errors(found: Summary, *, where: bool = False) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """How near are our figures to those of others? Sets of reference figures, and what error is accepted."""
 
 from tilewright.validation.accepting import Judged, Outcome, accepted_text, read_accepted
+from tilewright.validation.eyeriss import EYERISS, EYERISS_ENERGY
 from tilewright.validation.gemmini import GEMMINI, gemmini_cases
 from tilewright.validation.oracle import ORACLE
 from tilewright.validation.random_nests import random_case
@@ -22,6 +23,8 @@ from tilewright.validation.timeloop_random import TIMELOOP_RANDOM, timeloop_case
 from tilewright.validation.timeloop_tutorial import TIMELOOP_TUTORIAL
 
 __all__ = [
+    "EYERISS",
+    "EYERISS_ENERGY",
     "GEMMINI",
     "ORACLE",
     "SCALESIM",

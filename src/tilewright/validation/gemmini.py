@@ -45,10 +45,10 @@ def run(watch: Watch) -> Findings:
     own = [figure for figure in figures if figure.quantity == ROUNDS.name]
     low, high = min(own, key=lambda figure: figure.error), max(own, key=lambda figure: figure.error)
     return Findings(tuple(figures), (
-        f"Timeloop's own cycles of the same mappings: median error {theirs.median_error:.1%}, worst "
-        f"{theirs.worst_error:.1%}, {theirs.order:.1%} of pairs in order.",
+        f"Timeloop's own cycles of the same mappings: median error {100 * theirs.median_error:.1f} %, worst "
+        f"{100 * theirs.worst_error:.1f} %, {100 * (theirs.order or 0):.1f} % of pairs in order.",
         f"In rounds, RTL takes up to {low.reference / low.ours:.1f} times as long as we say ({low.case}); where we say "
-        f"too much, it is up to {high.error:.1%} ({high.case})."))
+        f"too much, it is up to {100 * high.error:.1f} % ({high.case})."))
 
 
 GEMMINI = register(ReferenceSet(

@@ -1,0 +1,125 @@
+"""AlexNet on Eyeriss: the chip's time for each layer, and the energies of the paper that introduced its dataflow.
+
+``data/eyeriss/alexnet.json``: parameters of the mappings (JSSC 2017, table III), processing time in ms and active
+processing elements for a batch of 4 (the same, table V), energy at DRAM and in the register files for a batch of 16 in
+units of 10^9 multiply-accumulates (ISCA 2016, figure 10, read by the tests of github.com/stanford-mast/nn_dataflow).
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tilewright.cost import Cost, DenseModel
+from tilewright.hardware import Accelerator, load_accelerator, preset
+from tilewright.mapping import Mapping, is_legal
+from tilewright.validation.records import DATA, Figure, Findings, Quantity, ReferenceSet, Watch, register
+from tilewright.validation.row_stationary import Passes, active_elements, row_stationary
+from tilewright.workload import Operator, zoo
+
+FOLDER = DATA / "eyeriss"
+CHIP_BATCH, PAPER_BATCH = 4, 16
+TIME, PLAIN_TIME, ACTIVE = "processing time", "processing time, preset", "active elements"
+FRAMES, FETCHED = "frames per second", "DRAM words per MAC"
+DRAM, REGISTERS = "DRAM energy", "register-file energy"
+PUBLISHED_FRAMES, PUBLISHED_WORDS = 35, 0.0029
+
+
+class Layer(NamedTuple):
+    """A layer as it runs on a machine, and what the papers say of it."""
+
+    name: str
+    operator: Operator
+    mapping: Mapping
+    cost: Cost
+    published: dict[str, Any]
+
+
+def layers(accelerator: Accelerator, batch: int) -> Iterator[Layer]:
+    """Yield AlexNet's convolutions on a machine, mapped as published."""
+    published = json.loads((FOLDER / "alexnet.json").read_text(encoding="utf-8"))
+    operators = {node.name: node.operator for node in zoo.load("alexnet", batch=batch).mac_nodes}
+    for name, figures in published.items():
+        mapping = row_stationary(Passes(**figures["mapping"]), operators[name], accelerator)
+        assert is_legal(mapping, operators[name], accelerator), name
+        cost = DenseModel(operators[name], accelerator).cost(mapping)
+        yield Layer(name, operators[name], mapping, cost, figures)
+
+
+def run_chip(watch: Watch) -> Findings:
+    """Count the layers on the chip, and on the preset, where the array does not wait for filters."""
+    chip, plain = load_accelerator(FOLDER / "chip.yaml"), preset("eyeriss")
+    found = list(layers(chip, CHIP_BATCH))
+    without = {layer.name: _milliseconds(layer.cost, plain) for layer in layers(plain, CHIP_BATCH)}
+    figures: list[Figure] = []
+    for layer in found:
+        theirs = layer.published["processing_ms"]
+        figures += (
+            Figure(layer.name, TIME, _milliseconds(layer.cost, chip), theirs),
+            Figure(layer.name, PLAIN_TIME, without[layer.name], theirs),
+            Figure(layer.name, ACTIVE, active_elements(layer.operator, chip, layer.mapping), layer.published["active"]))
+    watch.tell(len(found), len(found))
+    seconds = sum(_milliseconds(layer.cost, chip) for layer in found) / 1000
+    words = sum(count.reads + count.updates for layer in found
+                for (memory, _), count in layer.cost.counts.items() if memory == "DRAM")
+    figures += (Figure("all", FRAMES, CHIP_BATCH / seconds, PUBLISHED_FRAMES),
+                Figure("all", FETCHED, words / sum(layer.cost.macs for layer in found), PUBLISHED_WORDS))
+    processing = CHIP_BATCH / sum(layer.published["processing_ms"] / 1000 for layer in found)
+    return Findings(tuple(figures), (
+        f"The published processing times alone would make {processing:.1f} frames per second, "
+        f"{100 * (processing / PUBLISHED_FRAMES - 1):.1f} % more than are published.",))
+
+
+def run_paper(watch: Watch) -> Findings:
+    """Count the layers on the machine of the paper's analysis."""
+    machine = load_accelerator(FOLDER / "isca2016.yaml")
+    unit = machine.compute.energy_pj_per_mac * 1e9
+    figures: list[Figure] = []
+    for layer in layers(machine, PAPER_BATCH):
+        energies = layer.cost.energy_by_component_pj
+        figures += (Figure(layer.name, DRAM, energies["DRAM"] / unit, layer.published["dram_energy"]),
+                    Figure(layer.name, REGISTERS, energies["Spads"] / unit, layer.published["rf_energy"]))
+    watch.tell(1, 1)
+    return Findings(tuple(figures))
+
+
+def _milliseconds(cost: Cost, accelerator: Accelerator) -> float:
+    return cost.latency_cycles / accelerator.frequency_mhz / 1000
+
+
+EYERISS = register(ReferenceSet(
+    "eyeriss", "AlexNet on the Eyeriss chip", "silicon",
+    "Chen, Krishna, Emer, Sze, JSSC 52(1), 2017, tables III and V and abstract: batch 4, 168 elements at 200 MHz",
+    (Quantity(TIME, "ms", "the dense model on `data/eyeriss/chip.yaml`", ordered=True),
+     Quantity(PLAIN_TIME, "ms", "the dense model on the preset `eyeriss`, whose filters arrive beside the work",
+              ordered=True),
+     Quantity(ACTIVE, "", "of the mapping"), Quantity(FRAMES, "1/s", "4 images in the sum of all times"),
+     Quantity(FETCHED, "words", "reads and updates of DRAM")),
+    run_chip,
+    """\
+The convolutions, two of them grouped, with the mappings of the paper's table III: what a pass takes of images,
+filters and channels, how rows lie on the array, and what the global buffer holds
+(`tilewright.validation.row_stationary`). The machine has one parameter that the preset lacks, for all layers: the
+filters of a pass come over a bus of four words a cycle, and the array waits for them, as a scratchpad of 224 words
+cannot hold those of the next pass besides.""",
+    """\
+We are mostly too fast. What is not modelled: filling and emptying the array at every pass, the start of every row,
+control between passes; the published figures do not tell them apart. conv2, whose output rows are folded over the
+array in two parts of 14 and 13, is furthest off. conv5 is slower with us than on the chip, so that some filters must
+arrive beside the work. Frames also pay for what the chip does between layers (loading the configuration and first
+data), which the processing time leaves out. The chip compresses feature maps on their way to DRAM; we count all words,
+padding among them.""", each_case=True))
+
+EYERISS_ENERGY = register(ReferenceSet(
+    "eyeriss-energy", "Energies of the row-stationary dataflow", "model",
+    "Chen, Emer, Sze, ISCA 2016, figure 10 (figures as carried by the tests of stanford-mast/nn_dataflow): batch 16, "
+    "256 elements, normalised costs of its table IV",
+    (Quantity(DRAM, "10⁹ MACs", "the dense model on `data/eyeriss/isca2016.yaml`", ordered=True),
+     Quantity(REGISTERS, "10⁹ MACs", "the same", ordered=True)),
+    run_paper,
+    """\
+The same layers for a batch of 16, with the parameters of the chip's mappings (the paper does not tell those of its
+figure), on a machine of 16 by 16 elements with 512 B each and 128 kB of global buffer.""",
+    """\
+The paper takes four accesses to registers for each multiply-accumulate; we add what comes in and goes out between.
+DRAM is off where the mapping behind the figure differs from the chip's: by hardly anything in conv3 to conv5, most in
+conv2, whose output rows need not be folded in the same way on a larger array.""", each_case=True))
