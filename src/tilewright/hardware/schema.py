@@ -69,7 +69,7 @@ class MemoryFields(Fields):
     """A memory level."""
 
     memory: Name
-    keeps: Annotated[list[Name], Field(min_length=1)]
+    keeps: list[Name]
     kind: Literal["dram", "sram", "registers"] | None = None
     dram_type: str | None = None
     capacity_bytes: Bytes | None = None

@@ -1,7 +1,8 @@
-"""Foreign formats: ONNX networks, Timeloop's YAML, cases of mapped loop nests as JSON lines."""
+"""Foreign formats: ONNX networks, Timeloop's YAML, MAESTRO's and GAMMA's files, cases of mapped loop nests."""
 
 from tilewright.interop.cases import Case, case_lines, case_result, parse_case, read_cases
 from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, Part, format_of
+from tilewright.interop.maestro import dump_gamma, dump_maestro, load_maestro
 from tilewright.interop.notes import Note, refuse_notes
 from tilewright.interop.onnx import load_onnx
 from tilewright.interop.timeloop import dump_timeloop, load_timeloop
@@ -16,8 +17,11 @@ __all__ = [
     "Part",
     "case_lines",
     "case_result",
+    "dump_gamma",
+    "dump_maestro",
     "dump_timeloop",
     "format_of",
+    "load_maestro",
     "load_onnx",
     "load_timeloop",
     "parse_case",

@@ -147,7 +147,6 @@ MALFORMED = [
      "must be 'dram', 'sram' or 'registers'; Got 'flash'."),
     ("keeps: [inputs, outputs]", "keeps: [input, outputs]", "12 arch.levels[1].keeps[0]",
      "must be a role (inputs, weights, outputs) or a tensor name; Got 'input'; Did you mean inputs?"),
-    ("keeps: [inputs, outputs]", "keeps: []", "12 arch.levels[1].keeps", "must have at least 1 item"),
     ("    shape: [4, 2]\n", "    shape: [4, 2, 2]\n", "18 arch.levels[2].shape", "must have at most 2 items"),
     ("    shape: [4, 2]\n", "    shape: [4, 0]\n", "18 arch.levels[2].shape[1]",
      "must be greater than or equal to 1; Got 0."),
@@ -231,3 +230,11 @@ def test_unreadable_files(tmp_path):
     binary.write_bytes(b"\xff\xfe\x00\x01\x9c")
     with pytest.raises(InputError, match="must be a readable text file"):
         load_accelerator(binary)
+
+
+def test_a_memory_may_keep_nothing_but_the_outermost():
+    machine = load_accelerator(GOOD.replace("keeps: [weights]", "keeps: []"))
+    assert machine.level("RF").keeps == ()
+    assert load_accelerator(dump_accelerator(machine)) == machine
+    with pytest.raises(InputError, match="must be a memory that keeps all tensors"):
+        load_accelerator(GOOD.replace("keeps: [inputs, weights, outputs]", "keeps: []"))

@@ -1,0 +1,23 @@
+"""MAESTRO's networks, dataflows and hardware files, and GAMMA's layer tables and genomes, both ways."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tilewright.interop.formats import FORMATS, Foreign, Format, refuse_sizes
+from tilewright.interop.maestro.design import holds_maestro, load_maestro
+from tilewright.interop.maestro.gamma_writing import dump_gamma
+from tilewright.interop.maestro.writing import dump_maestro
+
+__all__ = ["dump_gamma", "dump_maestro", "load_maestro"]
+
+
+def _read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+    refuse_sizes(bind, "MAESTRO's and GAMMA's files")
+    return load_maestro(paths)
+
+
+FORMATS.register("maestro")(Format(
+    "maestro", "MAESTRO's networks with dataflows and its hardware files (.m)", holds_maestro, _read, dump_maestro))
+FORMATS.register("gamma")(Format(
+    "gamma", "GAMMA's layer tables (CSV) and genomes (result_c.csv, logs of layers), with MAESTRO's hardware files",
+    holds_maestro, _read, dump_gamma))

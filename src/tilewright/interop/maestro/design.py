@@ -1,0 +1,173 @@
+"""MAESTRO's files, read as a whole: the network, the machine and the mappings that they hold."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.base import InputError
+from tilewright.interop.formats import Foreign, Part
+from tilewright.interop.maestro.gamma import (
+    is_genomes,
+    is_log,
+    is_table,
+    looks_like_table,
+    parse_table,
+    with_genomes,
+)
+from tilewright.interop.maestro.hardware import Hardware, build_machine, is_hardware, parse_hardware
+from tilewright.interop.maestro.layers import View, read_layer
+from tilewright.interop.maestro.mapping import Translation, checked_lanes, used_arrays
+from tilewright.interop.maestro.network import Layer, NetworkText, parse_network
+from tilewright.interop.maestro.source import read_text
+from tilewright.interop.notes import Note
+from tilewright.workload import Graph, MacNode
+
+_GLANCE = 20_000
+_NETWORK = re.compile(r"^[^/\n]*\bNetwork\b[^{}\n]*(?:\n\s*)?\{", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """A layer that has a dataflow, and the clusters of every level of it."""
+
+    layer: Layer
+    view: View
+    lanes: tuple[int, ...]
+
+    @property
+    def arrays(self) -> tuple[int, ...]:
+        return used_arrays(self.lanes)
+
+
+def load_maestro(paths: Sequence[str | Path]) -> Foreign:
+    """Read MAESTRO's and GAMMA's files that belong together.
+
+    A network with its dataflows (``Network { ... }``), or one of GAMMA's layer tables with the genomes of its result,
+    or its logs of layers; and a hardware file. Without one the machine has as many elements as the dataflows can use.
+
+    Raises
+    ------
+    InputError
+        With file and line, if something is missing or wrong, or there is more than one network or hardware file.
+    """
+    notes: list[Note] = []
+    networks: list[NetworkText] = []
+    hardware: Hardware | None = None
+    genomes: list[tuple[str, str]] = []
+    for path in map(Path, paths):
+        text = read_text(path)
+        if is_genomes(text):
+            genomes.append((path.name, text))
+        elif is_hardware(text):
+            if hardware is not None:
+                raise InputError(f"{path.name}:1", "must be the only hardware file")
+            hardware = parse_hardware(path.name, text, notes)
+        else:
+            table = is_table(path.name, text)
+            networks.append(parse_table(path.name, text) if table else parse_network(path.name, text))
+    if len(networks) > 1:
+        raise InputError(f"{networks[1].layers[0].label}:1", "must be the only file that holds a network",
+                         networks[0].layers[0].label, "Convert them one by one")
+    network = networks[0] if networks else None
+    if genomes:
+        network, elements = with_genomes(network, genomes)
+        hardware = hardware or (Hardware(elements) if elements else None)
+    if network is not None:
+        notes += [Note(f"{network.layers[0].label}:{line} Accelerator", "dropped",
+                       "give a hardware file for the machine") for line in network.accelerator_lines]
+    return assemble(network, hardware, notes)
+
+
+def holds_maestro(path: Path) -> frozenset[Part]:
+    """Return what a file seems to hold, by its name and beginning; nothing where it is none of MAESTRO's or GAMMA's."""
+    if path.suffix.lower() not in (".m", ".csv", ""):
+        return frozenset()
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_GLANCE)
+    except (OSError, UnicodeDecodeError):
+        return frozenset()
+    tests: dict[str, list[tuple[Callable[[str], object], frozenset[Part]]]] = {
+        ".m": [(is_hardware, frozenset({"accelerator"})), (_NETWORK.search, frozenset({"network", "mapping"}))],
+        ".csv": [(is_genomes, frozenset({"mapping"})), (looks_like_table, frozenset({"network"}))],
+        "": [(is_log, frozenset({"network", "mapping"}))],
+    }
+    return next((parts for test, parts in tests[path.suffix.lower()] if test(text)), frozenset())
+
+
+def assemble(network: NetworkText | None, hardware: Hardware | None, notes: list[Note]) -> Foreign:
+    """Return the nouns of a network and a hardware file, either of which may be None."""
+    if network is None:
+        machine = build_machine(hardware, (hardware.elements,)) if hardware is not None else None
+        return Foreign(None, machine, {}, notes=tuple(notes))
+    layers = [(layer, read_layer(layer, name, notes)) for layer, name in _named(network.layers, notes)]
+    graph = Graph(network.name, tuple(MacNode(view.operator) for _, view in layers), network.layers[0].label)
+    mapped = [(layer, view) for layer, view in layers if layer.dataflow is not None]
+    for layer, _ in layers:
+        if layer.dataflow is None and layer.stated:
+            notes.append(Note(layer.where("Dataflow"), "approximated",
+                              "no mapping, as it is empty (MAESTRO takes that of the layer before)"))
+    if hardware is None and mapped:
+        hardware = _inferred(mapped, notes)
+    if hardware is None:
+        return Foreign(graph, None, {}, notes=tuple(notes))
+    placed = [_Mapped(layer, view, checked_lanes(layer, hardware.elements)) for layer, view in mapped]
+    arrays = _prevailing(placed, hardware)
+    machine = build_machine(hardware, arrays)
+    mappings = {}
+    for one in placed:
+        if one.arrays == arrays:
+            mappings[one.view.operator.name] = Translation(one.layer, one.view, notes).mapping(one.lanes)
+        else:
+            notes.append(Note(one.layer.where("Dataflow"), "dropped",
+                              f"its clusters make arrays of {_sizes(one.arrays)}, those of most of the work "
+                              f"{_sizes(arrays)}: convert this layer alone"))
+    if placed and machine.compute_instances != hardware.elements:
+        notes.append(Note(placed[0].layer.where("Dataflow"), "approximated",
+                          f"{hardware.elements} processing elements as {machine.compute_instances}: the others are in "
+                          "no whole cluster"))
+    return Foreign(graph, machine, mappings, notes=tuple(notes))
+
+
+def _named(layers: Sequence[Layer], notes: list[Note]) -> list[tuple[Layer, str]]:
+    """Return the layers with names of their own."""
+    used: set[str] = set()
+    found = []
+    for layer in layers:
+        name, number = layer.name, 1
+        while name in used:
+            number += 1
+            name = f"{layer.name}.{number}"
+        if name != layer.name:
+            notes.append(Note(layer.where(), "approximated", f"the name, as {name}: another layer has it"))
+        used.add(name)
+        found.append((layer, name))
+    return found
+
+
+def _inferred(mapped: Sequence[tuple[Layer, View]], notes: list[Note]) -> Hardware:
+    """Return hardware with as many elements as the dataflows can use."""
+    most = 1
+    for layer, view in mapped:
+        assert layer.dataflow is not None
+        cluster = 1
+        for stage in layer.dataflow[1:]:
+            cluster *= stage.cluster or 1
+        most = max(most, cluster * Translation(layer, view, []).needed())
+    notes.append(Note(mapped[0][0].where("Dataflow"), "approximated",
+                      f"a machine of {most} processing elements, as many as the dataflows can use, with memories and "
+                      "bandwidths without limit: no hardware file is given"))
+    return Hardware(most)
+
+
+def _prevailing(placed: Sequence[_Mapped], hardware: Hardware) -> tuple[int, ...]:
+    """Return the arrays for which most multiply-accumulates are mapped."""
+    work: dict[tuple[int, ...], int] = {}
+    for one in placed:
+        work[one.arrays] = work.get(one.arrays, 0) + one.view.operator.macs
+    return max(work, key=lambda arrays: work[arrays]) if work else used_arrays((hardware.elements,))
+
+
+def _sizes(arrays: Sequence[int]) -> str:
+    return " x ".join(map(str, arrays)) or "one element"

@@ -1,0 +1,215 @@
+"""GAMMA's layer tables and genomes, as they are written.
+
+A table has a row ``K,C,Y,X,R,S,T`` for every layer (T: 1 convolution, 2 depthwise, 3 matrix product with N, K and M in
+the places of K, C and Y), or ``M,N,K``, with or without a header. A genome is a list of seven genes for every level of
+clusters: which dimension spreads and how many clusters there are, then a tile for each dimension, outermost loop first.
+It stands in the column ``best_sol`` of ``result_c.csv``, one row for each row of the table, or at the end of the log of
+a layer, which has the layer's own sizes above it.
+"""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tilewright.base import InputError
+from tilewright.interop.maestro.network import Directive, Layer, NetworkText, Stage
+
+COLUMNS = ("K", "C", "Y", "X", "R", "S", "T")
+PRODUCT = ("M", "N", "K")
+GENES = COLUMNS[:-1]
+TYPES = {0: "CONV", 1: "CONV", 2: "DSCONV", 3: "GEMM"}
+"""What T stands for; 0 is a fully connected layer, written as a convolution."""
+AS_PRODUCT = {"K": "N", "C": "K", "Y": "M"}
+"""Dimensions of a matrix product by the letters that GAMMA's rows and genes have for them."""
+SOLUTION, ELEMENTS = "best_sol", "PE"
+_LOG = re.compile(r"\s*Layer id:")
+_LOG_LAYER = re.compile(r"^Layer:\s*\[([^\]]*)\]", re.MULTILINE)
+_GENE = re.compile(r"\[\s*['\"](\w+)['\"]\s*,\s*(?:np\.int\d+\()?(\d+)\)?\s*\]")
+_BETWEEN = re.compile(r"[\s,\[\]]*")
+_ROW_LIMIT = 10**6
+
+
+def is_log(text: str) -> bool:
+    """Whether a text is the log of a layer."""
+    return _LOG.match(text) is not None
+
+
+def is_genomes(text: str) -> bool:
+    """Whether a text holds genomes: the log of a layer, or a result that has them."""
+    first = text.lstrip().split("\n", 1)[0]
+    return is_log(text) or SOLUTION in [cell.strip() for cell in first.split(",")]
+
+
+def is_table(name: str, text: str) -> bool:
+    """Whether a text is taken for a layer table: a file of comma-separated values."""
+    return name.lower().endswith(".csv") or text.split("\n", 1)[0].replace(" ", "").split(",") == list(COLUMNS)
+
+
+def looks_like_table(text: str) -> bool:
+    """Whether the first line of a text is that of a layer table."""
+    cells = [cell.strip() for cell in text.lstrip().split("\n", 1)[0].split(",")]
+    named = tuple(cell.upper() for cell in cells)
+    numbers = len(cells) in (len(COLUMNS), len(PRODUCT)) and all(cell.isdecimal() for cell in cells)
+    return named in (COLUMNS, PRODUCT) or numbers
+
+
+def parse_table(label: str, text: str) -> NetworkText:
+    """Return the layers of a table, called Layer_1 and so on, without dataflows.
+
+    Raises
+    ------
+    InputError
+        With file and line, where a row is not one of positive whole numbers in known columns.
+    """
+    layers: list[Layer] = []
+    for line, cells in _rows(label, text):
+        if not layers and tuple(cell.upper() for cell in cells) in (COLUMNS, PRODUCT):
+            continue
+        if len(cells) not in (len(COLUMNS), len(PRODUCT)):
+            raise InputError(f"{label}:{line}", f"must have the columns {','.join(COLUMNS)} or {','.join(PRODUCT)}",
+                             f"{len(cells)} columns: {', '.join(cells)[:80]}")
+        columns = COLUMNS if len(cells) == len(COLUMNS) else PRODUCT
+        values = {name: _whole(f"{label}:{line} {name}", cell, 0 if name == "T" else 1)
+                  for name, cell in zip(columns, cells, strict=True)}
+        layers.append(_layer(label, f"Layer_{len(layers) + 1}", line, values))
+    if not layers:
+        raise InputError(f"{label}:1", "must have at least one row of sizes", "none")
+    return NetworkText(Path(label).stem, tuple(layers))
+
+
+def _rows(label: str, text: str) -> list[tuple[int, list[str]]]:
+    """Return the rows that are not blank, with the lines where they end."""
+    reader = csv.reader(text.splitlines(keepends=True))
+    found = []
+    try:
+        for row in reader:
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                found.append((reader.line_num, cells))
+    except csv.Error as error:
+        raise InputError(f"{label}:{reader.line_num}", "must be comma-separated values", str(error)) from None
+    return found
+
+
+def _whole(where: str, text: str, least: int = 1) -> int:
+    number = text.removesuffix(".0")
+    if not number.isdecimal() or not least <= int(number) <= 2**31:
+        raise InputError(where, f"must be a whole number of at least {least}", text)
+    return int(number)
+
+
+def _layer(label: str, name: str, line: int, values: dict[str, int]) -> Layer:
+    """Return the layer of a row."""
+    lines = {"Dimensions": line, "Type": line}
+    if "M" in values:
+        return Layer(label, name, line, "GEMM", {}, values, None, False, lines)
+    kind = TYPES.get(values["T"])
+    if kind is None:
+        raise InputError(f"{label}:{line} T", f"must be one of {', '.join(map(str, TYPES))}", values["T"])
+    sizes = {letter: values[letter] for letter in GENES}
+    if kind == "GEMM" and sizes["X"] == sizes["R"] == sizes["S"] == 1:
+        sizes = {AS_PRODUCT[letter]: sizes[letter] for letter in AS_PRODUCT}
+    elif kind == "GEMM":
+        kind = "CONV"
+    return Layer(label, name, line, kind, {}, sizes, None, False, lines)
+
+
+def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]]) -> tuple[NetworkText, int | None]:
+    """Return a network with the dataflows of genomes in ``(label, text)``, and how many elements they ask for.
+
+    Raises
+    ------
+    InputError
+        With file and line, where a genome is none, or belongs to no layer.
+    """
+    logs = [file for file in files if is_log(file[1])]
+    results = [file for file in files if not is_log(file[1])]
+    if logs:
+        if network is not None or results:
+            raise InputError(f"{logs[0][0]}:1", "must come without a layer table: a log has its own layer",
+                             (results or [(network.layers[0].label if network else "", "")])[0][0])
+        return NetworkText("gamma", tuple(_logged(label, text) for label, text in logs)), None
+    label, text = results[0]
+    if len(results) > 1:
+        raise InputError(f"{results[1][0]}:1", "must be the only result", label)
+    if network is None:
+        raise InputError(f"{label}:1", "must come with the layer table that it is the result of", None,
+                         f"For example tilewright convert model.csv {label} hw_config.m --out converted")
+    return _with_result(network, label, text)
+
+
+def _logged(label: str, text: str) -> Layer:
+    """Return the layer of a log."""
+    found = _LOG_LAYER.search(text)
+    if found is None:
+        raise InputError(f"{label}:1", "must have the sizes of its layer, Layer: [K C Y X R S T]")
+    line = text.count("\n", 0, found.start()) + 1
+    cells = found[1].replace(",", " ").replace(".", " ").split()
+    if len(cells) != len(COLUMNS):
+        raise InputError(f"{label}:{line} Layer", f"must give {', '.join(COLUMNS)}", found[1].strip())
+    values = {name: _whole(f"{label}:{line} {name}", cell, 0 if name == "T" else 1)
+              for name, cell in zip(COLUMNS, cells, strict=True)}
+    head, mark, genome = text.partition("Best Sol:")
+    if not mark:
+        raise InputError(f"{label}:{line}", "must have the genome after Best Sol:")
+    layer = _layer(label, Path(label).name, line, values)
+    return _with_dataflow(layer, label, head.count("\n") + 1, genome)
+
+
+def _with_result(network: NetworkText, label: str, text: str) -> tuple[NetworkText, int | None]:
+    rows = _rows(label, text)
+    header = rows[0][1]
+    place = header.index(SOLUTION)
+    if len(rows) - 1 > len(network.layers):
+        raise InputError(f"{label}:{rows[len(network.layers) + 1][0]}", "must have at most a row for each layer of the "
+                         "table", len(rows) - 1, f"The table has {len(network.layers)}")
+    if len(rows) < 2:
+        raise InputError(f"{label}:{rows[0][0]}", "must have a row for each layer that was searched", "none")
+    layers, elements = list(network.layers), 0
+    for index, (line, cells) in enumerate(rows[1:]):
+        if len(cells) != len(header):
+            raise InputError(f"{label}:{line}", f"must have {len(header)} columns as the header", len(cells))
+        if ELEMENTS in header and cells[header.index(ELEMENTS)]:
+            elements = max(elements, _whole(f"{label}:{line} {ELEMENTS}", cells[header.index(ELEMENTS)]))
+        if cells[place]:
+            layers[index] = _with_dataflow(layers[index], label, line, cells[place])
+    return replace(network, layers=tuple(layers)), elements or None
+
+
+def _with_dataflow(layer: Layer, label: str, line: int, genome: str) -> Layer:
+    """Return a layer with the dataflow of a genome that stands in another file, or elsewhere in its own."""
+    stages = _stages(f"{label}:{line} {SOLUTION}", genome, line, layer.type)
+    return replace(layer, dataflow=stages, stated=True, lines={**layer.lines, "Dataflow": line}, genome_label=label)
+
+
+def _stages(where: str, text: str, line: int, kind: str) -> tuple[Stage, ...]:
+    """Return the cluster levels of a genome."""
+    genes = [(match[1], _whole(where, match[2])) for match in _GENE.finditer(text)]
+    rest = _GENE.sub("", text)
+    if not genes or not _BETWEEN.fullmatch(rest):
+        raise InputError(where, "must be a list of genes such as [['K', 168], ['K', 4], ...]",
+                         rest.strip(" ,[]\n")[:40] or "none")
+    size = len(COLUMNS)
+    if len(genes) % size:
+        raise InputError(where, f"must have {size} genes for every level", len(genes))
+    stages = []
+    for start in range(0, len(genes), size):
+        (spread, clusters), *tiles = genes[start:start + size]
+        if sorted(letter for letter, _ in tiles) != sorted(GENES):
+            raise InputError(where, f"must have one tile for each of {', '.join(GENES)} at every level",
+                             ", ".join(letter for letter, _ in tiles))
+        if spread not in GENES:
+            raise InputError(where, f"must spread one of {', '.join(GENES)}", spread)
+        directives = tuple(Directive(line, letter == spread, tile, tile, _dimension(letter, kind))
+                           for letter, tile in tiles if not (letter == "K" and kind == "DSCONV"))
+        stages.append(Stage(line, clusters if start else None, directives))
+    return tuple(stages)
+
+
+def _dimension(letter: str, kind: str) -> str:
+    """Return what a gene's letter means: tiles over Y and X are rows and columns of the output."""
+    if kind == "GEMM":
+        return AS_PRODUCT.get(letter, letter)
+    return f"{letter}'" if letter in ("Y", "X") else letter

@@ -1,0 +1,134 @@
+"""Networks and mappings as GAMMA's layer tables and genomes."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import replace
+from io import StringIO
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.interop.formats import Foreign, ForeignText
+from tilewright.interop.maestro.gamma import AS_PRODUCT, COLUMNS, ELEMENTS, GENES, SOLUTION, TYPES
+from tilewright.interop.maestro.hardware import Hardware, hardware_of
+from tilewright.interop.maestro.layers import View, layer_sizes, view_of
+from tilewright.interop.maestro.stages import Level, levels_of
+from tilewright.interop.maestro.writing import check_writable, plain_name
+from tilewright.interop.notes import Note
+from tilewright.mapping import Mapping as Nest
+from tilewright.workload import Graph, MacNode
+
+RESULT_FILE, HARDWARE_FILE = "result_c.csv", "hw_config.m"
+_NAMES = {"elements": "NumPEs", "l1_bytes": "L1Size", "l2_bytes": "L2Size", "network_words": "NoC_BW",
+          "offchip_words": "offchip_bw_cstr"}
+_T = {kind: number for number, kind in TYPES.items() if number}
+
+
+def dump_gamma(what: Foreign) -> ForeignText:
+    """Return GAMMA's layer table of a network and, where given, the genomes of mappings and a hardware file.
+
+    ``load_maestro`` reads them back. What they cannot say is in the notes: layers of other types are left out.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to write, mappings come without their machine, or no layer is of a type that GAMMA has.
+    """
+    notes: list[Note] = []
+    check_writable(what)
+    files: dict[str, str] = {}
+    if what.graph is not None:
+        layers = _layers(what.graph, notes)
+        rows = [_row(view, notes) for _, view in layers]
+        files[f"{plain_name(what.graph.name).replace('/', '_')}.csv"] = _table(COLUMNS, rows)
+        if what.mappings and what.accelerator is not None:
+            files[RESULT_FILE] = _result(layers, what.accelerator, what.mappings, notes)
+    if what.accelerator is not None:
+        files[HARDWARE_FILE] = _hardware(hardware_of(what.accelerator, notes))
+    return ForeignText(files, tuple(dict.fromkeys(notes)))
+
+
+def _layers(graph: Graph, notes: list[Note]) -> list[tuple[MacNode, View]]:
+    """Return the layers that GAMMA has words for."""
+    found = []
+    macs = {node.name: node for node in graph.mac_nodes}
+    for other in graph.nodes:
+        where = f"{graph.name}.{other.name}"
+        node = macs.get(other.name)
+        if node is None:
+            notes.append(Note(where, "dropped", "GAMMA has multiply-accumulates only"))
+            continue
+        if node.count > 1:
+            notes.append(Note(where, "dropped", f"that it runs {node.count} times"))
+        try:
+            view = view_of(node.operator)
+        except InputError:
+            notes.append(Note(where, "dropped", "GAMMA has convolutions and matrix products only"))
+            continue
+        batch = node.operator.sizes.get("B", 1) if not view.windows else node.operator.sizes["N"]
+        if view.type not in _T or batch > 1:
+            notes.append(Note(where, "dropped", "GAMMA has no batches, groups or transposed convolutions"))
+        else:
+            found.append((node, view))
+    if not found:
+        raise InputError(graph.name, "must have a layer that GAMMA has a type for: CONV, DSCONV or GEMM")
+    return found
+
+
+def _row(view: View, notes: list[Note]) -> list[int]:
+    """Return K, C, Y, X, R, S and T of a layer."""
+    strides, sizes = layer_sizes(view, notes)
+    if view.type == "GEMM":
+        found = {letter: sizes[name] for letter, name in AS_PRODUCT.items()}
+    else:
+        found = dict(sizes)
+        if max(strides.values()) > 1:
+            notes.append(Note(view.operator.name, "approximated", f"a stride of {max(strides.values())} as 1, over an "
+                              "input with as many output positions: GAMMA knows none"))
+            for letter, window in view.windows.items():
+                found[letter] = view.operator.sizes[window.position] + view.operator.sizes[window.kernel] - 1
+    return [*(found.get(letter, 1) for letter in GENES), _T[view.type]]
+
+
+def _result(layers: list[tuple[MacNode, View]], accelerator: Accelerator, mappings: Mapping[str, Nest],
+            notes: list[Note]) -> str:
+    rows: list[list[object]] = []
+    for index, (node, view) in enumerate(layers):
+        genome = ""
+        if node.name in mappings:
+            genome = str(_genome(levels_of(mappings[node.name], accelerator, _encoded(view), notes), view))
+        else:
+            notes.append(Note(node.name, "dropped", "it has no mapping, so that its row has no genome"))
+        rows.append([index, accelerator.compute_instances, genome])
+    return _table(("", ELEMENTS, SOLUTION), rows)
+
+
+def _encoded(view: View) -> View:
+    """Return a view of the dimensions that genes have."""
+    if view.type == "GEMM":
+        return replace(view, plain={letter: view.plain[name] for letter, name in AS_PRODUCT.items()})
+    return replace(view, plain={letter: name for letter, name in view.plain.items() if letter in GENES})
+
+
+def _genome(levels: tuple[Level, ...], view: View) -> list[list[object]]:
+    """Return the genes of all levels; dimensions that a layer does not have get tiles of 1."""
+    letters = _encoded(view)
+    genes: list[list[object]] = []
+    for level in levels:
+        tiles = [(letters.letter(name).rstrip("'"), tile) for name, tile in level.tiles]
+        absent = [(letter, 1) for letter in GENES if letter not in dict(tiles)]
+        genes.append([letters.letter(level.spread).rstrip("'"), level.lanes])
+        genes += [[letter, tile] for letter, tile in (*absent, *tiles)]
+    return genes
+
+
+def _table(header: tuple[str, ...], rows: list[list[int]] | list[list[object]]) -> str:
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _hardware(hardware: Hardware) -> str:
+    lines = [f"{name}: {value}" for key, name in _NAMES.items() if (value := getattr(hardware, key)) is not None]
+    return "\n".join(lines) + "\n"

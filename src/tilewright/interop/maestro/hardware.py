@@ -1,0 +1,172 @@
+"""MAESTRO's hardware files, and the machines that they and the clusters of a dataflow make.
+
+The machine is DRAM, a shared L2, one array for every level of clusters, and an L1 in each processing element. Words
+have 8 bits, since MAESTRO counts elements and bytes alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.base import unknown_name
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, technology
+from tilewright.hardware import Technology as Table
+from tilewright.interop.maestro.mapping import DRAM, L1, L2, array_name, between_name
+from tilewright.interop.maestro.source import Reader
+from tilewright.interop.notes import Note
+
+KEYS = {"num_pes": "elements", "numpes": "elements", "l1_size_cstr": "l1_bytes", "l1size": "l1_bytes",
+        "l2_size_cstr": "l2_bytes", "l2size": "l2_bytes", "noc_bw_cstr": "network_words", "noc_bw": "network_words",
+        "offchip_bw_cstr": "offchip_words", "offchip_bw": "offchip_words", "noc_numhops": "hops"}
+"""What the fields of a hardware file mean, by their names in small letters; both spellings are in use."""
+_WRITTEN = {"elements": "num_pes", "l1_bytes": "l1_size_cstr", "l2_bytes": "l2_size_cstr",
+            "network_words": "noc_bw_cstr", "offchip_words": "offchip_bw_cstr"}
+ROLES = ("inputs", "weights", "outputs")
+WORD_BITS = 8
+TECHNOLOGY, DRAM_TYPE = "28nm", "LPDDR4"
+TYPICAL_L1_BYTES, TYPICAL_L2_BYTES = 2048, 2**20
+"""Sizes whose energies MAESTRO's paper (Kwon et al., MICRO 2019) takes; ours where a hardware file gives none."""
+NAME = "maestro"
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A hardware file: what is not given is without limit.
+
+    Parameters
+    ----------
+    elements
+        Processing elements.
+    network_words, offchip_words
+        Words per cycle that L2 sends and takes, and that go to and from DRAM.
+    """
+
+    elements: int
+    l1_bytes: int | None = None
+    l2_bytes: int | None = None
+    network_words: int | None = None
+    offchip_words: int | None = None
+
+
+def is_hardware(text: str) -> bool:
+    """Whether a text begins as hardware files do."""
+    reader = Reader("", text)
+    return reader.next is not None and reader.next.text.lower() in KEYS
+
+
+def parse_hardware(label: str, text: str, notes: list[Note]) -> Hardware:
+    """Return the hardware in a text of lines ``num_pes: 256``.
+
+    Raises
+    ------
+    InputError
+        With file and line, where a field is unknown, given twice or no positive whole number, or num_pes is missing.
+    """
+    reader = Reader(label, text)
+    found: dict[str, int] = {}
+    while reader.next is not None:
+        token = reader.word("a field such as num_pes")
+        key = KEYS.get(token.text.lower())
+        if key is None:
+            wrong = unknown_name("field of a hardware file", token.text, list(KEYS))
+            raise reader.fail(wrong.rule, token.text, wrong.mend, line=token.line)
+        if key in found:
+            raise reader.fail(f"{token.text} must be given once", line=token.line)
+        reader.skip(":", "=")
+        found[key] = reader.whole(token.text)
+        reader.skip(";", ",")
+        if key == "hops":
+            notes.append(Note(f"{label}:{token.line} {token.text}", "dropped", "hops take no time here"))
+    if "elements" not in found:
+        raise reader.fail("must give num_pes", ", ".join(found) or "nothing", line=1)
+    found.pop("hops", None)
+    return Hardware(**found)
+
+
+def hardware_text(hardware: Hardware) -> str:
+    """Return the hardware as a file that `parse_hardware` reads back."""
+    lines = [f"{name}: {value}" for key, name in _WRITTEN.items() if (value := getattr(hardware, key)) is not None]
+    return "\n".join(lines) + "\n"
+
+
+def build_machine(hardware: Hardware, arrays: Sequence[int]) -> Accelerator:
+    """Return the machine of a hardware file with arrays of these lengths, outermost first.
+
+    Energies come from our own technology tables.
+    """
+    table = technology(TECHNOLOGY)
+    dram_pj = table.dram_pj(DRAM_TYPE, WORD_BITS)
+    offchip, network = hardware.offchip_words, hardware.network_words
+    levels: list[Memory | Fanout] = [
+        Memory(DRAM, ROLES, AccessEnergy(dram_pj, dram_pj, dram_pj, dram_pj), word_bits=WORD_BITS,
+               bandwidth=Bandwidth(shared=offchip)),
+        _memory(table, L2, hardware.l2_bytes, TYPICAL_L2_BYTES, Bandwidth(read=network, write=network)),
+    ]
+    for index, length in enumerate(arrays):
+        levels.append(Fanout(array_name(index), (length, 1)))
+        if index < len(arrays) - 1:
+            levels.append(Memory(between_name(index), (), AccessEnergy(0.0, 0.0, 0.0, 0.0), word_bits=WORD_BITS))
+    levels.append(_memory(table, L1, hardware.l1_bytes, TYPICAL_L1_BYTES, Bandwidth()))
+    compute = Compute("MAC", table.mac_pj("int", WORD_BITS), table.mac_um2("int", WORD_BITS))
+    return Accelerator(NAME, tuple(levels), compute, word_bits=tuple((role, WORD_BITS) for role in ROLES),
+                       technology=TECHNOLOGY, assumptions=(
+                           "Words have 8 bits, as MAESTRO takes bytes for elements.",
+                           f"Energies and areas are those of our {TECHNOLOGY} table and {DRAM_TYPE}.",
+                           "The off-chip bandwidth serves both directions together, that of the network each.",
+                           "No memory is known to leak."))
+
+
+def _memory(table: Table, name: str, capacity: int | None, typical: int, bandwidth: Bandwidth) -> Memory:
+    curve = table.storage["sram"].read_pj_per_bit
+    sized = min(max(capacity or typical, curve.low), curve.high)
+    read, write = table.read_pj("sram", sized, WORD_BITS), table.write_pj("sram", sized, WORD_BITS)
+    return Memory(name, ROLES, AccessEnergy(read, write, write, read), capacity, word_bits=WORD_BITS,
+                  bandwidth=bandwidth, area_um2=table.area_um2("sram", sized) if capacity else 0.0)
+
+
+def hardware_of(accelerator: Accelerator, notes: list[Note]) -> Hardware:
+    """Return an accelerator as MAESTRO's hardware: L2 is the memory outside its arrays, L1 the one inside all of them.
+
+    What MAESTRO has no place for is added to ``notes``.
+    """
+    levels = accelerator.levels
+    arrays = [index for index, level in enumerate(levels) if isinstance(level, Fanout) and level.instances > 1]
+    first, last = (arrays[0], arrays[-1]) if arrays else (len(levels) - 1, len(levels) - 2)
+    before = [level for level in levels[1:first] if isinstance(level, Memory)]
+    inside = [level for level in levels[last + 1:] if isinstance(level, Memory) and level is not levels[0]]
+    between = [level for level in levels[first:last] if isinstance(level, Memory) and level.keeps]
+    outer, l2 = accelerator.memories[0], before[-1] if before else None
+    for memory in [*before[:-1], *between]:
+        notes.append(Note(f"{accelerator.name}.{memory.name}", "dropped", "MAESTRO has only DRAM, L2 and L1"))
+    if len(inside) > 1:
+        notes.append(Note(f"{accelerator.name}.{inside[-1].name}", "approximated",
+                          f"{' and '.join(memory.name for memory in inside)} as one L1"))
+    rates = outer.bandwidth
+    ports = l2.bandwidth if l2 is not None else Bandwidth()
+    return Hardware(
+        accelerator.compute_instances, _bytes([memory for memory in inside if memory.keeps]),
+        _bytes([l2] if l2 is not None else []),
+        _words(f"{accelerator.name}.{L2}", notes, ports.read, ports.write, ports.shared),
+        _words(f"{accelerator.name}.{outer.name}", notes, rates.shared, rates.read, rates.write))
+
+
+def _bytes(memories: Sequence[Memory]) -> int | None:
+    """Return the capacity of memories together; None where it is unlimited."""
+    total = 0.0
+    for memory in memories:
+        parts = sum(size for _, size in memory.partitions_bytes)
+        if memory.capacity_bytes is None and not parts:
+            return None
+        total += parts + (memory.capacity_bytes or 0)
+    return int(total) or None
+
+
+def _words(where: str, notes: list[Note], *rates: float | None) -> int | None:
+    """Return the slowest of some rates as a whole number of words per cycle."""
+    known = [rate for rate in rates if rate is not None]
+    if not known:
+        return None
+    slowest = min(known)
+    whole = max(1, int(slowest))
+    if any(rate != whole for rate in known):
+        notes.append(Note(f"{where}.bandwidth", "approximated", f"{slowest:g} words per cycle as {whole}"))
+    return whole

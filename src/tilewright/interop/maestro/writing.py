@@ -1,0 +1,98 @@
+"""Networks, machines and mappings as MAESTRO's files."""
+
+import re
+from collections.abc import Mapping
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.interop.formats import Foreign, ForeignText
+from tilewright.interop.maestro.hardware import hardware_of, hardware_text
+from tilewright.interop.maestro.layers import View, layer_sizes, view_of
+from tilewright.interop.maestro.stages import Level, levels_of
+from tilewright.interop.notes import Note
+from tilewright.mapping import Mapping as Nest
+from tilewright.workload import Graph
+
+NETWORK_FILE, HARDWARE_FILE = "network.m", "hardware.m"
+_NOT_IN_NAMES = re.compile(r"[{}();]|//")
+
+
+def dump_maestro(what: Foreign) -> ForeignText:
+    """Return MAESTRO's files of a network and, where given, of mappings of its layers and their machine.
+
+    ``load_maestro`` reads them back. What they cannot say is in the notes.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to write, a layer or a mapping is none that MAESTRO has words for, or mappings come without
+        their machine.
+    """
+    notes: list[Note] = []
+    files: dict[str, str] = {}
+    check_writable(what)
+    if what.graph is not None:
+        files[NETWORK_FILE] = _network(what.graph, what.accelerator, what.mappings, notes)
+    if what.accelerator is not None:
+        files[HARDWARE_FILE] = hardware_text(hardware_of(what.accelerator, notes))
+    return ForeignText(files, tuple(dict.fromkeys(notes)))
+
+
+def check_writable(what: Foreign) -> None:
+    """Refuse to write nothing, and mappings without their machine.
+
+    Raises
+    ------
+    InputError
+        If that is asked for.
+    """
+    if what.graph is None and what.accelerator is None:
+        raise InputError("--to", "must be given a network or an accelerator to write")
+    if what.mappings and what.accelerator is None:
+        raise InputError("accelerator", "must be given with mappings")
+
+
+def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[str, Nest], notes: list[Note]) -> str:
+    lines = [f"Network {plain_name(graph.name)} {{"]
+    mapped = False
+    for node in graph.nodes:
+        if not any(node is other for other in graph.mac_nodes):
+            notes.append(Note(f"{graph.name}.{node.name}", "dropped", "MAESTRO has multiply-accumulates only"))
+    for node in graph.mac_nodes:
+        if node.count > 1:
+            notes.append(Note(f"{graph.name}.{node.name}", "dropped", f"that it runs {node.count} times"))
+        view = view_of(node.operator)
+        strides, sizes = layer_sizes(view, notes)
+        lines += [f"  Layer {plain_name(node.name)} {{", f"    Type: {view.type}"]
+        if strides:
+            lines.append(f"    Stride {{ {_pairs(strides)} }}")
+        lines.append(f"    Dimensions {{ {_pairs(sizes)} }}")
+        if node.name in mappings and accelerator is not None:
+            lines += _dataflow(levels_of(mappings[node.name], accelerator, view, notes), view)
+            mapped = True
+        elif mapped:
+            lines.append("    Dataflow { }")
+            notes.append(Note(f"{graph.name}.{node.name}", "approximated",
+                              "it has no mapping; MAESTRO takes that of the layer before"))
+        lines.append("  }")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _dataflow(levels: tuple[Level, ...], view: View) -> list[str]:
+    lines = ["    Dataflow {"]
+    for index, level in enumerate(levels):
+        if index:
+            lines.append(f"      Cluster({level.lanes}, P);")
+        for name, tile in level.tiles:
+            kind = "SpatialMap" if name == level.spread else "TemporalMap"
+            lines.append(f"      {kind}({tile},{tile}) {view.letter(name)};")
+    return [*lines, "    }"]
+
+
+def _pairs(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {size}" for name, size in sizes.items())
+
+
+def plain_name(name: str) -> str:
+    """Return a name as MAESTRO's files can have it."""
+    return _NOT_IN_NAMES.sub("_", " ".join(name.split())) or "unnamed"
