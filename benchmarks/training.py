@@ -35,6 +35,7 @@ def main(samples: int = 1_000_000, layers: int = 256, epochs: int = 10) -> None:
     began = now()
     model.score(batch, threads=2)
     told(f"score {samples:,} of one layer", began)
+    draw_samples(operators[:1], machine, 1000, rng)
     began = now()
     drawn = draw_samples(operators, machine, samples, rng, threads=2)
     told(f"draw and score them of {layers} layers", began)

@@ -85,6 +85,8 @@ class _Prepared:
     narrow_type: type[np.floating[Any]]
     sizes: NDArray[np.int32]
     names: tuple[tuple[Any, ...], ...]
+    rows_read: tuple[NDArray[np.uint16], NDArray[np.uint16]]
+    """Rows (slot, dimension) of the steps and of the ranks that the programs look at."""
 
     @cached_property
     def arrays(self) -> tuple[tuple[NDArray[Any], ...], ...]:
@@ -92,20 +94,6 @@ class _Prepared:
         return tuple(
             (m.code, m.lists, m.constants, m.constants.astype(self.narrow_type), m.outputs) for m in self.machines
         )
-
-    @cached_property
-    def rows_read(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-        """Rows (slot, dimension) of the steps and of the ranks that the programs look at."""
-        found: tuple[set[tuple[int, int]], ...] = (set(), set())
-        for machine in self.machines:
-            for operation, *operands in machine.code.tolist():
-                if operation in (Op.STEP, Op.STEP_EVEN):
-                    first = SIGNATURES[Op(operation)].index(".")
-                    found[0].add((operands[first], operands[first + 1]))
-                elif operation == Op.POSITION:
-                    found[1].add((operands[3], operands[4]))
-        steps, ranks = (np.array(sorted(rows), dtype=np.uint16).reshape(-1, 2) for rows in found)
-        return steps, ranks
 
     def scratch(self, shape: tuple[int, int]) -> tuple[Any, ...]:
         """Rows to work in, for layouts of ``shape``, with the constants filled in."""
@@ -120,6 +108,11 @@ class _Prepared:
         near[0][:] = 1
         return (*banks, *near, *self.rows_read, self.sizes, aligned((2, LANES), self.narrow_type),
                 aligned((2, shape[0] + 2), np.int64))
+
+
+_Written = tuple[tuple[Machine, Machine], tuple[tuple[Any, ...], ...],
+                 tuple[NDArray[np.uint16], NDArray[np.uint16]]]
+"""A general and an even program, the names of their outputs, and the rows that they look at."""
 
 
 def aligned(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
@@ -263,17 +256,44 @@ class DenseModel:
         return rows
 
 
-@lru_cache(maxsize=128)
 def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, even: bool) -> _Prepared:
-    """Write the programs of a model; kept, as the same layer is often searched again."""
-    model = Model(operator, accelerator, layout, even=even)
+    """Return the programs of a model: those of its kind, with its own sizes."""
+    given, narrow = operator.sizes, narrow_enough(operator)
+    kinds = list(dict.fromkeys([1, *given.values()]))
+    alike = replace(operator, name="", dimensions=tuple((name, 1 + kinds.index(size)) for name, size in given.items()))
+    machines, names, read = _written(alike, accelerator, layout, rows, narrow, even)
+    general = machines[0].of(given)
+    short = machines[1].of(given) if even else general
+    sizes = np.array([given[name] for name in layout.dimensions], dtype=np.int32)
+    return _Prepared((general, short), np.float32 if narrow else np.float64, sizes, names, read)
+
+
+@lru_cache(maxsize=128)
+def _written(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, narrow: bool,  # noqa: PLR0913, PLR0917
+             even: bool) -> _Written:
+    """Write the programs of all layers whose sizes are 1, and equal, where those of ``operator`` are.
+
+    Kept, as a network has few kinds of layers, and the same layer is often searched again.
+    """
+    model = Model(operator, accelerator, layout, narrow=narrow, even=even)
     machine, names = model.tallies() if rows == "tallies" else model.machine(detail=rows == "counts")
-    if even:
-        general = _prepared(operator, accelerator, layout, rows, even=False)
-        return replace(general, machines=(general.machines[0], machine))
-    sizes = np.array([operator.sizes[name] for name in layout.dimensions], dtype=np.int32)
-    narrow_type = np.float32 if narrow_enough(operator) else np.float64
-    return _Prepared((machine, machine), narrow_type, sizes, names)
+    if not even:
+        return (machine, machine), names, _rows_read(machine)
+    (general, _), names, _ = _written(operator, accelerator, layout, rows, narrow, even=False)
+    return (general, machine), names, _rows_read(general, machine)
+
+
+def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Return the rows (slot, dimension) of the steps and of the ranks that programs look at."""
+    found: tuple[set[tuple[int, int]], ...] = (set(), set())
+    for operation, *operands in (line for machine in machines for line in machine.code.tolist()):
+        if operation in (Op.STEP, Op.STEP_EVEN):
+            first = SIGNATURES[Op(operation)].index(".")
+            found[0].add((operands[first], operands[first + 1]))
+        elif operation == Op.POSITION:
+            found[1].add((operands[3], operands[4]))
+    steps, ranks = (np.array(sorted(rows), dtype=np.uint16).reshape(-1, 2) for rows in found)
+    return steps, ranks
 
 
 CACHE_LINE = 64

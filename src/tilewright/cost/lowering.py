@@ -3,13 +3,14 @@
 Follows `cost.closed_form` and `cost.single` step by step; what is a loop over pieces there is a table of rows here.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import gcd
 
 from tilewright.cost.pieces import Action, Kind, Link, Tables
-from tilewright.cost.program import Op, Program, remembered
+from tilewright.cost.program import Op, Program, Sizes, remembered
 from tilewright.cost.sliding import Side, Sliding
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Layout
@@ -54,7 +55,7 @@ class Words:
     def links(self) -> dict[tuple[int, str], Link]:
         """The loop of each slot over each dimension of more than one index."""
         found: dict[tuple[int, str], Link] = {}
-        before = {name: self.program.number(size) for name, size in self.sizes.items()}
+        before = {name: self.size(name) for name in self.sizes}
         for slot, where in enumerate(self.layout.slots):
             for name in self.sizes:
                 index = self.layout.dimensions.index(name)
@@ -94,9 +95,7 @@ class Words:
 
     def extent(self, slots: int, name: str) -> int:
         """Row with the nominal extent of a dimension inside the first ``slots`` slots."""
-        if name not in self.sizes:
-            return self.program.number(1.0)
-        return self.links[slots - 1, name].S if slots else self.program.number(self.sizes[name])
+        return self.links[slots - 1, name].S if slots and name in self.sizes else self.size(name)
 
     def innermost(self, edge: Edge) -> int | None:
         """Row with the place of the innermost advancing loop at an edge to a memory; None if there can be none."""
@@ -130,7 +129,7 @@ class Words:
         """Say of the temporal loops (``cut`` so far) which advance and which visits are looked at."""
         advances = name in edge.tensor.dimensions or edge.child == self.compute
         innermost = self.innermost(edge)
-        extent = self.program.number(self.sizes[name])
+        extent = self.size(name)
         found = []
         for link, kind in loops:
             if link.place is None:
@@ -168,9 +167,9 @@ class Words:
             if not inner:
                 return self.steps()
             if look.first_outside == 0 and not (look.merged and any(self.merges(edge, slot) for slot in inner)):
-                return self.program.product([], self.operator.macs)
+                return self.program.product([], self.all_of(self.sizes))
         rows = self.visits(edge, look)
-        constant = 1.0
+        whole: list[str] = []
         sliding = []
         for axis in edge.tensor.axes:
             names = [name for name in axis.dimensions if name in self.sizes]
@@ -179,10 +178,10 @@ class Words:
                 continue
             for name in names:
                 row = self.tables.extent(self.size(name), self.actions(edge, look, name))
-                constant *= self.sizes[name] if row is None else 1.0
+                whole += [name] if row is None else []
                 rows += [] if row is None else [row]
         rows += self.sliding.words([self._sides(axis, edge, look) for axis in sliding])
-        return self.program.product(rows, constant)
+        return self.program.product(rows, self.all_of(whole))
 
     def visits(self, edge: Edge, look: Look) -> list[int]:
         """Rows with the pieces of each dimension that the tensor does not use."""
@@ -194,8 +193,16 @@ class Words:
         return self.layout.slots[slot].axis != "T"
 
     def size(self, name: str) -> int:
-        """Row with the size of a dimension."""
-        return self.program.number(self.operator.sizes[name])
+        """Row with the size of a dimension; that of the first one of the same size."""
+        if name not in self.sizes:
+            return self.program.number(1.0)
+        return self.program.number(Sizes((next(k for k, size in self.sizes.items() if size == self.sizes[name]),)))
+
+    @staticmethod
+    def all_of(names: Iterable[str], axes: tuple[Axis, ...] = ()) -> float | Sizes:
+        """Return the product of sizes and of the words along whole axes, which each layer has for itself."""
+        names = tuple(names)
+        return Sizes(names, axes) if names or axes else 1.0
 
     def _sides(self, axis: Axis, edge: Edge, look: Look) -> tuple[Side, Side]:
         (_, stride), (_, dilation) = axis.terms
@@ -230,7 +237,7 @@ class Words:
         ]
         loops: list[tuple[Link, Kind]] = []
         lanes: list[int] = []
-        before = emit.number(self.sizes[name])
+        before = self.size(name)
         relinked = False
         for slot in range(edge.slots):
             link = self.links[slot, name]
@@ -284,7 +291,7 @@ class Words:
 
     def last_tile(self, edge: Edge) -> int:
         """Wide row: words of the last tile of the child's first instance."""
-        extents = {name: self.program.number(size) for name, size in self.operator.dimensions}
+        extents = {name: self.size(name) for name in self.operator.sizes}
         for slot in range(edge.slots):
             for name in self.sizes:
                 link = self.links[slot, name]
@@ -329,20 +336,21 @@ class Words:
         ``keeper`` is the edge to the keeper, None for the outermost memory.
         """
         rows = [] if keeper is None else self.visits(keeper, Look(False, keeper.child))
-        constant = 1.0
+        whole: list[str] = []
+        axes: list[Axis] = []
         for axis in edge.tensor.axes:
             names = [name for name in axis.dimensions if name in self.sizes]
             at = edge if len(axis.terms) == 1 else keeper
             if at is None:
-                constant *= axis.words(self.operator.sizes)
+                axes.append(axis)
             elif len(names) == 2:
                 rows += self.sliding.words([self._sides(axis, at, Look(False, at.child))])
             else:
                 for name in names:
                     row = self.tables.extent(self.size(name), self.actions(at, Look(False, at.child), name))
                     rows += [] if row is None else [row]
-                    constant *= self.sizes[name] if row is None else 1
-        return self.program.product(rows, constant)
+                    whole += [name] if row is None else []
+        return self.program.product(rows, self.all_of(whole, tuple(axes)))
 
     def spread(self, edge: Edge, names: set[str]) -> int | None:
         """Row that is 1 where lanes outside the child spread one of ``names``; None if none can."""

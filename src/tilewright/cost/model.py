@@ -2,7 +2,7 @@
 
 from tilewright.cost.lowering import Edge, Look, Words
 from tilewright.cost.nest import memory_at
-from tilewright.cost.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, remembered
+from tilewright.cost.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, Sizes, remembered
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Layout, tensor_bits
 from tilewright.workload import Operator, Tensor
@@ -61,15 +61,23 @@ def narrow_enough(operator: Operator) -> bool:
 class Model:
     """Writes the program of one operator on one machine for one layout.
 
-    ``even``: for mappings whose loops all divide what they split, which take far fewer instructions.
+    The program is that of all operators whose sizes are 1 and equal where this one's are (`Machine.of`).
+
+    Parameters
+    ----------
+    narrow
+        Whether single precision carries its extents (`narrow_enough`).
+    even
+        For mappings whose loops all divide what they split, which take far fewer instructions.
     """
 
-    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, *, even: bool = False) -> None:
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, *, narrow: bool,
+                 even: bool = False) -> None:
         self.operator = operator
         self.accelerator = accelerator
         self.layout = layout
         self.parameters = {key: row for row, key in enumerate(parameters_of(accelerator))}
-        self.program = Program(len(self.parameters), FAR if narrow_enough(operator) else FAR_WIDE)
+        self.program = Program(len(self.parameters), FAR if narrow else FAR_WIDE)
         self.words = Words(operator, accelerator, layout, self.program, even=even)
         self.edges = {tensor.name: self.words.edges(tensor) for tensor in operator.tensors}
         self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
@@ -127,7 +135,7 @@ class Model:
                 found["edge", edge.child, tensor.name, "parent"] = self.words.words(edge, look)
         return found
 
-    def constant(self, value: float) -> int:
+    def constant(self, value: float | Sizes) -> int:
         """Wide row that holds ``value``."""
         return self.program.product([], value)
 
@@ -163,7 +171,7 @@ class Model:
 
     def _evicted(self, tensor: Tensor, level: int, busiest: bool) -> int:
         edge = self._edge(tensor, child=level)
-        return self.constant(tensor.words(self.operator.sizes)) if edge is None else self._inward(edge, busiest)
+        return self.constant(Sizes((), tensor.axes)) if edge is None else self._inward(edge, busiest)
 
     def _read_back(self, edge: Edge, busiest: bool) -> int:
         """Wide row: updates less the words that start from zero in the parent."""
@@ -348,7 +356,7 @@ class Model:
 
     def _energy(self, latency: int) -> int:
         compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]
-        total = self.program.one(Op.WMUL, self.constant(self.operator.macs), compute, fresh=True)
+        total = self.program.one(Op.WMUL, self.constant(self.words.all_of(self.words.sizes)), compute, fresh=True)
         terms = [term for level in self.memories for tensor in self._kept(level)
                  for term in self._access_energy(level, tensor)]
         for level, fanout in enumerate(self.accelerator.levels):

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import wraps
+from math import prod
 from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tilewright.workload import Axis
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -202,12 +205,25 @@ SIGNATURES = {
 }
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """A number that each layer has for itself: the product of some of its sizes, and of the words along some axes."""
+
+    dimensions: tuple[str, ...] = ()
+    axes: tuple[Axis, ...] = ()
+
+    def of(self, sizes: dict[str, int]) -> float:
+        """Return the number of a layer of these sizes."""
+        return float(prod(sizes[name] for name in self.dimensions) * prod(axis.words(sizes) for axis in self.axes))
+
+
 class Machine(NamedTuple):
     """A finished program as the arrays that the kernel takes.
 
     ``code`` (i, 13) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` are f8 literals;
     ``fixed_narrow`` (k, 2): row and value of narrow constants; ``outputs``: wide rows in order. Wide rows 0 to
-    ``parameters`` - 1 hold the parameters.
+    ``parameters`` - 1 hold the parameters. What each layer has for itself stands in ``own_constants`` and
+    ``own_narrow``, (place, what), and is NaN until `of` fills it in.
     """
 
     code: NDArray[np.uint16]
@@ -218,6 +234,17 @@ class Machine(NamedTuple):
     narrow_rows: int
     wide_rows: int
     parameters: int
+    own_constants: tuple[tuple[int, Sizes], ...] = ()
+    own_narrow: tuple[tuple[int, Sizes], ...] = ()
+
+    def of(self, sizes: dict[str, int]) -> "Machine":
+        """Return the program of a layer of these sizes."""
+        constants, narrow = self.constants.copy(), self.fixed_narrow.copy()
+        for place, own in self.own_constants:
+            constants[place] = own.of(sizes)
+        for place, own in self.own_narrow:
+            narrow[place, 1] = own.of(sizes)
+        return self._replace(constants=constants, fixed_narrow=narrow)
 
 
 @dataclass
@@ -228,9 +255,9 @@ class Program:
     far: float = FAR
     code: list[tuple[Op, tuple[int, ...]]] = field(default_factory=list)
     lists: list[int] = field(default_factory=list)
-    constants: list[float] = field(default_factory=list)
+    constants: list[float | Sizes] = field(default_factory=list)
     known: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict)
-    fixed: dict[float, int] = field(default_factory=dict)
+    fixed: dict[float | Sizes, int] = field(default_factory=dict)
     narrow: int = 0
     wide: int = 0
 
@@ -238,14 +265,14 @@ class Program:
         self.wide = self.parameters
         self.constants = [0.0, 0.5, 1.0, self.far]
 
-    def number(self, value: float) -> int:
+    def number(self, value: float | Sizes) -> int:
         """Narrow row that holds ``value`` in every lane."""
         if value not in self.fixed:
             self.fixed[value] = self.narrow
             self.narrow += 1
         return self.fixed[value]
 
-    def literal(self, value: float) -> int:
+    def literal(self, value: float | Sizes) -> int:
         """Index of a constant operand."""
         if value not in self.constants:
             self.constants.append(value)
@@ -285,7 +312,7 @@ class Program:
         """Emit an instruction that writes one row."""
         return self.emit(op, *operands, fresh=fresh)[0]
 
-    def product(self, rows: list[int], constant: float = 1.0) -> int:
+    def product(self, rows: list[int], constant: float | Sizes = 1.0) -> int:
         """Wide row: ``constant`` times the product of narrow rows."""
         one = self.number(1.0)
         rows = sorted(row for row in rows if row != one)
@@ -320,12 +347,14 @@ class Program:
         return Machine(
             code=code,
             lists=np.array([*lists, 0], dtype=np.uint16),
-            constants=np.array([*self.constants, 0.0]),
-            fixed_narrow=np.array([(place, value) for place, value in enumerate(self.fixed)]).reshape(-1, 2),
+            constants=np.array([*map(_known, self.constants), 0.0]),
+            fixed_narrow=np.array([(place, _known(value)) for place, value in enumerate(self.fixed)]).reshape(-1, 2),
             outputs=np.array([wide.place(row) for row in outputs], dtype=np.uint16),
             narrow_rows=narrow.size + 1,
             wide_rows=wide.size + 1,
             parameters=self.parameters,
+            own_constants=tuple((at, own) for at, own in enumerate(self.constants) if isinstance(own, Sizes)),
+            own_narrow=tuple((at, own) for at, own in enumerate(self.fixed) if isinstance(own, Sizes)),
         )
 
     def _drop_unused(self, outputs: list[int]) -> None:
@@ -354,6 +383,10 @@ class Program:
         kinds = list(zip(SIGNATURES[op], operands, strict=True))
         narrow = [row for kind, row in kinds if kind in "NnA"] + [self.lists[at] for at in self._listed(op, operands)]
         return narrow, [row for kind, row in kinds if kind in "WwV"]
+
+
+def _known(value: float | Sizes) -> float:
+    return np.nan if isinstance(value, Sizes) else value
 
 
 class _Rows:

@@ -9,6 +9,7 @@ a perceptron learns what they cost from the layer's sizes and the mapping. Where
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, share
 from tilewright.hardware import Accelerator
 from tilewright.learn import (
     Epoch,
@@ -30,11 +31,13 @@ from tilewright.learn import (
 )
 from tilewright.mapping import MappingBatch, MapSpace, Tiling
 from tilewright.search.objective import floors
-from tilewright.search.points import Points, fitted, to_points
+from tilewright.search.points import Points, fitted
 from tilewright.workload import Operator, convolution
 
 Floats = NDArray[np.float32]
 OUTPUTS = ("latency", "energy")
+DRAWS = 8
+"""Times that mappings of a layer are drawn, where some do not fit."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,35 @@ class Family:
         for m, place in enumerate(own):
             if place in memories:
                 ranked[:, memories.index(place)] = orders[:, m]
-        sizes = [float(size) for size in space.operator.sizes.values()]
-        layer = np.log2([*sizes, *(float(c) for axis in _windows(space) for _, c in axis.terms)])
+        layer = self._layer(space)
         parts = [np.broadcast_to(layer, (len(logs), len(layer))), shown.reshape(len(logs), -1) / np.log(2),
                  ranked.reshape(len(logs), -1)]
         return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def encode(self, batch: MappingBatch, space: MapSpace, features: Floats) -> None:
+        """Write to ``features`` ``(b, f)`` what `features` returns of the points of mappings, in one compiled pass."""
+        from tilewright.search.encoding_kernels import encode  # noqa: PLC0415  (Numba loads late)
+
+        memories = [place for place in self.places if "." not in place]
+        sizes, dims = np.array(list(space.operator.sizes.values())), len(self.dimensions)
+        first, most = dims + 2 * len(self.windows), int(sizes.max())
+        layer = np.zeros(self.width, dtype=np.float32)
+        layer[:first], layer[first + len(self.places) * dims:] = self._layer(space), 0.5
+        counts = first + dims * np.array(self._seats(space))
+        orders = np.array([first + dims * (len(self.places) + memories.index(place)) if place in memories else -1
+                           for place in space.places])
+        logs = _logarithms(1 << most.bit_length())
+        encode(batch.steps, batch.ranks, sizes, logs, layer, counts, orders, features)
+
+    @property
+    def width(self) -> int:
+        """``f``."""
+        memories = sum("." not in place for place in self.places)
+        return 2 * len(self.windows) + len(self.dimensions) * (1 + len(self.places) + memories)
+
+    def _layer(self, space: MapSpace) -> Floats:
+        sizes = [float(size) for size in space.operator.sizes.values()]
+        return np.log2([*sizes, *(float(c) for axis in _windows(space) for _, c in axis.terms)]).astype(np.float32)
 
     def back(self, slopes: Floats, space: MapSpace, deviations: Floats) -> Points:
         """Return what ``slopes`` ``(b, f)`` of normalised features say of points, as steps of one deviation each."""
@@ -110,6 +137,11 @@ class Family:
             seat = self.places.index(place) if place in self.places else seat
             seats.append(seat)
         return seats
+
+
+@cache
+def _logarithms(count: int) -> Floats:
+    return np.log2(np.maximum(np.arange(count), 1)).astype(np.float32)
 
 
 def _windows(space: MapSpace) -> list[Any]:
@@ -162,6 +194,8 @@ def draw_samples(  # noqa: PLR0913  (what is drawn, and how)
 ) -> Samples:
     """Draw ``count`` legal mappings, as many of each layer, half of them with arrays filled, and score them.
 
+    They do not depend on the ``threads``, which share the layers.
+
     Raises
     ------
     InputError
@@ -169,24 +203,36 @@ def draw_samples(  # noqa: PLR0913  (what is drawn, and how)
     """
     if not operators or count < len(operators):
         raise InputError("samples", f"must be at least 1 for each of the {len(operators)} layers", count)
-    features, targets = [], []
     family = Family.of(MapSpace(operators[0], accelerator))
-    for index, operator in enumerate(operators):
-        space = MapSpace(operator, accelerator, tiling)
+    features = np.empty((count, family.width), dtype=np.float32)
+    samples = Samples(family, features, np.empty((count, len(OUTPUTS)), dtype=np.float32))
+    streams = rng.spawn(len(operators))
+
+    def draw(index: int) -> None:
+        space = MapSpace(operators[index], accelerator, tiling)
         family.check(space)
-        wanted = count * (index + 1) // len(operators) - count * index // len(operators)
-        for _ in range(8):
-            batch = fitted(space.sample(rng, wanted, 0.5), space)
-            found, legal = targets_of(space, batch, threads)
-            kept = np.flatnonzero(legal)[:wanted]
-            features.append(family.features(to_points(batch.take(kept), space), space))
-            targets.append(found[kept])
-            wanted -= len(kept)
-            if not wanted:
-                break
-        else:
-            raise InputError(operator.name, f"must have mappings that fit {accelerator.name}", f"{wanted} missing")
-    return Samples(family, np.concatenate(features), np.concatenate(targets))
+        span = (count * index // len(operators), count * (index + 1) // len(operators))
+        _draw_layer(space, samples, span, streams[index])
+
+    share(draw, range(len(operators)), threads)
+    return samples
+
+
+def _draw_layer(space: MapSpace, samples: Samples, span: tuple[int, int], rng: Generator) -> None:
+    """Fill samples from ``span[0]`` to ``span[1]`` with legal mappings of a space."""
+    at, end = span
+    for _ in range(DRAWS):
+        batch = space.fitting(rng, end - at, 0.5)
+        found, legal = targets_of(space, batch)
+        if not legal.all():
+            batch, found = batch.take(np.flatnonzero(legal)), found[legal]
+        samples.family.encode(batch, space, samples.features[at:at + len(batch)])
+        samples.targets[at:at + len(batch)] = found
+        at += len(batch)
+        if at == end:
+            return
+    raise InputError(space.operator.name, f"must have mappings that fit {space.accelerator.name}",
+                     f"{end - at} missing")
 
 
 def random_convolutions(count: int, rng: Generator) -> list[Operator]:
@@ -244,7 +290,8 @@ def assess(surrogate: Surrogate, operators: Sequence[Operator], accelerator: Acc
         space = MapSpace(operator, accelerator)
         batch = fitted(space.sample(rng, mappings, 0.5), space)
         targets, legal = targets_of(space, batch)
-        features = surrogate.family.features(to_points(batch, space), space)
+        features = np.empty((len(batch), surrogate.family.width), dtype=np.float32)
+        surrogate.family.encode(batch, space, features)
         predicted.append(surrogate.regressor.predict(features[legal]))
         true.append(targets[legal])
     each = [rank_correlation(p.sum(1), t.sum(1)) for p, t in zip(predicted, true, strict=True)]

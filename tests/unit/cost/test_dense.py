@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost import DenseModel, HardwareBatch
+from tilewright.cost import DenseModel, HardwareBatch, dense
 from tilewright.cost.bounds import layer_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import Layout, MappingBatch, is_legal, violations
@@ -370,3 +370,36 @@ def test_even_mappings_cost_the_same_with_the_general_program_and_with_their_own
     assert np.array_equal(first.latency_cycles, second.latency_cycles)
     assert np.array_equal(first.energy_pj, second.energy_pj)
     assert np.array_equal(first.excess, second.excess)
+
+
+def test_layers_of_one_kind_share_a_program_and_differ_in_their_numbers():
+    """Sizes that are 1, or equal, make another kind; all else is filled in (rule 3 at strides, whole axes, macs)."""
+    accelerator = machine()
+    sizes = [(8, 25), (12, 33), (25, 41)]
+    layers = [convolution("c", batch=3, in_channels=c, out_channels=c + 1, in_size=size, kernel=5, stride=3)
+              for c, size in sizes]
+    written = dense._written.cache_info().misses
+    for layer in layers:
+        for perfect in (True, False):
+            batch = random_batch(layer, accelerator, 300, perfect=perfect)
+            model = DenseModel(layer, accelerator, even_after=0)
+            scored, counts = model.score(batch), model.counts(batch)
+            for index in range(0, 300, 10):
+                cost = model.cost(batch.mapping(index, layer.sizes))
+                assert scored.latency_cycles[index] == cost.latency_cycles
+                assert scored.energy_pj[index] == pytest.approx(cost.energy_pj, rel=1e-9)
+                assert {key: tuple(rows[kind][index] for kind in KINDS) for key, rows in counts.items()} == {
+                    key: (count.reads, count.fills, count.updates, count.drains) for key, count in cost.counts.items()}
+    assert dense._written.cache_info().misses - written == 4  # costs and counts, general and even
+
+
+@pytest.mark.parametrize("other", [(3, 5, 5), (5, 5, 3), (3, 1, 5), (1, 1, 1), (2**22, 3, 5)])
+def test_layers_of_another_kind_are_written_anew(other):
+    accelerator = machine()
+    for m, n, k in ((5, 3, 7), other):
+        operator = matmul("m", m=m, n=n, k=k)
+        batch = random_batch(operator, accelerator, 200)
+        model = DenseModel(operator, accelerator)
+        scored = model.score(batch)
+        for index in range(0, 200, 20):
+            assert scored.latency_cycles[index] == model.cost(batch.mapping(index, operator.sizes)).latency_cycles

@@ -1,5 +1,7 @@
 """Mind Mappings: what its network is shown, how it generalises, and what the mapper does with it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,30 @@ def test_what_it_is_shown_tells_one_mapping_from_another():
     first = 7 + 2 * len(family.windows)
     shown = features[:, first:first + points[0][0].size].reshape(50, -1, 7)
     assert shown.sum(1) == pytest.approx(features[:, :7], abs=1e-5)
+
+
+@pytest.mark.parametrize("machine", ["accel-a", "accel-b"])
+@pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
+def test_mappings_are_encoded_as_their_points_are(machine, tiling):
+    space = MapSpace(CONV, preset(machine), tiling)
+    batch = space.fitting(np.random.default_rng(0), 130, 0.5)
+    family = Family.of(SPACE)
+    encoded = np.empty((len(batch), family.width), dtype=np.float32)
+    family.encode(batch, space, encoded)
+    assert encoded == pytest.approx(family.features(to_points(batch, space), space), abs=1e-5)
+
+
+def test_samples_do_not_depend_on_the_threads():
+    operators = random_convolutions(4, np.random.default_rng(2))
+    one, two = (draw_samples(operators, MACHINE, 1000, np.random.default_rng(0), threads=threads) for threads in (1, 2))
+    assert (one.features == two.features).all() and (one.targets == two.targets).all()
+
+
+def test_a_layer_of_which_nothing_fits_is_refused():
+    tiny = replace(MACHINE, levels=tuple(
+        replace(level, capacity_bytes=3) if level.name == "Private" else level for level in MACHINE.levels))
+    with pytest.raises(InputError, match="must have mappings that fit"):
+        draw_samples([CONV], tiny, 10, np.random.default_rng(0))
 
 
 def test_steps_of_features_are_steps_of_points():
