@@ -20,7 +20,7 @@ from tilewright.validation.records import (
 from tilewright.validation.running import Observer, Scoreboard, reference_sets, validate
 from tilewright.validation.scalesim import SCALESIM, ScaleSimCase, scalesim_cases
 from tilewright.validation.timeloop_random import TIMELOOP_RANDOM, timeloop_cases
-from tilewright.validation.timeloop_tutorial import TIMELOOP_TUTORIAL
+from tilewright.validation.timeloop_tutorial import TIMELOOP_DESIGNS, TIMELOOP_TUTORIAL
 
 __all__ = [
     "EYERISS",
@@ -29,6 +29,7 @@ __all__ = [
     "ORACLE",
     "SCALESIM",
     "SETS",
+    "TIMELOOP_DESIGNS",
     "TIMELOOP_RANDOM",
     "TIMELOOP_TUTORIAL",
     "Figure",
