@@ -85,7 +85,8 @@ def load_accelerator(machine: Machine) -> Accelerator:
     """Return the machine that a user names: a preset, a YAML file, or an accelerator, returned as it is.
 
     Foreign machines (Timeloop's architectures) are read as they are; files that belong together (ERT, ART, the problem
-    whose tensors the constraints name) stand behind one another, separated by commas.
+    whose tensors the constraints name) stand behind one another, separated by commas. An ERT or ART of Accelergy
+    (``eyeriss,ERT.yaml``) overrides the figures of the components that it names, on any machine.
 
     Raises
     ------
@@ -101,6 +102,12 @@ def load_accelerator(machine: Machine) -> Accelerator:
             found = form.read([Path(one) for one in files], {}).accelerator
             assert found is not None
             return found
+    tables = [file for file in files[1:] if _foreign(file, "energies") is not None]
+    if tables and len(tables) == len(files) - 1:
+        energise = getattr(_foreign(tables[0], "energies"), "energise", None)
+        if energise is not None:
+            accelerator: Accelerator = energise(find_accelerator(files[0]), [Path(file) for file in tables])[0]
+            return accelerator
     return find_accelerator(str(machine))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tilewright.base import InputError
 from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, refuse_sizes
-from tilewright.interop.timeloop.design import holds_timeloop, load_timeloop
+from tilewright.interop.timeloop.design import energise, holds_timeloop, load_timeloop
 from tilewright.interop.timeloop.writing import dump_timeloop
 
 __all__ = ["dump_timeloop", "load_timeloop"]
@@ -26,4 +26,4 @@ def _write(made: Foreign) -> ForeignText:
 
 FORMATS.register("timeloop")(Format(
     "timeloop", "Timeloop's YAML, versions 0.3 and 0.4: architecture, problem, mapping, constraints, ERT, ART",
-    holds_timeloop, _read, _write))
+    holds_timeloop, _read, _write, energise))

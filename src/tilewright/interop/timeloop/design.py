@@ -8,10 +8,10 @@ from pathlib import Path
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, Part
-from tilewright.interop.notes import refuse_notes
+from tilewright.interop.notes import Note, refuse_notes
 from tilewright.interop.timeloop.architecture import read_design
 from tilewright.interop.timeloop.directives import node_directives, read_directives
-from tilewright.interop.timeloop.energies import Energies, read_energies
+from tilewright.interop.timeloop.energies import Energies, read_energies, with_energies
 from tilewright.interop.timeloop.machine import Said, build_accelerator
 from tilewright.interop.timeloop.mapping import apart_in, build_constraints, build_mapping, kept_by, kept_by_names
 from tilewright.interop.timeloop.problem import read_problem
@@ -85,6 +85,25 @@ def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None,
     graph = Graph(operator.name, (MacNode(operator),), "timeloop") if operator else None
     mappings = {operator.name: nest} if operator and nest else {}
     return Foreign(graph, accelerator, mappings, constraints, tuple(files.notes))
+
+
+def energise(accelerator: Accelerator, paths: Sequence[str | Path]) -> tuple[Accelerator, tuple[Note, ...]]:
+    """Return a machine of any origin with the figures of Accelergy's tables (ERT, ART), and what was left of those.
+
+    Raises
+    ------
+    InputError
+        If the files hold no such tables, or none of the machine's components.
+    """
+    files = read_files(paths)
+    energies = read_energies(files)
+    if not energies.places:
+        raise InputError(str(paths[0]), "must hold an ERT or ART with tables")
+    for section in files.sections:
+        if section.name not in ("ERT", "ART"):
+            section.note((), "dropped", "only an ERT or ART is read behind a machine of ours")
+    found = with_energies(accelerator, energies)
+    return replace(found, assumptions=(*found.assumptions, *map(str, files.notes))), tuple(files.notes)
 
 
 def _build(files: Files, architecture: Section, operator: Operator | None, energies: Energies,
