@@ -1,5 +1,6 @@
 """``tilewright convert``: foreign files to ours, and ours to foreign ones."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +32,9 @@ def convert(
     network: FileNetwork = None,
     arch: FileArch = None,
     bind: Bind = None,
+    constraints: Annotated[str | None, typer.Option(
+        "--constraints", metavar="FILE.yaml", show_default=False,
+        help="A space file whose constraints are written too, where the format has them.")] = None,
     store: StorePlace = None,
 ) -> None:
     """Turn foreign files into ours, and networks, machines and mappings into foreign ones.
@@ -42,9 +46,10 @@ def convert(
 
     what: Foreign
     if not sources or (form is None and to != OURS and _is_ours(sources)):
-        what = _given(sources, (network, layer, arch), bind, store)
-    elif any(given is not None for given in (layer, network, arch)):
-        raise InputError("--layer, --network, --arch", "must be left out with foreign files; these hold their own")
+        what = _constrained(_given(sources, (network, layer, arch), bind, store), constraints)
+    elif any(given is not None for given in (layer, network, arch, constraints)):
+        raise InputError("--layer, --network, --arch, --constraints",
+                         "must be left out with foreign files; these hold their own")
     else:
         what = read_foreign(sources, form=form, bind=sizes(bind, "--bind"), strict=strict)
     made = to_files(what, to, strict=strict)
@@ -82,6 +87,19 @@ def _given(sources: list[str] | None, what: tuple[str | None, str | None, str | 
     elif network is not None:
         graph = load_network(network, sizes(bind, "--bind"))
     return Foreign(graph, load_accelerator(arch) if arch is not None else None)
+
+
+def _constrained(what: "Foreign", constraints: str | None) -> "Foreign":
+    """Return what is converted with the constraints of a space file."""
+    if constraints is None:
+        return what
+    from tilewright.mapping import load_constraints
+
+    operator, accelerator = what.operator, what.accelerator
+    if operator is None or accelerator is None:
+        raise InputError("--constraints", "must come with a layer and a machine",
+                         "no layer" if operator is None else "no machine")
+    return replace(what, constraints=load_constraints(Path(constraints), operator, accelerator))
 
 
 def _tell(notes: "tuple[Note, ...]") -> None:

@@ -5,7 +5,7 @@ from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, Pa
 from tilewright.interop.maestro import dump_gamma, dump_maestro, load_maestro
 from tilewright.interop.notes import Note, refuse_notes
 from tilewright.interop.onnx import load_onnx
-from tilewright.interop.timeloop import dump_timeloop, load_timeloop
+from tilewright.interop.timeloop import dump_program, dump_timeloop, load_timeloop
 
 __all__ = [
     "FORMATS",
@@ -19,6 +19,7 @@ __all__ = [
     "case_result",
     "dump_gamma",
     "dump_maestro",
+    "dump_program",
     "dump_timeloop",
     "format_of",
     "load_maestro",

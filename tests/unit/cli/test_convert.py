@@ -1,10 +1,12 @@
 """``tilewright convert``, and Timeloop's files wherever ours are read."""
 
 import json
+import re
 
 import pytest
 
 from tilewright.interop import load_timeloop
+from tilewright.mapping import Bounds
 
 LAYER = "matmul:M=8,N=6,K=4"
 
@@ -45,6 +47,32 @@ def test_strict_refuses_what_cannot_be_said(written, tilewright):
     done = tilewright("convert", "last", "--to", "timeloop", "--out", "tl", "--strict")
     assert (done.code, done.out) == (2, "")
     assert "PEs: must be honoured in full, but would be dropped" in done.err
+
+
+def test_constraints_go_along_with_a_layer_and_a_machine(tilewright, tmp_path):
+    (tmp_path / "space.yaml").write_text("factors: {SL: {M: 2}}\norders: {SG: [['*', K, N]]}\n")
+    done = tilewright("convert", "--network", LAYER, "--arch", "edge-s1", "--constraints", "space.yaml",
+                      "--to", "timeloop-model", "--out", "program")
+    assert done.code == 0, done.err
+    written = {path.name for path in (tmp_path / "program").iterdir()}
+    assert written == {"arch.yaml", "problem.yaml", "ERT.yaml", "ART.yaml", "constraints.yaml"}
+    found = load_timeloop([tmp_path / "program" / name for name in written])
+    assert found.constraints.factors == {"SL": {"M": Bounds(2, 2)}}
+    assert found.constraints.orders == {"SG": (("*", "K", "N"),)}
+    done = tilewright("convert", "--arch", "edge-s1", "--constraints", "space.yaml", "--to", "timeloop", "--out", "x")
+    assert done.code == 2 and "must come with a layer and a machine; Got 'no layer'" in done.err
+
+
+def test_energies_of_tables_hold_wherever_a_machine_is_named(written, tilewright, tmp_path):
+    text = (tmp_path / "tl" / "ERT.yaml").read_text()
+    (tmp_path / "tables.yaml").write_text(text)
+    plain = tilewright("map", LAYER, "--arch", "edge-s1", "--budget", 200, "--json", "a.json")
+    tables = tilewright("map", LAYER, "--arch", "edge-s1,tables.yaml", "--budget", 200, "--json", "b.json")
+    assert plain.code == tables.code == 0, tables.err
+    assert "tables.yaml" in json.loads((tmp_path / "b.json").read_text())["accelerator"]["sources"][-1]
+    (tmp_path / "tables.yaml").write_text(re.sub(r"edge-s1\.\w+", "chip.Other", text))
+    wrong = tilewright("map", LAYER, "--arch", "tpu-like,tables.yaml", "--budget", 200)
+    assert wrong.code == 2 and "must name components of tpu-like" in wrong.err
 
 
 @pytest.mark.parametrize(("words", "message"), [

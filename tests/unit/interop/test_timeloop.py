@@ -1,5 +1,8 @@
 """Timeloop's YAML: what its files mean, both ways, and what is wrong with them."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,9 +11,9 @@ from hypothesis import strategies as st
 from tilewright.base import InputError
 from tilewright.cost.reference import TIMELOOP, replay
 from tilewright.hardware import Fanout, preset
-from tilewright.interop import dump_timeloop, load_timeloop
+from tilewright.interop import dump_program, dump_timeloop, load_timeloop
 from tilewright.mapping import Bounds, MapSpace, violations
-from tilewright.workload import convolution, matmul
+from tilewright.workload import Operator, convolution, matmul
 
 ARCH = """\
 architecture:
@@ -282,12 +285,35 @@ def test_import_export_import_is_the_identity(sizes, seed, tmp_path_factory):
     assert second == first
 
 
-def test_what_a_machine_makes_of_zeros_is_told_as_dropped():
+@pytest.mark.parametrize("dump", [dump_timeloop, dump_program])
+def test_what_a_machine_makes_of_zeros_is_written_and_read_back(dump, tmp_path):
     operator, machine = matmul("product", m=4, n=4, k=4), preset("accel-b-sparse")
-    mapping = MapSpace(operator, machine, "perfect").sample(np.random.default_rng(0), 1).mapping(0, operator.sizes)
-    told = [note for note in dump_timeloop(operator, machine, mapping).notes if "sparsity" in note.text]
-    assert [(note.where, note.kind) for note in told] == [("accel-b-sparse", "dropped")]
-    assert not any("sparsity" in note.text for note in dump_timeloop(operator, preset("accel-b"), mapping).notes)
+    tensors = tuple(replace(tensor, density=0.5, structure=(2, 4) if tensor.role == "weights" else None)
+                    if tensor.role != "outputs" else tensor for tensor in operator.tensors)
+    operator = Operator(operator.name, operator.kind, operator.dimensions, tensors)
+    made = dump(operator, machine)
+    for name, text in made.files.items():
+        (tmp_path / name).write_text(text)
+    back = load_timeloop([tmp_path / name for name in made.files])
+    assert set(back.accelerator.sparsity.formats) == set(machine.sparsity.formats)
+    assert set(back.accelerator.sparsity.elisions) == set(machine.sparsity.elisions)
+    zeros = {tensor.role: (tensor.density, tensor.even) for tensor in back.operator.tensors}
+    assert zeros == {"inputs": (0.5, False), "weights": (0.5, True), "outputs": (1.0, False)}
+    assert any("2:4 as a fixed structure" in note.text for note in made.notes)
+
+
+def test_remainders_are_told_where_the_front_end_writes_and_not_where_the_program_reads():
+    operator, machine = matmul("product", m=11, n=1, k=1), preset("tpu-like")
+    space = MapSpace(operator, machine, "ruby")
+    for index in range(200):
+        mapping = space.sample(np.random.default_rng(index), 1).mapping(0, operator.sizes)
+        made = dump_timeloop(operator, machine, mapping)
+        if any("remainders" in note.text for note in made.notes):
+            other = dump_program(operator, machine, mapping)
+            assert not any("remainders" in note.text for note in other.notes)
+            assert re.search(r"M=\d+,\d+", other.files["mapping.yaml"])
+            return
+    raise AssertionError("no mapping with remainders was drawn")
 
 
 def test_steps_that_do_not_divide_cannot_be_written():

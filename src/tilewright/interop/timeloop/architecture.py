@@ -13,6 +13,7 @@ _RANGE = re.compile(r"(?P<name>[^\[\]<>]+?)\s*(?:[\[<](?P<first>[^\[\]<>]+?)\.\.
 _FIELDS = {"!", "name", "class", "subclass", "attributes", "spatial", "constraints", "sparse_optimizations", "enabled",
            "required_actions", "nodes", "local", "subtree", "networks"}
 """What is read of a node; required actions only say what must be estimated."""
+_DUMMY_NAME = re.compile(r"inter_(.+)_spatial")
 Path = tuple[str | int, ...]
 
 
@@ -208,6 +209,7 @@ class _Reader:
         """Yield the places of version 0.3: numbers of instances tell where arrays are; the compute unit comes last."""
         section, before, before_x, outer = self.section, 1, 1, ""
         found = [entry for entry in self._locals(tree, (), 1) if entry[1]]
+        taken = {self._counted(fields["name"], path)[0] for fields, _, path, _ in found}
         for fields, kind, path, copies in sorted(found, key=lambda entry: entry[1] == "compute"):
             name, own = self._counted(fields.get("name"), path)
             attributes = section.mapping(fields.get("attributes") or {}, (*path, "attributes"))
@@ -221,8 +223,9 @@ class _Reader:
             if ratio > 1:
                 if not x or ratio % x:
                     x = ratio
-                dummy = outer if outer.endswith("_spatial") else f"{outer}_fanout"
-                yield Place(dummy, "spread", path, {}, {}, (x, ratio // x), (outer, dummy))
+                spread = named[1] if (named := _DUMMY_NAME.fullmatch(outer)) and named[1] not in taken else (
+                    outer if named else f"{outer}_fanout")
+                yield Place(spread, "spread", path, {}, {}, (x, ratio // x), (outer, spread))
             if _is_dummy(fields, attributes):
                 self.dummies.append(name)
             else:

@@ -44,8 +44,9 @@ class Energies:
         missing = [action for action in ("read", "write") if action not in table]
         if missing:
             raise InputError(f"ERT.{name}", f"must have the action {missing[0]}", ", ".join(table))
-        read, write = table["read"] / words, table["write"] / words
-        return AccessEnergy(read, write, table.get("update", table["write"]) / words, read)
+        read, write, update = (float(f"{table.get(action, table['write']) / words:.12g}")
+                               for action in ("read", "write", "update"))
+        return AccessEnergy(read, write, update, read)
 
     def leakage_mw(self, name: str, cycle_seconds: float) -> float:
         """Return milliwatts of an instance; the table has picojoules per cycle."""

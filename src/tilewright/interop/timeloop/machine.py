@@ -171,7 +171,7 @@ class _Builder:
         return Memory(
             place.name, self._kept(place, outermost), self._access(place, block * cluster, capacity),
             None if held is None else held * self.word_bits / 8,
-            word_bits=self.word_bits, bandwidth=bandwidth, buffering=buffering,
+            word_bits=self.word_bits, block_words=int(block), bandwidth=bandwidth, buffering=buffering,
             area_um2=self.energies.areas.get(place.name, 0.0), leakage_mw=self._leakage(place))
 
     def _leakage(self, place: Place) -> float:

@@ -1,6 +1,6 @@
 """An operator, an accelerator, a mapping and constraints as Timeloop's YAML, version 0.4, with an ERT and ART."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
@@ -12,6 +12,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.interop.formats import ForeignText
 from tilewright.interop.notes import Kind, Note
+from tilewright.interop.timeloop.sparsity import sparse_groups
 from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
@@ -21,7 +22,7 @@ SIDES = ("X", "Y")
 
 
 @dataclass
-class _Writer:
+class Writer:
     """Writes one machine and what is mapped onto it; memories with partitions become one component for each."""
 
     operator: Operator
@@ -29,10 +30,28 @@ class _Writer:
     parted: frozenset[str] = frozenset()
     """Arrays written as an array along X of arrays along Y, since a dimension spreads along both sides."""
     notes: list[Note] = field(default_factory=list)
+    remainders: bool = False
+    """Whether what is written can have remainders."""
+
+    @property
+    def cycle_seconds(self) -> float:
+        """Seconds of a cycle."""
+        return 1e-6 / self.accelerator.frequency_mhz
 
     def note(self, where: str, kind: Kind, text: str) -> None:
         """Remember what Timeloop's files cannot say."""
         self.notes.append(Note(where, kind, text))
+
+    def about_operator(self) -> None:
+        """Note what Timeloop cannot read of the operator."""
+        long = [name for name in self.operator.sizes if len(name) > 1]
+        if long:
+            self.note("problem.dimensions", "approximated", f"{', '.join(long)}: Timeloop reads the dimensions of a "
+                      "permutation letter by letter; rename them to one letter each")
+        for tensor in self.operator.tensors:
+            if tensor.structure and tensor.density < 1:
+                self.note(f"problem.{tensor.name}", "approximated", f"{':'.join(map(str, tensor.structure))} as a "
+                          f"fixed structure of density {tensor.density:g}")
 
     def components(self, memory: Memory) -> list[tuple[str, tuple[str, ...], float | None]]:
         """Return name, tensors and bytes of what a memory is made of; its loops stand at the last."""
@@ -53,49 +72,65 @@ class _Writer:
     def arrays(self, fanout: Fanout) -> list[tuple[str, dict[str, int], tuple[str, ...]]]:
         """Return name, mesh and sides of what a fan-out is written as."""
         x, y = fanout.shape
+        if fanout.shape == (1, 1):
+            return []
         if fanout.name in self.parted:
             return [(f"{fanout.name}_X", {"meshX": x}, ("X",)), (f"{fanout.name}_Y", {"meshY": y}, ("Y",))]
         return [(fanout.name, {"meshX": x, "meshY": y}, SIDES)]
 
     def architecture(self) -> CommentedMap:
         """Return the ``architecture`` section."""
-        machine = self.accelerator
-        if machine.sparsity is not None:
-            self.note(machine.name, "dropped", "what it makes of zeros (its sparsity section): all words are counted")
+        machine, zeros = self.accelerator, self.zeros()
         nodes = CommentedSeq()
         nodes.append(_tagged("!Container", {"name": machine.name, "attributes": {
-            "technology": "45nm", "global_cycle_seconds": 1e-6 / machine.frequency_mhz}}))
+            "technology": "45nm", "global_cycle_seconds": self.cycle_seconds}}))
         everything = {t.name for t in self.operator.tensors}
         for level in machine.levels:
             if isinstance(level, Fanout):
-                self._about_fanout(level)
-                nodes.extend(_tagged("!Container", {"name": name, "spatial": _flow(mesh)})
+                self.about_fanout(level)
+                nodes.extend(_tagged("!Container", {"name": name, "spatial": flow(mesh)})
                              for name, mesh, _ in self.arrays(level))
                 continue
-            self._about_memory(level)
+            self.about_memory(level)
             for name, tensors, room in self.components(level):
                 fields: dict[str, Any] = {"name": name, "class": "DRAM" if room is None else "storage",
-                                          "attributes": self._attributes(level, room)}
+                                          "attributes": self.attributes(level, room)}
                 if set(tensors) != everything:
-                    fields["constraints"] = {"dataspace": _flow(
-                        {"keep": list(tensors), "bypass": sorted(everything - set(tensors))})}
+                    fields["constraints"] = {"dataspace": flow({"bypass": sorted(everything - set(tensors))})}
+                if name in zeros:
+                    fields["sparse_optimizations"] = zeros[name]
                 nodes.append(_tagged("!Component", fields))
-        nodes.append(_tagged("!Component", {"name": machine.compute.name, "class": "intmac",
-                                            "attributes": {"width": dict(machine.word_bits)["inputs"]}}))
+        fields = {"name": machine.compute.name, "class": "intmac", "attributes": self.compute_attributes()}
+        if machine.compute.name in zeros:
+            fields["sparse_optimizations"] = zeros[machine.compute.name]
+        nodes.append(_tagged("!Component", fields))
         return CommentedMap({"version": VERSION, "nodes": nodes})
 
-    def _attributes(self, memory: Memory, room: float | None) -> dict[str, Any]:
+    def zeros(self) -> dict[str, dict[str, Any]]:
+        """Return what each component makes of zeros."""
+        names = {memory.name: [(name, tensors) for name, tensors, _ in self.components(memory)]
+                 for memory in self.accelerator.memories}
+        return sparse_groups(self.accelerator, self.operator, names, self.notes)
+
+    def compute_attributes(self) -> dict[str, Any]:
+        """Return the attributes of the compute unit."""
+        return {"width": dict(self.accelerator.word_bits)["inputs"]}
+
+    def attributes(self, memory: Memory, room: float | None) -> dict[str, Any]:
+        """Return what a component of a memory is described by."""
         ports = memory.bandwidth
-        fields: dict[str, Any] = {"width": memory.word_bits, "datawidth": memory.word_bits}
+        block = memory.block_words
+        fields: dict[str, Any] = {"width": memory.word_bits * block, "datawidth": memory.word_bits}
         if room is not None:
-            fields["depth"] = int(room * 8 // memory.word_bits)
+            fields["depth"] = int(room * 8 // (memory.word_bits * block))
         fields |= {f"{name}_bandwidth": rate for name, rate in
                    (("read", ports.read), ("write", ports.write), ("shared", ports.shared)) if rate is not None}
         if memory.buffering == "double":
             fields["multiple_buffering"] = 2
         return fields
 
-    def _about_memory(self, memory: Memory) -> None:
+    def about_memory(self, memory: Memory) -> None:
+        """Note what Timeloop cannot say of a memory."""
         if memory.buffering == "single":
             self.note(memory.name, "approximated", "transfers overlap compute in Timeloop; here they block it")
         widths = {t.word_bits or dict(self.accelerator.word_bits)[t.role] for t in self.operator.tensors
@@ -105,10 +140,12 @@ class _Writer:
                       f"words of {memory.word_bits} bits, as Timeloop counts words and not bits")
         if len(self.components(memory)) > 1 and (memory.bandwidth != type(memory.bandwidth)()):
             self.note(memory.name, "approximated", "each partition has the ports of the whole memory")
-        if memory.block_words > 1:
-            self.note(memory.name, "approximated", "energies are per word; blocks are not written")
+        for name, _, room in self.components(memory):
+            if room is not None and room * 8 / memory.word_bits % memory.block_words:
+                self.note(name, "approximated", f"whole blocks of {memory.block_words} words: the rest is left out")
 
-    def _about_fanout(self, fanout: Fanout) -> None:
+    def about_fanout(self, fanout: Fanout) -> None:
+        """Note what Timeloop cannot say of an array."""
         if not (fanout.multicast and fanout.reduce):
             self.note(fanout.name, "dropped", "Timeloop's networks multicast and reduce by themselves")
         if fanout.network_energy_pj_per_word:
@@ -125,8 +162,8 @@ class _Writer:
             made, count = self.components(memory), machine.instances(memory.name)
             for name, _, _ in made:
                 full = f"{machine.name}.{name}[1..{count}]"
-                e = memory.energy
-                actions = {"read": e.read_pj, "write": e.fill_pj, "update": e.update_pj,
+                e, block = memory.energy, memory.block_words
+                actions = {"read": e.read_pj * block, "write": e.fill_pj * block, "update": e.update_pj * block,
                            "leak": memory.leakage_mw * cycle_ns / len(made)}
                 energies.append({"name": full, "actions": _actions(actions)})
                 areas.append({"name": full, "area": memory.area_um2 / len(made)})
@@ -180,6 +217,9 @@ class _Writer:
                 raise InputError(path, "must loop once at a level, as Timeloop asks")
             count = -(-extent // step)
             last = (size - 1) // step % count + 1
+            if last != count and not self.remainders:
+                self.note(path, "approximated", f"{count},{last}: remainders are read by timeloop-model (--to "
+                          "timeloop-model), not by Timeloop's front end")
             factors[loop.dimension] = f"{count}" if last == count else f"{count},{last}"
             extents[loop.dimension] = step
         return factors, [loop.dimension for loop in entry.loops if loop.dimension in factors]
@@ -187,8 +227,8 @@ class _Writer:
     def _directive(self, target: str, kind: str, factors: Mapping[str, str], order: list[str]) -> CommentedMap:
         rest = [name for name in self.operator.sizes if name not in order]
         named = [f"{name}={factors.get(name, '1')}" for name in self.operator.sizes]
-        return CommentedMap({"target": target, "type": kind, "factors": _flow(named),
-                             "permutation": _flow([*reversed(order), *rest])})
+        return CommentedMap({"target": target, "type": kind, "factors": flow(named),
+                             "permutation": flow([*reversed(order), *rest])})
 
     def _spatial(self, entry: LevelLoops, factors: Mapping[str, str], order: list[str]) -> CommentedMap:
         """Return a spatial directive; the split parts those along X, innermost first, from those along Y."""
@@ -197,8 +237,8 @@ class _Writer:
         down = [name for name in reversed(order) if side[name] == "Y"]
         rest = [name for name in self.operator.sizes if name not in order]
         named = [f"{name}={factors.get(name, '1')}" for name in self.operator.sizes]
-        return CommentedMap({"target": entry.level, "type": "spatial", "factors": _flow(named),
-                             "permutation": _flow([*across, *down, *rest]), "split": len(across)})
+        return CommentedMap({"target": entry.level, "type": "spatial", "factors": flow(named),
+                             "permutation": flow([*across, *down, *rest]), "split": len(across)})
 
     def _bypasses(self, memory: Memory, entry: LevelLoops) -> list[CommentedMap]:
         """Return what each component keeps; without a choice, all that it can."""
@@ -206,8 +246,8 @@ class _Writer:
         found = []
         for name, tensors, _ in self.components(memory):
             kept = [t for t in names if t in tensors and (entry.keeps is None or t in entry.keeps)]
-            found.append(CommentedMap({"target": name, "type": "dataspace", "keep": _flow(kept),
-                                       "bypass": _flow([t for t in names if t not in kept])}))
+            found.append(CommentedMap({"target": name, "type": "dataspace", "keep": flow(kept),
+                                       "bypass": flow([t for t in names if t not in kept])}))
         return found
 
     def constraints(self, constraints: Constraints) -> CommentedMap:
@@ -218,7 +258,7 @@ class _Writer:
             fields: dict[str, Any] = {}
             factors = self._bounds(memory.name, constraints)
             if factors:
-                fields["factors"] = _flow(factors)
+                fields["factors"] = flow(factors)
             orders = constraints.orders.get(memory.name, ())
             if len(orders) > 1:
                 self.note(f"orders.{memory.name}", "dropped", "a choice between several orders")
@@ -230,18 +270,29 @@ class _Writer:
                 targets.extend(self._bypasses(memory, LevelLoops(memory.name, (), constraints.keeps[memory.name])))
         for fanout in self.accelerator.fanouts:
             targets.extend(self._spread(fanout, constraints))
-        for place in (*constraints.tiles, *constraints.utilization):
-            self.note(place, "dropped", "bounds on tiles or utilisation")
+        for place in constraints.tiles:
+            self.note(f"tiles.{place}", "dropped", "bounds on tiles")
+        targets.extend(self._shares(constraints))
         return CommentedMap({"version": VERSION, "targets": targets})
+
+    def _shares(self, constraints: Constraints) -> Iterator[CommentedMap]:
+        """Yield the least share of all lanes in use, which Timeloop asks for at the innermost memory."""
+        arrays = [name for fanout in self.accelerator.fanouts for name, _, _ in self.arrays(fanout)]
+        for place, share in constraints.utilization.items():
+            if arrays == [place]:
+                innermost = self.components(self.accelerator.memories[-1])[-1][0]
+                yield CommentedMap({"target": innermost, "type": "utilization", "min": share})
+            else:
+                self.note(f"utilization.{place}", "dropped", "a least share of lanes: Timeloop's is of all lanes")
 
     def _order(self, place: str, order: tuple[str, ...]) -> dict[str, Any]:
         if ANY not in order:
-            return {"permutation": _flow(list(reversed(order)))}
+            return {"permutation": flow(list(reversed(order)))}
         at = order.index(ANY)
         if at > 0:
             self.note(f"orders.{place}", "dropped", "loops that must be outermost")
         inner = list(reversed(order[at + 1:]))
-        return {"permutation": _flow(inner)} if inner else {}
+        return {"permutation": flow(inner)} if inner else {}
 
     def _bounds(self, place: str, constraints: Constraints) -> list[str]:
         """Return the factors that are fixed or bounded at a place."""
@@ -263,13 +314,15 @@ class _Writer:
     def _spread(self, fanout: Fanout, constraints: Constraints) -> list[CommentedMap]:
         """Return what may spread along the sides of an array, as one permutation with a split."""
         sides = [side for side, length in zip(SIDES, fanout.shape, strict=True) if length > 1]
+        if not sides:
+            return []
         found = {side: self._bounds(f"{fanout.name}.{side}", constraints) for side in sides}
         if not any(found.values()):
             return []
         barred = {side: {text.split("=")[0] for text in found[side] if text.endswith("=1")} for side in sides}
         fields: dict[str, Any] = {"target": fanout.name, "type": "spatial"}
         if len(sides) == 1:
-            fields["factors"] = _flow(found[sides[0]])
+            fields["factors"] = flow(found[sides[0]])
             return [CommentedMap(fields)]
         x = [name for name in self.operator.sizes if name in barred["Y"] and name not in barred["X"]]
         y = [name for name in self.operator.sizes if name in barred["X"] and name not in barred["Y"]]
@@ -277,9 +330,9 @@ class _Writer:
         free = [name for name in self.operator.sizes if name not in barred["X"] | barred["Y"]]
         if free:
             self.note(f"loops.{fanout.name}", "dropped", f"which side {', '.join(free)} may take: either, here")
-            return [CommentedMap({**fields, "factors": _flow(never)})] if never else []
+            return [CommentedMap({**fields, "factors": flow(never)})] if never else []
         fixed = [text for side in sides for text in found[side] if not text.endswith("=1")]
-        return [CommentedMap({**fields, "factors": _flow([*never, *fixed]), "permutation": _flow([*x, *y]),
+        return [CommentedMap({**fields, "factors": flow([*never, *fixed]), "permutation": flow([*x, *y]),
                               "split": len(x)})]
 
 
@@ -294,19 +347,21 @@ def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | 
     InputError
         If steps of the mapping do not divide one another, which Timeloop cannot express.
     """
-    writer = _Writer(operator, accelerator, _on_both_sides(mapping))
+    writer = Writer(operator, accelerator, on_both_sides(mapping))
+    writer.about_operator()
     energies, areas = writer.tables()
     trees: dict[str, tuple[str, Any]] = {
-        "arch.yaml": ("architecture", writer.architecture()), "problem.yaml": ("problem", _problem(operator)),
+        "arch.yaml": ("architecture", writer.architecture()), "problem.yaml": ("problem", problem_tree(operator)),
         "ERT.yaml": ("ERT", energies), "ART.yaml": ("ART", areas)}
     if mapping is not None:
         trees["mapping.yaml"] = ("mapping", writer.mapping(mapping))
     if constraints is not None:
         trees["constraints.yaml"] = ("mapspace_constraints", writer.constraints(constraints))
-    return ForeignText({name: _text({section: tree}) for name, (section, tree) in trees.items()}, tuple(writer.notes))
+    return ForeignText({name: yaml_text({section: tree}) for name, (section, tree) in trees.items()},
+                       tuple(writer.notes))
 
 
-def _problem(operator: Operator) -> CommentedMap:
+def problem_tree(operator: Operator) -> CommentedMap:
     """Return the ``problem`` section; coefficients are named after tensor, dimension and value."""
     coefficients: dict[str, int] = {}
     spaces = CommentedSeq()
@@ -319,22 +374,23 @@ def _problem(operator: Operator) -> CommentedMap:
                     coefficients[f"{name}scale{scale}"] = scale
                 terms.append([name] if scale == 1 else [name, f"{name}scale{scale}"])
             axes.append(terms)
-        entry: dict[str, Any] = {"name": tensor.name, "projection": _flow(axes)}
+        entry: dict[str, Any] = {"name": tensor.name, "projection": flow(axes)}
         if tensor.is_output:
             entry["read_write"] = True
         spaces.append(entry)
-    shape: dict[str, Any] = {"name": operator.name, "dimensions": _flow(list(operator.sizes))}
+    shape: dict[str, Any] = {"name": operator.name, "dimensions": flow(list(operator.sizes))}
     if coefficients:
-        shape["coefficients"] = [_flow({"name": name, "default": value}) for name, value in coefficients.items()]
+        shape["coefficients"] = [flow({"name": name, "default": value}) for name, value in coefficients.items()]
     instance: dict[str, Any] = dict(operator.sizes)
-    densities = {t.name: {"distribution": "fixed-structured", "density": t.density} if t.even else t.density
+    densities = {t.name: {"density": t.density, "distribution": "fixed_structured" if t.even or t.structure else
+                          "hypergeometric"}
                  for t in operator.tensors if t.density < 1}
     if densities:
-        instance["densities"] = densities
+        instance["densities"] = {name: flow(said) for name, said in densities.items()}
     return CommentedMap({"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance})
 
 
-def _on_both_sides(mapping: Nest | None) -> frozenset[str]:
+def on_both_sides(mapping: Nest | None) -> frozenset[str]:
     """Return the arrays along both sides of which one dimension spreads."""
     found = set()
     for entry in mapping.levels if mapping else ():
@@ -360,14 +416,15 @@ def _tag(text: str) -> Any:
     return Tag(suffix=text)
 
 
-def _flow(value: Any) -> Any:
+def flow(value: Any) -> Any:
     """Return a list or mapping so that it is written on one line."""
     node = CommentedMap(value) if isinstance(value, Mapping) else CommentedSeq(value)
     node.fa.set_flow_style()
     return node
 
 
-def _text(tree: Mapping[str, Any]) -> str:
+def yaml_text(tree: Mapping[str, Any]) -> str:
+    """Return a tree as YAML."""
     out, yaml = StringIO(), YAML(typ="rt", pure=True)
     yaml.width = 120
     yaml.indent(mapping=2, sequence=2, offset=0)
