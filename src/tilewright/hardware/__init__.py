@@ -23,6 +23,8 @@ from tilewright.hardware.flexibility_costs import (
 )
 from tilewright.hardware.presets import find_accelerator, preset, preset_names
 from tilewright.hardware.sparsity import RUN_BITS, Compression, Elision, Sparsity
+from tilewright.hardware.sparsity import Action as SparseAction
+from tilewright.hardware.sparsity import Format as SparseFormat
 from tilewright.hardware.tables import build_technology, scale_technology, technology, technology_names
 from tilewright.hardware.technology import Anchor, Curve, Storage, Technology
 from tilewright.hardware.text import axis_texts, describe, format_bytes
@@ -53,6 +55,8 @@ __all__ = [
     "OrderFlexibility",
     "ParallelismFlexibility",
     "ShapeFlexibility",
+    "SparseAction",
+    "SparseFormat",
     "Sparsity",
     "Storage",
     "Technology",

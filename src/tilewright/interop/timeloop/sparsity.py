@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.hardware import Accelerator, Compression, Elision, Sparsity
-from tilewright.hardware.sparsity import Action, Format
+from tilewright.hardware import Accelerator, Compression, Elision, SparseAction, SparseFormat, Sparsity
 from tilewright.interop.notes import Note
 from tilewright.interop.timeloop.architecture import Design
 from tilewright.interop.timeloop.machine import role_of
@@ -18,9 +17,9 @@ from tilewright.workload import Operator
 
 Path = tuple[str | int, ...]
 Keeps = Mapping[str, Sequence[str]]
-_RANK: dict[str, Format] = {"B": "bitmask", "RLE": "run-length", "CP": "coordinates", "UOP": "uncompressed",
+_RANK: dict[str, SparseFormat] = {"B": "bitmask", "RLE": "run-length", "CP": "coordinates", "UOP": "uncompressed",
                             "UB": "uncompressed", "U": "uncompressed"}
-_ACTIONS: dict[str, Action] = {"gating": "gate", "skipping": "skip", "spatial_skipping": "skip",
+_ACTIONS: dict[str, SparseAction] = {"gating": "gate", "skipping": "skip", "spatial_skipping": "skip",
                                "skipping_spatial": "skip"}
 _COMPUTE = {"gating": "gate", "gate_on_zero_operand": "gate", "skipping": "skip",
             "skip_on_not_aligned_operands": "skip"}
@@ -32,7 +31,7 @@ class _Found:
     """What was read so far."""
 
     formats: list[Compression] = field(default_factory=list)
-    elisions: dict[tuple[str, Action, str], list[str]] = field(default_factory=dict)
+    elisions: dict[tuple[str, SparseAction, str], list[str]] = field(default_factory=dict)
     compute: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -141,7 +140,7 @@ class _Reader:
                 raise self.section.fail(at, f"must give {said['name']} in {memory} one format")
             self.found.formats.append(Compression(memory, tensor, made, bits))
 
-    def _ranks(self, ranks: Sequence[Any], path: Path) -> tuple[Format, int | None]:
+    def _ranks(self, ranks: Sequence[Any], path: Path) -> tuple[SparseFormat, int | None]:
         """Return the format that ranks make, outermost first, and the bits of its runs or coordinates."""
         section = self.section
         kinds, free = [], True
@@ -165,7 +164,7 @@ class _Reader:
         bits = None if last is None or _is_zero(last) else section.whole(last, (*path, len(ranks) - 1))
         return self._format(kinds, free, bits, path)
 
-    def _format(self, kinds: list[str], free: bool, bits: int | None, path: Path) -> tuple[Format, int | None]:
+    def _format(self, kinds: list[str], free: bool, bits: int | None, path: Path) -> tuple[SparseFormat, int | None]:
         """Return our format of ranks, with a note of what it leaves out; ``free``: their offsets take no bits."""
         inner, above = kinds[-1], kinds[:-1]
         made = _RANK[inner]
@@ -206,7 +205,7 @@ class _Reader:
                 spot = (*at, "options", number)
                 self._option(self.section.mapping(option, spot), spot, memory, _ACTIONS[kind])
 
-    def _option(self, fields: Mapping[str, Any], path: Path, memory: str, action: Action) -> None:
+    def _option(self, fields: Mapping[str, Any], path: Path, memory: str, action: SparseAction) -> None:
         given = _spelt(fields)
         for key, (spelt, _) in given.items():
             if key not in ("type", "target", "condition_on"):
@@ -307,7 +306,7 @@ class _Writer:
         if found is None:
             return None
         bits = {} if found.bits is None else {"metadata_word_bits": found.bits}
-        ranks: dict[Format, list[dict[str, Any]]] = {
+        ranks: dict[SparseFormat, list[dict[str, Any]]] = {
             "bitmask": [{"format": "B"}], "run-length": [{"format": "RLE", **bits}],
             "coordinates": [{"format": "CP", **bits}], "csr": [{"format": "UOP"}, {"format": "CP", **bits}],
             "uop-cp": [*({"format": "UOP"} for _ in self.operator.tensor(tensor).axes[1:]), {"format": "CP", **bits}]}
