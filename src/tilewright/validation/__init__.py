@@ -3,6 +3,7 @@
 from tilewright.validation.accepting import Judged, Outcome, accepted_text, read_accepted
 from tilewright.validation.eyeriss import EYERISS, EYERISS_ENERGY
 from tilewright.validation.gemmini import GEMMINI, gemmini_cases
+from tilewright.validation.nvdla import NVDLA
 from tilewright.validation.oracle import ORACLE
 from tilewright.validation.random_nests import random_case
 from tilewright.validation.records import (
@@ -26,6 +27,7 @@ __all__ = [
     "EYERISS",
     "EYERISS_ENERGY",
     "GEMMINI",
+    "NVDLA",
     "ORACLE",
     "SCALESIM",
     "SETS",
