@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tilewright.base import InputError, unknown_name
 from tilewright.hardware import Accelerator, find_accelerator
@@ -12,9 +12,9 @@ from tilewright.mapping import load_mapping as read_mapping
 from tilewright.workload import Graph, MacNode, Operator, convolution, einsum, matmul, read_table, zoo
 
 if TYPE_CHECKING:
-    from tilewright.interop import Format, Part
+    from tilewright.interop import Format, Part, TorchNetwork
 
-Network: TypeAlias = str | Path | Graph | Operator | Sequence[Operator]
+Network: TypeAlias = "str | Path | Graph | Operator | Sequence[Operator] | TorchNetwork"
 Machine: TypeAlias = str | Path | Accelerator
 
 LARGEST = 2**31 - 1
@@ -29,23 +29,30 @@ def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Gra
     Parameters
     ----------
     network
-        A name of the zoo (``resnet50``, ``bert-base:sequence=128``), an ONNX file, a layer table (YAML or JSON), one
-        operator in short (``conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=2``, ``matmul:M=512,N=512,K=64``,
-        ``einsum:bik,bkj->bij:b=8,i=64,j=64,k=32``), operators, or a graph, which is returned as it is.
+        A name of the zoo (``resnet50``, ``bert-base:sequence=128``), an ONNX file, a PyTorch ``.pt2`` file, a
+        ``config.json`` of Hugging Face or its folder, a layer table (YAML or JSON), one operator in short
+        (``conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=2``, ``matmul:M=512,N=512,K=64``,
+        ``einsum:bik,bkj->bij:b=8,i=64,j=64,k=32``), operators, or a graph, which is returned as it is; or, of PyTorch,
+        a module with its inputs ``(module, (tensor,))``, a model of transformers, or an exported program.
     bind
-        Sizes of an ONNX file's dynamic dimensions, or options of a zoo network or layer table (``batch``).
+        Sizes of a file's or exported program's dynamic dimensions, of a Hugging Face model's inputs, or options of a
+        zoo network or layer table (``batch``).
 
     Raises
     ------
     InputError
         If there is no such network, or it cannot be read.
     """
-    text, options = str(network), dict(bind or {})
+    text, options = str(network) if isinstance(network, str | Path) else "", dict(bind or {})
     kind, _, rest = text.partition(":")
     if isinstance(network, str) and kind in _SHORT:
         network = _SHORT[kind](text, rest)
     if isinstance(network, str | Path):
         return _named(network, text, options)
+    if _is_torch(network):
+        from tilewright.interop import load_given  # noqa: PLC0415  (foreign formats load late)
+
+        return load_given(network, options)
     if options:
         raise InputError("bind", "must be left out where operators are given", ", ".join(options),
                          "Write their sizes into them")
@@ -53,7 +60,14 @@ def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Gra
         return network
     if isinstance(network, Operator):
         return Graph(network.name, (MacNode(network),), "given")
-    return Graph("operators", tuple(MacNode(operator) for operator in network), "given")
+    operators = cast("Sequence[Operator]", network)
+    return Graph("operators", tuple(MacNode(operator) for operator in operators), "given")
+
+
+def _is_torch(network: object) -> bool:
+    """Whether it is of PyTorch, or a pair that begins so; nothing is loaded for what is not."""
+    first = network[0] if isinstance(network, tuple) and network else network
+    return any(one.__module__.split(".")[0] == "torch" for one in type(first).__mro__)
 
 
 def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:

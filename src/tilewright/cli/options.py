@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 Network = Annotated[str, typer.Argument(
     metavar="NETWORK", show_default=False,
-    help="A name of the zoo (resnet50, bert-base:sequence=128), an ONNX file, a layer table (.yaml, .json), or one "
-         "operator: conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=1 · matmul:M=512,N=512,K=64 · "
+    help="A name of the zoo (resnet50, bert-base:sequence=128), a file (ONNX, PyTorch's .pt2, a config.json of Hugging "
+         "Face, a layer table), or one operator: conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=1 · matmul:M=512,N=512,K=64 · "
          "einsum:bik,bkj->bij:b=8,i=64,j=64,k=32.")]
 Arch = Annotated[str, typer.Option(
     "--arch", "-a", metavar="ARCH", show_default=False, help="An accelerator: the name of a preset or a YAML file.")]
 Bind = Annotated[list[str] | None, typer.Option(
     "--bind", metavar="NAME=SIZE", show_default=False,
-    help="Size of a dynamic dimension of the ONNX file, or an option of a zoo network (batch=4). Repeatable.")]
+    help="Size of a dynamic dimension of a network (batch=4), or an option of one of the zoo. Repeatable.")]
 Json = Annotated[str | None, typer.Option(
     "--json", metavar="FILE", show_default=False, help="Write everything as JSON; - is standard output.")]
 StorePlace = Annotated[str | None, typer.Option(

@@ -1,10 +1,18 @@
-"""Foreign formats: ONNX networks, Timeloop's YAML, MAESTRO's and GAMMA's files, cases of mapped loop nests."""
+"""Foreign formats: ONNX, PyTorch, Timeloop's YAML, MAESTRO's and GAMMA's files, cases of mapped loop nests."""
 
 from tilewright.interop.cases import Case, case_lines, case_result, parse_case, read_cases
 from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, Part, format_of
 from tilewright.interop.maestro import dump_gamma, dump_maestro, load_maestro
 from tilewright.interop.notes import Note, refuse_notes
 from tilewright.interop.onnx import load_onnx
+from tilewright.interop.pytorch import (
+    TorchNetwork,
+    is_torch,
+    load_exported,
+    load_given,
+    load_huggingface,
+    load_torch,
+)
 from tilewright.interop.timeloop import dump_program, dump_timeloop, load_timeloop
 
 __all__ = [
@@ -15,6 +23,7 @@ __all__ = [
     "Format",
     "Note",
     "Part",
+    "TorchNetwork",
     "case_lines",
     "case_result",
     "dump_gamma",
@@ -22,9 +31,14 @@ __all__ = [
     "dump_program",
     "dump_timeloop",
     "format_of",
+    "is_torch",
+    "load_exported",
+    "load_given",
+    "load_huggingface",
     "load_maestro",
     "load_onnx",
     "load_timeloop",
+    "load_torch",
     "parse_case",
     "read_cases",
     "refuse_notes",

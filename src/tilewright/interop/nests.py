@@ -41,9 +41,9 @@ def mac(node: NodeView, operator: Operator, weights: str, note: str = "") -> Mac
     attributes: list[tuple[str, int | str]] = [*operator.attributes, ("element_type", node.element_type)]
     if weights not in node.scene.constants:
         attributes.append(("weights", "activations"))
-    elif weights in node.scene.claimed:
+    elif node.scene.origin(weights) in node.scene.claimed:
         attributes.append(("weights", "tied"))
-    node.scene.claimed.add(weights)
+    node.scene.claimed.add(node.scene.origin(weights))
     return MacNode(replace(operator, attributes=tuple(attributes)), node.readers, 1, note)
 
 

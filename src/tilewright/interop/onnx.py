@@ -14,7 +14,7 @@ from tilewright.base import InputError
 from tilewright.interop.formats import FORMATS, Foreign, Format, Part
 from tilewright.interop.onnx_macs import translate_macs
 from tilewright.interop.onnx_vectors import translate_vector
-from tilewright.interop.scene import NodeView, Scene, Shape, bound_notes, check_bindings, translated
+from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, translated
 from tilewright.workload import Graph, Node
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def load_onnx(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Gra
     model = _inferred(str(file), model)
     scene = _scene(str(file), model, weights)
     folded = before - len(model.graph.node) + _translate(scene, model.graph)
-    return Graph(model.graph.name or file.stem, tuple(scene.nodes), str(file), tuple(bound_notes(bind or {}, folded)))
+    notes = (*(f"Bound {name} = {size}" for name, size in (bind or {}).items()), *folded_note(folded))
+    return Graph(model.graph.name or file.stem, tuple(scene.nodes), str(file), notes)
 
 
 def _read(file: Path) -> "ModelProto":

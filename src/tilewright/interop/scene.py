@@ -24,7 +24,8 @@ class Scene:
     """Facts about the tensors of one file, by name.
 
     ``constants`` are known before the network runs (weights, and whatever is computed from constants alone);
-    ``producers`` names the translated nodes that make a tensor; ``claimed`` are weights that a node already counts.
+    ``producers`` names the translated nodes that make a tensor; ``claimed`` are weights that a node already counts;
+    ``origins`` say of which weight a constant is only another view.
     """
 
     path: str
@@ -35,12 +36,17 @@ class Scene:
     claimed: set[str] = field(default_factory=set)
     nodes: list[Node] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    origins: dict[str, str] = field(default_factory=dict)
 
     def shape(self, name: str) -> Shape:
         """Shape of a tensor; raises `UnknownShape`."""
         if name not in self.shapes:
             raise UnknownShape(name)
         return self.shapes[name]
+
+    def origin(self, name: str) -> str:
+        """Name of the constant that ``name`` is a view of; its own where it is none."""
+        return self.origins.get(name, name)
 
     def words(self, names: Iterable[str]) -> int:
         """Words of those tensors whose shapes are known."""
@@ -212,9 +218,6 @@ def check_bindings(path: str, bind: Mapping[str, int], dynamic: Sequence[str]) -
                          f"It has: {', '.join(sorted(keys)) or 'none'}")
 
 
-def bound_notes(bind: Mapping[str, int], folded: int) -> list[str]:
-    """Say which sizes were bound and how many nodes were folded."""
-    notes = [f"Bound {name} = {size}" for name, size in bind.items()]
-    if folded:
-        notes.append(f"{folded} constant node{'s' if folded > 1 else ''} folded")
-    return notes
+def folded_note(count: int) -> tuple[str, ...]:
+    """Say how many nodes were folded, if any."""
+    return (f"{count} constant node{'s' if count > 1 else ''} folded",) if count else ()

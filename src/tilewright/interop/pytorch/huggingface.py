@@ -1,0 +1,245 @@
+"""Configurations of Hugging Face: the model is built from its ``config.json`` on the meta device, without weights.
+
+Only classes of the installed ``transformers`` are built: code that a configuration asks to fetch (``auto_map``) is
+never run. Attention is the "eager" one, whose two products are seen; experts are products of groups of tokens.
+"""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.base import InputError, require_extra
+from tilewright.interop.pytorch.torch import export_module, on_meta, quietly, read_exported, zeros_for
+from tilewright.interop.pytorch.translate import graph_of
+from tilewright.interop.scene import check_bindings
+from tilewright.workload import Graph
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+_MARKS = ("model_type", "architectures", "transformers_version")
+_OURS = ("layers", "operators", "levels")  # tables and machines of ours may be called so as well
+_FILE = "config.json"
+_LARGEST = 2**22
+_LONGEST = ("max_position_embeddings", "n_positions", "max_sequence_length")
+
+
+def configuration_file(path: str | Path) -> Path | None:
+    """Return the configuration that a path names: a folder that has one, or a JSON file that is one; None otherwise."""
+    file = Path(path)
+    if file.is_dir() and (file / _FILE).is_file():
+        return file / _FILE
+    try:
+        if file.suffix.lower() != ".json" or not file.is_file() or file.stat().st_size > _LARGEST:
+            return None
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return file if file.name == _FILE else None
+    if isinstance(raw, dict) and any(mark in raw for mark in _OURS):
+        return None
+    return file if file.name == _FILE or (isinstance(raw, dict) and any(mark in raw for mark in _MARKS)) else None
+
+
+def load_huggingface(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Graph:
+    """Read a model's configuration: a ``config.json``, or the folder that has it.
+
+    The first of its ``architectures`` is built (the bare model where there are none).
+
+    Parameters
+    ----------
+    bind
+        Sizes of the inputs: ``batch``; of text ``sequence`` (and ``target`` for a decoder that has its own); of
+        images ``image``, of sound ``samples`` or ``frames``, where the configuration does not state them.
+
+    Raises
+    ------
+    InputError
+        If PyTorch or transformers is missing, the configuration cannot be read or built, or a size is not bound.
+    """
+    file = configuration_file(path)
+    if file is None:
+        given = "a folder without one" if Path(path).is_dir() else "another" if Path(path).exists() else "no such file"
+        raise InputError(str(path), f"must be a {_FILE} of Hugging Face, or a folder that has one", given)
+    require_extra("huggingface", str(file), "a configuration of Hugging Face")
+    raw = _read(file)
+    model = _built(file, raw)
+    name = file.parent.name if file.name == _FILE and file.parent.name else file.stem
+    return _graph(str(file), name, model, dict(bind or {}))
+
+
+def load_pretrained(model: "PreTrainedModel", *, bind: Mapping[str, int] | None = None) -> Graph:
+    """Read a model of transformers as it is; ``bind`` as for `load_huggingface`."""
+    require_extra("huggingface", "module", type(model).__name__)
+    return _graph(type(model).__name__, type(model).__name__, model, dict(bind or {}))
+
+
+def is_pretrained(given: object) -> bool:
+    """Whether ``given`` is a model of transformers; it is not loaded to find out."""
+    return any(one.__module__ == "transformers.modeling_utils" and one.__name__ == "PreTrainedModel"
+               for one in type(given).__mro__)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{file}:{error.lineno}", "must be JSON", f"{error.msg} at column {error.colno}") from None
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(str(file), "must be JSON in UTF-8", f"{type(error).__name__}: {error}") from None
+    if not isinstance(raw, dict):
+        raise InputError(str(file), "must be a JSON object", type(raw).__name__)
+    kind = raw.get("model_type")
+    if not isinstance(kind, str) or not kind:
+        raise InputError(f"{file}: model_type", "must name a model of transformers", kind, 'For example "bert"')
+    names = raw.get("architectures")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise InputError(f"{file}: architectures", "must be a list of names of classes", names)
+    return raw
+
+
+def _built(file: Path, raw: dict[str, Any]) -> "PreTrainedModel":
+    """Build the model on the meta device."""
+    with quietly():
+        config = _configured(file, raw)
+        maker = _maker(file, raw, config)
+        try:
+            with on_meta():
+                model = maker(config, attn_implementation="eager")
+        except Exception as error:  # whatever the class makes of these settings
+            raise InputError(str(file), "must describe a model that transformers can build",
+                             f"{type(error).__name__}: {_first_line(error)}") from None
+    return model
+
+
+def _configured(file: Path, raw: dict[str, Any]) -> "PreTrainedConfig":
+    from transformers import CONFIG_MAPPING  # noqa: PLC0415
+
+    kind, known = raw["model_type"], list(CONFIG_MAPPING.keys())
+    if kind not in known:
+        close = get_close_matches(kind, known, 3, 0.8)
+        mend = f"Did you mean {', '.join(close)}?" if close else ""
+        mend = "Code that comes with a model (auto_map) is not run" if "auto_map" in raw else mend
+        raise InputError(f"{file}: model_type", "must be a model that the installed transformers knows", kind, mend)
+    try:
+        config = CONFIG_MAPPING[kind].from_dict({key: value for key, value in raw.items() if key != "auto_map"})
+    except Exception as error:  # whatever the class makes of these values
+        raise InputError(str(file), f"must hold what a {kind} has", f"{type(error).__name__}: {_first_line(error)}",
+                         ) from None
+    config.use_cache = False
+    return config
+
+
+def _maker(file: Path, raw: dict[str, Any], config: "PreTrainedConfig") -> Any:
+    """Return what builds the architecture that the file names."""
+    import transformers  # noqa: PLC0415
+
+    names = raw.get("architectures")
+    if not names:
+        return transformers.AutoModel.from_config
+    found: Any = getattr(transformers, names[0], None) if names[0].isidentifier() else None
+    if not _is_class(found, transformers.PreTrainedModel):
+        raise InputError(f"{file}: architectures[0]", "must be a model of the installed transformers", names[0],
+                         "Leave architectures out to take the bare model")
+    if not isinstance(config, found.config_class or ()):
+        raise InputError(f"{file}: architectures[0]", f"must be made from a configuration of {raw['model_type']}",
+                         names[0], "Leave architectures out to take the bare model")
+    return found._from_config
+
+
+def _is_class(found: object, of: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, of)
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2])[:300]
+
+
+def _graph(source: str, name: str, model: "PreTrainedModel", bind: dict[str, int]) -> Graph:
+    sizes = _sizes(source, model, bind)
+    inputs = _inputs(model, sizes)
+    program = read_exported(export_module(model, (), inputs), name)
+    graph = graph_of(program, {})
+    notes = (f"{type(model).__name__} without weights, " + ", ".join(f"{key} = {size}" for key, size in sizes.items()),
+             *graph.notes)
+    return Graph(name, graph.nodes, source, notes)
+
+
+def _sizes(source: str, model: "PreTrainedModel", bind: dict[str, int]) -> dict[str, int]:
+    """Return the sizes of the inputs by name: what is bound, else what the configuration states."""
+    stated = _stated(model)
+    given = {**{key: size for key, size in stated.items() if size is not None}, **bind}
+    check_bindings(source, given, list(stated))
+    longest = next((found for key in _LONGEST if isinstance(found := getattr(_text(model), key, None), int)), None)
+    for key in ("sequence", "target"):
+        if longest is not None and longest > 0 and given.get(key, 0) > longest:
+            raise InputError(f"bind {key}", f"must be at most {longest}, the positions that the model has", given[key])
+    return {key: given[key] for key in stated}
+
+
+def _text(model: "PreTrainedModel") -> Any:
+    return getattr(model.config, "text_config", None) or model.config
+
+
+def _vision(model: "PreTrainedModel") -> Any:
+    return getattr(model.config, "vision_config", None) or model.config
+
+
+def _kinds(model: "PreTrainedModel") -> list[str]:
+    """Names of the inputs that a forward pass needs."""
+    from inspect import signature  # noqa: PLC0415
+
+    known = signature(model.forward).parameters
+    kinds = [kind for kind in ("input_ids", "pixel_values", "input_values", "input_features") if kind in known]
+    main = model.main_input_name
+    if not {"input_ids", "pixel_values"} <= set(kinds) or not hasattr(model.config, "vision_config"):
+        kinds = [main] if main in known else kinds[:1]
+    if model.config.is_encoder_decoder and "decoder_input_ids" in known:
+        kinds.append("decoder_input_ids")
+    return kinds
+
+
+def _stated(model: "PreTrainedModel") -> dict[str, int | None]:
+    """Return the sizes that are asked for, with what the configuration says of them."""
+    sizes: dict[str, int | None] = {"batch": None}
+    for kind in _kinds(model):
+        if kind == "input_ids":
+            sizes["sequence"] = None
+        elif kind == "decoder_input_ids":
+            sizes["target"] = None
+        elif kind == "pixel_values":
+            sizes |= _image(model)
+        elif kind == "input_values":
+            sizes["samples"] = None
+        elif kind == "input_features":
+            frames = getattr(model.config, "max_source_positions", None)
+            sizes["frames"] = 2 * frames if isinstance(frames, int) else None
+    return sizes
+
+
+def _image(model: "PreTrainedModel") -> dict[str, int | None]:
+    """Side of a square image, or its rows and columns."""
+    size = getattr(_vision(model), "image_size", None)
+    if isinstance(size, Mapping):
+        size = [size.get("height"), size.get("width")]
+    if isinstance(size, list | tuple) and len(size) == 2 and all(isinstance(one, int) for one in size):
+        return {"image": size[0]} if size[0] == size[1] else {"rows": size[0], "columns": size[1]}
+    return {"image": size if isinstance(size, int) else None}
+
+
+def _inputs(model: "PreTrainedModel", sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Return inputs of these sizes, where the model is."""
+    batch = sizes["batch"]
+    rows = sizes.get("rows", sizes.get("image", 1))
+    columns = sizes.get("columns", sizes.get("image", 1))
+    mels = getattr(model.config, "num_mel_bins", None) or getattr(model.config, "feature_size", None) or 80
+    shapes = {
+        "input_ids": (batch, sizes.get("sequence", 1)),
+        "decoder_input_ids": (batch, sizes.get("target", 1)),
+        "pixel_values": (batch, getattr(_vision(model), "num_channels", 3), rows, columns),
+        "input_values": (batch, sizes.get("samples", 1)),
+        "input_features": (batch, mels, sizes.get("frames", 1)),
+    }
+    return {kind: zeros_for(model, shapes[kind], numbers=not kind.endswith("_ids")) for kind in _kinds(model)}

@@ -1,0 +1,272 @@
+"""PyTorch's exported programs, as our nouns. PyTorch loads only inside these functions."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tilewright.base import InputError
+from tilewright.interop.pytorch.program import Body, Call, Program, Ref, Size, TensorInfo, Value, flatten, module_path
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+    from torch.fx import GraphModule
+    from torch.nn import Module
+
+TorchNetwork: TypeAlias = "Module | ExportedProgram | tuple[Module, Sequence[object] | Mapping[str, object]]"
+
+_LAST_LINES = 3
+
+
+def is_exported(given: object) -> bool:
+    """Whether ``given`` is an exported program; PyTorch is not loaded to find out."""
+    return _is_of(given, "torch.export.exported_program", "ExportedProgram")
+
+
+def is_module(given: object) -> bool:
+    """Whether ``given`` is a PyTorch module; PyTorch is not loaded to find out."""
+    return _is_of(given, "torch.nn.modules.module", "Module")
+
+
+def _is_of(given: object, module: str, name: str) -> bool:
+    return any(one.__module__ == module and one.__name__ == name for one in type(given).__mro__)
+
+
+def export_module(module: "Module", args: Sequence[Any], kwargs: Mapping[str, Any]) -> "ExportedProgram":
+    """Export a module for inputs of these shapes, as it is used for inference.
+
+    Raises
+    ------
+    InputError
+        If ``torch.export`` cannot: the reason is told in its own words.
+    """
+    import torch  # noqa: PLC0415
+
+    with quietly(), _inference(module), torch.device(_device(module) or "cpu"):
+        try:
+            return torch.export.export(module, tuple(args), dict(kwargs), strict=False)
+        except Exception as error:  # whatever the module's own code raises for these inputs
+            raise InputError(type(module).__name__, "must be traceable by torch.export", _reason(error),
+                             _mend(error)) from None
+
+
+@contextmanager
+def _inference(module: "Module") -> Iterator[None]:
+    """Let a module run as for inference, and put it back as it was."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep what PyTorch says on the way to itself: the error tells what matters."""
+    import logging  # noqa: PLC0415
+    from io import StringIO  # noqa: PLC0415
+
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _device(module: "Module") -> str | None:
+    """Where the module is; None where it is at several places, or has nothing that is anywhere."""
+    places = {str(one.device) for one in (*module.parameters(), *module.buffers())}
+    return places.pop() if len(places) == 1 else None
+
+
+def on_meta() -> Any:
+    """Return a context in which tensors have shapes, but no values."""
+    import torch  # noqa: PLC0415
+
+    return torch.device("meta")
+
+
+def zeros_for(module: "Module", shape: Sequence[int], *, numbers: bool) -> Any:
+    """Return an input of zeros where a module is: indices, or ``numbers`` of the type of its weights."""
+    import torch  # noqa: PLC0415
+
+    weights = next((one.dtype for one in module.parameters() if one.is_floating_point()), torch.float32)
+    return torch.zeros(tuple(shape), dtype=weights if numbers else torch.long, device=_device(module))
+
+
+def _reason(error: Exception) -> str:
+    """Return the lines of an error that say what happened, without advice about settings of PyTorch."""
+    kept = []
+    for line in str(error).splitlines():
+        if line.startswith(("For more information", "The error above", "The following call raised", "(Unhandled")):
+            break
+        if line.strip():
+            kept.append(line.strip())
+    return f"{type(error).__name__}: {' '.join(kept[:_LAST_LINES])}"
+
+
+def _mend(error: Exception) -> str:
+    names = [one.__name__ for one in type(error).__mro__]
+    text = str(error)
+    if "GuardOnDataDependentSymNode" in names or "data-dependent" in text:
+        return ("Its control flow or a shape depends on values of tensors; write it with torch.cond or torch.where, "
+                "or export the parts beside it")
+    if "TypeError" in names:
+        return "See that the inputs are those of its forward, in order"
+    return "See that it runs with these inputs: module(*inputs)"
+
+
+def read_exported(exported: "ExportedProgram", name: str = "") -> Program:
+    """Read an exported program.
+
+    Raises
+    ------
+    InputError
+        If it holds what no exported graph should.
+    """
+    signature = exported.graph_signature
+    constants = {spec.arg.name for spec in signature.input_specs
+                 if spec.kind.name != "USER_INPUT" and hasattr(spec.arg, "name")}
+    body = flatten(_body(exported.graph_module))
+    inputs = [spec.arg.name for spec in signature.input_specs
+              if spec.kind.name == "USER_INPUT" and getattr(spec.arg, "name", None) in body.tensors]
+    ranges = {str(symbol): (_limit(limits.lower), _limit(limits.upper))
+              for symbol, limits in exported.range_constraints.items()}
+    called = name or _called(exported)
+    return Program(called, called, tuple(inputs), frozenset(constants), body, ranges)
+
+
+def _called(exported: "ExportedProgram") -> str:
+    """Return the class of the module that was exported, as its calls remember it."""
+    for node in exported.graph.nodes:
+        for _, kind in list((node.meta.get("nn_module_stack") or {}).values())[:1]:
+            text = kind if isinstance(kind, str) else kind.__qualname__
+            return str(text).split(".")[-1]
+    return "exported program"
+
+
+def _limit(bound: Any) -> int | None:
+    return int(bound) if getattr(bound, "is_Integer", False) else None
+
+
+class _Reader:
+    """Names and values of one graph while its calls are read."""
+
+    def __init__(self, module: "GraphModule") -> None:
+        self.module = module
+        self.tensors: dict[str, TensorInfo] = {}
+        self.names: dict[str, Value] = {}  # what a node of the graph stands for as an argument
+
+    def define(self, node: Any) -> tuple[str, ...]:
+        """Note the results of a node; return the names of its tensors."""
+        found = node.meta.get("val")
+        if isinstance(found, list | tuple):
+            values: list[Value] = [self._note(f"{node.name}#{i}", one) for i, one in enumerate(found)]
+            self.names[node.name] = values
+        else:
+            values = [self._note(node.name, found)]
+            self.names[node.name] = values[0]
+        return tuple(value.name for value in values if isinstance(value, Ref))
+
+    def _note(self, name: str, found: Any) -> Value:
+        if _is_tensor(found):
+            sizes = tuple(_size(size) for size in found.shape)
+            self.tensors[name] = TensorInfo(str(found.dtype).removeprefix("torch."), sizes)
+            return Ref(name)
+        return _number(found)
+
+    def value(self, argument: Any) -> Value:
+        """Return an argument as our nouns."""
+        if _is_node(argument):
+            return self.names[argument.name]
+        if isinstance(argument, list | tuple):
+            return [self.value(one) for one in argument]
+        if isinstance(argument, dict):
+            return [self.value(one) for one in argument.values()]
+        if type(argument).__name__ == "dtype":
+            return str(argument).removeprefix("torch.")
+        if isinstance(argument, bool | int | float | str) or argument is None:
+            return argument
+        return str(argument)
+
+
+def _body(module: "GraphModule") -> Body:
+    reader = _Reader(module)
+    inputs: list[str] = []
+    outputs: list[str] = []
+    calls: list[Call] = []
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            inputs += reader.define(node)
+        elif node.op == "get_attr":
+            held = _attribute(module, node.target)
+            reader.names[node.name] = _body(held) if hasattr(held, "graph") else None
+            if _is_tensor(held):
+                node.meta.setdefault("val", held)
+                reader.define(node)
+        elif node.op == "output":
+            outputs += _tensors(reader.value(node.args[0]))
+        elif getattr(node.target, "__name__", "") == "getitem" and isinstance(reader.value(node.args[0]), list):
+            reader.names[node.name] = reader.value(node.args[0])[node.args[1]]
+        else:
+            calls.append(_call(reader, node))
+    return Body(tuple(inputs), tuple(outputs), tuple(calls), reader.tensors)
+
+
+def _attribute(module: Any, target: str) -> Any:
+    for part in target.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def _tensors(value: Value) -> list[str]:
+    if isinstance(value, Ref):
+        return [value.name]
+    return [name for one in value for name in _tensors(one)] if isinstance(value, list) else []
+
+
+def _call(reader: _Reader, node: Any) -> Call:
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        space, _, name = schema.name.partition("::")
+        target, names = f"{space}.{name}", [argument.name for argument in schema.arguments]
+    else:
+        space = "higher_order" if hasattr(node.target, "namespace") else "_operator"
+        target, names = f"{space}.{node.target.__name__}", []
+    named = zip(_filled(names, len(node.args)), node.args, strict=True)
+    arguments = tuple((key, reader.value(value)) for key, value in (*named, *node.kwargs.items()))
+    stack = list((node.meta.get("nn_module_stack") or {}).items())
+    visit, path = (stack[-1][0], module_path(stack[-1][1][0])) if stack else ("", "")
+    return Call(target, arguments, reader.define(node), path, visit)
+
+
+def _filled(names: list[str], count: int) -> Iterable[str]:
+    return [*names[:count], *[""] * (count - len(names))]
+
+
+def _is_node(value: Any) -> bool:
+    return hasattr(value, "op") and hasattr(value, "meta")
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _size(size: Any) -> int | str:
+    number = _number(size)
+    return number.expression if isinstance(number, Size) else int(number)
+
+
+def _number(value: Any) -> Value:
+    """Return a number as it is, and one that follows from sizes as its expression."""
+    if hasattr(value, "node") and hasattr(value.node, "expr"):
+        from sympy import srepr  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        expression = value.node.expr
+        return int(expression) if expression.is_Integer else Size(srepr(expression))
+    return value

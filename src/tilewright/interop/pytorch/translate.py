@@ -1,0 +1,147 @@
+"""An exported program becomes a `Graph` in which nothing is left out in silence."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright.base import InputError
+from tilewright.interop.pytorch.macs import MAC_TRANSLATORS
+from tilewright.interop.pytorch.program import Body, Call, Program, Size, Value
+from tilewright.interop.pytorch.sizes import bind_sizes, size_of
+from tilewright.interop.pytorch.vectors import VIEWS, is_vector, translate_vector
+from tilewright.interop.scene import NodeView, Scene, Shape, folded_note, translated
+from tilewright.workload import Graph, Node
+
+_CONTROL = {"cond": "branches are chosen at run time", "while_loop": "its trips are counted at run time",
+            "scan": "its body runs once a slice", "map_impl": "its body runs once a slice",
+            "map": "its body runs once a slice", "associative_scan": "its body runs once a pair"}
+_RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform",
+           "bernoulli", "multinomial", "exponential", "random", "dropout", "feature_dropout", "alpha_dropout",
+           "native_dropout"}
+# Made from the shape of a tensor alone, whatever its values.
+_SHAPED = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty",
+           "new_empty_strided", "sym_size", "_shape_as_tensor"}
+_RENAMED = {"scaled_dot_product_attention": "attention", "_scaled_dot_product_flash_attention_for_cpu": "attention",
+            "transformers.grouped_mm_fallback": "grouped_mm", "_grouped_mm": "grouped_mm"}
+
+
+def graph_of(program: Program, bind: Mapping[str, int]) -> Graph:
+    """Return the network that an exported program is, with its dynamic dimensions bound.
+
+    Raises
+    ------
+    InputError
+        If a dynamic dimension is not bound, ``bind`` names one that there is not, or the program contradicts itself.
+    """
+    try:
+        bound = bind_sizes(program, bind)
+        scene = _scene(program, bound.symbols)
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise InputError(program.source, "must state its sizes as torch.export does", str(error),
+                         "The file is broken; export it again") from None
+    calls = [call for call in program.body.calls if call.outputs]
+    _check(program, calls)
+    kept = [call for call in calls if not _is_folded(scene, call)]
+    _translate(scene, kept, bound.symbols)
+    notes = (*bound.notes, *folded_note(len(calls) - len(kept)))
+    return Graph(program.name, tuple(scene.nodes), program.source, notes)
+
+
+def _scene(program: Program, symbols: Mapping[str, int]) -> Scene:
+    shapes: dict[str, Shape] = {}
+    for name, info in program.body.tensors.items():
+        sizes = [size_of(size, symbols) for size in info.sizes]
+        known = tuple(size for size in sizes if size is not None and size >= 0)
+        if len(known) == len(sizes):
+            shapes[name] = known
+    types = {name: info.element_type for name, info in program.body.tensors.items()}
+    return Scene(program.source, shapes, types, set(program.constants))
+
+
+def _check(program: Program, calls: list[Call]) -> None:
+    """Every tensor is made once, before it is read."""
+    known = {*program.inputs, *program.constants, *program.body.inputs}
+    for index, call in enumerate(calls):
+        where = f"{program.source}: call {index} ({call.target})"
+        for name in call.tensors:
+            if name not in known:
+                raise InputError(where, "must read what exists", name, "The file is broken; export it again")
+        for name in call.outputs:
+            if name in known:
+                raise InputError(where, "must not make a tensor that exists already", name)
+            known.add(name)
+
+
+def _kind(call: Call) -> str:
+    """Return the operator's name as the tables have it: without PyTorch's name space and the sign of "in place"."""
+    space, _, name = call.target.partition(".")
+    name = name[:-1] if _is_in_place(call) else name
+    return name if space == "aten" else f"{space}.{name}"
+
+
+def _is_in_place(call: Call) -> bool:
+    return call.target.endswith("_") and not call.target.endswith("__")
+
+
+def _is_folded(scene: Scene, call: Call) -> bool:
+    """Whether it computes from constants or shapes alone; its results are constants then.
+
+    Not a table of embeddings that is read at constant places (positions): it belongs to the network's weights.
+    """
+    kind = _kind(call)
+    constant = kind in _SHAPED or all(name in scene.constants for name in call.tensors)
+    if call.target.startswith("higher_order.") or kind in _RANDOM or kind == "embedding" or not constant:
+        if _is_in_place(call) and call.tensors:
+            scene.constants.discard(call.tensors[0])
+        return False
+    scene.constants.update(call.outputs)
+    if kind in VIEWS | {"t", "transpose", "permute", "numpy_T", "mT"} and len(call.tensors) == 1:
+        scene.origins[call.outputs[0]] = scene.origin(call.tensors[0])
+    return True
+
+
+def _translate(scene: Scene, calls: list[Call], symbols: Mapping[str, int]) -> None:
+    """Translate every call; a module's only nest, or only call, is named like the module."""
+    visits = Counter(call.visit for call in calls)
+    nests = Counter(call.visit for call in calls if _kind(call) in MAC_TRANSLATORS)
+    for call in calls:
+        kind = _kind(call)
+        alone = nests[call.visit] == 1 if kind in MAC_TRANSLATORS else visits[call.visit] == 1
+        short = _RENAMED.get(kind, kind.removeprefix("higher_order."))
+        wanted = call.path if call.path and alone else ".".join(filter(None, (call.path, short)))
+        arguments = {key or f"#{i}": _known(value, symbols) for i, (key, value) in enumerate(call.arguments)}
+        view = NodeView(scene, kind, scene.free_name(wanted), call.tensors, call.outputs, arguments,
+                        tuple(_captured(call)))
+        scene.add(_nodes(view), call.outputs)
+        if _is_in_place(call) and call.tensors:
+            scene.producers[call.tensors[0]] = scene.producers[call.outputs[0]]
+
+
+def _known(value: Value, symbols: Mapping[str, int]) -> Any:
+    """Return an argument with its sizes computed; None for a size that nobody knows."""
+    if isinstance(value, Size):
+        return size_of(value.expression, symbols)
+    return [_known(one, symbols) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _captured(call: Call) -> list[str]:
+    """Names of the tensors that the bodies of a call read; those that are of no tensor outside do no harm."""
+    return [name for _, value in call.arguments if isinstance(value, Body) for one in value.calls
+            for name in one.tensors]
+
+
+def _nodes(view: NodeView) -> list[Node]:
+    name = view.kind.removeprefix("higher_order.")
+    if view.kind.startswith("higher_order."):
+        reason = f"control flow, {_CONTROL[name]}" if name in _CONTROL else "an operator on operators, not known here"
+        return [view.unmodelled(reason)]
+
+    def translate(view: NodeView) -> list[Node] | None:
+        if view.kind in MAC_TRANSLATORS:
+            return MAC_TRANSLATORS[view.kind](view)
+        single = translate_vector(view)
+        return None if single is None else [single]
+
+    return list(translated(view, translate, "PyTorch", lambda view: 0 if is_vector(view.kind) else None))

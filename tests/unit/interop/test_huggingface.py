@@ -1,0 +1,250 @@
+"""Configurations of Hugging Face: known networks against the zoo, small ones of every kind, wrong ones."""
+
+import json
+from math import prod
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tilewright.base import InputError, extras
+from tilewright.cli import main
+from tilewright.interop import format_of, load_huggingface, load_onnx, load_torch
+from tilewright.workload import DataMovement, Unmodelled, coverage, zoo
+
+CLASSES = {"id2label": {str(index): str(index) for index in range(1000)}}
+LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Write a configuration into a folder of its own and read it."""
+
+    def build(model_type, *, bind=None, **values):
+        folder = tmp_path / "model"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text(json.dumps({"model_type": model_type, **values}))
+        return load_huggingface(folder, bind=bind)
+
+    return build
+
+
+def nests(graph):
+    """Return the nests of a network, whatever the order and the names."""
+    return sorted(tuple(size for _, size in node.operator.dimensions if size > 1) for node in graph.mac_nodes)
+
+
+# Known networks: the zoo's entry (whose totals are published), and the configuration with its sizes.
+KNOWN = {
+    "resnet18": ("resnet18", "resnet", {"architectures": ["ResNetForImageClassification"], "depths": [2, 2, 2, 2],
+                                        "hidden_sizes": [64, 128, 256, 512], "layer_type": "basic", **CLASSES},
+                 {"batch": 1, "image": 224}),
+    "resnet50": ("resnet50", "resnet", {"architectures": ["ResNetForImageClassification"], **CLASSES},
+                 {"batch": 2, "image": 224}),
+    "mobilenet-v2": ("mobilenet-v2", "mobilenet_v2", {"architectures": ["MobileNetV2ForImageClassification"],
+                                                      **CLASSES}, {"batch": 1}),
+    "bert-base": ("bert-base", "bert", {}, {"batch": 1, "sequence": 128}),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_known_network_is_that_of_the_zoo(case, load):
+    name, model_type, values, bind = KNOWN[case]
+    ours = load(model_type, bind=bind, **values)
+    theirs = zoo.load(name, **{key: size for key, size in bind.items() if key != "image"})
+    assert nests(ours) == nests(theirs)
+    assert ours.macs == theirs.macs
+    assert ours.weight_words == theirs.weight_words
+    assert coverage(ours).sentence == "100 % of MACs, 100 % of bytes modelled"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "model_type", "values"), [
+    ("gpt2", "gpt2", {"architectures": ["GPT2LMHeadModel"]}),
+    ("bert-large", "bert", {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+                            "intermediate_size": 4096}),
+])
+def test_larger_networks_are_those_of_the_zoo(name, model_type, values, load):
+    ours, theirs = load(model_type, bind={"batch": 1, "sequence": 128}, **values), zoo.load(name, sequence=128)
+    assert (ours.macs, ours.weight_words) == (theirs.macs, theirs.weight_words)
+
+
+@pytest.mark.slow
+def test_t5_has_the_weights_of_the_zoo_and_its_position_biases(load):
+    bind = {"batch": 1, "sequence": 64, "target": 32}
+    ours = load("t5", bind=bind, architectures=["T5ForConditionalGeneration"], d_model=768, d_ff=3072, num_layers=12,
+                num_heads=12)
+    theirs = zoo.load("t5-base", **bind)
+    assert (ours.macs, ours.weight_words) == (theirs.macs, theirs.weight_words + 2 * 32 * 12)
+
+
+def test_resnet50_is_that_of_its_onnx_file(load):
+    _, model_type, values, _ = KNOWN["resnet50"]
+    ours = load(model_type, bind={"batch": 1, "image": 224}, **values)
+    theirs = load_onnx(LIGHT / "light_resnet50.onnx")
+    assert ours.macs == theirs.macs
+    assert len(ours.mac_nodes) == len(theirs.mac_nodes)
+
+
+TEXT = {"batch": 2, "sequence": 8}
+TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 24, "vocab_size": 50}
+
+
+def test_llama_by_hand(load):
+    graph = load("llama", bind=TEXT, architectures=["LlamaForCausalLM"], num_key_value_heads=2, head_dim=4, **TINY)
+    rows, attention = 16, 2 * 4 * 8 * 8 * 4
+    weights = 16 * 16 + 2 * 16 * 8 + 16 * 16 + 3 * 16 * 24 + 16 * 50
+    assert graph.macs == rows * weights + 2 * attention
+    assert graph.weight_words == weights + 50 * 16
+    assert [node.name for node in graph.mac_nodes] == [
+        *(f"model.layers.0.self_attn.{name}"
+          for name in ("q_proj", "k_proj", "v_proj", "matmul", "matmul_2", "o_proj")),
+        *(f"model.layers.0.mlp.{name}" for name in ("gate_proj", "up_proj", "down_proj")), "lm_head"]
+    assert graph.node("model.embed_tokens").kind == "embedding"
+    assert graph.notes[0] == "LlamaForCausalLM without weights, batch = 2, sequence = 8"
+
+
+def test_mixtral_by_hand(load):
+    graph = load("mixtral", bind=TEXT, architectures=["MixtralForCausalLM"], num_key_value_heads=2,
+                 num_local_experts=4, num_experts_per_tok=2, **TINY)
+    rows, experts = 16, 16 * 2 * (3 * 16 * 24)
+    dense = 16 * 16 + 2 * 16 * 8 + 16 * 16 + 16 * 4 + 16 * 50
+    assert graph.macs == rows * dense + experts + 2 * (2 * 4 * 8 * 8 * 4)
+    assert graph.weight_words == dense + 4 * 3 * 16 * 24 + 50 * 16
+    first = graph.node("model.layers.0.mlp.experts.grouped_mm")
+    assert dict(first.operator.dimensions) == {"B": 4, "M": 8, "N": 48, "K": 16}
+    assert "how tokens spread over experts depends on the data" in coverage(graph).sentence
+
+
+def test_gpt2_by_hand(load):
+    graph = load("gpt2", bind=TEXT, architectures=["GPT2LMHeadModel"], n_embd=16, n_layer=1, n_head=4, vocab_size=50,
+                 n_positions=20)
+    weights = 16 * 48 + 16 * 16 + 2 * 16 * 64
+    assert graph.macs == 16 * (weights + 16 * 50) + 2 * (2 * 4 * 8 * 8 * 4)
+    assert graph.weight_words == weights + 50 * 16 + 20 * 16  # the head shares the table of words
+    assert dict(graph.node("lm_head").operator.attributes)["weights"] == "tied"
+
+
+VISION = {"image_size": 16, "patch_size": 8}
+OTHERS = {
+    "vit": ({**TINY, **VISION}, {"batch": 1}),
+    "t5": ({"d_model": 16, "d_kv": 4, "d_ff": 24, "num_layers": 1, "num_heads": 4, "vocab_size": 50,
+            "architectures": ["T5ForConditionalGeneration"]}, {"batch": 1, "sequence": 8, "target": 4}),
+    "clip": ({"text_config": TINY, "vision_config": {**TINY, **VISION}, "projection_dim": 8},
+             {"batch": 1, "sequence": 8}),
+    "whisper": ({"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 4,
+                 "decoder_attention_heads": 4, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "vocab_size": 50,
+                 "max_source_positions": 20, "pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 2,
+                 "decoder_start_token_id": 1}, {"batch": 1, "target": 4}),
+}
+
+
+@pytest.mark.parametrize("model_type", OTHERS)
+def test_other_kinds_of_inputs(model_type, load):
+    values, bind = OTHERS[model_type]
+    graph = load(model_type, bind=bind, **values)
+    assert graph.macs > 0
+    assert not any(isinstance(node, Unmodelled) for node in graph.nodes)
+
+
+def test_a_model_of_transformers_is_read_with_its_sizes():
+    from transformers import BertConfig, BertModel
+
+    model = BertModel(BertConfig(**TINY))
+    graph = load_torch(model, bind=TEXT)
+    assert graph.name == "BertModel"
+    assert graph.macs == load_torch(BertModel(BertConfig(**TINY, attn_implementation="eager")), bind=TEXT).macs
+
+
+def test_rows_of_a_table_are_all_that_an_embedding_moves(load):
+    graph = load("bert", bind=TEXT, **TINY)
+    (table,) = [node for node in graph.nodes if node.name == "embeddings.word_embeddings"]
+    assert isinstance(table, DataMovement)
+    assert table.read_words == prod((2, 8, 16))
+    assert dict(table.attributes)["parameters"] == 50 * 16
+
+
+def bert(**values):
+    return json.dumps({"model_type": "bert", **TINY, **values})
+
+
+WRONG = {
+    "empty": ("", TEXT, "config.json:1: must be JSON"),
+    "text": ("hello", TEXT, "config.json:1: must be JSON"),
+    "cut": (bert()[:-9], TEXT, "config.json:1: must be JSON"),
+    "not_utf8": (b"\xff\xfe{}", TEXT, "must be JSON in UTF-8"),
+    "deep": ("[" * 100_000, TEXT, "must be JSON"),
+    "list": ("[]", TEXT, "must be a JSON object; Got 'list'"),
+    "no_type": ("{}", TEXT, "model_type: must name a model of transformers"),
+    "type_is_a_number": ('{"model_type": 3}', TEXT, "model_type: must name a model of transformers; Got 3"),
+    "unknown_type": ('{"model_type": "brad"}', TEXT, "must be a model that the installed transformers knows; Got 'b"),
+    "near_type": ('{"model_type": "mixtrall"}', TEXT, "Did you mean mixtral"),
+    "code_of_its_own": ('{"model_type": "mine", "auto_map": {"AutoModel": "evil.Evil"}}', TEXT,
+                        "Code that comes with a model (auto_map) is not run"),
+    "architectures_are_text": (bert(architectures="BertModel"), TEXT, "architectures: must be a list of names"),
+    "unknown_architecture": (bert(architectures=["BertForEverything"]), TEXT,
+                             "architectures[0]: must be a model of the installed transformers; Got 'BertForE"),
+    "architecture_of_another": (bert(architectures=["GPT2Model"]), TEXT,
+                                "architectures[0]: must be made from a configuration of bert"),
+    "no_architecture": (bert(architectures=["AutoConfig"]), TEXT, "must be a model of the installed transformers"),
+    "wrong_value": (bert(hidden_size="large"), TEXT, "config.json: must "),
+    "heads_do_not_divide": (bert(num_attention_heads=5), TEXT, "must describe a model that transformers can build"),
+    "negative": (bert(vocab_size=-5), TEXT, "config.json: must "),
+    "unknown_activation": (bert(hidden_act="magic"), TEXT, "must describe a model that transformers can build"),
+    "unbound": (bert(), {"batch": 1}, "dynamic dimensions: must be bound; Got 'sequence'; Add --bind sequence=1."),
+    "wrong_name": (bert(), {**TEXT, "image": 3}, "bind image: must name a dynamic dimension of"),
+    "zero": (bert(), {"batch": 0, "sequence": 8}, "bind batch: must be a positive integer; Got 0"),
+    "too_long": (bert(), {"batch": 1, "sequence": 513}, "bind sequence: must be at most 512, the positions that"),
+    "image_too_small": (json.dumps({"model_type": "vit", **TINY, **VISION}), {"batch": 1, "image": 4},
+                        "must be traceable by torch.export"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_configuration_is_one_clear_error(case, tmp_path, capfd):
+    content, bind, text = WRONG[case]
+    path = tmp_path / "config.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as found:
+        load_huggingface(path, bind=bind)
+    assert text in str(found.value)
+    assert len(str(found.value)) < 900
+    assert capfd.readouterr() == ("", "")
+
+
+def test_no_configuration(tmp_path):
+    for place in (tmp_path, tmp_path / "none", tmp_path / "none.json"):
+        with pytest.raises(InputError, match=r"must be a config\.json of Hugging Face, or a folder that has one"):
+            load_huggingface(place)
+
+
+def test_what_is_a_configuration_and_what_is_not(tmp_path):
+    files = {"config.json": bert(), "my-bert.json": bert(), "table.json": '{"name": "x", "layers": []}'}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert format_of(tmp_path).name == "huggingface"
+    assert format_of(tmp_path / "my-bert.json").name == "huggingface"
+    assert format_of(tmp_path / "table.json") is None
+    (tmp_path / "config.json").write_text(files["table.json"])
+    assert format_of(tmp_path / "config.json") is None
+
+
+def test_a_missing_extra_is_one_error_with_the_command(tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text(bert())
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match="needs the extra 'huggingface', which is not installed") as found:
+        load_huggingface(tmp_path, bind=TEXT)
+    assert found.value.mend == "pip install torch==2.13.0 && pip install 'tilewright[huggingface]'"
+
+
+@pytest.mark.parametrize(("text", "bind", "code"), [
+    (bert(), ["batch=1", "sequence=4"], 0), (bert(), ["batch=1"], 2), ("{}", [], 2), ("{", [], 2)])
+def test_the_shell_reads_folders(text, bind, code, tmp_path, monkeypatch, capsys):
+    (tmp_path / "config.json").write_text(text)
+    words = [word for one in bind for word in ("--bind", one)]
+    monkeypatch.setattr("sys.argv", ["tilewright", "bounds", str(tmp_path), "--arch", "eyeriss", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+        raise SystemExit(0)
+    assert (end.value.code or 0) == code
+    assert "Traceback" not in capsys.readouterr().err
