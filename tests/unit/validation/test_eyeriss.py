@@ -26,6 +26,8 @@ def test_the_published_parameters_fit_scratchpads_and_banks(name):
     rows, columns = stride * (at.e - 1) + sizes["R"], stride * (sizes["Q"] - 1) + sizes["S"]
     sums, inputs = at.m * at.n * at.e * sizes["Q"], at.n * at.q * at.r * rows * columns
     assert ceil(sums / BANK_WORDS) + ceil(inputs / BANK_WORDS) <= BANKS
+    assert sums * 2 / 1024 == pytest.approx(PUBLISHED[name]["psum_kib"], abs=0.05)
+    assert inputs * 2 / 1024 == pytest.approx(PUBLISHED[name]["ifmap_kib"], abs=0.05)
     assert sizes["C"] % (at.q * at.r) == 0 and at.m % (at.p * at.t) == 0
 
 
@@ -48,6 +50,19 @@ def test_sets_of_filters_lie_beside_one_another_only_where_there_is_room():
     assert [str(loop) for loop in beside.at("PEs").loops] == ["K@X: 8", "R@Y: 1", "P@X: 1"]
     assert [str(loop) for loop in above.at("PEs").loops] == ["K@Y: 8", "R@Y: 1", "P@X: 1"]
     assert active_elements(operator, preset("eyeriss"), beside) == 3 * 7 * 2
+
+
+def test_feature_maps_are_packed_and_filters_are_not():
+    (outcome,) = validate(["eyeriss"]).outcomes
+    found = {(figure.case, figure.quantity): figure.ours for figure in outcome.findings.figures}
+    for name, layer in LAYERS.items():
+        packed, plain = (found[name, f"DRAM accesses, {how}"] for how in ("compressed", "all words"))
+        filters = layer.cost.counts["DRAM", "W"].reads * 2 / 2**20
+        assert filters < packed < plain
+    conv1 = LAYERS["conv1"].cost.counts  # inputs without zeros stay as they are
+    outputs = conv1["DRAM", "O"].updates * (1 - 0.387) * 4 / 3
+    words = conv1["DRAM", "W"].reads + conv1["DRAM", "I"].reads + outputs
+    assert found["conv1", "DRAM accesses, compressed"] == pytest.approx(words * 2 / 2**20)
 
 
 def test_the_chip_is_never_faster_than_its_active_elements_allow():
