@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         study_axes,
         study_landscape,
         study_orders,
+        systolic,
         validate,
     )
     from tilewright.api import map_network as map
@@ -107,6 +108,7 @@ __all__ = [
     "study_axes",
     "study_landscape",
     "study_orders",
+    "systolic",
     "transposed_convolution",
     "validate",
     "violations",
@@ -115,7 +117,7 @@ __all__ = [
 _LATER = {
     "api": ("Evaluation", "Pipeline", "Run", "bounds", "compare", "evaluate", "explore", "flexibility",
             "load_accelerator", "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline",
-            "replay", "study_axes", "study_landscape", "study_orders", "validate"),
+            "replay", "study_axes", "study_landscape", "study_orders", "systolic", "validate"),
     "base": ("InputError",),
     "cost": ("explain",),
     "hardware": ("Accelerator", "describe", "dump_accelerator"),

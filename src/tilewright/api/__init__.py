@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tilewright.api.runs import Run, Watcher, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
+    from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
     from tilewright.api.training import TrainedSurrogate, train_surrogate
     from tilewright.api.validating import accuracy_page, validate
 
@@ -27,6 +28,8 @@ __all__ = [
     "Run",
     "SpaceChoice",
     "SpaceFigures",
+    "SystolicRow",
+    "SystolicRun",
     "TrainedSurrogate",
     "Watcher",
     "accuracy_page",
@@ -60,6 +63,7 @@ __all__ = [
     "study_axes",
     "study_landscape",
     "study_orders",
+    "systolic",
     "train_surrogate",
     "validate",
 ]
@@ -77,6 +81,7 @@ _LATER = {
     "runs": ("Run", "Watcher", "map_network", "open_run"),
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
     "studying": ("compare", "study_axes", "study_landscape", "study_orders"),
+    "systolics": ("SystolicRow", "SystolicRun", "systolic"),
     "training": ("TrainedSurrogate", "train_surrogate"),
     "validating": ("accuracy_page", "validate"),
 }

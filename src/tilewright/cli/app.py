@@ -27,6 +27,7 @@ from tilewright.cli import (
     show,
     space,
     study,
+    systolic,
     training,
     validate,
 )
@@ -47,6 +48,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("replay")(replay.replay)
 app.command("convert")(convert.convert)
+app.command("systolic")(systolic.systolic)
 app.command("bounds")(bounds.bounds)
 app.command("space")(space.space)
 app.command("flexibility")(flexibility.flexibility)

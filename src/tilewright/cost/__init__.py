@@ -11,6 +11,7 @@ from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
 from tilewright.cost.sparse import SparseModel, cost_model
 from tilewright.cost.systolic import systolic_counts, systolic_runtime
 from tilewright.cost.systolic_layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
+from tilewright.cost.systolic_products import SystolicProduct
 from tilewright.cost.systolic_records import (
     SCALE_SIM,
     SCALE_SIM_PAPER,
@@ -51,6 +52,7 @@ __all__ = [
     "SystolicCounts",
     "SystolicLayer",
     "SystolicMemories",
+    "SystolicProduct",
     "SystolicWords",
     "Traffic",
     "compile_aside",

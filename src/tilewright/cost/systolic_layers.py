@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tilewright.base import InputError
 from tilewright.cost.systolic import systolic_counts
-from tilewright.cost.systolic_products import Product
+from tilewright.cost.systolic_products import SystolicProduct
 from tilewright.cost.systolic_records import (
     SYSTOLIC_RULES,
     SystolicArray,
@@ -104,7 +104,7 @@ def systolic_layer(operator: Operator, array: SystolicArray,
     InputError
         If the operator is neither a matrix product nor a convolution, or too large to count.
     """
-    product = Product.of(operator)
+    product = SystolicProduct.of(operator)
     counts = systolic_counts(product.m, product.n, product.k, array.rows, array.columns, array.dataflow, conventions)
     return SystolicLayer(operator.name, product.m, product.n, product.k, product.count, array, counts,
                          systolic_words(operator, array, conventions))
@@ -131,7 +131,7 @@ def systolic_array(accelerator: Accelerator, dataflow: str) -> SystolicArray:
 
 
 def _array(accelerator: Accelerator) -> Fanout:
-    arrays = [fanout for fanout in accelerator.fanouts if fanout.instances > 1]
+    arrays = [fanout for fanout in accelerator.fanouts if fanout.instances > 1] or list(accelerator.fanouts)
     if len(arrays) != 1:
         raise InputError(f"{accelerator.name}.levels", "must have one array to be a systolic one",
                          ", ".join(array.name for array in arrays) or "none", "Give its sides instead: --array 32x32")

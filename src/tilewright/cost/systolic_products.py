@@ -14,7 +14,7 @@ Words = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Product:
+class SystolicProduct:
     """One operator as ``count`` products ``O[M, N] += I[M, K] * W[K, N]`` one after the other.
 
     Parameters
@@ -35,7 +35,7 @@ class Product:
     count: int
 
     @classmethod
-    def of(cls, operator: Operator) -> "Product":
+    def of(cls, operator: Operator) -> "SystolicProduct":
         """Return an operator of two operands as products.
 
         Raises

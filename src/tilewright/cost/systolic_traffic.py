@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.base import InputError
-from tilewright.cost.systolic_products import Product
+from tilewright.cost.systolic_products import SystolicProduct
 from tilewright.cost.systolic_records import SYSTOLIC_RULES, SystolicArray, SystolicConventions, SystolicWords
 from tilewright.workload import Operator
 
@@ -27,7 +27,7 @@ _SETS = 100
 class _Run:
     """A product on an array: its folds and the words of a half."""
 
-    product: Product
+    product: SystolicProduct
     array: SystolicArray
     conventions: SystolicConventions
 
@@ -128,7 +128,7 @@ def systolic_words(operator: Operator, array: SystolicArray,
     InputError
         If the operator is neither a matrix product nor a convolution, or a memory too small for the conventions.
     """
-    product = Product.of(operator)
+    product = SystolicProduct.of(operator)
     run = _Run(product, array, conventions)
     out, back = run.outputs()
     return SystolicWords(run.inputs() * product.count, run.weights() * product.count, out * product.count,

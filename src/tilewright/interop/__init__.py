@@ -1,4 +1,4 @@
-"""Foreign formats: ONNX, PyTorch, Timeloop's YAML, MAESTRO's and GAMMA's files, cases of mapped loop nests."""
+"""Foreign formats: ONNX, PyTorch, Timeloop's, MAESTRO's, GAMMA's and SCALE-Sim's files, cases of mapped nests."""
 
 from tilewright.interop.cases import Case, case_lines, case_result, parse_case, read_cases
 from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, Part, format_of
@@ -13,6 +13,7 @@ from tilewright.interop.pytorch import (
     load_huggingface,
     load_torch,
 )
+from tilewright.interop.scalesim import ScaleSimConfig, read_config
 from tilewright.interop.timeloop import dump_program, dump_timeloop, load_timeloop
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Format",
     "Note",
     "Part",
+    "ScaleSimConfig",
     "TorchNetwork",
     "case_lines",
     "case_result",
@@ -41,5 +43,6 @@ __all__ = [
     "load_torch",
     "parse_case",
     "read_cases",
+    "read_config",
     "refuse_notes",
 ]

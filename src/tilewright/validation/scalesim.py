@@ -110,8 +110,9 @@ SCALESIM = register(ReferenceSet(
     (CYCLES, UTIL, READS, WRITES, DRAM_READS, DRAM_WRITES, OUR_CYCLES, OUR_WRITES), run,
     """\
 Products and convolutions with ragged folds, output-, weight- and input-stationary. Both releases report the same
-figures where no bandwidth is given. Ours are those of `tilewright.cost.systolic_layer`; a walk that moves every word
-through the array agrees with its closed forms by both conventions (`tests/oracle/test_systolic_walk.py`).""",
+figures where no bandwidth is given. Ours are those of `tilewright systolic` and `tilewright.cost.systolic_layer`; a
+walk that moves every word through the array agrees with its closed forms by both conventions
+(`tests/oracle/test_systolic_walk.py`).""",
     "By its own conventions only DRAM writes part: SCALE-Sim also counts the gaps in lines that it sends out unfilled. "
     "By our rules a fold takes only as long as its own rows and columns need, while SCALE-Sim's takes that of the "
     "whole array; the sums of an output-stationary fold are its outputs, while SCALE-Sim adds the array's rows and "

@@ -1,0 +1,233 @@
+"""Networks on systolic arrays, without a search: the dataflow decides the mapping."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, select_layers
+from tilewright.base import InputError, unknown_name
+from tilewright.cost import (
+    SYSTOLIC_ASSUMPTIONS,
+    SYSTOLIC_CONVENTIONS,
+    SystolicArray,
+    SystolicLayer,
+    SystolicMemories,
+    systolic_array,
+    systolic_energy,
+    systolic_layer,
+)
+from tilewright.hardware import Accelerator
+from tilewright.interop import Note, ScaleSimConfig, format_of, read_config
+
+OURS, THEIRS = "tilewright", "scale-sim"
+_RESTING = {"outputs": "os", "weights": "ws", "inputs": "is"}
+
+
+@dataclass(frozen=True)
+class SystolicRow:
+    """A layer of the network: ``times`` runs of it, its figures by the name of the conventions, its energy.
+
+    ``energy_pj`` is of one run, by component, None where the machine has no energies.
+    """
+
+    times: int
+    figures: Mapping[str, SystolicLayer]
+    energy_pj: Mapping[str, float] | None
+
+    @property
+    def layer(self) -> SystolicLayer:
+        """By our rules, or the first conventions asked for."""
+        return self.figures.get(OURS) or next(iter(self.figures.values()))
+
+
+@dataclass(frozen=True)
+class SystolicRun:
+    """A network on a systolic array.
+
+    Parameters
+    ----------
+    skipped
+        Layers that are no matrix products or convolutions, with the reason.
+    notes
+        What of a configuration could not be honoured in full.
+    """
+
+    network: str
+    machine: str
+    array: SystolicArray
+    rows: tuple[SystolicRow, ...]
+    skipped: tuple[tuple[str, str], ...]
+    notes: tuple[Note, ...]
+    conventions: tuple[str, ...]
+
+    @property
+    def layers(self) -> dict[str, SystolicRow]:
+        """Rows by the names of their layers."""
+        return {row.layer.name: row for row in self.rows}
+
+    def cycles(self, conventions: str = OURS) -> float:
+        """Return the cycles of the whole network; by conventions of other tools without waiting for DRAM."""
+        return sum(row.times * (row.figures[conventions].cycles if conventions == OURS
+                                else row.figures[conventions].compute_cycles) for row in self.rows)
+
+    def parted(self) -> dict[str, dict[str, str]]:
+        """Return, for each conventions but ours, the assumptions that they make, by name."""
+        return {name: {made: SYSTOLIC_ASSUMPTIONS[made] for made in SYSTOLIC_CONVENTIONS[name].made}
+                for name in self.conventions if name != OURS}
+
+    def tree(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        rows = [{"name": row.layer.name, "times": row.times, "m": row.layer.m, "n": row.layer.n, "k": row.layer.k,
+                 "products": row.layer.count,
+                 **{name: layer_figures(layer, waits=name == OURS) for name, layer in row.figures.items()},
+                 **({"energy_pj": dict(row.energy_pj)} if row.energy_pj is not None else {})} for row in self.rows]
+        memories = {entry.name: getattr(self.array.memories, entry.name) for entry in fields(self.array.memories)}
+        return {
+            "network": self.network, "machine": self.machine,
+            "array": {"rows": self.array.rows, "columns": self.array.columns, "dataflow": self.array.dataflow,
+                      "memory_words": memories, "bandwidths_words_per_cycle": list(self.array.bandwidths),
+                      "shared_bandwidth_words_per_cycle": self.array.shared_bandwidth},
+            "layers": rows, "cycles": {name: self.cycles(name) for name in self.conventions},
+            "assumptions": self.parted(), "skipped": [{"name": name, "why": why} for name, why in self.skipped],
+            "notes": [str(note) for note in self.notes]}
+
+
+def layer_figures(layer: SystolicLayer, waits: bool = True) -> dict[str, Any]:
+    """Return a layer's figures (of all its products) as plain data; ``waits``: also what DRAM's pace makes of them."""
+    counts, count, words = layer.counts, layer.count, layer.words
+    found: dict[str, Any] = {
+        "compute_cycles": layer.compute_cycles, "row_folds": int(counts.row_folds),
+        "column_folds": int(counts.column_folds), "mapping_efficiency": float(counts.mapping_efficiency),
+        "compute_utilization": float(counts.utilization), "sram_input_reads": int(counts.input_reads) * count,
+        "sram_weight_reads": int(counts.weight_reads) * count, "sram_output_writes": int(counts.output_writes) * count,
+        "sram_output_reads": int(counts.output_reads) * count, "dram_input_reads": words.input_reads,
+        "dram_weight_reads": words.weight_reads, "dram_output_writes": words.output_writes,
+        "dram_output_reads": words.output_reads}
+    if waits:
+        found |= {"cycles": layer.cycles, "stall_cycles": layer.stall_cycles, "bound": layer.bound,
+                  "utilization": layer.utilization}
+    return found
+
+
+def systolic(network: Network, arch: Machine | None = None, *,  # noqa: PLR0913  (what a machine can be given by)
+             array: str | tuple[int, int] | None = None, dataflow: str | None = None,
+             sram_kb: Sequence[int] | None = None, bandwidth: int | None = None, layers: str | None = None,
+             conventions: Sequence[str] = (OURS, THEIRS), bind: Mapping[str, int] | None = None) -> SystolicRun:
+    """Return what every layer of a network takes on a systolic array.
+
+    Parameters
+    ----------
+    arch
+        A configuration of SCALE-Sim (``.cfg``), or an accelerator with one array (X its columns, Y its rows).
+    array
+        Its sides instead, ``32x16`` (rows by columns).
+    dataflow
+        ``os``, ``ws`` or ``is``. Otherwise that of the configuration, or of what rests inside the accelerator's array;
+        with ``array``, ``os``.
+    sram_kb
+        With ``array``: kibibytes of the memories of inputs, weights and outputs; otherwise they hold all.
+    bandwidth
+        With ``array``: words a cycle that DRAM moves for each of them; otherwise any number.
+    conventions
+        Names of `tilewright.cost.SYSTOLIC_CONVENTIONS`.
+
+    Raises
+    ------
+    InputError
+        If something is missing, wrong or does not go together, or no layer is a matrix product or convolution.
+
+    Examples
+    --------
+    >>> run = systolic("matmul:M=64,N=64,K=64", array="16x16", dataflow="os")
+    >>> run.cycles(), run.cycles("scale-sim")
+    (1504.0, 1503)
+    """
+    for name in conventions:
+        if name not in SYSTOLIC_CONVENTIONS:
+            raise unknown_name("convention of systolic arrays", name, list(SYSTOLIC_CONVENTIONS))
+    graph = select_layers(load_network(network, bind), layers)
+    if (arch is None) == (array is None):
+        raise InputError("array", "must be given, or a machine, and not both", array, "For example --array 32x32")
+    machine, found, notes = (_given(array, dataflow, sram_kb, bandwidth) if array is not None
+                             else _named(arch, dataflow, sram_kb, bandwidth))
+    rows, skipped = [], []
+    known: dict[object, dict[str, SystolicLayer]] = {}
+    for node in graph.mac_nodes:
+        key = (node.operator.signature, node.operator.attributes)
+        try:
+            if key not in known:
+                known[key] = {name: systolic_layer(node.operator, found, SYSTOLIC_CONVENTIONS[name])
+                              for name in conventions}
+        except InputError as error:
+            if error.field.startswith("memories"):
+                raise
+            skipped.append((node.name, error.rule))
+            continue
+        figures = {name: _renamed(layer, node.name) for name, layer in known[key].items()}
+        ours = figures.get(OURS)
+        energy = systolic_energy(ours, machine) if ours is not None and isinstance(machine, Accelerator) else None
+        rows.append(SystolicRow(node.count, figures, energy))
+    if not rows:
+        raise InputError(graph.name, "must have a layer that is a matrix product or convolution", len(skipped))
+    name = machine if isinstance(machine, str) else machine.name
+    return SystolicRun(graph.name, name, found, tuple(rows), tuple(skipped), notes, tuple(conventions))
+
+
+def _renamed(layer: SystolicLayer, name: str) -> SystolicLayer:
+    return SystolicLayer(name, layer.m, layer.n, layer.k, layer.count, layer.array, layer.counts, layer.words)
+
+
+_Found = tuple[Accelerator | str, SystolicArray, tuple[Note, ...]]
+
+
+def _given(array: str | tuple[int, int] | None, dataflow: str | None, sram_kb: Sequence[int] | None,
+           bandwidth: int | None) -> _Found:
+    """Return the array of given sides; with memories it is also an accelerator, which has energies."""
+    if isinstance(array, str):
+        sides = re.fullmatch(r"(\d+)x(\d+)", array.strip().lower())
+        if sides is None:
+            raise InputError("--array", "must be ROWSxCOLUMNS", array, "For example --array 32x32")
+        array = int(sides[1]), int(sides[2])
+    rows, columns = array or (0, 0)
+    flow = dataflow or "os"
+    rates = (bandwidth, bandwidth, bandwidth)
+    if sram_kb is None:
+        return f"{rows}x{columns}", SystolicArray(rows, columns, flow, SystolicMemories(), rates), ()
+    if len(sram_kb) != len(_RESTING) or any(size < 1 for size in sram_kb):
+        raise InputError("--sram", "must be three positive numbers of KiB: inputs, weights, outputs", list(sram_kb),
+                         "For example --sram 64,64,64")
+    config = ScaleSimConfig(f"{rows}x{columns}", rows, columns, (sram_kb[0], sram_kb[1], sram_kb[2]), flow, bandwidth)
+    found = config.array()
+    return config.accelerator(), found, ()
+
+
+def _named(arch: Machine | None, dataflow: str | None, sram_kb: Sequence[int] | None,
+           bandwidth: int | None) -> _Found:
+    """Return the array of a configuration or an accelerator."""
+    for option, value in (("--sram", sram_kb), ("--bandwidth", bandwidth)):
+        if value is not None:
+            raise InputError(option, "must be left out where a machine is named, which has its own", None,
+                             "Give --array instead of the machine")
+    assert arch is not None
+    form = format_of(arch, "accelerator") if isinstance(arch, str | Path) and Path(arch).exists() else None
+    if form is not None and form.name == THEIRS:
+        config, notes = read_config(Path(str(arch)))
+        if dataflow is not None:
+            config = ScaleSimConfig(config.name, config.rows, config.columns, config.sram_kb, dataflow,
+                                    config.bandwidth)
+        found = config.array()
+        return config.accelerator(), found, notes
+    machine = load_accelerator(arch)
+    return machine, systolic_array(machine, dataflow or _resting(machine)), ()
+
+
+def _resting(machine: Accelerator) -> str:
+    """Return the dataflow of the one tensor that rests in the innermost memory."""
+    inner = machine.memories[-1]
+    kept = [role for role in _RESTING if inner.can_keep(role[0].upper(), role)]
+    if len(kept) != 1 or len(machine.memories) < 2:
+        raise InputError("--dataflow", f"must be given, as {inner.name} of {machine.name} keeps {', '.join(kept)}",
+                         None, "os, ws or is")
+    return _RESTING[kept[0]]

@@ -1,0 +1,117 @@
+"""``tilewright systolic``: a network on a systolic array."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.base import InputError
+from tilewright.cli.options import Bind, Json, Network, SomeLayers, console, sizes, write_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tilewright.api import SystolicRow, SystolicRun
+
+Machine = Annotated[str | None, typer.Option(
+    "--config", "-c", "--arch", "-a", metavar="FILE|ARCH", show_default=False,
+    help="A configuration of SCALE-Sim (.cfg), or an accelerator with one array: X its columns, Y its rows.")]
+
+
+def systolic(
+    network: Network,
+    config: Machine = None,
+    array: Annotated[str | None, typer.Option(
+        "--array", metavar="ROWSxCOLUMNS", show_default=False,
+        help="The sides of the array, instead of a machine.")] = None,
+    dataflow: Annotated[str | None, typer.Option(
+        "--dataflow", show_default=False, help="os, ws or is: what rests is outputs, weights or inputs. Default: the "
+                                               "machine's own; with --array, os.")] = None,
+    sram: Annotated[str | None, typer.Option(
+        "--sram", metavar="KB,KB,KB", show_default=False,
+        help="With --array: KiB of the memories of inputs, weights and outputs. Default: they hold all.")] = None,
+    bandwidth: Annotated[int | None, typer.Option(
+        "--bandwidth", min=1, show_default=False,
+        help="With --array: words a cycle that DRAM moves for each memory. Default: any number.")] = None,
+    conventions: Annotated[list[str] | None, typer.Option(
+        "--as", metavar="NAME", show_default=False,
+        help="Whose conventions: tilewright, scale-sim, scale-sim-paper. Repeatable. Default: the first two.")] = None,
+    layers: SomeLayers = None,
+    bind: Bind = None,
+    strict: Annotated[bool, typer.Option(
+        "--strict", help="Refuse a configuration that cannot be honoured in full, instead of noting it.")] = False,
+    json_file: Json = None,
+) -> None:
+    """Count cycles and accesses of a network on a systolic array, whose dataflow decides the mapping.
+
+    The network may be a topology of SCALE-Sim (.csv). By our own rules partial tiles take only what they need; the
+    cycles that SCALE-Sim reports stand beside ours, its other figures in the JSON.
+    """
+    from tilewright.api import systolic as run_systolic
+    from tilewright.interop import refuse_notes
+
+    run = run_systolic(network, config, array=array, dataflow=dataflow, sram_kb=_kilobytes(sram), bandwidth=bandwidth,
+                       layers=layers, conventions=conventions or ("tilewright", "scale-sim"),
+                       bind=sizes(bind, "--bind"))
+    if strict:
+        refuse_notes(run.notes)
+    screen = console(json_file)
+    if json_file is not None:
+        write_text(json_file, json.dumps(run.tree(), indent=1) + "\n")
+    _print(run, screen)
+
+
+def _kilobytes(given: str | None) -> list[int] | None:
+    if given is None:
+        return None
+    parts = [part.strip() for part in given.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise InputError("--sram", "must be three whole numbers of KiB", given, "For example --sram 64,64,64")
+    return [int(part) for part in parts]
+
+
+def _print(run: "SystolicRun", screen: "Console") -> None:
+    from tilewright.report import engineering, print_listing
+
+    flow = {"os": "output", "ws": "weight", "is": "input"}[run.array.dataflow]
+    screen.print(f"{run.network} on {run.machine}: {run.array.rows} x {run.array.columns}, {flow}-stationary\n",
+                 markup=False, soft_wrap=True)
+    others = [name for name in run.conventions if name != "tilewright"]
+    ours = "tilewright" in run.conventions
+    names = {"scale-sim": "SCALE-Sim", "scale-sim-paper": "SCALE-Sim's\npaper"}
+    heads = ["Layer", "M", "N", "K", "Times", *(["Cycles"] if ours else []), *(names[name] for name in others), "Util",
+             "Mapped", "SRAM reads\ninputs", "SRAM reads\nweights", "SRAM writes\noutputs", "DRAM words\nin",
+             "DRAM words\nout",
+             *(["Bound"] if ours else [])]
+    energies = all(row.energy_pj is not None for row in run.rows)
+    heads += ["Energy\n(J)"] if energies else []
+    rows = [(*_cells(row, others, ours), *([engineering(_joules(row))] if energies else [])) for row in run.rows]
+    total = ["Total", "", "", "", "", *([f"{run.cycles():,.0f}"] if ours else []),
+             *(f"{run.cycles(name):,}" for name in others), *[""] * (8 if ours else 7)]
+    whole = sum(row.times * _joules(row) for row in run.rows)
+    rows.append((*total, *([engineering(whole)] if energies else [])))
+    right = tuple(index for index, head in enumerate(heads) if index and head != "Bound")
+    print_listing(tuple(heads), rows, right, screen)
+    for name, why in run.skipped:
+        screen.print(f"Left out: {name}, which {why}", markup=False, soft_wrap=True)
+    for note in run.notes:
+        screen.print(str(note), style="yellow", markup=False, soft_wrap=True)
+
+
+def _joules(row: "SystolicRow") -> float:
+    return sum((row.energy_pj or {}).values()) * 1e-12
+
+
+def _cells(row: "SystolicRow", others: list[str], ours: bool) -> list[str]:
+    from tilewright.report import engineering, percent
+
+    layer = row.layer
+    counts, count, words = layer.counts, layer.count, layer.words
+    return [layer.name, str(layer.m), str(layer.n), str(layer.k), str(row.times * count),
+            *([f"{layer.cycles:,.0f}"] if ours else []), *(f"{row.figures[name].compute_cycles:,}" for name in others),
+            percent(layer.utilization if ours else float(counts.utilization)),
+            percent(float(counts.mapping_efficiency)),
+            *(engineering(int(figure) * count) for figure in (counts.input_reads, counts.weight_reads,
+                                                             counts.output_writes)),
+            engineering(words.input_reads + words.weight_reads + words.output_reads), engineering(words.output_writes),
+            *([layer.bound] if ours else [])]

@@ -1,0 +1,234 @@
+"""SCALE-Sim's configuration files: what they say of an array, as a machine of ours."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.base import InputError, unknown_name
+from tilewright.cost import SYSTOLIC_DATAFLOWS, SystolicArray, SystolicMemories
+from tilewright.hardware import Accelerator, load_accelerator
+from tilewright.interop.notes import Kind, Note
+
+ARCHITECTURE = "architecture_presets"
+RESTING = {"os": "outputs", "ws": "weights", "is": "inputs"}
+"""What rests in the elements, by dataflow."""
+MEMORIES = {"inputs": "IfmapSRAM", "weights": "FilterSRAM", "outputs": "OfmapSRAM"}
+SIZES = {"inputs": "IfmapSramSzkB", "weights": "FilterSramSzkB", "outputs": "OfmapSramSzkB"}
+_OFFSETS = ("ifmapoffset", "filteroffset", "ofmapoffset")
+_UNUSED = {
+    ARCHITECTURE: (*_OFFSETS, "memorybanks", "onchipmemorybanks", "onchipmemorybankports", "readrequestbuffer",
+                   "writerequestbuffer"),
+    "layout": ("ifmapsrambankbandwidth", "ifmapsrambanknum", "ifmapsrambankport", "filtersrambankbandwidth",
+               "filtersrambanknum", "filtersrambankport"),
+    "sparsity": ("sparserep", "optimizedmapping", "blocksize", "randomnumbergeneratorseed"),
+}
+"""Settings of which nothing is lost: addresses of traces, and what only matters where a switch below is on."""
+_SWITCHES = {
+    "ifmapcustomlayout": "the layout of words in banks, and the conflicts that come of it",
+    "filtercustomlayout": "the layout of words in banks, and the conflicts that come of it",
+    "sparsitysupport": "compressed weights; the ratios that the topology names are kept as densities of the weights",
+    "useramulatortrace": "the latencies of Ramulator",
+}
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class ScaleSimConfig:
+    """What a configuration says of the machine.
+
+    Parameters
+    ----------
+    sram_kb
+        Kibibytes of the memories of inputs (ifmap), weights (filter) and outputs (ofmap), both halves together.
+    bandwidth
+        Words a cycle that DRAM moves for each of them; None where SCALE-Sim is to say what is wanted (``CALC``).
+    """
+
+    name: str
+    rows: int
+    columns: int
+    sram_kb: tuple[int, int, int]
+    dataflow: str
+    bandwidth: int | None = None
+
+    def array(self) -> SystolicArray:
+        """Return the machine as the systolic model takes it."""
+        return SystolicArray(self.rows, self.columns, self.dataflow,
+                             SystolicMemories(*(1024 * size for size in self.sram_kb)), (self.bandwidth,) * 3)
+
+    def accelerator(self) -> Accelerator:
+        """Return the machine in our nouns: DRAM, a memory for each tensor, the array, what rests in its elements.
+
+        Energies and areas are those of the technology ``45nm``, words have 8 bits, a cycle is a nanosecond.
+
+        Raises
+        ------
+        InputError
+            If a memory is of a size that the technology does not know.
+        """
+        rate = ("" if self.bandwidth is None else
+                f", bandwidth_words_per_cycle: {{read: {2 * self.bandwidth}, write: {self.bandwidth}}}")
+        lines = [f"name: {_quoted(self.name)}", "technology: 45nm", "frequency_mhz: 1000",
+                 "word_bits: {inputs: 8, weights: 8, outputs: 8}", "levels:",
+                 f"- {{memory: DRAM, keeps: [inputs, weights, outputs], kind: dram, dram_type: LPDDR4{rate}}}"]
+        for (role, name), size in zip(MEMORIES.items(), self.sram_kb, strict=True):
+            lines.append(f"- {{memory: {name}, keeps: [{role}], kind: sram, capacity_bytes: {1024 * size}, "
+                         "buffering: double}")
+        lines += [f"- {{fanout: PEs, shape: [{self.columns}, {self.rows}], multicast: true, "
+                  f"reduce: {'false' if self.dataflow == 'os' else 'true'}}}",
+                  f"- {{memory: PERegister, keeps: [{RESTING[self.dataflow]}], kind: registers, capacity_bytes: 1, "
+                  "buffering: buffet}", "compute: {name: MAC, type: int, width_bits: 8}"]
+        return load_accelerator("\n".join(lines) + "\n")
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
+
+
+@dataclass
+class _Setting:
+    section: str
+    name: str
+    value: str
+    line: int
+
+
+@dataclass
+class _File:
+    """The settings of a file by section and name, both in lower case, and the notes of reading them."""
+
+    label: str
+    settings: dict[tuple[str, str], _Setting]
+    notes: list[Note] = field(default_factory=list)
+
+    def where(self, setting: _Setting) -> str:
+        return f"{self.label}:{setting.line} {setting.section}.{setting.name}"
+
+    def note(self, setting: _Setting, kind: Kind, text: str) -> None:
+        self.notes.append(Note(self.where(setting), kind, text))
+
+    def setting(self, section: str, name: str) -> _Setting:
+        found = self.settings.get((section.lower(), name.lower()))
+        if found is None:
+            raise InputError(f"{self.label} {section}.{name}", "must be given", None,
+                             f"Write {name} : ... below [{section}]")
+        return found
+
+    def whole(self, section: str, name: str) -> int:
+        setting = self.setting(section, name)
+        text = setting.value
+        if not text.isdecimal() or not 1 <= int(text) <= _LARGEST:
+            raise InputError(self.where(setting), f"must be a whole number from 1 to {_LARGEST}", text)
+        return int(text)
+
+
+def parse_settings(path: Path) -> _File:
+    """Return the settings of a configuration file with their lines.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a line is neither a section, a setting nor a comment, or one stands twice.
+    """
+    section = ""
+    found: dict[tuple[str, str], _Setting] = {}
+    for number, raw in enumerate(read_text(path).splitlines(), 1):
+        line = raw.strip()
+        if not line or line[0] in "#;":
+            continue
+        head = re.fullmatch(r"\[([^\]]+)\]", line)
+        if head:
+            section = head[1].strip()
+            continue
+        parts = re.fullmatch(r"([^:=]+?)\s*[:=]\s*(.*)", line)
+        if parts is None or not section:
+            raise InputError(f"{path.name}:{number}", "must be a [section], then NAME : VALUE", line)
+        setting = _Setting(section, parts[1].strip(), parts[2].strip(), number)
+        key = section.lower(), setting.name.lower()
+        if key in found:
+            raise InputError(f"{path.name}:{number} {section}.{setting.name}",
+                             f"must be given once; it also stands in line {found[key].line}", setting.value)
+        found[key] = setting
+    return _File(path.name, found)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(str(path), "must be an existing file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(str(path), "must be a readable text file in UTF-8", str(error)) from None
+
+
+def read_config(path: str | Path) -> tuple[ScaleSimConfig, tuple[Note, ...]]:
+    """Read a configuration file, and tell what could not be honoured in full.
+
+    Raises
+    ------
+    InputError
+        With file and line, if something is missing or wrong.
+    """
+    file = parse_settings(Path(path))
+    if not any(section == ARCHITECTURE for section, _ in file.settings):
+        raise InputError(f"{file.label}:1", f"must have a section [{ARCHITECTURE}]")
+    flow = file.setting(ARCHITECTURE, "Dataflow")
+    if flow.value.lower() not in SYSTOLIC_DATAFLOWS:
+        error = unknown_name("dataflow", flow.value, list(SYSTOLIC_DATAFLOWS))
+        raise InputError(file.where(flow), f"must be one of {', '.join(SYSTOLIC_DATAFLOWS)}", flow.value, error.mend)
+    inputs, weights, outputs = (file.whole(ARCHITECTURE, name) for name in SIZES.values())
+    named = file.settings.get(("general", "run_name"))
+    config = ScaleSimConfig(named.value if named and named.value else Path(path).stem,
+                            file.whole(ARCHITECTURE, "ArrayHeight"), file.whole(ARCHITECTURE, "ArrayWidth"),
+                            (inputs, weights, outputs), flow.value.lower(), _bandwidth(file))
+    _note_the_rest(file)
+    return config, tuple(file.notes)
+
+
+def _bandwidth(file: _File) -> int | None:
+    mode = file.settings.get(("run_presets", "interfacebandwidth"))
+    if mode is None:
+        file.notes.append(Note(f"{file.label} run_presets.InterfaceBandwidth", "approximated",
+                               "not given; taken as CALC, which never waits for DRAM"))
+        return None
+    if mode.value.upper() not in ("CALC", "USER"):
+        raise InputError(file.where(mode), "must be CALC or USER", mode.value)
+    if mode.value.upper() == "CALC":
+        return None
+    setting = file.setting(ARCHITECTURE, "Bandwidth")
+    rates = [part.strip() for part in setting.value.split(",")]
+    if not all(rate.isdecimal() and 1 <= int(rate) <= _LARGEST for rate in rates):
+        raise InputError(file.where(setting), "must be whole numbers of words a cycle, from 1", setting.value)
+    if len(set(rates)) > 1:
+        file.note(setting, "dropped", "all but the first bandwidth, which SCALE-Sim takes for every tensor")
+    return int(rates[0])
+
+
+def _note_the_rest(file: _File) -> None:
+    """Tell what of the file means something that is not modelled."""
+    known = {("general", "run_name"), ("run_presets", "interfacebandwidth"), (ARCHITECTURE, "bandwidth"),
+             (ARCHITECTURE, "arrayheight"), (ARCHITECTURE, "arraywidth"), (ARCHITECTURE, "dataflow"),
+             *((ARCHITECTURE, name.lower()) for name in SIZES.values())}
+    # Layouts and banks stood among the architecture's settings before they had a section of their own.
+    unused = {(section, name) for section in (ARCHITECTURE, "layout") for name in (*_UNUSED[ARCHITECTURE],
+                                                                                   *_UNUSED["layout"])}
+    unused |= {("sparsity", name) for name in _UNUSED["sparsity"]}
+    for key, setting in file.settings.items():
+        if key in known or key in unused:
+            continue
+        if key[1] in _SWITCHES:
+            if setting.value.lower() not in ("true", "false"):
+                raise InputError(file.where(setting), "must be True or False", setting.value)
+            if setting.value.lower() == "true":
+                file.note(setting, "dropped", _SWITCHES[key[1]])
+        elif key == ("network_presets", "topologycsvloc"):
+            file.note(setting, "dropped", "the topology is named beside the configuration")
+        else:
+            file.note(setting, "dropped", "not a setting that is modelled")

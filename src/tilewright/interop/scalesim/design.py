@@ -1,0 +1,73 @@
+"""SCALE-Sim's files, read as a whole: the network of a topology, the machine of a configuration."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.interop.formats import Foreign, Part, refuse_sizes
+from tilewright.interop.notes import Note
+from tilewright.interop.scalesim.config import ARCHITECTURE, ScaleSimConfig, read_config, read_text
+from tilewright.interop.scalesim.topology import read_topology, shape_of
+from tilewright.workload import Graph, MacNode
+
+_START = 4096
+
+
+def holds_scalesim(path: Path) -> frozenset[Part]:
+    """Return what a file seems to hold: a ``.csv`` with a topology's head, any file with the section of the array."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            start = file.read(_START)
+    except (OSError, UnicodeDecodeError):
+        return frozenset()
+    if _is_config(start):
+        return frozenset({"accelerator"})
+    if path.suffix.lower() == ".csv" and shape_of(start) is not None:
+        return frozenset({"network"})
+    return frozenset()
+
+
+def _is_config(text: str) -> bool:
+    return re.search(rf"^\s*\[{ARCHITECTURE}\]", text, re.MULTILINE) is not None
+
+
+def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+    """Read topologies, whose layers follow one another, and at most one configuration.
+
+    Raises
+    ------
+    InputError
+        With file and line, if something is missing or wrong.
+    """
+    refuse_sizes(bind, "SCALE-Sim's files")
+    notes: list[Note] = []
+    nodes: list[MacNode] = []
+    topologies: list[Path] = []
+    machine: Accelerator | None = None
+    for path in map(Path, paths):
+        if _is_config(read_text(path)) or path.suffix.lower() == ".cfg":
+            if machine is not None:
+                raise InputError(str(path), "must be the only configuration")
+            config, told = read_config(path)
+            machine = _machine(config, path)
+            notes += told
+        else:
+            nodes += read_topology(path, notes)
+            topologies.append(path)
+    graph = None
+    if topologies:
+        names = [node.name for node in nodes]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(str(topologies[-1]), "must not have layers of the other files", twice)
+        graph = Graph(topologies[0].stem, tuple(nodes), ", ".join(path.name for path in topologies))
+    return Foreign(graph=graph, accelerator=machine, notes=tuple(notes))
+
+
+def _machine(config: ScaleSimConfig, path: Path) -> Accelerator:
+    try:
+        return config.accelerator()
+    except InputError as error:
+        raise InputError(f"{path.name} {ARCHITECTURE}", error.rule, error.given, error.mend) from None
