@@ -133,7 +133,7 @@ def _reasons(operator: Operator, accelerator: Accelerator, mapping: Mapping,
             if parting.differs:
                 place = ".".join(part for part in parting.place if part)
                 because.setdefault(place, set()).update(parting.assumptions)
-                for total in ("cycles",) if place == "compute_cycles" else ("cycles", "energy_pj"):
+                for total in ("cycles",) if place in ("compute_cycles", "cycles") else ("cycles", "energy_pj"):
                     because[total].update(parting.assumptions)
     return because
 

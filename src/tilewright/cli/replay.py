@@ -23,7 +23,7 @@ def replay(
         help="A run (its JSON file, its identity, last), or a mapping file with --network and --arch.")] = None,
     conventions: Annotated[list[str] | None, typer.Option(
         "--as", metavar="TOOL", show_default=False,
-        help="Count as this tool does: tilewright, timeloop. Repeatable; both unless given.")] = None,
+        help="Count as this tool does: tilewright, timeloop, maestro. Repeatable; the first two unless given.")] = None,
     layer: Layer = None,
     network: FileNetwork = None,
     arch: FileArch = None,

@@ -26,6 +26,16 @@ def test_differing_figures_are_shown_with_the_assumption_behind_them(tilewright,
     assert "GLB.I.reads" in tilewright("replay", mapping, "--network", LAYER, "--arch", "eyeriss", "--all").out
 
 
+def test_three_conventions_side_by_side(tilewright, mapping):
+    done = tilewright("replay", mapping, "-n", LAYER, "-a", "eyeriss", "--as", "timeloop", "--as", "maestro", "--as",
+                      "tilewright")
+    rows = {line.split()[0]: line.split()[1:] for line in done.out.splitlines() if "." in line.split(" ")[0]}
+    assert rows["GLB.O.drains"][:2] == ["0", "0"]
+    assert "no_drain_reads" in rows["GLB.O.drains"][3]
+    assert "psum_read_every_mac" in rows["Spads.O.reads"]
+    assert "psum_read_every_mac: the innermost memory reads a partial sum for every multiply-accumulate" in done.out
+
+
 def test_the_same_as_json(tilewright, mapping, tmp_path):
     file = tmp_path / "out.json"
     tilewright("replay", mapping, "--network", LAYER, "--arch", "eyeriss", "--json", str(file))
@@ -53,7 +63,8 @@ def test_cases_are_replayed_line_by_line(tilewright, tmp_path):
 @pytest.mark.parametrize(("words", "message"), [
     (["replay"], "MAPPING: must be given, or --cases in its place"),
     (["replay", "--cases", "x.jsonl", "--arch", "eyeriss"], "--cases: must stand alone"),
-    (["replay", "--cases", str(CASES), "--as", "maestro"], "--as: must be one of tilewright, timeloop; Got 'maestro'"),
+    (["replay", "--cases", str(CASES), "--as", "zigzag"],
+     "--as: must be one of tilewright, timeloop, maestro; Got 'zigzag'"),
     (["replay", "last", "--arch", "eyeriss"], "must come with a mapping file"),
 ])
 def test_wrong_words_are_named(tilewright, words, message):

@@ -1,6 +1,14 @@
 """The oracle: walks the loop nest literally, by our rules or by another tool's; shares no code with the fast model."""
 
-from tilewright.cost.reference.conventions import ASSUMPTIONS, CONVENTIONS, TILEWRIGHT, TIMELOOP, Conventions
+from tilewright.cost.reference.conventions import (
+    ASSUMPTIONS,
+    CONVENTIONS,
+    MAESTRO,
+    MAESTRO_SOURCES,
+    TILEWRIGHT,
+    TIMELOOP,
+    Conventions,
+)
 from tilewright.cost.reference.parting import KINDS, Parting, partings
 from tilewright.cost.reference.replay import Replay, ReplayedCount, replay
 from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
@@ -11,6 +19,8 @@ __all__ = [
     "ASSUMPTIONS",
     "CONVENTIONS",
     "KINDS",
+    "MAESTRO",
+    "MAESTRO_SOURCES",
     "TILEWRIGHT",
     "TIMELOOP",
     "TOUCH_BUDGET",

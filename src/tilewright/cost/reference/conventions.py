@@ -27,15 +27,49 @@ ASSUMPTIONS = {
     "ragged_first_touch_rounding": "the words that a lane ever holds are handed inward as a share of the parent's, cut "
                                    "to whole numbers (ours: what it really starts from zero)",
     "no_drain_reads": "a tile sent back to its parent costs the memory that held it no read (rule 8: a drain)",
+    "cluster_buffers": "clusters of the outermost level hold their tiles, so that words are sent to them once a step "
+                       "of the loops outside (ours: places between arrays that keep nothing hold nothing)",
+    "shared_at_restart": "lanes whose windows overlap share words only where their array moves on or begins again; "
+                         "else each is sent its own (rule 4: they share wherever tiles abut)",
+    "free_wrap": "where a loop that an operand does not use steps forward nothing is sent, though loops inside it "
+                 "begin again (rule 2: they bring their first tile in anew)",
+    "full_edge_tiles": "the last, smaller tile of a temporal loop is sent as if it were full (rule 7: what it holds)",
+    "outputs_every_step": "outputs are sent to the parent at every step of the loops outside, also where the same tile "
+                          "stays (rule 2: when it changes)",
+    "no_psum_reads": "partial sums are never read back from the parent (rule 5: those that it holds are)",
+    "psum_read_every_mac": "the innermost memory reads a partial sum for every multiply-accumulate (rule 6: not for "
+                           "the first of a sum that starts from zero)",
+    "one_fill_for_all_lanes": "operands are filled as often as the parent reads them, one write for all lanes that "
+                              "share a word (rule 4: one in each lane)",
+    "lockstep_steps": "at every step all lanes take as long as the busiest (rule 7: each lane works through its own)",
+    "stepwise_transfers": "every step takes the longer of its compute and its transfers, and the first transfer comes "
+                          "before all compute (rule 8: the larger of all compute and all transfers)",
 }
 """What each assumption says, and what our rules say instead."""
+
+_ENGINE, _REUSE = "CA_cost-analysis-engine.hpp", "CA_reuse-analysis.hpp"
+MAESTRO_SOURCES = {
+    "no_drain_reads": f"{_ENGINE}: reads of the buffer below are those of its multiply-accumulates",
+    "cluster_buffers": "API_user-interface-v2.hpp: accesses of L2 and L1 are those above and below the outermost level",
+    "shared_at_restart": f"{_REUSE}, GetPEIngressVolume: unique words of the other lanes where the spatial map resets",
+    "free_wrap": f"{_REUSE}, GetPEIngressVolume: nothing unless the innermost dimension that moved is the tensor's",
+    "full_edge_tiles": f"{_REUSE}, GetPEIngressVolume: the position Edge of a temporal map brings the whole tile",
+    "outputs_every_step": f"{_REUSE}, GetSpatialEgressTraffic: no test of whether the tile moved",
+    "no_psum_reads": f"{_ENGINE}: reads of the buffer above are those of input tensors",
+    "psum_read_every_mac": f"{_ENGINE}: one read and one write of the buffer below for each partial sum",
+    "one_fill_for_all_lanes": f"{_ENGINE}: writes of the buffer below become the reads of the one above",
+    "lockstep_steps": f"{_ENGINE}: the delay of a step is the longest of its clusters",
+    "stepwise_transfers": f"{_ENGINE}: outstanding_delay, summed over steps",
+}
+"""Where MAESTRO (github.com/maestro-project/maestro, commit 3bee2df) makes each assumption of its preset."""
 
 
 @dataclass(frozen=True)
 class Conventions:
     """Assumptions that part a tool's figures from our counting rules; see `ASSUMPTIONS`. None made: our rules.
 
-    Those of Timeloop were found by replaying random mapped nests beside `timeloop-model` (input format 0.4).
+    Those of Timeloop were found by replaying random mapped nests beside `timeloop-model` (input format 0.4). Those of
+    MAESTRO were read in its published source (`MAESTRO_SOURCES`) and not run beside it.
     """
 
     hull_footprint: bool = False
@@ -50,6 +84,16 @@ class Conventions:
     ragged_lane_renumbering: bool = False
     ragged_first_touch_rounding: bool = False
     no_drain_reads: bool = False
+    cluster_buffers: bool = False
+    shared_at_restart: bool = False
+    free_wrap: bool = False
+    full_edge_tiles: bool = False
+    outputs_every_step: bool = False
+    no_psum_reads: bool = False
+    psum_read_every_mac: bool = False
+    one_fill_for_all_lanes: bool = False
+    lockstep_steps: bool = False
+    stepwise_transfers: bool = False
 
     @property
     def made(self) -> tuple[str, ...]:
@@ -62,7 +106,11 @@ class Conventions:
 
 
 TILEWRIGHT = Conventions()
-TIMELOOP = Conventions(**dict.fromkeys(ASSUMPTIONS, True))
+TIMELOOP = Conventions(**dict.fromkeys(
+    ("hull_footprint", "identical_tile_multicast", "carried_window", "extrapolation", "neighbour_links",
+     "psum_fill_every_lane", "nominal_cycles", "averaged_lanes", "bypass_scaling", "ragged_lane_renumbering",
+     "ragged_first_touch_rounding", "no_drain_reads"), True))
+MAESTRO = Conventions(**dict.fromkeys(MAESTRO_SOURCES, True))
 
-CONVENTIONS = {"tilewright": TILEWRIGHT, "timeloop": TIMELOOP}
+CONVENTIONS = {"tilewright": TILEWRIGHT, "timeloop": TIMELOOP, "maestro": MAESTRO}
 """Presets by the name of the tool."""

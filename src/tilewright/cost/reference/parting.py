@@ -20,7 +20,8 @@ class Parting:
     Parameters
     ----------
     place
-        Memory, tensor and kind of access; ``("", "", "compute_cycles")`` for the cycles of compute.
+        Memory, tensor and kind of access; ``("", "", "compute_cycles")`` for the cycles of compute, and
+        ``("", "", "cycles")`` for all cycles where steps wait for their transfers.
     assumptions
         Names of the tool's `Conventions` that the number hangs on; where both agree, assumptions that cancel out.
     """
@@ -48,12 +49,14 @@ def partings(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     InputError
         If the nest is too large to be walked in full, as our rules need.
     """
+    timed = conventions.stepwise_transfers
+
     def numbers(made: Conventions) -> dict[Place, Fraction]:
-        return _numbers(replay(operator, accelerator, mapping, made))
+        return _numbers(replay(operator, accelerator, mapping, made), timed)
 
     found_theirs = replay(operator, accelerator, mapping, conventions)
     conventions = found_theirs.conventions  # without what ragged nests are counted without
-    ours, theirs = numbers(TILEWRIGHT), _numbers(found_theirs)
+    ours, theirs = numbers(TILEWRIGHT), _numbers(found_theirs, timed)
     named: dict[Place, list[str]] = {place: [] for place in ours}
     for base in dict.fromkeys((conventions, conventions.having("extrapolation", False))):
         figures = theirs if base == conventions else numbers(base)
@@ -71,8 +74,9 @@ def partings(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     return tuple(Parting(place, ours[place], theirs[place], tuple(found)) for place, found in named.items())
 
 
-def _numbers(made: Replay) -> dict[Place, Fraction]:
+def _numbers(made: Replay, timed: bool) -> dict[Place, Fraction]:
     numbers = {(memory, tensor, kind): count.total(kind) for (memory, tensor), count in made.counts.items()
                for kind in KINDS}
-    return numbers | {("", "", "compute_cycles"): Fraction(made.compute_cycles)}
+    numbers[("", "", "compute_cycles")] = Fraction(made.compute_cycles)
+    return numbers | ({("", "", "cycles"): Fraction(made.cycles)} if timed else {})
 

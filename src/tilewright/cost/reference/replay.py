@@ -8,7 +8,7 @@ from math import floor, prod
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles, tensor_bits
 from tilewright.cost.reference.nest import Nest, write_out
-from tilewright.cost.reference.visits import BoundaryWalk, Crossing, PlainLoop, PlainNest
+from tilewright.cost.reference.visits import BoundaryWalk, Crossing, PlainLoop, PlainNest, lockstep
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator, Tensor
@@ -89,6 +89,8 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     for tensor in operator.tensors:
         counts |= counting.tensor(tensor)
     ports = {memory.name: counting.port_cycles(memory, counts) for memory in accelerator.memories}
+    if conventions.stepwise_transfers:
+        ports[accelerator.levels[nest.shared].name] = counting.stepwise_cycles()
     energies = {memory.name: counting.energy(memory, counts) for memory in accelerator.memories}
     energies[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac
     return Replay(conventions, counts, operator.macs, counting.compute_cycles(), ports, energies)
@@ -113,24 +115,51 @@ class _Counting:
     def tensor(self, tensor: Tensor) -> dict[tuple[str, str], ReplayedCount]:
         """Return the counts of a tensor at every memory that keeps it."""
         levels = self.nest.accelerator.levels
-        keepers = self.written.keepers(tensor.name)
+        keepers = self._holders(tensor)
         sums, touched = self._boundaries(tensor, keepers), self._first_touches(tensor)
         counts = {}
-        above, taken = None, Fraction(0)
+        above, taken, asked_above = None, Fraction(0), Fraction(0)
         for at, below in zip(keepers, sums, strict=True):
             lanes = self.nest.lanes(at)
             if tensor.is_output:
                 reads, fills, updates = self._output(below, above, taken, touched[at], lanes)
+                if self.on.psum_read_every_mac and at == keepers[-1]:
+                    reads = updates
+                elif self.on.no_psum_reads and at >= self.nest.shared:
+                    reads = Fraction(0)
                 taken = Fraction(0) if below.combines else reads * lanes
             else:
-                reads, fills, updates = below.asked / lanes, above.sent / lanes if above else Fraction(0), Fraction(0)
+                reads, updates = below.asked / lanes, Fraction(0)
+                fills = self._fills(at, above, asked_above) / lanes
             evicted = above.sent / lanes if above and tensor.is_output and not self.on.no_drain_reads else Fraction(0)
             reads += above.linked / lanes if above else 0
-            counts[levels[at].name, tensor.name] = ReplayedCount(
-                self._round(reads), Fraction(floor(fills)) if self.on.averaged_lanes else fills, self._round(updates),
-                self._round(evicted), self._instances(at), self._tile(tensor, at))
+            if tensor.name in self.written.keeps[at]:
+                asked_above = below.asked
+                counts[levels[at].name, tensor.name] = self._count(tensor, at, (reads, fills, updates, evicted))
             above = below
         return counts
+
+    def _holders(self, tensor: Tensor) -> list[int]:
+        """Return the memories that keep a tensor, and the places inside arrays that count as if they did."""
+        keepers = self.written.keepers(tensor.name)
+        if not self.on.cluster_buffers:
+            return keepers
+        places = [at for at in self._memories() if not self.nest.accelerator.levels[at].keeps  # type: ignore[union-attr]
+                  and self.nest.shared < at < keepers[-1]]
+        return sorted({*keepers, *places})
+
+    def _fills(self, at: int, above: _Sums | None, asked: Fraction) -> Fraction:
+        """Return the words of an operand that all instances of a memory are filled with; ``asked`` of its parent."""
+        if above is None:
+            return Fraction(0)
+        return asked if self.on.one_fill_for_all_lanes and at > self.nest.shared else above.sent
+
+    def _count(self, tensor: Tensor, at: int, words: tuple[Fraction, Fraction, Fraction, Fraction]) -> ReplayedCount:
+        """Return reads, fills, updates and drains of an instance as they are reported."""
+        reads, fills, updates, evicted = words
+        return ReplayedCount(
+            self._round(reads), Fraction(floor(fills)) if self.on.averaged_lanes else fills, self._round(updates),
+            self._round(evicted), self._instances(at), self._tile(tensor, at))
 
     def _output(self, below: _Sums, above: _Sums | None, taken: Fraction, touched: int,
                 lanes: int) -> tuple[Fraction, Fraction, Fraction]:
@@ -204,7 +233,36 @@ class _Counting:
         """Return the steps of compute: nominal, or those of the lane that really works longest."""
         if self.on.nominal_cycles:
             return prod(loop.count for loop in self.nest.loops if loop.side is None)
+        if self.on.lockstep_steps:
+            return lockstep(self.nest)
         return self.written.steps()
+
+    def stepwise_cycles(self) -> int:
+        """Return the cycles of steps that each wait for the longer of their compute and their transfers.
+
+        The steps are those of the temporal loops outside the arrays, the transfers those of the memory outside them.
+        """
+        at = self.nest.shared
+        memory = self.nest.accelerator.levels[at]
+        assert isinstance(memory, Memory)
+        inner = [place for place in self._memories() if place > at]
+        outside = sum(loop.side is None for loop in self.nest.outside(inner[0] if inner else at))
+        moved: dict[tuple[int, ...], list[Fraction]] = {}
+        for tensor in self.nest.operator.tensors:
+            holders = self._holders(tensor)
+            if at not in holders:
+                continue
+            child = min((place for place in holders if place > at), default=len(self.nest.accelerator.levels))
+            scale = Fraction(tensor_bits(tensor, self.nest.accelerator), memory.word_bits)
+            for visit, words in BoundaryWalk(self.nest, tensor, at, child, self.on).by_step():
+                moved.setdefault(visit[:outside], [Fraction(0), Fraction(0)])[tensor.is_output] += words * scale
+        total = 0
+        for number, (visit, (read, written)) in enumerate(moved.items()):
+            rate = memory.bandwidth
+            ingress = cycles(read, rate.read, rate.shared)
+            total += max(lockstep(self.nest, visit), ingress, cycles(written, rate.write, rate.shared),
+                         cycles(read + written, rate.shared)) + (ingress if number == 0 else 0)
+        return total
 
     def port_cycles(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount]) -> int:
         """Return the cycles that the ports of an average instance need; 0 where bandwidth is unlimited."""

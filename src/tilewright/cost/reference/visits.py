@@ -72,6 +72,48 @@ class PlainNest:
         """Return the nominal number of instances of a level in use."""
         return prod(loop.count for loop in self.outside(level) if loop.side)
 
+    @property
+    def shared(self) -> int:
+        """Position of the memory that all arrays share: the last one outside them."""
+        levels = self.accelerator.levels
+        arrays = [at for at, level in enumerate(levels) if isinstance(level, Fanout) and level.instances > 1]
+        outside = [at for at, level in enumerate(levels) if not isinstance(level, Fanout)]
+        return max(at for at in outside if at < arrays[0]) if arrays else outside[:-1][-1] if outside[1:] else 0
+
+
+def lockstep(nest: PlainNest, visit: tuple[int, ...] | None = None) -> int:
+    """Return the steps of compute where all lanes wait for the busiest of them, iteration by iteration.
+
+    Parameters
+    ----------
+    visit
+        Indices of the outermost temporal loops, where only the steps inside that iteration count.
+    """
+    names = [name for name, _ in nest.operator.dimensions]
+    known: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def inside(at: int, extents: tuple[int, ...], chosen: tuple[int, ...]) -> int:
+        if at == len(nest.loops):
+            return prod(extents)
+        if not chosen and (at, extents) in known:
+            return known[at, extents]
+        loop = nest.loops[at]
+        place = names.index(loop.dimension)
+
+        def of(extent: int, rest: tuple[int, ...]) -> int:
+            return inside(at + 1, (*extents[:place], extent, *extents[place + 1:]), rest) if extent > 0 else 0
+
+        whole, last = divmod(extents[place], loop.step)
+        if chosen and loop.side is None:
+            return of(min(loop.step, extents[place] - chosen[0] * loop.step), chosen[1:])
+        full, part = of(loop.step, chosen) if whole else 0, of(last, chosen)
+        found = max(full, part) if loop.side else whole * full + part
+        if not chosen:
+            known[at, extents] = found
+        return found
+
+    return inside(0, tuple(size for _, size in nest.operator.dimensions), visit or ())
+
 
 @dataclass
 class Crossing:
@@ -137,6 +179,8 @@ class BoundaryWalk:
         self.places = {lane: self._place(lane) for lane in self.lanes}
         self.lane_at = {place: lane for lane, place in self.places.items()}
         self.links = conventions.neighbour_links and self._fully_used()
+        self.inside = parent >= nest.shared and not self.at_compute
+        self.filling = [loop for loop in self.times if self._sent_full(loop)]
         self._check_size()
 
     def _check_size(self) -> None:
@@ -149,6 +193,17 @@ class BoundaryWalk:
 
     def _extrapolated(self, loop: PlainLoop) -> bool:
         return self.on.extrapolation and not loop.ragged and loop.count > 2
+
+    def _sent_full(self, loop: PlainLoop) -> bool:
+        """Whether the last tile of a temporal loop counts as a full one (not where lanes take turns)."""
+        if not (self.on.full_edge_tiles and self.inside) or self.tensor.is_output:
+            return False
+        return not self._takes_turns(loop)
+
+    def _takes_turns(self, loop: PlainLoop) -> bool:
+        """Whether a temporal loop only says in how many turns the lanes of the next loop cover its dimension."""
+        inner = [other for other in self.loops[self.loops.index(loop) + 1:] if other.dimension == loop.dimension]
+        return bool(inner) and inner[0].side is not None
 
     def _merges(self, loop: PlainLoop) -> bool:
         """Whether lanes along a loop share what they are sent, or add up what they send back."""
@@ -206,7 +261,7 @@ class BoundaryWalk:
                 tile = self._tile(visit, lane)
                 if tile is not None:
                     sent[lane] = self._sent(tile, history, self._number(visit, lane), visit)
-            self._charge(crossing, sent, before, weight)
+            self._charge(crossing, sent, before, weight, self._shares(visit))
             before = sent
         return crossing
 
@@ -233,9 +288,10 @@ class BoundaryWalk:
         for loop in self.loops:
             start = next(times if loop.side is None else spaces) * loop.step
             low[loop.dimension] += start
-            extent[loop.dimension] = min(loop.step, extent[loop.dimension] - start)
-            if extent[loop.dimension] < 1:
+            left = extent[loop.dimension] - start
+            if left < 1:
                 return None
+            extent[loop.dimension] = loop.step if loop in self.filling else min(loop.step, left)
         axes, centre = [], []
         for axis in self.tensor.axes:
             first = sum(c * low[d] for d, c in axis.terms)
@@ -266,6 +322,8 @@ class BoundaryWalk:
         if self.at_compute or last is None:
             history[lane] = _History(words, centre, advance)
             return words
+        if self.on.outputs_every_step and self.inside and self.tensor.is_output:
+            return words
         if self.on.carried_window:
             return self._carried(words, centre, last)
         new = words
@@ -273,8 +331,39 @@ class BoundaryWalk:
             new = frozenset()
         elif not self.tensor.is_output and advance[:-1] == last.advance[:-1] and advance[-1] == last.advance[-1] + 1:
             new = words - last.words
+        if self._wraps_free(visit):
+            new = frozenset()
         history[lane] = _History(words, centre, advance)
         return new
+
+    def _wraps_free(self, visit: Lane) -> bool:
+        """Whether the loop that has stepped forward is none of the tensor's."""
+        if not (self.on.free_wrap and self.inside) or self.tensor.is_output:
+            return False
+        stepped = self._stepped(visit)
+        return stepped is not None and self.times[stepped].dimension not in self.tensor.dimensions
+
+    @staticmethod
+    def _stepped(visit: Lane) -> int | None:
+        """Return which temporal loop has stepped forward: the innermost that is not at its start, None at the first."""
+        return max((at for at, index in enumerate(visit) if index), default=None)
+
+    def _shares(self, visit: Lane) -> bool:
+        """Whether lanes whose windows overlap are sent shared words once at a visit."""
+        if not (self.on.shared_at_restart and self.inside) or self.tensor.is_output:
+            return True
+        sliding = {d for axis in self.tensor.axes if len(axis.terms) > 1 for d in axis.dimensions}
+        stepped = self._stepped(visit)
+        for space in self.spaces:
+            if space.level > self.parent and space.dimension in sliding:
+                turns = [at for at, loop in enumerate(self.times)
+                         if loop.dimension == space.dimension and self._takes_turns(loop)]
+                if stepped is None or not turns or stepped > turns[-1]:
+                    return False
+                inside = [loop for loop in self.times[turns[-1] + 1:] if loop.dimension in self.tensor.dimensions]
+                if stepped == turns[-1] and inside:
+                    return False
+        return True
 
     @staticmethod
     def _carried(words: Words, centre: Centre, last: _History) -> Words:
@@ -287,8 +376,19 @@ class BoundaryWalk:
             last.move = None if whole else move
         return new
 
-    def _charge(self, crossing: Crossing, sent: dict[Lane, Words], before: dict[Lane, Words], weight: int) -> None:
-        """Add one visit's words to the lanes and to their parents."""
+    def by_step(self) -> Iterator[tuple[Lane, int]]:
+        """Yield the indices of the temporal loops at each visit, and the words asked of all instances of the parent."""
+        history: dict[Lane, _History] = {}
+        for visit, weight in self._visits():
+            crossing = Crossing(len(self.lanes), self.nest.lanes(self.parent))
+            sent = {lane: self._sent(tile, history, self._number(visit, lane), visit)
+                    for lane in self.lanes if (tile := self._tile(visit, lane)) is not None}
+            self._charge(crossing, sent, {}, weight, self._shares(visit))
+            yield visit, sum(crossing.asked.values())
+
+    def _charge(self, crossing: Crossing, sent: dict[Lane, Words], before: dict[Lane, Words], weight: int,
+                shares: bool) -> None:
+        """Add one visit's words to the lanes and to their parents; ``shares``: overlapping sets once."""
         merged: dict[tuple[Lane, Words], list[Lane]] = defaultdict(list)
         for lane, words in sent.items():
             crossing.sent[lane] += weight * len(words)
@@ -298,7 +398,8 @@ class BoundaryWalk:
         for (group, words), lanes in merged.items():
             instance = self._instance(lanes[0])
             together = asking.setdefault(group, (instance, set()))[1]
-            alone = len(words) if self.on.identical_tile_multicast else len(words - together)
+            own = self.on.identical_tile_multicast or not shares
+            alone = len(words) if own else len(words - together)
             crossing.unlinked += weight * alone
             if self.links and all(self._from_neighbour(lane, words, before) for lane in lanes):
                 crossing.linked += weight * len(words) * len(lanes)
