@@ -15,6 +15,7 @@ from tilewright.cost import (
     SystolicLayer,
     SystolicMemories,
     systolic_array,
+    systolic_counts,
     systolic_energy,
     systolic_layer,
 )
@@ -22,6 +23,8 @@ from tilewright.hardware import Accelerator
 from tilewright.interop import Note, ScaleSimConfig, format_of, read_config
 
 OURS, THEIRS = "tilewright", "scale-sim"
+_PARTED = {"cycles": "cycles", "SRAM writes": "output_writes", "SRAM reads of partial sums": "output_reads"}
+_OF_DRAM = ("partial_sums_leave", "hundredth_sets", "reach_beyond")
 _RESTING = {"outputs": "os", "weights": "ws", "inputs": "is"}
 
 
@@ -40,6 +43,18 @@ class SystolicRow:
     def layer(self) -> SystolicLayer:
         """By our rules, or the first conventions asked for."""
         return self.figures.get(OURS) or next(iter(self.figures.values()))
+
+
+@dataclass(frozen=True)
+class Parting:
+    """An assumption of another tool: what it says, and by how much it alone changes the figures of a network.
+
+    ``of_dram``: it is about words of DRAM, whose changes are not told.
+    """
+
+    text: str
+    more: Mapping[str, int]
+    of_dram: bool
 
 
 @dataclass(frozen=True)
@@ -72,10 +87,23 @@ class SystolicRun:
         return sum(row.times * (row.figures[conventions].cycles if conventions == OURS
                                 else row.figures[conventions].compute_cycles) for row in self.rows)
 
-    def parted(self) -> dict[str, dict[str, str]]:
-        """Return, for each conventions but ours, the assumptions that they make, by name."""
-        return {name: {made: SYSTOLIC_ASSUMPTIONS[made] for made in SYSTOLIC_CONVENTIONS[name].made}
+    def parted(self) -> dict[str, dict[str, Parting]]:
+        """Return, for each conventions but ours, what each assumption that they make does by itself to the figures."""
+        return {name: {made: self._parting(name, made) for made in SYSTOLIC_CONVENTIONS[name].made}
                 for name in self.conventions if name != OURS}
+
+    def _parting(self, name: str, made: str) -> Parting:
+        theirs = SYSTOLIC_CONVENTIONS[name]
+        without = theirs.having(made, False)
+        found = dict.fromkeys(_PARTED, 0)
+        for row in self.rows:
+            layer, array = row.figures[name], self.array
+            counts = systolic_counts(layer.m, layer.n, layer.k, array.rows, array.columns, array.dataflow, without)
+            for field, figure in _PARTED.items():
+                more = int(getattr(layer.counts, figure)) - int(getattr(counts, figure))
+                found[field] += more * layer.count * row.times
+        return Parting(SYSTOLIC_ASSUMPTIONS[made], {field: more for field, more in found.items() if more},
+                       made in _OF_DRAM)
 
     def tree(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -90,7 +118,9 @@ class SystolicRun:
                       "memory_words": memories, "bandwidths_words_per_cycle": list(self.array.bandwidths),
                       "shared_bandwidth_words_per_cycle": self.array.shared_bandwidth},
             "layers": rows, "cycles": {name: self.cycles(name) for name in self.conventions},
-            "assumptions": self.parted(), "skipped": [{"name": name, "why": why} for name, why in self.skipped],
+            "assumptions": {name: {made: {"text": found.text, "more": dict(found.more)}
+                                   for made, found in parted.items()} for name, parted in self.parted().items()},
+            "skipped": [{"name": name, "why": why} for name, why in self.skipped],
             "notes": [str(note) for note in self.notes]}
 
 

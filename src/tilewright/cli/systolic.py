@@ -92,6 +92,13 @@ def _print(run: "SystolicRun", screen: "Console") -> None:
     rows.append((*total, *([engineering(whole)] if energies else [])))
     right = tuple(index for index, head in enumerate(heads) if index and head != "Bound")
     print_listing(tuple(heads), rows, right, screen)
+    for name, parted in run.parted().items():
+        screen.print(f"\n{' '.join(names[name].split())} counts otherwise:", markup=False, soft_wrap=True)
+        for made, found in parted.items():
+            if not found.more and not found.of_dram:
+                continue
+            more = ", ".join(f"{more:+,} {figure}" for figure, more in found.more.items())
+            screen.print(f"  {made}: {found.text}{'; here ' if more else ''}{more}", markup=False, soft_wrap=True)
     for name, why in run.skipped:
         screen.print(f"Left out: {name}, which {why}", markup=False, soft_wrap=True)
     for note in run.notes:

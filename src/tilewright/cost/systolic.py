@@ -20,7 +20,9 @@ Arrays broadcast by NumPy's rules; every size may be a number or an array. Machi
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +36,7 @@ from tilewright.cost.systolic_records import (
     Whole,
 )
 
+Flags: TypeAlias = NDArray[np.bool_]
 Dataflows: TypeAlias = str | Sequence[str] | NDArray[np.str_]
 
 _CODES = {name: code for code, names in enumerate(SYSTOLIC_DATAFLOWS.items()) for name in names}
@@ -67,45 +70,108 @@ def systolic_runtime(m: ArrayLike, n: ArrayLike, k: ArrayLike,  # noqa: PLR0913,
     >>> systolic_runtime(256, 64, 256, [32, 128], [32, 128], "os").tolist()
     [5088, 892]
     """
-    return systolic_counts(m, n, k, rows, columns, dataflow, conventions).cycles
+    return _cycles(_Folds.of((m, n, k), (rows, columns), dataflow), conventions)
 
 
 def systolic_counts(m: ArrayLike, n: ArrayLike, k: ArrayLike,  # noqa: PLR0913, PLR0917  (as above)
                     rows: ArrayLike, columns: ArrayLike, dataflow: Dataflows,
                     conventions: SystolicConventions = SYSTOLIC_RULES) -> SystolicCounts:
     """Return cycles, accesses and utilisation of matrix products; arguments as for `systolic_runtime`."""
-    code = dataflow_codes(dataflow)
-    whole = [_sizes(name, value) for name, value in zip("mnk", (m, n, k), strict=True)]
-    sides = [_sizes(name, value) for name, value in (("rows", rows), ("columns", columns))]
-    m_, n_, k_, r, c, code = np.broadcast_arrays(*whole, *sides, code)
-    is_os, is_ws = code == _OS, code == _WS
-    down = np.where(is_os, m_, k_)
-    across = np.where(code == _IS, m_, n_)
-    streamed = np.where(is_os, k_, np.where(is_ws, m_, n_))
-    row_folds, column_folds = -(-down // r), -(-across // c)
-    folds = row_folds * column_folds
-    _refuse_overflow(folds, streamed, r, c, (m_, n_, k_))
-    if conventions.whole_folds:
-        used = folds * (r + c)
-    else:
-        used = column_folds * down + row_folds * across
-    cycles = folds * (streamed - 2 + np.where(is_os, 0, r)) + used
-    if conventions.shifted_outputs:
-        cycles = cycles + np.where(is_os, folds * r, 0)
-    if conventions.last_cycle_index:
-        cycles = cycles - 1
-    macs = m_ * n_ * k_
-    sums = np.where(is_os, m_ * n_, m_ * n_ * row_folds)
-    extra = np.where(is_os, folds * (r + c), 0) if conventions.side_writes else 0
-    reads = np.zeros_like(sums) if conventions.unread_partial_sums else sums - m_ * n_
+    run = _Folds.of((m, n, k), (rows, columns), dataflow)
+    cycles = _cycles(run, conventions)
+    folds, elements = run.row_folds * run.column_folds, run.rows * run.columns
+    macs = run.m * run.n * run.k
+    outputs = run.m * run.n
+    sums = np.where(run.is_os, outputs, outputs * run.row_folds)
+    extra = np.where(run.is_os, folds * (run.rows + run.columns), 0) if conventions.side_writes else 0
+    reads = np.zeros_like(sums) if conventions.unread_partial_sums else sums - outputs
     with np.errstate(divide="ignore", invalid="ignore"):
-        utilization = macs / (cycles * (r * c))
-    return SystolicCounts(
-        cycles=cycles, row_folds=row_folds, column_folds=column_folds,
-        input_reads=m_ * k_ * np.where(code == _IS, 1, column_folds),
-        weight_reads=k_ * n_ * np.where(is_os, row_folds, np.where(is_ws, 1, column_folds)),
-        output_writes=sums + extra, output_reads=reads, macs=macs,
-        mapping_efficiency=down * across / (folds * (r * c)), utilization=utilization)
+        utilization = macs / (cycles * elements)
+    figures = np.broadcast_arrays(
+        cycles, run.row_folds, run.column_folds, run.m * run.k * np.where(run.is_is, 1, run.column_folds),
+        run.k * run.n * np.where(run.is_os, run.row_folds, np.where(run.is_ws, 1, run.column_folds)), sums + extra,
+        reads, macs, run.down * run.across / (folds * elements), utilization)
+    return SystolicCounts(*figures)
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """Products on arrays as they fold; no array is broadcast before it must be."""
+
+    m: Whole
+    n: Whole
+    k: Whole
+    rows: Whole
+    columns: Whole
+    is_os: Flags
+    is_ws: Flags
+    is_is: Flags
+
+    @classmethod
+    def of(cls, sizes: tuple[ArrayLike, ArrayLike, ArrayLike], sides: tuple[ArrayLike, ArrayLike],
+           dataflow: Dataflows) -> "_Folds":
+        """Check what was given."""
+        code = dataflow_codes(dataflow)
+        m, n, k = (_sizes(name, value) for name, value in zip("mnk", sizes, strict=True))
+        rows, columns = (_sizes(name, value) for name, value in zip(("rows", "columns"), sides, strict=True))
+        found = cls(m, n, k, rows, columns, code == _OS, code == _WS, code == _IS)
+        found.refuse_overflow()
+        return found
+
+    @property
+    def down(self) -> Whole:
+        """What lies along the rows."""
+        return np.where(self.is_os, self.m, self.k)
+
+    @property
+    def across(self) -> Whole:
+        """What lies along the columns."""
+        return np.where(self.is_is, self.m, self.n)
+
+    @property
+    def streamed(self) -> Whole:
+        """What streams."""
+        return np.where(self.is_os, self.k, np.where(self.is_ws, self.m, self.n))
+
+    @cached_property
+    def row_folds(self) -> Whole:
+        """Tiles one below the other."""
+        return np.where(self.is_os, -(-self.m // self.rows), -(-self.k // self.rows))
+
+    @cached_property
+    def column_folds(self) -> Whole:
+        """Tiles side by side."""
+        return np.where(self.is_is, -(-self.m // self.columns), -(-self.n // self.columns))
+
+    def refuse_overflow(self) -> None:
+        """Refuse what 64 bits cannot count exactly: first by the largest of all sizes, then each product by itself."""
+        if self._most([float(values.max(initial=1)) for values in (self.m, self.n, self.k, self.rows, self.columns)]):
+            return
+        sizes = [values.astype(np.float64) for values in (self.m, self.n, self.k, self.rows, self.columns)]
+        if not self._most(sizes):
+            raise InputError("m, n, k", "must be small enough for counts of at most 62 bits",
+                             f"{float(self.m.max())} x {float(self.n.max())} x {float(self.k.max())}",
+                             "Split the product")
+
+    @staticmethod
+    def _most(sizes: Sequence[Any]) -> bool:
+        """Whether all counts stay below 62 bits, by an upper limit: ragged folds waste less than a side each."""
+        m, n, k, rows, columns = sizes
+        return bool(np.all((m + rows) * (n + columns) * (k + rows + columns) < _LARGEST)
+                    and np.all((k + rows) * (np.maximum(m, n) + columns) * (np.maximum(m, n) + 2 * rows + columns)
+                               < _LARGEST))
+
+
+def _cycles(run: _Folds, conventions: SystolicConventions) -> Whole:
+    folds = run.row_folds * run.column_folds
+    if conventions.whole_folds:
+        used = folds * (run.rows + run.columns)
+    else:
+        used = run.column_folds * run.down + run.row_folds * run.across
+    cycles = folds * (run.streamed - 2 + np.where(run.is_os, 0, run.rows)) + used
+    if conventions.shifted_outputs:
+        cycles = cycles + np.where(run.is_os, folds * run.rows, 0)
+    return cycles - 1 if conventions.last_cycle_index else cycles
 
 
 def dataflow_codes(dataflow: Dataflows) -> NDArray[np.int64]:
@@ -130,14 +196,3 @@ def _sizes(name: str, value: ArrayLike) -> Whole:
     if found.dtype.kind not in "iu" or (found < 1).any():
         raise InputError(name, "must be positive integers", value if found.ndim == 0 else found.tolist()[:5])
     return found.astype(np.int64)
-
-
-def _refuse_overflow(folds: Whole, streamed: Whole, rows: Whole, columns: Whole,
-                     sizes: tuple[Whole, Whole, Whole]) -> None:
-    """Refuse what 64 bits cannot count exactly."""
-    m, n, k = (size.astype(np.float64) for size in sizes)
-    most = np.maximum(m * n * k, folds.astype(np.float64) * (streamed + 2.0 * rows + columns))
-    most = np.maximum(most, folds.astype(np.float64) * rows * columns)
-    if (most >= _LARGEST).any():
-        raise InputError("m, n, k", "must be small enough for counts of at most 62 bits", f"{float(most.max()):.3g}",
-                         "Split the product")

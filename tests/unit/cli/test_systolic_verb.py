@@ -58,7 +58,13 @@ def test_a_topology_on_a_configuration(tilewright):
     assert third["tilewright"]["dram_weight_reads"] == 25600
     assert set(third["energy_pj"]) == {"DRAM", "IfmapSRAM", "FilterSRAM", "OfmapSRAM", "MAC"}
     assert found["cycles"]["scale-sim"] == sum(layer["scale-sim"]["compute_cycles"] for layer in found["layers"])
-    assert "whole_folds" in found["assumptions"]["scale-sim"]
+    told = found["assumptions"]["scale-sim"]
+    assert told["side_writes"]["more"] == {"SRAM writes": sum(
+        layer["tilewright"]["row_folds"] * layer["tilewright"]["column_folds"] * layer["products"] * 24
+        for layer in found["layers"])}
+    assert told["last_cycle_index"]["more"] == {"cycles": -10}
+    assert sum(parted["more"].get("cycles", 0) for parted in told.values()) == (
+        found["cycles"]["scale-sim"] - found["cycles"]["tilewright"])
     assert found["notes"][0].startswith("scale.cfg:12 layout.IfmapCustomLayout: dropped")
 
 
@@ -85,6 +91,8 @@ def test_the_table_tells_cycles_by_both_conventions_and_energy(tilewright):
     for word in ("Cycles", "SCALE-Sim", "Mapped", "Energy", "Conv2_DP", "Total"):
         assert word in done.out
     assert "scale.cfg:12" in done.out
+    assert "last_cycle_index: the total is the number of the last cycle" in done.out
+    assert "; here -10 cycles" in done.out
     bare = tilewright("systolic", "net.csv", "--array", "16x8", "--as", "scale-sim")
     assert "Energy" not in bare.out
     assert "Bound" not in bare.out
