@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.flexions import of_class
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, refuse_sparse
+from tilewright.api.inputs import Machine, Network, is_torch, load_accelerator, load_network, refuse_sparse
 from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, assumed, tune, with_flexibility
 from tilewright.codesign import explore as explore_choices
@@ -72,8 +72,8 @@ def explore(  # noqa: PLR0913  (keywords of an entry point)
         raise InputError("objective", f"must be one of {', '.join(FIGURES)}", objective)
     if budget < 1:
         raise InputError("budget", "must be a positive integer", budget)
-    graphs = [load_network(one) for one in ([networks] if isinstance(networks, str | Path) or not isinstance(
-        networks, Sequence) else networks)]
+    graphs = [load_network(one) for one in ([networks] if isinstance(networks, str | Path) or is_torch(
+        networks) or not isinstance(networks, Sequence) else networks)]
     named = {graph.name: graph for graph in graphs}
     if len(named) < len(graphs):
         raise InputError("networks", "must differ in name", ", ".join(graph.name for graph in graphs))

@@ -49,7 +49,7 @@ def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Gra
         network = _SHORT[kind](text, rest)
     if isinstance(network, str | Path):
         return _named(network, text, options)
-    if _is_torch(network):
+    if is_torch(network):
         from tilewright.interop import load_given  # noqa: PLC0415  (foreign formats load late)
 
         return load_given(network, options)
@@ -64,10 +64,17 @@ def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Gra
     return Graph("operators", tuple(MacNode(operator) for operator in operators), "given")
 
 
-def _is_torch(network: object) -> bool:
+def is_torch(network: object) -> bool:
     """Whether it is of PyTorch, or a pair that begins so; nothing is loaded for what is not."""
     first = network[0] if isinstance(network, tuple) and network else network
     return any(one.__module__.split(".")[0] == "torch" for one in type(first).__mro__)
+
+
+def name_of(thing: object) -> str:
+    """Return what a command line calls a network or a machine."""
+    if is_torch(thing):
+        return type(thing[0] if isinstance(thing, tuple) else thing).__name__
+    return str(thing) if isinstance(thing, str | Path) else str(getattr(thing, "name", "operators"))
 
 
 def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:

@@ -19,6 +19,7 @@ from tilewright.api.inputs import (
     check_sizes,
     load_accelerator,
     load_network,
+    name_of,
     refuse_density,
     select_layers,
 )
@@ -383,7 +384,7 @@ def layer_budget(budget: Budget, layers: int, workers: int) -> Budget:
 def command_line(network: Network, arch: Machine, request: RequestRecord, budget: Budget,
                  rest: Mapping[str, Mapping[str, int] | str | None]) -> str:
     """Return the command that repeats a run, with everything spelt out that has a default."""
-    words = ["tilewright", "map", _name(network), "--arch", _name(arch), "--objective", request.objective,
+    words = ["tilewright", "map", name_of(network), "--arch", name_of(arch), "--objective", request.objective,
              "--mapper", request.mapper, "--budget", _budget_text(budget), "--seed", str(request.seed),
              "--tiling", request.tiling]
     if request.pad:
@@ -408,10 +409,6 @@ def command_line(network: Network, arch: Machine, request: RequestRecord, budget
     if layers:
         words += ["--layers", str(layers)]
     return shlex.join(words)
-
-
-def _name(thing: object) -> str:
-    return str(thing) if isinstance(thing, str | Path) else str(getattr(thing, "name", "operators"))
 
 
 def _budget_text(budget: Budget) -> str:

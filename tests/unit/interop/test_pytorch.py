@@ -507,3 +507,28 @@ def test_what_cannot_be_read_is_one_clear_error(case, capfd):
     assert text in str(found.value)
     assert len(str(found.value)) < 900
     assert capfd.readouterr() == ("", "")
+
+
+def test_networks_of_pytorch_stand_wherever_one_is_named(tmp_path, monkeypatch):
+    import tilewright as tw
+
+    monkeypatch.setenv("TILEWRIGHT_STORE", str(tmp_path / "runs.sqlite"))
+    module, inputs = nn.Linear(16, 8), given((4, 16))
+    exported = torch.export.export(module, inputs)
+    graph = load_torch(module, inputs)
+    assert tw.load_network((module, inputs)).nodes == tw.load_network(exported).nodes == graph.nodes
+    assert tw.load_network((module, {"input": inputs[0]})).nodes == graph.nodes
+    assert tw.load_network(saved(module, inputs, tmp_path / "net.pt2")).nodes == graph.nodes
+    run = tw.map((module, inputs), arch="eyeriss", budget=50)
+    assert run.record.request.command.startswith("tilewright map Linear --arch eyeriss")
+    assert run.layers["linear"].cost.macs == graph.macs
+    with pytest.raises(InputError, match="must come with the inputs of its forward"):
+        tw.map(module, arch="eyeriss", budget=50)
+
+
+@pytest.mark.parametrize("given_to", [nn.Linear(4, 4), (nn.Linear(4, 4), ())])
+def test_a_module_without_its_inputs(given_to):
+    import tilewright as tw
+
+    with pytest.raises(InputError):
+        tw.bounds(given_to, arch="eyeriss")

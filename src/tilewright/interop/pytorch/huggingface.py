@@ -107,6 +107,7 @@ def _built(file: Path, raw: dict[str, Any]) -> "PreTrainedModel":
         try:
             with on_meta():
                 model = maker(config, attn_implementation="eager")
+            model.to("meta")  # what classes make elsewhere all the same
         except Exception as error:  # whatever the class makes of these settings
             raise InputError(str(file), "must describe a model that transformers can build",
                              f"{type(error).__name__}: {_first_line(error)}") from None
@@ -160,8 +161,10 @@ def _first_line(error: Exception) -> str:
 def _graph(source: str, name: str, model: "PreTrainedModel", bind: dict[str, int]) -> Graph:
     sizes = _sizes(source, model, bind)
     inputs = _inputs(model, sizes)
-    program = read_exported(export_module(model, (), inputs), name)
-    graph = graph_of(program, {})
+    where = source if source == type(model).__name__ else f"{source}: {type(model).__name__}"
+    exported = export_module(model, (), inputs, where=where,
+                             mend="See that the configuration and the sizes that are bound go together")
+    graph = graph_of(read_exported(exported, name), {})
     notes = (f"{type(model).__name__} without weights, " + ", ".join(f"{key} = {size}" for key, size in sizes.items()),
              *graph.notes)
     return Graph(name, graph.nodes, source, notes)

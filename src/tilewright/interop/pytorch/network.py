@@ -54,7 +54,8 @@ def load_torch(module: Any, inputs: Sequence[Any] | None = None,
     if inputs is not None and not isinstance(inputs, list | tuple):
         raise InputError("inputs", "must be a tuple of the arguments of forward", type(inputs).__name__,
                          "Write (tensor,) for a single one")
-    exported = export_module(module, inputs or (), kwargs or {})
+    exported = export_module(module, inputs or (), kwargs or {}, where=type(module).__name__,
+                             mend="See that it runs with these inputs: module(*inputs)")
     return graph_of(read_exported(exported, type(module).__name__), bind or {})
 
 

@@ -32,8 +32,11 @@ def _is_of(given: object, module: str, name: str) -> bool:
     return any(one.__module__ == module and one.__name__ == name for one in type(given).__mro__)
 
 
-def export_module(module: "Module", args: Sequence[Any], kwargs: Mapping[str, Any]) -> "ExportedProgram":
+def export_module(module: "Module", args: Sequence[Any], kwargs: Mapping[str, Any], *, where: str,
+                  mend: str) -> "ExportedProgram":
     """Export a module for inputs of these shapes, as it is used for inference.
+
+    ``where`` it comes from and how to ``mend`` what goes wrong are told in errors.
 
     Raises
     ------
@@ -46,8 +49,8 @@ def export_module(module: "Module", args: Sequence[Any], kwargs: Mapping[str, An
         try:
             return torch.export.export(module, tuple(args), dict(kwargs), strict=False)
         except Exception as error:  # whatever the module's own code raises for these inputs
-            raise InputError(type(module).__name__, "must be traceable by torch.export", _reason(error),
-                             _mend(error)) from None
+            raise InputError(where, "must be traceable by torch.export", _reason(error),
+                             _on_data(error) or mend) from None
 
 
 @contextmanager
@@ -110,15 +113,13 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(kept[:_LAST_LINES])}"
 
 
-def _mend(error: Exception) -> str:
+def _on_data(error: Exception) -> str:
+    """Say how to mend what depends on values of tensors; nothing for other errors."""
     names = [one.__name__ for one in type(error).__mro__]
-    text = str(error)
-    if "GuardOnDataDependentSymNode" in names or "data-dependent" in text:
+    if "GuardOnDataDependentSymNode" in names or "data-dependent" in str(error):
         return ("Its control flow or a shape depends on values of tensors; write it with torch.cond or torch.where, "
                 "or export the parts beside it")
-    if "TypeError" in names:
-        return "See that the inputs are those of its forward, in order"
-    return "See that it runs with these inputs: module(*inputs)"
+    return ""
 
 
 def read_exported(exported: "ExportedProgram", name: str = "") -> Program:
