@@ -126,25 +126,41 @@ def test_gpt2_by_hand(load):
 
 
 VISION = {"image_size": 16, "patch_size": 8}
+# A configuration, the sizes to bind, and the inputs that these make.
 OTHERS = {
-    "vit": ({**TINY, **VISION}, {"batch": 1}),
+    "vit": ({**TINY, **VISION}, {"batch": 1}, {"pixel_values": (1, 3, 16, 16)}),
     "t5": ({"d_model": 16, "d_kv": 4, "d_ff": 24, "num_layers": 1, "num_heads": 4, "vocab_size": 50,
-            "architectures": ["T5ForConditionalGeneration"]}, {"batch": 1, "sequence": 8, "target": 4}),
+            "decoder_start_token_id": 0}, {"batch": 1, "sequence": 8, "target": 4},
+           {"input_ids": (1, 8), "decoder_input_ids": (1, 4)}),
     "clip": ({"text_config": TINY, "vision_config": {**TINY, **VISION}, "projection_dim": 8},
-             {"batch": 1, "sequence": 8}),
+             {"batch": 1, "sequence": 8}, {"input_ids": (1, 8), "pixel_values": (1, 3, 16, 16)}),
     "whisper": ({"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 4,
                  "decoder_attention_heads": 4, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "vocab_size": 50,
                  "max_source_positions": 20, "pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 2,
-                 "decoder_start_token_id": 1}, {"batch": 1, "target": 4}),
+                 "decoder_start_token_id": 1}, {"batch": 1, "target": 4},
+                {"input_features": (1, 80, 40), "decoder_input_ids": (1, 4)}),
+    "wav2vec2": ({**TINY, "conv_dim": [8, 8], "conv_stride": [5, 2], "conv_kernel": [10, 3],
+                  "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2}, {"batch": 1, "samples": 200},
+                 {"input_values": (1, 200)}),
 }
 
 
 @pytest.mark.parametrize("model_type", OTHERS)
-def test_other_kinds_of_inputs(model_type, load):
-    values, bind = OTHERS[model_type]
+def test_models_of_other_inputs_have_the_counts_of_pytorch(model_type, load):
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+    from transformers import CONFIG_MAPPING, AutoModel
+
+    values, bind, shapes = OTHERS[model_type]
     graph = load(model_type, bind=bind, **values)
-    assert graph.macs > 0
     assert not any(isinstance(node, Unmodelled) for node in graph.nodes)
+    with torch.device("meta"):
+        model = AutoModel.from_config(CONFIG_MAPPING[model_type](**values), attn_implementation="eager").to("meta")
+        inputs = {name: torch.zeros(shape, dtype=torch.long if name.endswith("ids") else torch.float32)
+                  for name, shape in shapes.items()}
+        with FlopCounterMode(display=False) as counter:
+            model.eval()(**inputs)
+    assert counter.get_total_flops() == 2 * graph.macs
 
 
 def test_a_model_of_transformers_is_read_with_its_sizes():

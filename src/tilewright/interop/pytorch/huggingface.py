@@ -199,7 +199,7 @@ def _kinds(model: "PreTrainedModel") -> list[str]:
     main = model.main_input_name
     if not {"input_ids", "pixel_values"} <= set(kinds) or not hasattr(model.config, "vision_config"):
         kinds = [main] if main in known else kinds[:1]
-    if model.config.is_encoder_decoder and "decoder_input_ids" in known:
+    if "decoder_input_ids" in known:
         kinds.append("decoder_input_ids")
     return kinds
 

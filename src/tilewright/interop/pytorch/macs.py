@@ -233,7 +233,7 @@ MAC_TRANSLATORS: dict[str, Translator] = {
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _conv_transpose),
     "linear": _linear,
     **dict.fromkeys(("matmul", "__matmul__", "linalg_matmul"), _product_of("self", "other")),
-    **dict.fromkeys(("mm", "bmm", "_int_mm"), _product_of("self", "mat2")),
+    **dict.fromkeys(("mm", "bmm", "_int_mm", "_scaled_mm"), _product_of("self", "mat2")),
     "addmm": _product_of("mat1", "mat2"),
     **dict.fromkeys(("baddbmm", "addbmm"), _product_of("batch1", "batch2")),
     "mv": _product_of("self", "vec"),
