@@ -79,6 +79,43 @@ def test_dram_reads_as_scale_sim_are_those_of_the_walk(kernel, out, stride, chan
     assert [found.input_reads, found.weight_reads] == fetched_by_walk(operator, sizes, array, SCALE_SIM, addresses)
 
 
+def moved_by_folds(sizes, array):
+    """Words of weights that come and of outputs that go and come, by walking the folds and what each finds held."""
+    (m, n, k), flow = sizes, array.dataflow
+    down, across = {"os": (m, n), "ws": (k, n), "is": (k, m)}[flow]
+    weights = out = back = 0
+    fits_whole = n * k <= array.memories.weights // 2
+    met = set()
+    for left in range(0, across, array.columns):
+        width, resting = min(array.columns, across - left), False
+        for top in range(0, down, array.rows):
+            height = min(array.rows, down - top)
+            tile = {"os": {(r, left + c) for r in range(k) for c in range(width)},
+                    "ws": {(top + r, left + c) for r in range(height) for c in range(width)},
+                    "is": {(top + r, c) for r in range(height) for c in range(n)}}[flow]
+            if fits_whole:
+                weights += len(tile - met)
+                met |= tile
+            elif flow != "os" or not resting:
+                weights += len(tile)
+                resting = flow == "os" and len(tile) <= array.memories.weights // 2
+            sums = height * width if flow == "os" else width * (m if flow == "ws" else n)
+            last = flow == "os" or top + height == down
+            held = flow != "os" and sums <= array.memories.outputs // 2
+            out += sums if last or not held else 0
+            back += sums if flow != "os" and top > 0 and not held else 0
+    return weights, out, back
+
+
+@settings(max_examples=150, deadline=None)
+@given(SIZES, SIDES, SIDES, DATAFLOWS, st.integers(2, 90), st.integers(2, 60))
+def test_weights_and_outputs_move_as_the_folds_find_them_held(sizes, rows, columns, dataflow, weights, outputs):
+    array = SystolicArray(rows, columns, dataflow, SystolicMemories(None, weights, outputs))
+    m, n, k = sizes
+    found = systolic_words(matmul("p", m=m, n=n, k=k), array)
+    assert (found.weight_reads, found.output_writes, found.output_reads) == moved_by_folds(sizes, array)
+
+
 def im2col(kernel, out, stride, channels, size=None):
     """The address of every word of the inputs as a matrix; -1 past the edge of ``size``."""
     width = (out[1] - 1) * stride + kernel[1]

@@ -1,4 +1,4 @@
-"""SCALE-Sim's files: import, export, import again is the identity."""
+"""SCALE-Sim's files: import, export, import again is the identity; damaged ones are read or refused in one error."""
 
 import tempfile
 from pathlib import Path
@@ -6,10 +6,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright.base import InputError
 from tilewright.interop import FORMATS
 
 FORM = FORMATS.get("scale-sim")
-NAMES = st.lists(st.from_regex(r"[A-Za-z][A-Za-z0-9_.]{0,8}", fullmatch=True), min_size=1, max_size=5)
+NAMES = st.lists(st.from_regex(r"[A-Za-z#/][A-Za-z0-9_. /:#'-]{0,8}[a-z]", fullmatch=True), min_size=1, max_size=5)
 COUNTS = st.integers(1, 40)
 
 
@@ -81,3 +82,21 @@ def test_configurations(text):
     assert not first.notes
     assert not second.notes
     assert not made.notes
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.one_of(topologies(), configurations()), st.data())
+def test_damaged_files_are_read_or_refused(text, data):
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 12)))
+    damaged = text[:start] + data.draw(st.text(max_size=6)) + text[end:]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("scale.cfg" if "[" in text else "net.csv")
+        path.write_bytes(damaged.encode("utf-8", "surrogatepass"))
+        FORM.holds(path)
+        try:
+            found = FORM.read([path], {})
+        except InputError as error:
+            assert error.rule
+        else:
+            assert found.graph or found.accelerator

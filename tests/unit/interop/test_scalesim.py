@@ -42,7 +42,8 @@ def operators(found):
 
 
 def test_convolutions(tmp_path):
-    found = read(tmp_path, HEAD + "\nConv1, 224, 224, 3, 3, 3, 32, 2,\n\tConv2 , 14, 12, 3, 1, 8, 16, 1,# remark\n")
+    found = read(tmp_path, HEAD + ",,,,,,,,\nConv1, 224, 224, 3, 3, 3, 32, 2,\n"
+                 "\tConv2 , 14, 12, 3, 1, 8, 16, 1,# remark\n")
     first, second = operators(found)
     assert first == convolution("Conv1", in_channels=3, out_channels=32, kernel=3, out_size=(112, 112), stride=2)
     assert second == convolution("Conv2", in_channels=8, out_channels=16, kernel=(3, 1), in_size=(14, 12))
@@ -240,11 +241,11 @@ def test_what_a_topology_cannot_say_is_told():
     assert told["batch"] == "one of a batch of 5"
     assert told["grouped"] == "one of 2 products alike"
     assert told["row,DP"] == "called row_DP"
-    assert told["conv DP"] == "called conv_D_P"
+    assert told["conv DP"] == "called conv D_P"
     assert told["depth"] == "called depth_DP"
     assert told["heads"] == "one of 12 products alike"
     assert set(text.files) == {"net.csv", "net-products.csv"}
-    assert "conv_D_P, 9, 9, 3, 3, 4, 4, 1, 2,\n" in text.files["net.csv"]
+    assert "conv D_P, 9, 9, 3, 3, 4, 4, 1, 2,\n" in text.files["net.csv"]
 
 
 def test_runs_and_densities_that_are_no_ratios_are_told():

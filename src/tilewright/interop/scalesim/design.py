@@ -12,7 +12,7 @@ from tilewright.interop.scalesim.config import ARCHITECTURE, ScaleSimConfig, rea
 from tilewright.interop.scalesim.topology import read_topology, shape_of
 from tilewright.workload import Graph, MacNode
 
-_START = 4096
+_START = 2**16
 
 
 def holds_scalesim(path: Path) -> frozenset[Part]:

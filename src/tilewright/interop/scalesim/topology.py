@@ -96,7 +96,7 @@ def _rows(label: str, text: str, columns: tuple[str, ...], notes: list[Note]) ->
     found = []
     head = True
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
-        if not line.strip():
+        if not line.replace(",", "").strip():
             continue
         cells = [cell.strip() for cell in line.split(",")]
         if head:

@@ -122,7 +122,7 @@ def dump_topology(graph: Graph) -> ForeignText:
             writer.note(node.name, "dropped", f"{node.kind}: not multiply-accumulates")
     if not writer.convolutions and not writer.products:
         raise InputError(graph.name, "must have a convolution or matrix product to be written as a topology")
-    name = re.sub(r"[^\w.-]+", "_", graph.name) or "topology"
+    name = re.sub(r"[^\w .()-]+", "_", graph.name).strip() or "topology"
     both = bool(writer.convolutions and writer.products)
     files = {}
     if writer.convolutions:
@@ -191,7 +191,7 @@ class _Writer:
 
     def _name(self, name: str, depthwise: bool | None = None) -> str:
         """Return a name that SCALE-Sim reads as one cell; of a convolution, as depthwise only where it is."""
-        plain = re.sub(r"[,#\s]+", "_", name)
+        plain = re.sub(r"[,\r\n]+", "_", name).strip() or "layer"
         if depthwise and DEPTHWISE not in plain:
             plain = f"{plain}_{DEPTHWISE}"
         if depthwise is False:
