@@ -2,6 +2,7 @@
 
 import pytest
 
+from tilewright.base import InputError
 from tilewright.cost import DenseModel
 from tilewright.cost.reference import walk
 from tilewright.hardware import Fanout, Memory
@@ -237,8 +238,36 @@ def test_layers_whose_clusters_make_another_machine_have_no_mapping(files):
     assert set(found.mappings) == {"large"}
     assert [str(note) for note in found.notes] == [
         "net.m:6 none.Dataflow: approximated: no mapping, as it is empty (MAESTRO takes that of the layer before)",
-        "net.m:2 small.Dataflow: dropped: its clusters make arrays of 8 x 2, those of most of the work 4 x 4: convert "
-        "this layer alone"]
+        "net.m:2 small.Dataflow: dropped: its clusters make arrays of 8 x 2, those of most of the work 4 x 4: read "
+        "this layer alone, with --bind layer=NUMBER"]
+
+
+def test_one_layer_may_be_read_alone_and_has_its_own_machine(files):
+    text = """Network n {
+    Layer small { Type: GEMM Dimensions { M: 2, N: 8, K: 4 } Dataflow {
+      SpatialMap(1,1) M; Cluster(2,P); SpatialMap(1,1) K; } }
+    Layer large { Type: GEMM Dimensions { M: 20, N: 8, K: 4 } Dataflow {
+      SpatialMap(1,1) M; Cluster(4,P); SpatialMap(1,1) K; } }
+    }"""
+    paths = files(text)
+    form = format_of(paths[0])
+    found = form.read(paths, {"layer": 1})
+    assert found.operator.name == "small"
+    assert [level.shape for level in found.accelerator.fanouts] == [(8, 1), (2, 1)]
+    assert not found.notes
+    with pytest.raises(InputError, match="layer: must be from 1 to 2, the layers of n; Got 3"):
+        form.read(paths, {"layer": 3})
+    with pytest.raises(InputError, match="bind: must be left out"):
+        form.read(paths, {"batch": 3})
+
+
+def test_of_two_directives_over_one_dimension_the_first_counts(files):
+    flow = "SpatialMap(1,1) S;\nTemporalMap(2,2) S;\nTemporalMap(3,1) Y;\nTemporalMap(2,2) Y';"
+    found = load_maestro(files(layer("K: 4, C: 2, R: 3, S: 2, Y: 10, X: 8", flow)))
+    assert [str(note) for note in found.notes] == [
+        "net.m:2 one.TemporalMap S: dropped: S is mapped already in line 1",
+        "net.m:4 one.TemporalMap Y': dropped: Y is mapped already in line 3"]
+    assert found.mapping.at("Array1").loops == (Loop("S", 1, "X"),)
 
 
 @pytest.mark.parametrize(("text", "operator"), [
@@ -306,7 +335,6 @@ def test_mappings_of_our_machines_are_written_and_still_compute_the_layer(arch, 
 
 def test_what_maestro_has_no_words_for_is_told_or_refused():
     import tilewright as tw
-    from tilewright.base import InputError
 
     machine = tw.load_accelerator("simba-like")
     operator = convolution("conv", in_channels=4, out_channels=4, in_size=9, kernel=3, dilation=2)

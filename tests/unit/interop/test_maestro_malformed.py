@@ -43,8 +43,6 @@ NETWORKS = [
     (layer("Type: GEMM Dimensions { M: 4, N: 2 }"), ":3: Dimensions of a GEMM layer must give K"),
     (layer("Type: CONV Dataflow { TemporalMap(Sz(R),1) Y; }"), ":3: Sz must be of a dimension given before"),
     (flow("TemporalMap(1,1) Z;"), ":5: directives of a CONV layer must be of .*; Got 'Z'"),
-    (flow("TemporalMap(1,1) K;\nSpatialMap(1,1) K;"), ":6: K must be mapped once at a cluster level"),
-    (flow("TemporalMap(1,1) Y;\nSpatialMap(1,1) Y';"), ":6: Y must be mapped once at a cluster level"),
     (flow("TemporalMap(0,1) K;"), ":5: the size of a TemporalMap must be a positive whole number"),
     (flow("TemporalMap(1,1-2) K;"), ":5: the offset of a TemporalMap must be a positive whole number; Got '-1'"),
     (flow("TemporalMap(1) K;"), ":5: must be ',' between size and offset"),

@@ -8,12 +8,15 @@ from tilewright.interop.maestro.design import holds_maestro, load_maestro
 from tilewright.interop.maestro.gamma_writing import dump_gamma
 from tilewright.interop.maestro.writing import dump_maestro
 
+LAYER = "layer"
+"""What is bound to the number of the one layer that is to be read."""
+
 __all__ = ["dump_gamma", "dump_maestro", "load_maestro"]
 
 
 def _read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
-    refuse_sizes(bind, "MAESTRO's and GAMMA's files")
-    return load_maestro(paths)
+    refuse_sizes({name: value for name, value in bind.items() if name != LAYER}, "MAESTRO's and GAMMA's files")
+    return load_maestro(paths, bind.get(LAYER))
 
 
 FORMATS.register("maestro")(Format(

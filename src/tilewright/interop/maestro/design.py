@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.base import InputError
@@ -40,11 +40,16 @@ class _Mapped:
         return used_arrays(self.lanes)
 
 
-def load_maestro(paths: Sequence[str | Path]) -> Foreign:
+def load_maestro(paths: Sequence[str | Path], layer: int | None = None) -> Foreign:
     """Read MAESTRO's and GAMMA's files that belong together.
 
     A network with its dataflows (``Network { ... }``), or one of GAMMA's layer tables with the genomes of its result,
     or its logs of layers; and a hardware file. Without one the machine has as many elements as the dataflows can use.
+
+    Parameters
+    ----------
+    layer
+        Read this layer alone, counted from 1; all where None. One machine serves all layers that are read.
 
     Raises
     ------
@@ -74,9 +79,19 @@ def load_maestro(paths: Sequence[str | Path]) -> Foreign:
         network, elements = with_genomes(network, genomes)
         hardware = hardware or (Hardware(elements) if elements else None)
     if network is not None:
+        network = _only(network, layer)
         notes += [Note(f"{network.layers[0].label}:{line} Accelerator", "dropped",
                        "give a hardware file for the machine") for line in network.accelerator_lines]
     return assemble(network, hardware, notes)
+
+
+def _only(network: NetworkText, layer: int | None) -> NetworkText:
+    """Return a network of one of its layers, or as it is."""
+    if layer is None:
+        return network
+    if not 1 <= layer <= len(network.layers):
+        raise InputError("layer", f"must be from 1 to {len(network.layers)}, the layers of {network.name}", layer)
+    return replace(network, layers=(network.layers[layer - 1],))
 
 
 def holds_maestro(path: Path) -> frozenset[Part]:
@@ -122,9 +137,10 @@ def assemble(network: NetworkText | None, hardware: Hardware | None, notes: list
         else:
             notes.append(Note(one.layer.where("Dataflow"), "dropped",
                               f"its clusters make arrays of {_sizes(one.arrays)}, those of most of the work "
-                              f"{_sizes(arrays)}: convert this layer alone"))
+                              f"{_sizes(arrays)}: read this layer alone, with --bind layer=NUMBER"))
     if placed and machine.compute_instances != hardware.elements:
-        notes.append(Note(placed[0].layer.where("Dataflow"), "approximated",
+        first = next(one for one in placed if one.arrays == arrays)
+        notes.append(Note(first.layer.where("Dataflow"), "approximated",
                           f"{hardware.elements} processing elements as {machine.compute_instances}: the others are in "
                           "no whole cluster"))
     return Foreign(graph, machine, mappings, notes=tuple(notes))

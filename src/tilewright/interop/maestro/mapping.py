@@ -13,7 +13,7 @@ from math import prod
 from tilewright.base import InputError
 from tilewright.interop.maestro.layers import View, Window
 from tilewright.interop.maestro.network import OUTPUT_OF, Directive, Layer, Stage
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Kind, Note
 from tilewright.mapping import LevelLoops, Loop
 from tilewright.mapping import Mapping as Nest
 
@@ -123,14 +123,15 @@ class Translation:
     def steps(self, stage: Stage) -> list[Step]:
         """Return the tiles of a stage's directives in their order; those of dimensions of size 1 are left out."""
         tiles: dict[str, int] = {}
-        for directive in stage.directives:  # kernels first: the windows of rows and columns hang on them
+        directives = self._once(stage)
+        for directive in directives:  # kernels first: the windows of rows and columns hang on them
             name = self.view.plain.get(directive.dimension)
             if name is not None:
                 tiles[name] = self._tile(directive, directive.size, self.extents[name])
                 if directive.offset != directive.size and tiles[name] < self.extents[name]:
                     self.note(directive, f"an offset of {directive.offset} as one of {directive.size}, the tile's size")
         found = []
-        for directive in stage.directives:
+        for directive in directives:
             name = self.view.plain.get(directive.dimension)
             window = self.view.windows.get(OUTPUT_OF.get(directive.dimension, directive.dimension))
             if window is not None:
@@ -142,6 +143,16 @@ class Translation:
             if name is not None:
                 found.append(Step(directive, name, tiles[name]))
         return found
+
+    def _once(self, stage: Stage) -> list[Directive]:
+        """Return the directives of a stage, the first of each dimension only, as MAESTRO finds them."""
+        found: dict[str, Directive] = {}
+        for directive in stage.directives:
+            name = OUTPUT_OF.get(directive.dimension, directive.dimension)
+            if name in found:
+                self.note(directive, f"{name} is mapped already in line {found[name].line}", "dropped")
+            found.setdefault(name, directive)
+        return list(found.values())
 
     def _tile(self, directive: Directive, size: int, extent: int) -> int:
         """Return a tile, cut to what there is to tile."""
@@ -180,11 +191,11 @@ class Translation:
             self.note(directive, f"a window of {directive.size} as the {offset} input positions that it moves by")
         return self._tile(directive, offset, extent)
 
-    def note(self, directive: Directive, text: str) -> None:
-        """Remember how a directive was approximated."""
+    def note(self, directive: Directive, text: str, what: Kind = "approximated") -> None:
+        """Remember what became of a directive."""
         kind = "SpatialMap" if directive.spatial else "TemporalMap"
         where = f"{self.layer.flow_label}:{directive.line} {self.layer.name}.{kind} {directive.dimension}"
-        note = Note(where, "approximated", text)
+        note = Note(where, what, text)
         if note not in self.notes:
             self.notes.append(note)
 

@@ -193,18 +193,11 @@ def _check(reader: Reader, layer: Layer) -> None:
 
 
 def _check_directives(reader: Reader, layer: Layer, known: tuple[str, ...]) -> None:
-    """Refuse directives over other dimensions, and two of one dimension at a level."""
-    for stage in layer.dataflow or ():
-        seen: set[str] = set()
-        for directive in stage.directives:
-            if layer.stated and directive.dimension not in known:
-                raise reader.fail(f"directives of a {layer.type} layer must be of {', '.join(known)}",
-                                  directive.dimension, line=directive.line)
-            dimension = OUTPUT_OF.get(directive.dimension, directive.dimension)
-            if dimension in seen:
-                raise reader.fail(f"{dimension} must be mapped once at a cluster level", directive.dimension,
-                                  line=directive.line)
-            seen.add(dimension)
+    """Refuse directives over other dimensions."""
+    for directive in (one for stage in layer.dataflow or () for one in stage.directives):
+        if layer.stated and directive.dimension not in known:
+            raise reader.fail(f"directives of a {layer.type} layer must be of {', '.join(known)}",
+                              directive.dimension, line=directive.line)
 
 
 def _dataflow(reader: Reader, sizes: dict[str, int], strides: dict[str, int]) -> tuple[Stage, ...]:
