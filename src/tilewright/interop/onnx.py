@@ -14,7 +14,7 @@ from tilewright.base import InputError
 from tilewright.interop.formats import FORMATS, Foreign, Format, Part
 from tilewright.interop.onnx_macs import translate_macs
 from tilewright.interop.onnx_vectors import translate_vector
-from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, translated
+from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, graph_notes, translated
 from tilewright.workload import Graph, Node
 
 if TYPE_CHECKING:
@@ -357,7 +357,8 @@ def _holds(path: Path) -> frozenset[Part]:
 def _foreign(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
     if len(paths) > 1:
         raise InputError("FILE", "must be one ONNX file", ", ".join(map(str, paths)))
-    return Foreign(load_onnx(paths[0], bind=bind))
+    graph = load_onnx(paths[0], bind=bind)
+    return Foreign(graph, notes=graph_notes(graph))
 
 
 FORMATS.register("onnx")(Format("onnx", "ONNX networks (.onnx); read only", _holds, _foreign))

@@ -532,3 +532,16 @@ def test_a_module_without_its_inputs(given_to):
 
     with pytest.raises(InputError):
         tw.bounds(given_to, arch="eyeriss")
+
+
+def test_strict_reading_refuses_what_is_approximated(tmp_path):
+    from tilewright.api import read_foreign
+
+    path = saved(Net(), given((1, 4, 6, 6)), tmp_path / "plain.pt2")
+    assert read_foreign([path], strict=True).notes == ()
+    path = saved(Calls(lambda _, x: torch.fft.fft(torch.topk(x, 2)[0])), given((4, 4)), tmp_path / "odd.pt2")
+    first, second = read_foreign([path]).notes
+    assert str(first) == f"{path}: topk: approximated: as vector work with a heap"
+    assert str(second) == f"{path}: fft_fft: dropped: fft_fft: operator not known here"
+    with pytest.raises(InputError, match="must be honoured in full"):
+        read_foreign([path], strict=True)

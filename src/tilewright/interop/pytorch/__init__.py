@@ -8,6 +8,8 @@ from tilewright.interop.formats import FORMATS, Foreign, Format, Part
 from tilewright.interop.pytorch.huggingface import configuration_file, load_huggingface
 from tilewright.interop.pytorch.network import is_torch, load_exported, load_given, load_torch
 from tilewright.interop.pytorch.torch import TorchNetwork
+from tilewright.interop.scene import graph_notes
+from tilewright.workload import Graph
 
 __all__ = ["TorchNetwork", "is_torch", "load_exported", "load_given", "load_huggingface", "load_torch"]
 
@@ -20,12 +22,16 @@ def _one(paths: Sequence[Path], what: str) -> Path:
     return paths[0]
 
 
+def _told(graph: Graph) -> Foreign:
+    return Foreign(graph, notes=graph_notes(graph))
+
+
 def _holds_exported(path: Path) -> frozenset[Part]:
     return _NETWORK if path.suffix.lower() == ".pt2" else frozenset()
 
 
 def _exported(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
-    return Foreign(load_exported(_one(paths, ".pt2 file"), bind=bind))
+    return _told(load_exported(_one(paths, ".pt2 file"), bind=bind))
 
 
 def _holds_configuration(path: Path) -> frozenset[Part]:
@@ -33,7 +39,7 @@ def _holds_configuration(path: Path) -> frozenset[Part]:
 
 
 def _configuration(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
-    return Foreign(load_huggingface(_one(paths, "configuration"), bind=bind))
+    return _told(load_huggingface(_one(paths, "configuration"), bind=bind))
 
 
 FORMATS.register("pytorch")(Format(
