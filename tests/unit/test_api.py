@@ -13,7 +13,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.api import engine
-from tilewright.api.runs import layer_budget, read_budget
+from tilewright.api.tasks import layer_budget, read_budget
 from tilewright.cost import layer_bounds
 from tilewright.search import Progress, search
 from tilewright.store import RunRecord, keep, mapping_of, operator_of

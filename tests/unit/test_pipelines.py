@@ -12,6 +12,7 @@ from tilewright.cli import main
 from tilewright.cli.progress import Progress
 from tilewright.search import Budget
 from tilewright.search import Progress as Step
+from tilewright.store import Library
 from tilewright.workload import Graph, MacNode, matmul
 
 NET = Graph("net", (MacNode(matmul("a", m=24, n=18, k=20)), MacNode(matmul("b", m=96, n=64, k=80)),
@@ -43,6 +44,35 @@ def test_both_searches_are_ordinary_runs(tmp_path):
     assert found.then.record.request.constraints == (f"latency<={limit}",)
     assert tw.open_run("last", tmp_path / "runs.sqlite").record == found.then.record
     assert tw.open_run(found.first.record.id, tmp_path / "runs.sqlite").record == found.first.record
+
+
+def test_the_first_search_fills_the_library(tmp_path):
+    found = pipe(store=tmp_path / "runs.sqlite")
+    assert found.first.library.added == 2
+    with Library(tmp_path / "runs.sqlite") as library:
+        entries = library.entries()
+    assert {one.layer: one.latency_cycles for one in entries} == {
+        name: found.first.layers[name].cost.latency_cycles for name in ("a", "b")}
+    assert {(one.objective, one.run_id) for one in entries} == {("latency", found.first.record.id)}
+    assert pipe(store=tmp_path / "runs.sqlite").first.library.added == 0
+    assert pipe(store=False).first.library.added == 0
+
+
+def test_its_file_is_read_back_as_its_second_run(tmp_path, monkeypatch, capsys):
+    found = pipe()
+    file = found.write_json(tmp_path / "pipe.json")
+    assert tw.open_run(file).record == found.then.record
+    monkeypatch.setattr(sys, "argv", ["tilewright", "show", str(file), "--layer", "b"])
+    with pytest.raises(SystemExit):
+        main()
+        sys.exit(0)
+    assert f"{found.then.layers['b'].cost.latency_cycles:,}" in capsys.readouterr().out
+    data = json.loads(file.read_text())
+    file.write_text(json.dumps({**data, "then": None}))
+    assert tw.open_run(file).record == found.first.record
+    file.write_text(json.dumps({"pipeline": {}}))
+    with pytest.raises(tw.InputError, match="must be a run record"):
+        tw.open_run(file)
 
 
 def test_page_data_and_table_tell_the_same(tmp_path):

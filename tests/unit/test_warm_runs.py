@@ -7,10 +7,12 @@ import sys
 import pytest
 
 import tilewright as tw
+from tilewright.api import tasks
 from tilewright.api.warm import warm_budget
 from tilewright.base import InputError
 from tilewright.cli import main
 from tilewright.search import Budget, beginnings
+from tilewright.search import search as search_one
 from tilewright.store import Library, Shelf, Store, read_run
 from tilewright.workload import Graph, MacNode, matmul
 
@@ -195,6 +197,19 @@ def test_time_is_shared_by_layers_that_wait_for_one_another():
     assert warm_budget(Budget(seconds=12.0), LAYERS, chain, 2).seconds == 3.0
     assert warm_budget(Budget(seconds=12.0), LAYERS, beginnings(LAYERS, "off"), 2).seconds == 6.0
     assert warm_budget(Budget(samples=5), LAYERS, chain, 2) == Budget(samples=5)
+
+
+@pytest.mark.parametrize(("kind", "begun"), [("off", [False]), ("similar", [False, True])])
+def test_what_beginning_from_mappings_compiles_is_compiled_before_the_clock_runs(monkeypatch, kind, begun):
+    tried = []
+
+    def search(*given, **options):
+        tried.append(options.get("start") is not None)
+        return search_one(*given, **options)
+
+    monkeypatch.setattr(tasks, "search", search)
+    mapped(warm_start=kind, budget=20)
+    assert tried == begun
 
 
 def test_an_unknown_kind_is_named():

@@ -4,7 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilewright.api.catalogue import Option, mapper_extra, mapper_options, mapper_summary, mappers_page
+    from tilewright.api.catalogue import (
+        DEFAULT_MAPPER,
+        Option,
+        mapper_extra,
+        mapper_names,
+        mapper_options,
+        mapper_summary,
+        mappers_page,
+    )
     from tilewright.api.converting import convert, read_foreign
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from tilewright.api.validating import accuracy_page, validate
 
 __all__ = [
+    "DEFAULT_MAPPER",
     "Evaluation",
     "Option",
     "Pipeline",
@@ -49,6 +58,7 @@ __all__ = [
     "map_network",
     "map_space",
     "mapper_extra",
+    "mapper_names",
     "mapper_options",
     "mapper_summary",
     "mappers_page",
@@ -69,7 +79,8 @@ __all__ = [
 ]
 
 _LATER = {
-    "catalogue": ("Option", "mapper_extra", "mapper_options", "mapper_summary", "mappers_page"),
+    "catalogue": ("DEFAULT_MAPPER", "Option", "mapper_extra", "mapper_names", "mapper_options", "mapper_summary",
+                  "mappers_page"),
     "converting": ("convert", "read_foreign"),
     "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
     "exploring": ("explore",),

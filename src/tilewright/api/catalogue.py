@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.base import EXTRAS
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MapSpace
-from tilewright.search import MAPPERS
+from tilewright.search import MAPPERS, search
 from tilewright.search import Task as SearchTask
 from tilewright.workload import ROLES, matmul
 
@@ -21,6 +21,14 @@ class Option:
     name: str
     default: object
     about: str
+
+
+DEFAULT_MAPPER: str = inspect.signature(search).parameters["mapper"].default
+
+
+def mapper_names() -> list[str]:
+    """Return the names of all mappers: the default first, the others by alphabet."""
+    return sorted(MAPPERS, key=lambda name: (name != DEFAULT_MAPPER, name))
 
 
 def mapper_summary(name: str) -> str:
@@ -64,6 +72,10 @@ def _parameters(kind: type) -> dict[str, str]:
     return found
 
 
+def _default(name: str) -> str:
+    return " (default)" if name == DEFAULT_MAPPER else ""
+
+
 def _needs(name: str) -> str:
     extra = mapper_extra(name)
     return f"`{extra}`" if extra else ""
@@ -75,8 +87,9 @@ def mappers_page() -> str:
              "`tilewright.api.mappers_page` from what each mapper says about itself.",
              "[How to add one](how-to.md#write-a-mapper).", "",
              "| mapper | how it searches | needs |", "|---|---|---|"]
-    lines += [f"| [{name}](#{name}) | {mapper_summary(name)} | {_needs(name)} |" for name in MAPPERS]
-    for name in MAPPERS:
+    lines += [f"| [{name}](#{name}){_default(name)} | {mapper_summary(name)} | {_needs(name)} |"
+              for name in mapper_names()]
+    for name in mapper_names():
         lines += ["", f"## {name}", "", inspect.getdoc(MAPPERS.get(name)) or ""]
         if extra := mapper_extra(name):
             lines += ["", f"It needs the extra `{extra}`: `{EXTRAS[extra][1]}`."]

@@ -9,28 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.api.engine import ready_cache
-from tilewright.api.inputs import Machine, Network, check_sizes, load_accelerator, load_network, select_layers
+from tilewright.api.inputs import Machine, Network
 from tilewright.api.places import ready_place
-from tilewright.api.runs import (
-    LARGEST_NUMBER,
-    Run,
-    Scalar,
-    Task,
-    Watcher,
-    command_line,
-    kept_run,
-    layer_budget,
-    read_budget,
-    run_record,
-    split_limits,
-    warm_up,
-)
-from tilewright.api.spaces import Limits, choose_space
+from tilewright.api.runs import Run, Watcher, kept_run, run_record
+from tilewright.api.spaces import Limits
+from tilewright.api.tasks import Asked, Scalar, Task, layer_budget, prepare, warm_up
 from tilewright.api.text import shown
-from tilewright.base import InputError
-from tilewright.mapping import flexible_machine
+from tilewright.api.warm import warmth
 from tilewright.search import (
-    MAPPERS,
     Budget,
     Objective,
     Pace,
@@ -40,7 +26,7 @@ from tilewright.search import (
     search_pipeline,
 )
 from tilewright.store import RequestRecord, record_to_json
-from tilewright.workload import UniqueOperator, unique_operators
+from tilewright.workload import UniqueOperator
 
 if TYPE_CHECKING:
     from tilewright.report import Sheet
@@ -156,37 +142,25 @@ def pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     InputError
         If something that was given is wrong.
     """
-    accelerator = flexible_machine(load_accelerator(arch))
-    graph = select_layers(load_network(network, bind), layers)
-    check_sizes(graph)
-    MAPPERS.get(mapper)
-    limits, spaces = split_limits(constraints)
-    goal = Objective.parse(then, limits)
-    unique = unique_operators(graph)
-    choice = choose_space(tiling, spaces, dataflow, [one.operator for one in unique], False)
-    choice.refuse_empty([one.operator for one in unique], accelerator)
-    if not 0 <= seed <= LARGEST_NUMBER:
-        raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
-    whole = read_budget(budget)
+    task = prepare(Asked(network, arch, then, mapper, budget, seed, tiling, constraints, dataflow, options=options,
+                         bind=bind, layers=layers, workers=workers))
+    whole, goal = task.budget, task.objective
     half = whole if whole.seconds is None else Budget(whole.samples, whole.seconds / 2)
-    cores = workers or len(os.sched_getaffinity(0))
-    share = layer_budget(half, len(unique), cores)
-    request = RequestRecord(str(goal), mapper, seed, choice.tiling, tuple(map(str, goal.constraints)),
-                            dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
-                            space=choice.file.text if choice.file else "")
-    rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
-    more = {"--accelerators": accelerators, "--latency-limit": latency_limit, "--throughput": throughput,
-            "--slack": slack}
-    command = _command(command_line(network, arch, request, whole, rest), more)
-    first = Task(graph, accelerator, Objective.parse("latency"),
-                 replace(request, objective="latency", constraints=(), command=command), share, cores, choice)
+    task = task.allotted(layer_budget(half, len(task.operators), task.workers))
+    command = _command(task.request.command, {
+        "--accelerators": accelerators, "--latency-limit": latency_limit, "--throughput": throughput, "--slack": slack})
+    request = replace(task.request, command=command)
+    warm = warmth("off", store, {}, goal)
+    first = replace(task, objective=Objective.parse("latency"), warmth=warm,
+                    request=replace(request, objective="latency", constraints=()))
     ready_cache()
     warm_up(first)
     result = search_pipeline(
-        graph, accelerator, then=goal, accelerators=accelerators, pace=Pace(latency_limit, throughput, slack),
-        mapper=mapper, budget=share, seed=seed, space=first.spaces, options=dict(options or {}), workers=workers,
-        progress=progress, begin=None if progress is None else lambda _, count: progress.begin(count, share))
-    return _pipeline(result, first, replace(request, command=command), store)
+        task.graph, task.accelerator, then=goal, accelerators=accelerators,
+        pace=Pace(latency_limit, throughput, slack), mapper=mapper, budget=task.budget, seed=seed, space=first.spaces,
+        options=dict(options or {}), workers=workers, progress=progress,
+        begin=None if progress is None else lambda _, count: progress.begin(count, task.budget))
+    return _pipeline(result, first, request, store)
 
 
 def _command(mapping: str, more: Mapping[str, float | None]) -> str:
@@ -202,9 +176,11 @@ def _command(mapping: str, more: Mapping[str, float | None]) -> str:
 def _pipeline(result: PipelineResult, first: Task, request: RequestRecord,
               store: str | os.PathLike[str] | bool) -> Pipeline:
     """Keep both searches as runs."""
-    early = run_record(first, _distinct(result.layers, second=False), () if result.limit_cycles else result.unfinished,
-                       result.seconds / 2)
-    kept = kept_run(early, store)
+    found = _distinct(result.layers, second=False)
+    early = run_record(first, found, () if result.limit_cycles else result.unfinished, result.seconds / 2)
+    for unique, searched in found:
+        first.warmth.keep(first.space(unique.operator), searched, first.graph.name, early.id)
+    kept = replace(kept_run(early, store), library=first.warmth.end())
     later = None
     if any(layer.then is not None for layer in result.layers):
         limits = {layer.limit_cycles for layer in result.layers}

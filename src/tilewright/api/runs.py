@@ -2,8 +2,6 @@
 
 import math
 import os
-import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,40 +11,27 @@ from typing import Protocol
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.fronts import front_of, front_record
-from tilewright.api.inputs import (
-    Machine,
-    Network,
-    check_sizes,
-    load_accelerator,
-    load_network,
-    name_of,
-    refuse_density,
-    select_layers,
-)
+from tilewright.api.inputs import Machine, Network
 from tilewright.api.places import ready_place
-from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
+from tilewright.api.spaces import Limits
+from tilewright.api.tasks import Asked, Scalar, Task, prepare, warm_up
 from tilewright.api.text import shown
-from tilewright.api.warm import OFF, UNUSED, LibraryUse, Warmth, warm_budget, warmth
-from tilewright.base import InputError, unknown_name
+from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
+from tilewright.base import unknown_name
 from tilewright.cost import Explanation, explain, space_bounds
-from tilewright.hardware import Accelerator
-from tilewright.mapping import Constraints, MapSpace, Padding, flexible_machine, flexible_within
+from tilewright.mapping import Constraints, Padding
 from tilewright.search import (
-    MAPPERS,
     Budget,
     Densities,
     Front,
-    Objective,
     ProgressObserver,
     SearchResult,
     read_front,
-    search,
     search_network,
 )
 from tilewright.store import (
     Kept,
     LayerRecord,
-    RequestRecord,
     RunRecord,
     SearchRecord,
     StartRecord,
@@ -72,12 +57,7 @@ from tilewright.store import (
     vector_records,
     write_run,
 )
-from tilewright.workload import Density, Graph, Operator, UniqueOperator, graph_with_densities, unique_operators
-
-Scalar = str | int | float | bool
-WARM_UP_SAMPLES = 500
-LARGEST_NUMBER = 2**63 - 1
-"""Largest integer that every database keeps."""
+from tilewright.workload import Density, UniqueOperator, unique_operators
 
 
 @dataclass(frozen=True)
@@ -168,28 +148,6 @@ def open_run(place: str | os.PathLike[str], store: str | os.PathLike[str] | None
         return Run(found.get(str(place)))
 
 
-@dataclass(frozen=True)
-class Task:
-    """A network, a machine and what is asked of them, all checked."""
-
-    graph: Graph
-    accelerator: Accelerator
-    objective: Objective
-    request: RequestRecord
-    budget: Budget
-    workers: int
-    choice: SpaceChoice
-    warmth: Warmth = OFF
-
-    def space(self, operator: Operator) -> MapSpace:
-        """Return the mappings to choose from, as far as they were restricted."""
-        return self.choice.space(operator, self.accelerator)
-
-    def spaces(self, operator: Operator) -> tuple[MapSpace, ...]:
-        """Return the mappings to choose from as a union: of them what the machine's flexibility allows."""
-        return flexible_within(self.space(operator))
-
-
 class Watcher(ProgressObserver, Protocol):
     """Shown the progress of a run: how many distinct layers with what budget each, then where each search stands."""
 
@@ -277,39 +235,16 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     InputError
         If something that was given is wrong.
     """
-    accelerator = flexible_machine(load_accelerator(arch))
-    graph = graph_with_densities(select_layers(load_network(network, bind), layers), density or {})
-    check_sizes(graph)
-    parsed = read_budget(budget)
-    MAPPERS.get(mapper)
-    limits, spaces = split_limits(constraints)
-    goal = Objective.parse(objective, limits)
-    swept = goal.over(densities)
-    refuse_unused(accelerator, density, swept, graph)
-    if swept.densities is not None:
-        graph = graph_with_densities(graph, dict.fromkeys(swept.densities.tensors, swept.densities.largest))
-    operators = [unique.operator for unique in unique_operators(graph)]
-    choice = choose_space(tiling, spaces, dataflow, operators, pad)
-    choice.refuse_empty(operators, accelerator)
-    if not 0 <= seed <= LARGEST_NUMBER:
-        raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
-    cores = _cores() if workers is None else workers
-    if cores < 1:
-        raise InputError("workers", "must be a positive integer", workers)
-    warm = warmth(warm_start, store, {one.name: choice.space(one, accelerator) for one in operators}, swept,
-                  checkpoint)
-    share = warm_budget(parsed, operators, warm.beginnings(operators), cores)
-    request = RequestRecord(str(goal), mapper, seed, choice.tiling, tuple(map(str, goal.constraints)),
-                            dict(options or {}), share.samples, share.seconds, dataflow=choice.dataflow,
-                            space=choice.file.text if choice.file else "", pad=pad,
-                            density={name: str(given) for name, given in (density or {}).items()},
-                            densities=str(swept.densities or ""), warm_start=warm.kind, front=read_front(front))
-    rest = {"bind": bind, "layers": layers, "constraints": choice.file_name}
-    request = replace(request, command=command_line(network, arch, request, parsed, rest))
-    task = Task(graph, accelerator, swept, request, share, cores, choice, warm)
+    metrics = read_front(front)
+    task = prepare(Asked(network, arch, objective, mapper, budget, seed, tiling, constraints, dataflow, pad, options,
+                         bind, layers, density, densities, workers))
+    operators = task.operators
+    warm = warmth(warm_start, store, {one.name: task.space(one) for one in operators}, task.objective, checkpoint)
+    share = warm_budget(task.budget, operators, warm.beginnings(operators), task.workers)
+    task = replace(task.allotted(share, warm_start=warm.kind, front=metrics), warmth=warm)
     run_id = new_run_id()
     searched = _searched(task, progress, checkpoint, run_id)
-    found = ((unique, searched.results[unique.operator.name]) for unique in unique_operators(graph)
+    found = ((unique, searched.results[unique.operator.name]) for unique in unique_operators(task.graph)
              if unique.operator.name in searched.results)
     record = run_record(task, found, searched.unfinished, searched.seconds)
     return replace(kept_run(replace(record, id=run_id), store), library=warm.end())
@@ -320,101 +255,6 @@ def kept_run(record: RunRecord, store: str | os.PathLike[str] | bool) -> Run:
     if store is False:
         return Run(record)
     return Run(record, keep(record, None if store is True else store))
-
-
-def split_limits(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str], Limits | None]:
-    """Return the limits on layers, and the constraints of map spaces."""
-    given = [constraints] if isinstance(constraints, str | Path | Constraints) else list(constraints)
-    spaces = [one for one in given if is_space(one)]
-    if len(spaces) > 1:
-        raise InputError("constraints", "must hold one set of constraints of map spaces at most", len(spaces),
-                         "Write them into one file")
-    return [str(one) for one in given if not is_space(one)], spaces[0] if spaces else None
-
-
-def read_budget(budget: str | int | Budget) -> Budget:
-    """Read a budget as `Budget.parse` does, and thousands and millions of samples besides: ``10k``, ``1M``."""
-    text = budget
-    if isinstance(text, str):
-        text = re.sub(r"(?<=[\d.])\s*([kKM])\b", lambda found: _MULTIPLES[found.group(1)], text)
-    try:
-        found = Budget.parse(text)
-    except OverflowError:
-        found = None
-    if found is None or (found.samples or 0) > LARGEST_NUMBER:
-        raise InputError("budget.samples", f"must be at most {LARGEST_NUMBER}", str(budget))
-    return found
-
-
-def refuse_unused(accelerator: Accelerator, density: Mapping[str, Density] | None, goal: Objective,
-                  graph: Graph) -> None:
-    """Refuse densities where the machine makes no use of zeros, and two of one tensor.
-
-    Raises
-    ------
-    InputError
-        If it has no ``sparsity`` section, or a tensor has a density and is to be scored over several.
-    """
-    if density or goal.densities is not None:
-        refuse_density(accelerator, "density" if density else "densities")
-    fixed = {name.lower() for name in density or {}}
-    several = {name.lower() for name in goal.densities.tensors} if goal.densities is not None else set()
-    for tensor in (tensor for node in graph.mac_nodes for tensor in node.operator.tensors):
-        names = {tensor.name.lower(), tensor.role}
-        if names & fixed and names & several:
-            raise InputError("densities", "must not be of a tensor that density names too", tensor.name,
-                             "Leave one of the two out")
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-_MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
-
-
-def layer_budget(budget: Budget, layers: int, workers: int) -> Budget:
-    """Return the budget of one layer: all of the samples, and an even share of the seconds of the whole run."""
-    if budget.seconds is None:
-        return budget
-    return Budget(budget.samples, budget.seconds / max(1, math.ceil(layers / min(workers, layers or 1))))
-
-
-def command_line(network: Network, arch: Machine, request: RequestRecord, budget: Budget,
-                 rest: Mapping[str, Mapping[str, int] | str | None]) -> str:
-    """Return the command that repeats a run, with everything spelt out that has a default."""
-    words = ["tilewright", "map", name_of(network), "--arch", name_of(arch), "--objective", request.objective,
-             "--mapper", request.mapper, "--budget", _budget_text(budget), "--seed", str(request.seed),
-             "--tiling", request.tiling]
-    if request.pad:
-        words.append("--pad")
-    if request.dataflow:
-        words += ["--dataflow", request.dataflow]
-    if request.warm_start != "off":
-        words += ["--warm-start", request.warm_start]
-    if rest.get("constraints"):
-        words += ["--constraints", str(rest["constraints"])]
-    for constraint in request.constraints:
-        words += ["--constraint", constraint]
-    words += [word for name, given in request.density.items() for word in ("--density", f"{name}={given}")]
-    words += ["--densities", request.densities] if request.densities else []
-    words += ["--front", ",".join(request.front)] if request.front else []
-    for name, value in request.options.items():
-        words += ["--option", f"{name}={value}"]
-    bind, layers = rest.get("bind"), rest.get("layers")
-    if isinstance(bind, Mapping):
-        for name, size in bind.items():
-            words += ["--bind", f"{name}={size}"]
-    if layers:
-        words += ["--layers", str(layers)]
-    return shlex.join(words)
-
-
-def _budget_text(budget: Budget) -> str:
-    parts = [str(budget.samples) if budget.samples is not None else "",
-             f"{budget.seconds:g}s" if budget.seconds is not None else ""]
-    return ",".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -445,16 +285,6 @@ def _searched(task: Task, progress: Watcher | None,
         recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, run_id))
     results = {layer.result.operator.name: layer.result for layer in found.layers}
     return _Searched(results, found.unfinished, found.seconds)
-
-
-def warm_up(task: Task) -> None:
-    """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile."""
-    smallest = min((unique.operator for unique in unique_operators(task.graph)), key=lambda operator: operator.macs)
-    tried = search(smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
-                   budget=Budget(samples=min(task.budget.samples or WARM_UP_SAMPLES, WARM_UP_SAMPLES)),
-                   space=task.spaces(smallest)[0], options=task.request.options)
-    if tried.stopped == "interrupted":
-        raise KeyboardInterrupt
 
 
 def run_record(task: Task, found: Iterable[tuple[UniqueOperator, SearchResult]], unfinished: tuple[str, ...],

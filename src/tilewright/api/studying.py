@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.api.inputs import Machine, Network, load_accelerator, load_mapping, pick_operator
-from tilewright.api.runs import read_budget
 from tilewright.api.spaces import Limits, choose_space
+from tilewright.api.tasks import read_budget
 from tilewright.base import InputError
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import MapSpace, flexible_machine, flexible_within

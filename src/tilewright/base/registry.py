@@ -50,9 +50,12 @@ class Registry(Generic[T]):
         return len(self._members)
 
 
-def unknown_name(family: str, name: str, known: list[str]) -> InputError:
-    """Return the error for a ``name`` that is none of ``known``, with the nearest ones as the mend."""
+def unknown_name(family: str, name: str, known: list[str], field: str = "") -> InputError:
+    """Return the error for a ``name`` that is none of ``known``, with the nearest ones as the mend.
+
+    ``field`` is where it was given; what it is a name of, unless told.
+    """
     near = get_close_matches(name.lower(), [k.lower() for k in known], n=3, cutoff=0.5)
     near = [k for k in known if k.lower() in near]
     mend = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join(known)}"
-    return InputError(family, f"must be a known {family}", name, mend)
+    return InputError(field or family, f"must be a known {family}", name, mend)

@@ -112,11 +112,11 @@ def _accelerator(name: str, yaml: bool) -> None:
 
 
 def _mappers(_: str | None) -> None:
-    from tilewright.api import mapper_extra, mapper_summary
+    from tilewright.api import DEFAULT_MAPPER, mapper_extra, mapper_names, mapper_summary
     from tilewright.report import print_listing
-    from tilewright.search import MAPPERS
 
-    rows: Rows = [(name, mapper_summary(name), mapper_extra(name)) for name in MAPPERS]
+    rows: Rows = [(f"{name} (default)" if name == DEFAULT_MAPPER else name, mapper_summary(name), mapper_extra(name))
+                  for name in mapper_names()]
     print_listing(("Mapper", "How it searches", "Needs"), rows, (), console())
 
 

@@ -84,6 +84,8 @@ def pipeline(
     for run in (found.first, found.then):
         if run is not None and run.kept is not None:
             typer.echo(run.kept.warning or f"Stored as run {run.record.id} in {run.kept.place}", err=True)
+    if found.first.library.warning:
+        typer.echo(found.first.library.warning, err=True)
     if json is not None:
         from json import dumps
 

@@ -17,7 +17,7 @@ from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.mapping.padding import Padding, padded
 from tilewright.mapping.spaces.conflicts import Atom, conflicts, refuse_empty
-from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints
+from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints, written_out
 from tilewright.mapping.spaces.files import (
     SpaceFile,
     dump_constraints,
@@ -101,4 +101,5 @@ __all__ = [
     "tile_fits",
     "triples",
     "violations",
+    "written_out",
 ]

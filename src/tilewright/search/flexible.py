@@ -12,7 +12,7 @@ from tilewright.search.bounding import Bounding
 from tilewright.search.front import joined, read_front
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
-from tilewright.search.records import Budget, SearchResult
+from tilewright.search.records import Budget, SearchResult, Stopped
 from tilewright.search.run import CostModel, Request, Run, Seed, Watch, interruptible, model_of, search
 from tilewright.search.start import Start
 from tilewright.search.sweep import Densities
@@ -114,12 +114,22 @@ def search_spaces(  # noqa: PLR0913
         seconds=time.perf_counter() - started, seed=seed, budget=whole, mapper=mapper,
         space_size=best.space_size if len(spaces) == 1 else None, complete=complete,
         stopped=best.stopped if len(spaces) == 1 else "interrupted" if watch.stop.is_set() else
-        "exhausted" if complete else "samples", proven=best.proven if len(spaces) == 1 else None,
+        _why_ended(runs, whole, started), proven=best.proven if len(spaces) == 1 else None,
         front=joined([run.archive.front() for run in runs if run.archive is not None]),
     )
     if watch.recorder is not None:
         watch.recorder(found)
     return found
+
+
+def _why_ended(runs: Sequence[Run], budget: Budget, started: float) -> Stopped:
+    """Return why the search of a union came to its end."""
+    if all(run.stopped == "exhausted" for run in runs):
+        return "exhausted"
+    if budget.samples is not None and sum(run.samples for run in runs) >= budget.samples:
+        return "samples"
+    late = budget.seconds is not None and time.perf_counter() - started >= budget.seconds
+    return "seconds" if late or budget.samples is None else "samples"
 
 
 def _member(request: Request, share: tuple[int | None, int], watch: Watch, model: CostModel) -> Run:

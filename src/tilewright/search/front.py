@@ -56,7 +56,7 @@ def read_front(text: str | Iterable[str] | None) -> tuple[str, ...]:
     names = tuple(str(name).strip().lower() for name in (text.split(",") if isinstance(text, str) else text))
     for name in names:
         if name not in METRICS:
-            raise unknown_name("metric of the front", name, list(METRICS))
+            raise unknown_name("metric", name, list(METRICS), "front")
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError("front", "must be two or more different metrics", ",".join(names),
                          "For example latency,energy")

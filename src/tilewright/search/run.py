@@ -314,15 +314,21 @@ class Run:
             self._tell(batch, costs, scores)
         if self.archive is not None:
             self.archive.add(batch, costs, scores < BREAKS_CONSTRAINT)
+        self._improve(batch, scores)
         self.samples += len(batch)
         self.legal_samples += int(np.count_nonzero(costs.legal))
+
+    def _improve(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
+        """Keep the best mapping of a batch if it is the best of all, and every improvement on the way to it."""
         index = int(scores.argmin())
-        score = float(scores[index])
-        if score < self.best:
-            self.best = score
-            self.best_mapping = batch.take(slice(index, index + 1))
-            if score < BREAKS_CONSTRAINT:
-                self.history.append(Improvement(self.samples - len(batch) + index + 1, self.seconds, score))
+        if not scores[index] < self.best:
+            return
+        before = np.minimum.accumulate(np.concatenate([[min(self.best, BREAKS_CONSTRAINT)], scores[:index]]))
+        seconds = self.seconds
+        self.history += [Improvement(self.samples + int(place) + 1, seconds, float(scores[place]))
+                         for place in np.flatnonzero(scores[:index + 1] < before)]
+        self.best = float(scores[index])
+        self.best_mapping = batch.take(slice(index, index + 1))
 
     def _tell(self, batch: MappingBatch, costs: Costs, scores: NDArray[np.float64]) -> None:
         metrics = getattr(self.mapper, "metrics", ())

@@ -32,11 +32,15 @@ def run_from_json(text: str | bytes, where: str = "record") -> RunRecord:
     ------
     InputError
         If the text is not JSON, is no run record, or was written by a newer version.
+
+    Of a pipeline, which is two runs, it is the second one; the first where there was no second.
     """
     try:
         data = json.loads(text)
     except (ValueError, UnicodeDecodeError) as error:
         raise InputError(where, "must be JSON", str(error)) from None
+    if isinstance(data, dict) and "pipeline" in data:
+        data = data.get("then") or data.get("first")
     if not isinstance(data, dict) or not isinstance(data.get("schema_version"), int):
         raise InputError(where, "must be a run record of Tilewright, with a schema_version",
                          type(data).__name__ if not isinstance(data, dict) else sorted(data)[:8])

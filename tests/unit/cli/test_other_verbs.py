@@ -43,6 +43,14 @@ def test_a_network_is_shown_layer_by_layer(tilewright):
     assert "M128 N768 K768" in out and "Options: batch=1, sequence=128" in out
 
 
+def test_the_default_mapper_comes_first_and_is_called_so(tilewright):
+    lines = [line.split() for line in tilewright("list", "mappers").out.splitlines() if line.split()]
+    places = [lines.index(line) for line in lines if line[0] in MAPPERS]
+    names = [lines[place][0] for place in places]
+    assert names == ["auto", *sorted(set(MAPPERS) - {"auto"})]
+    assert [line[0] for line in lines if "(default)" in line[:3]] == ["auto"]
+
+
 def test_a_mapper_is_shown_with_its_options(tilewright):
     out = tilewright("list", "mappers", "random-pruned").out
     assert "remembered" in out and "262144" in out and "Mappings proposed at a time." in out

@@ -2,8 +2,11 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
+
+from tilewright.hardware import dump_accelerator, preset
 
 ONE = "conv:K=16,C=8,P=14,Q=14,R=3,S=3"
 
@@ -25,6 +28,24 @@ def test_axes_are_told_and_kept(tilewright, tmp_path):
     assert lines.count("\n") == 14
     assert tilewright(*words).out == first.out
     assert (tmp_path / "kept/cells.jsonl").read_text() == lines
+
+
+@pytest.mark.parametrize("bits", ["0000", "1000", "0100", "1100", "0001"])
+def test_axes_are_studied_within_what_a_flexible_machine_can_do(tilewright, tmp_path, bits):
+    base = preset("flexion")
+    machine = replace(base, flexibility=base.flexibility.of_class(bits))
+    (tmp_path / "m.yaml").write_text(dump_accelerator(machine), encoding="utf-8")
+    found = tilewright("study", "axes", "conv:K=64,C=64,P=14,Q=14,R=3,S=3", "-a", "m.yaml", "-b", "60", "--seeds", "2")
+    assert found.code == 0, found.err
+    assert "tile+order+parallelism" in found.out
+
+
+def test_a_machine_that_is_a_union_of_spaces_is_not_studied_by_axes(tilewright, tmp_path):
+    base = preset("flexion")
+    (tmp_path / "m.yaml").write_text(dump_accelerator(replace(base, flexibility=base.flexibility.of_class("0010"))))
+    found = tilewright("study", "axes", "conv:K=64,C=64,P=14,Q=14,R=3,S=3", "-a", "m.yaml", "-b", "60", "--seeds", "2")
+    assert found.code == 2
+    assert "flexibility: must leave one map space to be studied" in found.err
 
 
 def test_orders_of_the_best_and_of_a_given_mapping(tilewright, tmp_path, machine, mapping):

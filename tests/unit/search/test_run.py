@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
+from tilewright.cost import DenseModel
 from tilewright.hardware import preset
 from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import Budget, Progress, Watch, search
@@ -52,6 +53,25 @@ def test_progress_comes_with_rate_and_time_left():
     assert [p.samples for p in seen] == sorted(p.samples for p in seen)
     half = Progress("x", 50, 10, 2.0, None, 100, 2.0)
     assert (half.samples_per_second, half.fraction) == (25.0, 0.5)
+
+
+def test_every_improvement_is_kept_also_within_a_batch():
+    found = search(OPERATOR, ACCELERATOR, mapper="random", budget=3000, seed=3)
+    scored = []
+
+    class Model(DenseModel):
+        def score(self, batch, hardware=None, threads=1):
+            costs = super().score(batch, hardware, threads)
+            scored.append(np.where(costs.legal, costs.latency_cycles * costs.energy_pj, math.inf))
+            return costs
+
+    again = search(OPERATOR, ACCELERATOR, mapper="random", budget=3000, seed=3, model=Model(OPERATOR, ACCELERATOR))
+    every = np.concatenate(scored)
+    best = np.minimum.accumulate(every)
+    places = np.flatnonzero(every < np.concatenate([[math.inf], best[:-1]]))
+    assert [step.samples for step in again.history] == [step.samples for step in found.history] == (places + 1).tolist()
+    assert [step.score for step in again.history] == pytest.approx(every[places].tolist())
+    assert len(places) > 3
 
 
 def test_a_recorder_is_given_the_result():

@@ -71,7 +71,10 @@ def test_time_is_shared_too():
     assert 1.5 < time.perf_counter() - started < 6
     assert found.mapping is not None
     assert found.samples > 1000
+    assert found.stopped == "seconds"
     assert search_flexible(LAYER, flexible("1011"), budget="600,100s").samples == 600
+    assert search_flexible(LAYER, flexible("1011"), budget="600,100s").stopped == "samples"
+    assert search_flexible(LAYER, flexible("1011"), budget="100000000,0.5s").stopped == "seconds"
 
 
 def test_a_network_is_searched_in_what_its_machine_can_run():

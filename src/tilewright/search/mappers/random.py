@@ -6,8 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.mapping import MappingBatch
+from tilewright.mapping import Enumeration, MappingBatch
 from tilewright.search.mapper import MAPPERS, State, Task, pack_generator, read_options, unpack_generator
+
+WALKED = 1 << 20
+"""Mappings of a space that is walked through once draws bring hardly anything new."""
+VAIN = 1 / 64
+"""Share of a draw that is new, up to which the draw was in vain."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,16 @@ class PrunedOptions(RandomOptions):
     remembered
         Places in the table of mappings already proposed; a newer one takes the place of an older one.
     draws
-        Times that a batch is drawn at most before what was found is proposed (or, if nothing was, anything).
+        Times that a batch is drawn at most before what was found is proposed.
+    dry
+        Times in a row that a batch is drawn nearly in vain before what was found is proposed, and the mappings of the
+        space then one by one, unless these are too many.
     """
 
     dividing: float = 0.7
     remembered: int = 1 << 18
     draws: int = 200
+    dry: int = 20
 
 
 @MAPPERS.register("random-pruned")
@@ -92,7 +101,8 @@ class PrunedRandomMapper:
 
     After the pruned random search of Timeloop (Parashar et al., ISPASS 2019): mappings that need more capacity than
     there is are dropped before they are scored, as are other permutations of loops that run once or move no tile.
-    Timeloop's has no leaning to whole factors: that is ``dividing=0``.
+    Timeloop's has no leaning to whole factors: that is ``dividing=0``. Once draws bring hardly anything new, a small
+    space is walked through to its end; where they bring nothing, the search ends.
     """
 
     covers_space = False
@@ -102,36 +112,84 @@ class PrunedRandomMapper:
         self.rng = task.rng
         self.options = read_options(PrunedOptions, task.options, "random-pruned")
         self.seen = np.zeros(self.options.remembered, dtype=np.uint64)
+        self.proposed = 0
+        self.spare = task.space.empty(0)
+        """Drawn and found fresh, but more than was wanted."""
+        self.walk: Enumeration | None = None
 
     def ask(self, most: int) -> MappingBatch:
-        """Propose ``batch`` mappings, or ``most`` if that is less."""
+        """Propose ``batch`` mappings, or ``most`` if that is less; what is left of a small space; or none."""
+        wanted = min(most, self.options.batch)
+        found = self._take_spare(wanted)
+        if self.walk is None:
+            found += self._drawn(wanted - sum(map(len, found)))
+        while not found and self.walk is not None:
+            following = self.walk.take(self.options.batch)
+            if not len(following):
+                break
+            found = self._fresh(following, wanted)
+        if not found and not self.proposed:  # nothing fits: let that be seen
+            found = [self.space.sample(self.rng, wanted, self.options.filling, self.options.dividing)]
+        batch = _joined(found) if found else self.space.empty(0)
+        self.proposed += len(batch)
+        return batch
+
+    def _drawn(self, wanted: int) -> list[MappingBatch]:
+        """Return parts of fresh random mappings, ``wanted`` in all unless draws are in vain.
+
+        If they are, and the space is small, it is walked through from now on.
+        """
+        parts: list[MappingBatch] = []
+        left, vain = wanted, 0
+        for _ in range(self.options.draws if wanted else 0):
+            drawn = self.space.sample(self.rng, self.options.batch, self.options.filling, self.options.dividing)
+            fresh = self._fresh(drawn, left)
+            found = sum(map(len, fresh)) + len(self.spare)
+            vain = 0 if found > VAIN * len(drawn) else vain + 1
+            parts += fresh
+            left -= sum(map(len, fresh))
+            if not left or vain == self.options.dry:
+                break
+        if vain == self.options.dry and left:
+            size = self.space.size()
+            if size.exact and size.mappings <= WALKED:
+                self.walk, self.covers_space = Enumeration(self.space, distinct=True), True
+        return parts
+
+    def _fresh(self, batch: MappingBatch, most: int) -> list[MappingBatch]:
+        """Return those that fit and that nothing proposed before is equal to, as a list of one batch or none."""
         from tilewright.mapping.spaces.signature import fresh_mask  # noqa: PLC0415  (Numba loads late)
 
-        wanted = min(most, self.options.batch)
-        steps, ranks, found = [], [], 0
-        for _ in range(self.options.draws):
-            drawn = self.space.sample(self.rng, self.options.batch, self.options.filling, self.options.dividing)
-            fresh = np.empty(len(drawn), dtype=np.bool_)
-            fresh_mask(self.space.table, self.seen, self.space.scratch(), drawn.steps,
-                                       drawn.ranks, fresh)
-            chosen = np.flatnonzero(fresh)[:wanted - found]
-            steps.append(drawn.steps[:, :, chosen])
-            ranks.append(drawn.ranks[:, :, chosen])
-            found += len(chosen)
-            if found == wanted:
-                break
-        if found == 0:
-            return self.space.sample(self.rng, wanted, self.options.filling, self.options.dividing)
-        return MappingBatch(self.space.layout, np.concatenate(steps, axis=2), np.concatenate(ranks, axis=2))
+        fresh = np.empty(len(batch), dtype=np.bool_)
+        fresh_mask(self.space.table, self.seen, self.space.scratch(), batch.steps, batch.ranks, fresh)
+        self.spare = batch.take(np.flatnonzero(fresh))
+        return self._take_spare(most)
+
+    def _take_spare(self, most: int) -> list[MappingBatch]:
+        found, self.spare = self.spare.take(slice(0, most)), self.spare.take(slice(most, None))
+        return [found] if len(found) else []
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Learn nothing."""
 
     def state(self) -> State:
-        """Return the generator's state and what was proposed."""
-        return {"rng": pack_generator(self.rng), "seen": self.seen.copy()}
+        """Return the generator's state, what was proposed, and how far the space is walked through."""
+        walk = {} if self.walk is None else {f"walk.{name}": part.copy() for name, part in self.walk.state.items()}
+        return {"rng": pack_generator(self.rng), "seen": self.seen.copy(),
+                "proposed": np.array([self.proposed], dtype=np.int64), "spare.steps": self.spare.steps,
+                "spare.ranks": self.spare.ranks, **walk}
 
     def restore(self, state: State) -> None:
-        """Set the generator's state and what was proposed."""
+        """Set all of that."""
         unpack_generator(self.rng, state["rng"])
-        self.seen = state["seen"].copy()
+        self.seen, self.proposed = state["seen"].copy(), int(state["proposed"][0])
+        self.spare = MappingBatch(self.space.layout, state["spare.steps"], state["spare.ranks"])
+        walk = {name.removeprefix("walk."): part.copy() for name, part in state.items() if name.startswith("walk.")}
+        if walk:
+            self.walk, self.covers_space = Enumeration(self.space, distinct=True), True
+            self.walk.state = walk
+
+
+def _joined(parts: list[MappingBatch]) -> MappingBatch:
+    return MappingBatch(parts[0].layout, np.concatenate([part.steps for part in parts], axis=2),
+                        np.concatenate([part.ranks for part in parts], axis=2))

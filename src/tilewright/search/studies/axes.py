@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.base import InputError
-from tilewright.mapping import Bounds, Constraints, Mapping, MappingBatch, MapSpace, full_keeps
+from tilewright.mapping import Bounds, Constraints, Mapping, MappingBatch, MapSpace, full_keeps, written_out
 from tilewright.search.objective import BREAKS_CONSTRAINT, Scorer
 from tilewright.search.run import generator, model_of
 from tilewright.search.studies.contest import Contender, Contest
@@ -67,7 +67,9 @@ def axis_space(space: MapSpace, base: MappingBatch, free: Iterable[str]) -> MapS
     names = space.layout.dimensions
     fixed: dict[str, Any] = {}
     if "order" not in free:
-        fixed["orders"] = {place: (tuple(names[d] for d in np.argsort(base.ranks[s, :, 0])),) for s, place in memories}
+        fixed["orders"] = {place: (_order_at(space, place, [names[d] for d in np.argsort(base.ranks[s, :, 0])],
+                                             set(np.array(names)[outside[s] > base.steps[s, :, 0]])),)
+                           for s, place in memories}
     if "tile" not in free:
         fixed["tiles"] = {place: _exactly(names, outside[s]) for s, place in memories[1:]}
     if "parallelism" not in free:
@@ -78,6 +80,20 @@ def axis_space(space: MapSpace, base: MappingBatch, free: Iterable[str]) -> MapS
         else:
             fixed["factors"] = {place: _exactly(names, counts[s]) for s, place in sides}
     return space & MapSpace(space.operator, space.accelerator, space.tiling, Constraints(**fixed))
+
+
+def _order_at(space: MapSpace, place: str, order: Sequence[str], loops: set[str]) -> tuple[str, ...]:
+    """Return the order of a memory's loops, where the space restricts orders the one allowed that it follows.
+
+    That differs from it only where dimensions of size 1 stand, or others that do not loop there.
+    """
+    allowed = written_out(space.constraints.orders.get(place, ()), space.layout.dimensions)
+    active = {name for name, size in space.operator.sizes.items() if size > 1}
+    for kept in (active, loops):
+        for each in allowed:
+            if [name for name in each if name in kept] == [name for name in order if name in kept]:
+                return each
+    return tuple(order)
 
 
 def _exactly(names: Sequence[str], values: Iterable[int]) -> dict[str, Bounds]:

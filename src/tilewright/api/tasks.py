@@ -1,0 +1,235 @@
+"""What a run is asked for, and what is made of it: network, machine, objective, spaces and budget, all checked."""
+
+import math
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tilewright.api.inputs import (
+    Machine,
+    Network,
+    check_sizes,
+    load_accelerator,
+    load_network,
+    name_of,
+    refuse_density,
+    select_layers,
+)
+from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
+from tilewright.api.warm import OFF, Warmth
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.mapping import Constraints, MapSpace, flexible_machine, flexible_within
+from tilewright.search import MAPPERS, Budget, Densities, Objective, Start, search
+from tilewright.store import RequestRecord
+from tilewright.workload import Density, Graph, Operator, graph_with_densities, unique_operators
+
+Scalar = str | int | float | bool
+WARM_UP_SAMPLES = 500
+LARGEST_NUMBER = 2**63 - 1
+"""Largest integer that every database keeps."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks for, as it was given: see `map_network`."""
+
+    network: Network
+    arch: Machine
+    objective: str
+    mapper: str
+    budget: str | int | Budget
+    seed: int
+    tiling: str | None = None
+    constraints: Iterable[str | Limits] | Limits = ()
+    dataflow: str | None = None
+    pad: bool = False
+    options: Mapping[str, Scalar] | None = None
+    bind: Mapping[str, int] | None = None
+    layers: str | None = None
+    density: Mapping[str, Density] | None = None
+    densities: Densities | None = None
+    workers: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A network, a machine and what is asked of them, all checked.
+
+    ``budget`` is that of the whole run, and `allotted` makes it that of one layer.
+    """
+
+    graph: Graph
+    accelerator: Accelerator
+    objective: Objective
+    request: RequestRecord
+    budget: Budget
+    workers: int
+    choice: SpaceChoice
+    asked: Asked
+    warmth: Warmth = OFF
+
+    @cached_property
+    def operators(self) -> list[Operator]:
+        """The distinct ones of the network."""
+        return [unique.operator for unique in unique_operators(self.graph)]
+
+    def space(self, operator: Operator) -> MapSpace:
+        """Return the mappings to choose from, as far as they were restricted."""
+        return self.choice.space(operator, self.accelerator)
+
+    def spaces(self, operator: Operator) -> tuple[MapSpace, ...]:
+        """Return the mappings to choose from as a union: of them what the machine's flexibility allows."""
+        return flexible_within(self.space(operator))
+
+    def allotted(self, share: Budget, **more: Any) -> "Task":
+        """Return the task with the budget of one layer, and ``more`` in its request, which now holds the command."""
+        request = replace(self.request, budget_samples=share.samples, budget_seconds=share.seconds, **more)
+        command = _command_line(self.asked, request, self.budget, self.choice.file_name)
+        return replace(self, budget=share, request=replace(request, command=command))
+
+
+def prepare(asked: Asked) -> Task:
+    """Load and check what was asked for.
+
+    Raises
+    ------
+    InputError
+        If something is wrong.
+    """
+    accelerator = flexible_machine(load_accelerator(asked.arch))
+    density = asked.density or {}
+    graph = graph_with_densities(select_layers(load_network(asked.network, asked.bind), asked.layers), density)
+    check_sizes(graph)
+    budget = read_budget(asked.budget)
+    MAPPERS.get(asked.mapper)
+    limits, spaces = split_limits(asked.constraints)
+    goal = Objective.parse(asked.objective, limits)
+    swept = goal.over(asked.densities)
+    refuse_unused(accelerator, density, swept, graph)
+    if swept.densities is not None:
+        graph = graph_with_densities(graph, dict.fromkeys(swept.densities.tensors, swept.densities.largest))
+    operators = [unique.operator for unique in unique_operators(graph)]
+    choice = choose_space(asked.tiling, spaces, asked.dataflow, operators, asked.pad)
+    choice.refuse_empty(operators, accelerator)
+    if not 0 <= asked.seed <= LARGEST_NUMBER:
+        raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", asked.seed)
+    workers = cores() if asked.workers is None else asked.workers
+    if workers < 1:
+        raise InputError("workers", "must be a positive integer", workers)
+    request = RequestRecord(
+        str(goal), asked.mapper, asked.seed, choice.tiling, tuple(map(str, goal.constraints)),
+        dict(asked.options or {}), budget.samples, budget.seconds, dataflow=choice.dataflow,
+        space=choice.file.text if choice.file else "", pad=asked.pad,
+        density={name: str(given) for name, given in density.items()}, densities=str(swept.densities or ""))
+    return Task(graph, accelerator, swept, request, budget, workers, choice, asked)
+
+
+def split_limits(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str], Limits | None]:
+    """Return the limits on layers, and the constraints of map spaces."""
+    given = [constraints] if isinstance(constraints, str | Path | Constraints) else list(constraints)
+    spaces = [one for one in given if is_space(one)]
+    if len(spaces) > 1:
+        raise InputError("constraints", "must hold one set of constraints of map spaces at most", len(spaces),
+                         "Write them into one file")
+    return [str(one) for one in given if not is_space(one)], spaces[0] if spaces else None
+
+
+def read_budget(budget: str | int | Budget) -> Budget:
+    """Read a budget as `Budget.parse` does, and thousands and millions of samples besides: ``10k``, ``1M``."""
+    text = budget
+    if isinstance(text, str):
+        text = re.sub(r"(?<=[\d.])\s*([kKM])\b", lambda found: _MULTIPLES[found.group(1)], text)
+    try:
+        found = Budget.parse(text)
+    except OverflowError:
+        found = None
+    if found is None or (found.samples or 0) > LARGEST_NUMBER:
+        raise InputError("budget.samples", f"must be at most {LARGEST_NUMBER}", str(budget))
+    return found
+
+
+def refuse_unused(accelerator: Accelerator, density: Mapping[str, Density] | None, goal: Objective,
+                  graph: Graph) -> None:
+    """Refuse densities where the machine makes no use of zeros, and two of one tensor.
+
+    Raises
+    ------
+    InputError
+        If it has no ``sparsity`` section, or a tensor has a density and is to be scored over several.
+    """
+    if density or goal.densities is not None:
+        refuse_density(accelerator, "density" if density else "densities")
+    fixed = {name.lower() for name in density or {}}
+    several = {name.lower() for name in goal.densities.tensors} if goal.densities is not None else set()
+    for tensor in (tensor for node in graph.mac_nodes for tensor in node.operator.tensors):
+        names = {tensor.name.lower(), tensor.role}
+        if names & fixed and names & several:
+            raise InputError("densities", "must not be of a tensor that density names too", tensor.name,
+                             "Leave one of the two out")
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
+
+
+def layer_budget(budget: Budget, layers: int, workers: int) -> Budget:
+    """Return the budget of one layer: all of the samples, and an even share of the seconds of the whole run."""
+    if budget.seconds is None:
+        return budget
+    return Budget(budget.samples, budget.seconds / max(1, math.ceil(layers / min(workers, layers or 1))))
+
+
+def _command_line(asked: Asked, request: RequestRecord, budget: Budget, constraints: str) -> str:
+    """Return the command that repeats a run, with everything spelt out that has a default."""
+    words = ["tilewright", "map", name_of(asked.network), "--arch", name_of(asked.arch),
+             "--objective", request.objective, "--mapper", request.mapper, "--budget", _budget_text(budget),
+             "--seed", str(request.seed), "--tiling", request.tiling]
+    if request.pad:
+        words.append("--pad")
+    if request.dataflow:
+        words += ["--dataflow", request.dataflow]
+    if request.warm_start != "off":
+        words += ["--warm-start", request.warm_start]
+    words += ["--constraints", constraints] if constraints else []
+    for constraint in request.constraints:
+        words += ["--constraint", constraint]
+    words += [word for name, given in request.density.items() for word in ("--density", f"{name}={given}")]
+    words += ["--densities", request.densities] if request.densities else []
+    words += ["--front", ",".join(request.front)] if request.front else []
+    for name, value in request.options.items():
+        words += ["--option", f"{name}={value}"]
+    for name, size in (asked.bind or {}).items():
+        words += ["--bind", f"{name}={size}"]
+    words += ["--layers", asked.layers] if asked.layers else []
+    return shlex.join(words)
+
+
+def _budget_text(budget: Budget) -> str:
+    parts = [str(budget.samples) if budget.samples is not None else "",
+             f"{budget.seconds:g}s" if budget.seconds is not None else ""]
+    return ",".join(filter(None, parts))
+
+
+def warm_up(task: Task) -> None:
+    """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile."""
+    smallest = min((unique.operator for unique in unique_operators(task.graph)), key=lambda operator: operator.macs)
+    tried = search(smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
+                   budget=Budget(samples=min(task.budget.samples or WARM_UP_SAMPLES, WARM_UP_SAMPLES)),
+                   space=task.spaces(smallest)[0], options=task.request.options)
+    if tried.mapping is not None and task.warmth.kind != "off":
+        # Beginning from mappings has compiled parts of its own.
+        tried = search(smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
+                       budget=WARM_UP_SAMPLES, space=task.spaces(smallest)[0], options=task.request.options,
+                       start=Start.of(tried.mapping, tried.operator))
+    if tried.stopped == "interrupted":
+        raise KeyboardInterrupt
