@@ -24,11 +24,11 @@ Told = Callable[[int, int, int], None]
 
 
 def explore(  # noqa: PLR0913  (keywords of an entry point)
-    networks: "Network | Sequence[Network]",
+    networks: Network | Sequence[Network],
     arch: Machine,
     choices: str | Iterable[str] = "all",
     *,
-    tuned_for: "Network | None" = None,
+    tuned_for: Network | None = None,
     objective: str = "latency",
     mapper: str = "auto",
     budget: int = 10_000,
@@ -87,7 +87,7 @@ def explore(  # noqa: PLR0913  (keywords of an entry point)
                                seed=seed, seeds=seeds, workers=workers, kept=kept, done=counted.done, stop=stop)
 
 
-def _fixed(machine: Accelerator, tuned_for: "Network | None", objective: str, seed: int) -> Accelerator:
+def _fixed(machine: Accelerator, tuned_for: Network | None, objective: str, seed: int) -> Accelerator:
     """Return the machine with the axes fixed that its choices do not loosen."""
     if tuned_for is not None:
         loose = replace(machine, flexibility=machine.flexibility or assumed(machine))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, Union, cast
 
 from tilewright.base import InputError, unknown_name
 from tilewright.hardware import Accelerator, find_accelerator
@@ -14,7 +14,8 @@ from tilewright.workload import Graph, MacNode, Operator, convolution, einsum, m
 if TYPE_CHECKING:
     from tilewright.interop import Format, Part, TorchNetwork
 
-Network: TypeAlias = "str | Path | Graph | Operator | Sequence[Operator] | TorchNetwork"
+# A union that can be joined with others, though it names what loads late.
+Network: TypeAlias = Union[str, Path, Graph, Operator, Sequence[Operator], "TorchNetwork"]
 Machine: TypeAlias = str | Path | Accelerator
 
 LARGEST = 2**31 - 1

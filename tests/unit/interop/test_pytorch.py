@@ -519,6 +519,7 @@ def test_networks_of_pytorch_stand_wherever_one_is_named(tmp_path, monkeypatch):
     assert tw.load_network((module, inputs)).nodes == tw.load_network(exported).nodes == graph.nodes
     assert tw.load_network((module, {"input": inputs[0]})).nodes == graph.nodes
     assert tw.load_network(saved(module, inputs, tmp_path / "net.pt2")).nodes == graph.nodes
+    assert tw.explore((module, inputs), "flexion", "0000", budget=64, workers=1).outcomes
     run = tw.map((module, inputs), arch="eyeriss", budget=50)
     assert run.record.request.command.startswith("tilewright map Linear --arch eyeriss")
     assert run.layers["linear"].cost.macs == graph.macs
