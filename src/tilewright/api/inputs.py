@@ -1,6 +1,7 @@
 """What a user names, as nouns: networks, machines, operators, mappings."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union, cast
@@ -82,9 +83,9 @@ def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
     """Return the network in a file or of the zoo."""
     found = _foreign(text, "network")
     if found is not None:
-        graph = found.read([Path(text)], options).graph
-        assert graph is not None
-        return graph
+        read = found.read([Path(text)], options)
+        assert read.graph is not None
+        return replace(read.graph, notes=(*read.graph.notes, *map(str, read.notes))) if read.notes else read.graph
     suffix = Path(text).suffix.lower()
     if suffix in _TABLES:
         return read_table(text, **options)

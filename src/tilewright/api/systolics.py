@@ -66,7 +66,7 @@ class SystolicRun:
     skipped
         Layers that are no matrix products or convolutions, with the reason.
     notes
-        What of a configuration could not be honoured in full.
+        What of a topology and a configuration could not be honoured in full.
     """
 
     network: str
@@ -178,6 +178,7 @@ def systolic(network: Network, arch: Machine | None = None, *,  # noqa: PLR0913 
         if name not in SYSTOLIC_CONVENTIONS:
             raise unknown_name("convention of systolic arrays", name, list(SYSTOLIC_CONVENTIONS))
     graph = select_layers(load_network(network, bind), layers)
+    told = _told(network, bind)
     if (arch is None) == (array is None):
         raise InputError("array", "must be given, or a machine, and not both", array, "For example --array 32x32")
     machine, found, notes = (_given(array, dataflow, sram_kb, bandwidth) if array is not None
@@ -202,7 +203,15 @@ def systolic(network: Network, arch: Machine | None = None, *,  # noqa: PLR0913 
     if not rows:
         raise InputError(graph.name, "must have a layer that is a matrix product or convolution", len(skipped))
     name = machine if isinstance(machine, str) else machine.name
-    return SystolicRun(graph.name, name, found, tuple(rows), tuple(skipped), notes, tuple(conventions))
+    return SystolicRun(graph.name, name, found, tuple(rows), tuple(skipped), (*told, *notes), tuple(conventions))
+
+
+def _told(network: Network, bind: Mapping[str, int] | None) -> tuple[Note, ...]:
+    """Return what of a topology could not be honoured in full."""
+    if not isinstance(network, str | Path) or not Path(network).is_file():
+        return ()
+    form = format_of(network, "network")
+    return form.read([Path(network)], bind or {}).notes if form is not None and form.name == THEIRS else ()
 
 
 def _renamed(layer: SystolicLayer, name: str) -> SystolicLayer:

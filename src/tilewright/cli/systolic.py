@@ -39,7 +39,7 @@ def systolic(
     layers: SomeLayers = None,
     bind: Bind = None,
     strict: Annotated[bool, typer.Option(
-        "--strict", help="Refuse a configuration that cannot be honoured in full, instead of noting it.")] = False,
+        "--strict", help="Refuse SCALE-Sim's files that cannot be honoured in full, instead of noting it.")] = False,
     json_file: Json = None,
 ) -> None:
     """Count cycles and accesses of a network on a systolic array, whose dataflow decides the mapping.

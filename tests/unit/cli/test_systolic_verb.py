@@ -65,7 +65,9 @@ def test_a_topology_on_a_configuration(tilewright):
     assert told["last_cycle_index"]["more"] == {"cycles": -10}
     assert sum(parted["more"].get("cycles", 0) for parted in told.values()) == (
         found["cycles"]["scale-sim"] - found["cycles"]["tilewright"])
-    assert found["notes"][0].startswith("scale.cfg:12 layout.IfmapCustomLayout: dropped")
+    first, second = found["notes"]
+    assert first.startswith("net.csv:2 Conv1: approximated: the last windows reach 1 rows and 1 columns past the IFMAP")
+    assert second.startswith("scale.cfg:12 layout.IfmapCustomLayout: dropped: the layout of words in banks")
 
 
 def test_bandwidth_of_the_user_makes_arrays_wait(tilewright):
@@ -131,7 +133,7 @@ def test_layers_that_are_no_products_are_named(tilewright, tmp_path):
     (("--array", "4x4", "--layers", "none"), "layers: must match at least one layer"),
     (("--arch", "simba-like", "--dataflow", "ws"), "must have one array to be a systolic one"),
     (("--arch", "absent.cfg"), "absent.cfg"),
-    (("--config", "scale.cfg", "--strict"), "must be honoured in full, but would be dropped"),
+    (("--config", "scale.cfg", "--strict"), "net.csv:2 Conv1: must be honoured in full, but would be"),
 ])
 def test_wrong_options_are_one_clear_error(words, message, tilewright):
     done = tilewright("systolic", "net.csv", *words)
@@ -145,6 +147,9 @@ def test_topologies_and_configurations_stand_where_networks_and_machines_do(tile
     assert done.code == 0, done.err
     assert [layer["names"][0] for layer in json.loads((tmp_path / "run.json").read_text())["layers"]] == [
         "Conv1", "Conv2_DP", "FC"]
+    assert "assumed: net.csv:2 Conv1: approximated" in done.out
+    done = tilewright("list", "accelerators", "scale.cfg")
+    assert "assumed: scale.cfg:12 layout.IfmapCustomLayout: dropped" in done.out
     done = tilewright("convert", "net.csv", "user.cfg", "--out", "ours")
     assert done.code == 0, done.err
     assert {path.name for path in (tmp_path / "ours").iterdir()} == {"network.yaml", "accelerator.yaml"}

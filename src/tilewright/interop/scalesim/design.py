@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tilewright.base import InputError
@@ -52,6 +53,7 @@ def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
                 raise InputError(str(path), "must be the only configuration")
             config, told = read_config(path)
             machine = _machine(config, path)
+            machine = replace(machine, assumptions=(*machine.assumptions, *map(str, told)))
             notes += told
         else:
             nodes += read_topology(path, notes)
