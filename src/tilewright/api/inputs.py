@@ -10,10 +10,10 @@ from tilewright.base import InputError, unknown_name
 from tilewright.hardware import Accelerator, find_accelerator
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import load_mapping as read_mapping
-from tilewright.workload import Graph, MacNode, Operator, convolution, einsum, matmul, read_table, zoo
+from tilewright.workload import Graph, MacNode, Operator, convolution, coverage, einsum, matmul, read_table, zoo
 
 if TYPE_CHECKING:
-    from tilewright.interop import Format, Part, TorchNetwork
+    from tilewright.interop import Foreign, Format, Part, TorchNetwork
 
 # A union that can be joined with others, though it names what loads late.
 Network: TypeAlias = Union[str, Path, Graph, Operator, Sequence[Operator], "TorchNetwork"]
@@ -83,9 +83,7 @@ def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
     """Return the network in a file or of the zoo."""
     found = _foreign(text, "network")
     if found is not None:
-        read = found.read([Path(text)], options)
-        assert read.graph is not None
-        return replace(read.graph, notes=(*read.graph.notes, *map(str, read.notes))) if read.notes else read.graph
+        return _told(found.read([Path(text)], options))
     suffix = Path(text).suffix.lower()
     if suffix in _TABLES:
         return read_table(text, **options)
@@ -93,6 +91,16 @@ def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
         raise InputError(text, "must be a file (ONNX, layer table, foreign format) or a network of the zoo",
                          "no such file" if not Path(text).exists() else f"a file that ends in {suffix or 'nothing'}")
     return zoo.load(text, **options)
+
+
+def _told(read: "Foreign") -> Graph:
+    """Return the network with what of its file could not be honoured in full, where its own nodes do not tell it."""
+    graph = read.graph
+    assert graph is not None
+    known = coverage(graph)
+    if known.approximations or known.unmodelled:
+        return graph
+    return replace(graph, notes=(*graph.notes, *map(str, read.notes)))
 
 
 def _foreign(text: str, part: "Part") -> "Format | None":
