@@ -10,7 +10,11 @@ ASSUMPTIONS = {
                       "moves for the first time since it came in whole; any other move brings it in whole (rule 3: "
                       "only where the innermost advancing loop alone stepped forward)",
     "extrapolation": "of each temporal loop two iterations are walked, the second stands for all later ones, also as "
-                     "the previous tile where the loop wraps (ours: every iteration)",
+                     "the previous tile where the loop wraps; the last one is walked too where loops inside it have a "
+                     "remainder, but its tile is charged as the second's if no array lies between (ours: every "
+                     "iteration)",
+    "copied_lanes": "in ragged nests all lanes are copies of the first, full one, moved to their places (rule 7: "
+                    "partial tiles count what they really hold)",
     "neighbour_links": "in a fully used array, words that a neighbour was sent at the visit before come from it and "
                        "not from the parent, where that spares the parent the read; the sender's memory reads them "
                        "once more (ours: all come from the parent)",
@@ -76,6 +80,7 @@ class Conventions:
     identical_tile_multicast: bool = False
     carried_window: bool = False
     extrapolation: bool = False
+    copied_lanes: bool = False
     neighbour_links: bool = False
     psum_fill_every_lane: bool = False
     nominal_cycles: bool = False
@@ -107,9 +112,9 @@ class Conventions:
 
 TILEWRIGHT = Conventions()
 TIMELOOP = Conventions(**dict.fromkeys(
-    ("hull_footprint", "identical_tile_multicast", "carried_window", "extrapolation", "neighbour_links",
-     "psum_fill_every_lane", "nominal_cycles", "averaged_lanes", "bypass_scaling", "ragged_lane_renumbering",
-     "ragged_first_touch_rounding", "no_drain_reads"), True))
+    ("hull_footprint", "identical_tile_multicast", "carried_window", "extrapolation", "copied_lanes",
+     "neighbour_links", "psum_fill_every_lane", "nominal_cycles", "averaged_lanes", "bypass_scaling",
+     "ragged_lane_renumbering", "ragged_first_touch_rounding", "no_drain_reads"), True))
 MAESTRO = Conventions(**dict.fromkeys(MAESTRO_SOURCES, True))
 
 CONVENTIONS = {"tilewright": TILEWRIGHT, "timeloop": TIMELOOP, "maestro": MAESTRO}

@@ -8,7 +8,8 @@ from math import floor, prod
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles, tensor_bits
 from tilewright.cost.reference.nest import Nest, write_out
-from tilewright.cost.reference.visits import BoundaryWalk, Crossing, PlainLoop, PlainNest, lockstep
+from tilewright.cost.reference.plain import PlainLoop, PlainNest, lockstep
+from tilewright.cost.reference.visits import BoundaryWalk, Crossing
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator, Tensor
@@ -73,17 +74,12 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
            conventions: Conventions = TILEWRIGHT) -> Replay:
     """Count a mapping under ``conventions``; slow, for small nests (large ones where loops are extrapolated).
 
-    Of nests with ragged loops Timeloop's extrapolation and links are not imitated (it charges and numbers the last
-    iterations in ways that the figures do not betray): they are counted with both off.
-
     Raises
     ------
     InputError
         If the nest is too large to be walked, or the mapping does not describe a complete nest.
     """
     nest = PlainNest.of(operator, accelerator, mapping)
-    if nest.ragged:
-        conventions = conventions.having("extrapolation", False).having("neighbour_links", False)
     counting = _Counting(nest, write_out(operator, accelerator, mapping), conventions)
     counts: dict[tuple[str, str], ReplayedCount] = {}
     for tensor in operator.tensors:
@@ -92,8 +88,9 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     if conventions.stepwise_transfers:
         ports[accelerator.levels[nest.shared].name] = counting.stepwise_cycles()
     energies = {memory.name: counting.energy(memory, counts) for memory in accelerator.memories}
-    energies[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac
-    return Replay(conventions, counts, operator.macs, counting.compute_cycles(), ports, energies)
+    macs = counting.macs()
+    energies[accelerator.compute.name] = macs * accelerator.compute.energy_pj_per_mac
+    return Replay(conventions, counts, macs, counting.compute_cycles(), ports, energies)
 
 
 @dataclass
@@ -111,6 +108,8 @@ class _Counting:
 
     def __init__(self, nest: PlainNest, written: Nest, conventions: Conventions) -> None:
         self.nest, self.written, self.on = nest, written, conventions
+        self.each = Fraction(0)
+        """Multiply-accumulates of a lane, on average."""
 
     def tensor(self, tensor: Tensor) -> dict[tuple[str, str], ReplayedCount]:
         """Return the counts of a tensor at every memory that keeps it."""
@@ -182,6 +181,8 @@ class _Counting:
         for parent, child in reversed(list(zip(stops, [*stops[1:], len(levels)], strict=True))):
             crossing = BoundaryWalk(self.nest, tensor, parent, child, self.on).walk()
             own = _summed(crossing)
+            if child == len(levels):
+                self.each = own.sent / crossing.lanes
             if inner is not None and child not in keepers:
                 asked = inner.asked * crossing.unlinked / sum(crossing.sent.values())
                 own = _Sums(inner.sent, asked, inner.linked, inner.combines or own.combines)
@@ -209,7 +210,10 @@ class _Counting:
     def _tiles(self, tensor: Tensor, parent: int, child: int) -> list[int]:
         """Return the words that each lane behind one parent holds at its first visit."""
         walk = BoundaryWalk(self.nest, tensor, parent, child, self.on)
-        return [words for lane in walk.lanes_of_first_parent() if (words := walk.tile_words(lane))]
+        lanes = walk.lanes_of_first_parent()
+        if walk.copies:
+            return [walk.tile_words(lanes[0])] * len(lanes)
+        return [words for lane in lanes if (words := walk.tile_words(lane))]
 
     def _instances(self, level: int) -> int:
         """Return what averages are multiplied by: the nominal lanes, or the mean number of those that are busy."""
@@ -228,6 +232,15 @@ class _Counting:
                 extents = [min(other.step, extent - start) for extent in extents
                            for start in range(0, extent, other.step)]
         return Fraction(sum(-(-extent // loop.step) for extent in extents), len(extents))
+
+    def macs(self) -> int:
+        """Return the multiply-accumulates: all of them, or the average lane's times the lanes in use."""
+        if not self.on.averaged_lanes:
+            return self.nest.operator.macs
+        innermost = self._memories()[-1]
+        behind = prod(loop.count for loop in self.nest.loops if loop.side and loop.level > innermost)
+        busy = prod((self._occupancy(loop) for loop in self.nest.outside(innermost) if loop.side), start=Fraction(1))
+        return floor(self.each * floor(busy * behind))
 
     def compute_cycles(self) -> int:
         """Return the steps of compute: nominal, or those of the lane that really works longest."""

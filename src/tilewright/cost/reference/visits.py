@@ -6,113 +6,26 @@ line or two; nothing here is fast.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
 
 from tilewright.base import InputError
 from tilewright.cost.reference.conventions import Conventions
-from tilewright.hardware import Accelerator, Fanout
-from tilewright.mapping import Mapping
-from tilewright.workload import Operator, Tensor
+from tilewright.cost.reference.plain import PlainLoop, PlainNest
+from tilewright.hardware import Fanout
+from tilewright.workload import Tensor
 
 Lane = tuple[int, ...]
 Words = frozenset[tuple[int, ...]]
 Centre = tuple[float, ...]
 SIDES = ("X", "Y")
 NEIGHBOURS = ((1, 0), (-1, 0), (0, 1), (0, -1))
+SPARED = 2
+"""Iterations of a loop that are always walked."""
 VISIT_BUDGET = 3_000_000
 """Words of tiles that one boundary may bring up over all lanes and visits."""
-
-
-@dataclass(frozen=True)
-class PlainLoop:
-    """A loop: position of its level, dimension, extent of the tile just inside, nominal count, side of the array."""
-
-    level: int
-    dimension: str
-    step: int
-    count: int
-    side: str | None
-    ragged: bool
-
-
-@dataclass(frozen=True)
-class PlainNest:
-    """A mapping as a list of loops, outermost first; the compute unit comes after the last level."""
-
-    operator: Operator
-    accelerator: Accelerator
-    loops: tuple[PlainLoop, ...]
-
-    @classmethod
-    def of(cls, operator: Operator, accelerator: Accelerator, mapping: Mapping) -> "PlainNest":
-        """Return the loops of a mapping that covers every dimension."""
-        loops, extents = [], dict(operator.sizes)
-        for at, (level, entry) in enumerate(zip(accelerator.levels, mapping.levels, strict=True)):
-            for loop in entry.loops:
-                extent, step = extents[loop.dimension], min(loop.step, extents[loop.dimension])
-                if step < extent:
-                    side = loop.axis or "X" if isinstance(level, Fanout) else None
-                    loops.append(PlainLoop(at, loop.dimension, step, -(-extent // step), side, extent % step > 0))
-                extents[loop.dimension] = step
-        return cls(operator, accelerator, tuple(loops))
-
-    @property
-    def ragged(self) -> bool:
-        """Whether some steps do not divide."""
-        return any(loop.ragged for loop in self.loops)
-
-    def outside(self, level: int) -> list[PlainLoop]:
-        """Return the loops outside a level."""
-        return [loop for loop in self.loops if loop.level < level]
-
-    def lanes(self, level: int) -> int:
-        """Return the nominal number of instances of a level in use."""
-        return prod(loop.count for loop in self.outside(level) if loop.side)
-
-    @property
-    def shared(self) -> int:
-        """Position of the memory that all arrays share: the last one outside them."""
-        levels = self.accelerator.levels
-        arrays = [at for at, level in enumerate(levels) if isinstance(level, Fanout) and level.instances > 1]
-        outside = [at for at, level in enumerate(levels) if not isinstance(level, Fanout)]
-        return max(at for at in outside if at < arrays[0]) if arrays else outside[:-1][-1] if outside[1:] else 0
-
-
-def lockstep(nest: PlainNest, visit: tuple[int, ...] | None = None) -> int:
-    """Return the steps of compute where all lanes wait for the busiest of them, iteration by iteration.
-
-    Parameters
-    ----------
-    visit
-        Indices of the outermost temporal loops, where only the steps inside that iteration count.
-    """
-    names = [name for name, _ in nest.operator.dimensions]
-    known: dict[tuple[int, tuple[int, ...]], int] = {}
-
-    def inside(at: int, extents: tuple[int, ...], chosen: tuple[int, ...]) -> int:
-        if at == len(nest.loops):
-            return prod(extents)
-        if not chosen and (at, extents) in known:
-            return known[at, extents]
-        loop = nest.loops[at]
-        place = names.index(loop.dimension)
-
-        def of(extent: int, rest: tuple[int, ...]) -> int:
-            return inside(at + 1, (*extents[:place], extent, *extents[place + 1:]), rest) if extent > 0 else 0
-
-        whole, last = divmod(extents[place], loop.step)
-        if chosen and loop.side is None:
-            return of(min(loop.step, extents[place] - chosen[0] * loop.step), chosen[1:])
-        full, part = of(loop.step, chosen) if whole else 0, of(last, chosen)
-        found = max(full, part) if loop.side else whole * full + part
-        if not chosen:
-            known[at, extents] = found
-        return found
-
-    return inside(0, tuple(size for _, size in nest.operator.dimensions), visit or ())
 
 
 @dataclass
@@ -142,6 +55,12 @@ class Crossing:
     asked: dict[Lane, int] = field(default_factory=lambda: defaultdict(int))
     unlinked: int = 0
     linked: int = 0
+
+    def times(self, copies: int) -> "Crossing":
+        """Return what so many parents and their lanes move, that of one being known."""
+        return replace(self, sent={lane: words * copies for lane, words in self.sent.items()},
+                       asked={place: words * copies for place, words in self.asked.items()},
+                       unlinked=self.unlinked * copies, linked=self.linked * copies)
 
 
 @dataclass
@@ -181,18 +100,16 @@ class BoundaryWalk:
         self.links = conventions.neighbour_links and self._fully_used()
         self.inside = parent >= nest.shared and not self.at_compute
         self.filling = [loop for loop in self.times if self._sent_full(loop)]
+        self.copies = conventions.copied_lanes and nest.ragged
         self._check_size()
 
     def _check_size(self) -> None:
-        visits = prod(min(loop.count, 2) if self._extrapolated(loop) else loop.count for loop in self.times)
+        visits = prod(len(self._steps(loop, loop.count)) for loop in self.times)
         sizes = dict(self.nest.operator.sizes) | {loop.dimension: loop.step for loop in self.loops}
         tile = prod(1 + sum(c * (sizes[d] - 1) for d, c in axis.terms) for axis in self.tensor.axes)
         if visits * len(self.lanes) * tile > VISIT_BUDGET:
             raise InputError(self.nest.operator.name, f"must bring up at most {VISIT_BUDGET} words to be replayed",
                              visits * len(self.lanes) * tile, "Replay a smaller layer with the same loops")
-
-    def _extrapolated(self, loop: PlainLoop) -> bool:
-        return self.on.extrapolation and not loop.ragged and loop.count > 2
 
     def _sent_full(self, loop: PlainLoop) -> bool:
         """Whether the last tile of a temporal loop counts as a full one (not where lanes take turns)."""
@@ -255,15 +172,39 @@ class BoundaryWalk:
             loop.dimension not in outputs for loop in self.apart))
         history: dict[Lane, _History] = {}
         before: dict[Lane, Words] = {}
-        for visit, weight in self._visits():
-            sent = {}
-            for lane in self.lanes:
-                tile = self._tile(visit, lane)
-                if tile is not None:
-                    sent[lane] = self._sent(tile, history, self._number(visit, lane), visit)
+        for index, weight in self._visits():
+            visit = tuple(index[loop] for loop in self.times)
+            sent = self._copied(index, visit, history) if self.copies else {
+                lane: self._sent(tile, history, self._number(visit, lane), visit)
+                for lane in self.lanes if (tile := self._tile(visit, lane)) is not None}
             self._charge(crossing, sent, before, weight, self._shares(visit))
             before = sent
-        return crossing
+        return crossing.times(crossing.parents) if self.copies else crossing
+
+    def _copied(self, index: dict[PlainLoop, int], visit: Lane, history: dict[Lane, _History]) -> dict[Lane, Words]:
+        """Return what the lanes of the first parent are sent: what the first lane is, moved to their places."""
+        first = (0,) * len(self.spaces)
+        tile = self._tile(visit, first)
+        assert tile is not None, "the first lane works as long as any does"
+        words = self._sent(tile, history, first, visit)
+        return {lane: _moved(words, self._shift(lane)) for lane in self._round(index, self.spaces)}
+
+    def _round(self, index: dict[PlainLoop, int], spaces: list[PlainLoop]) -> Iterator[Lane]:
+        """Yield the lanes of the first parent that work in a round."""
+        if not spaces:
+            yield ()
+            return
+        loop = spaces[0]
+        for at in range(1 if loop.level < self.parent else self.nest.left(loop, index)):
+            for rest in self._round({**index, loop: at}, spaces[1:]):
+                yield (at, *rest)
+
+    def _shift(self, lane: Lane) -> tuple[int, ...]:
+        """Return how far a lane's words lie from the first lane's, along each axis."""
+        low = dict.fromkeys(self.nest.operator.sizes, 0)
+        for loop, at in zip(self.spaces, lane, strict=True):
+            low[loop.dimension] += at * loop.step
+        return tuple(sum(c * low[d] for d, c in axis.terms) for axis in self.tensor.axes)
 
     def lanes_of_first_parent(self) -> list[Lane]:
         """Return the lanes behind the parent's first instance."""
@@ -274,12 +215,28 @@ class BoundaryWalk:
         tile = self._tile((0,) * len(self.times), lane)
         return 0 if tile is None else len(tile[0])
 
-    def _visits(self) -> Iterator[tuple[Lane, int]]:
-        """Yield the indices of the temporal loops at each visit that is walked, and for how many it stands."""
-        ranges = [((0, 1), (1, loop.count - 1)) if self._extrapolated(loop) else
-                  tuple((index, 1) for index in range(loop.count)) for loop in self.times]
-        for pairs in product(*ranges):
-            yield tuple(index for index, _ in pairs), prod(weight for _, weight in pairs)
+    def _visits(self, loops: list[PlainLoop] | None = None,
+                index: dict[PlainLoop, int] | None = None) -> Iterator[tuple[dict[PlainLoop, int], int]]:
+        """Yield the index of each temporal loop at each visit that is walked, and how many it is charged as."""
+        loops, index = self.times if loops is None else loops, index or {}
+        if not loops:
+            yield index, 1
+            return
+        loop = loops[0]
+        runs = self.nest.left(loop, index) if self.on.extrapolation or self.copies else loop.count
+        for at, weight in self._steps(loop, runs):
+            for inside, rest in self._visits(loops[1:], {**index, loop: at}):
+                yield inside, weight * rest
+
+    def _steps(self, loop: PlainLoop, runs: int) -> list[tuple[int, int]]:
+        """Return the iterations that are walked, and how many each is charged as."""
+        if not self.on.extrapolation or runs <= SPARED:
+            return [(at, 1) for at in range(runs)]
+        if not self.nest.remains(loop):
+            return [(0, 1), (1, runs - 1)]
+        own = [other for other in self.times if other.level == self.parent]
+        charged = not own or loop is not own[-1] or any(other.level > self.parent for other in self.spaces)
+        return [(0, 1), (1, runs - 1 - charged), (runs - 1, int(charged))]
 
     def _tile(self, visit: Lane, lane: Lane) -> tuple[Words, Centre] | None:
         """Return the words of a tile and their centre; None where the iteration does not happen (rule 7)."""
@@ -379,7 +336,8 @@ class BoundaryWalk:
     def by_step(self) -> Iterator[tuple[Lane, int]]:
         """Yield the indices of the temporal loops at each visit, and the words asked of all instances of the parent."""
         history: dict[Lane, _History] = {}
-        for visit, weight in self._visits():
+        for index, weight in self._visits():
+            visit = tuple(index[loop] for loop in self.times)
             crossing = Crossing(len(self.lanes), self.nest.lanes(self.parent))
             sent = {lane: self._sent(tile, history, self._number(visit, lane), visit)
                     for lane in self.lanes if (tile := self._tile(visit, lane)) is not None}
@@ -394,23 +352,31 @@ class BoundaryWalk:
             crossing.sent[lane] += weight * len(words)
             if words:
                 merged[self.groups[lane], words].append(lane)
-        asking: dict[Lane, tuple[Lane, set[tuple[int, ...]]]] = {}
+        handed = {lane for (_, words), lanes in merged.items() for lane in lanes
+                  if self.links and self._from_neighbour(lane, words, before)}
+        spared = {self._instance(lanes[0]) for lanes in merged.values() if handed.issuperset(lanes)}
+        crossing.linked += weight * sum(len(sent[lane]) for lane in handed if self._instance(lane) in spared)
+        asking: dict[Lane, set[tuple[int, ...]]] = defaultdict(set)
         for (group, words), lanes in merged.items():
-            instance = self._instance(lanes[0])
-            together = asking.setdefault(group, (instance, set()))[1]
+            together = asking[group]
             own = self.on.identical_tile_multicast or not shares
             alone = len(words) if own else len(words - together)
             crossing.unlinked += weight * alone
-            if self.links and all(self._from_neighbour(lane, words, before) for lane in lanes):
-                crossing.linked += weight * len(words) * len(lanes)
-            else:
-                crossing.asked[instance] += weight * alone
+            if not handed.issuperset(lanes):
+                crossing.asked[self._instance(lanes[0])] += weight * alone
                 together |= words
 
     def _from_neighbour(self, lane: Lane, words: Words, before: dict[Lane, Words]) -> bool:
         instance, x, y = self.places[lane]
         neighbours = (self.lane_at.get((instance, x + dx, y + dy)) for dx, dy in NEIGHBOURS)
         return any(near is not None and before.get(near) == words for near in neighbours)
+
+
+def _moved(words: Words, shift: tuple[int, ...]) -> Words:
+    """Return words moved by so much along each axis."""
+    if not any(shift):
+        return words
+    return frozenset(tuple(at + by for at, by in zip(word, shift, strict=True)) for word in words)
 
 
 @lru_cache(maxsize=1 << 14)
