@@ -108,6 +108,6 @@ TIMELOOP_RANDOM = register(ReferenceSet(
     "which no other nest shows and we do not. By our rules we are off wherever a convention of Timeloop touches the "
     "nest. Words are mostly fewer with us, as holes that a stride leaves are none (hull_footprint), and more where "
     "Timeloop hands them from neighbour to neighbour: in perfect-19 a narrow port then waits six times as long with "
-    "us. Cycles of ragged nests are fewer, as the last rounds are as short as they are (nominal_cycles, extrapolation); "
-    "in perfect-214 they are twice as many, as drains take a port that Timeloop leaves free. `tilewright replay` "
+    "us. Cycles of ragged nests are fewer, as the last rounds are as short as they are (nominal_cycles, "
+    "extrapolation); in perfect-214 they are twice as many, as drains take a port that Timeloop leaves free. `tilewright replay` "
     "names the convention behind every single figure."))
