@@ -92,6 +92,9 @@ def _print(run: "SystolicRun", screen: "Console") -> None:
     rows.append((*total, *([engineering(whole)] if energies else [])))
     right = tuple(index for index, head in enumerate(heads) if index and head != "Bound")
     print_listing(tuple(heads), rows, right, screen)
+    if others and run.array.bandwidths != (None, None, None):
+        screen.print("\nSCALE-Sim's own waits for DRAM are not reproduced: its cycles are those without.", markup=False,
+                     soft_wrap=True)
     for name, parted in run.parted().items():
         screen.print(f"\n{' '.join(names[name].split())} counts otherwise:", markup=False, soft_wrap=True)
         for made, found in parted.items():

@@ -77,6 +77,20 @@ def test_bandwidth_of_the_user_makes_arrays_wait(tilewright):
     assert found["stall_cycles"] == found["cycles"] - found["compute_cycles"]
 
 
+def test_a_converted_configuration_counts_alike(tilewright):
+    assert tilewright("convert", "scale.cfg", "--out", "ours").code == 0
+    theirs = figures(tilewright, "net.csv", "--config", "scale.cfg")
+    ours = figures(tilewright, "net.csv", "--arch", "ours/accelerator.yaml")
+    assert ours["array"] == theirs["array"]
+    assert ours["layers"] == theirs["layers"]
+
+
+def test_what_a_bandwidth_leaves_out_is_told(tilewright):
+    assert "waits for DRAM are not reproduced" in tilewright("systolic", "net.csv", "--config", "user.cfg").out
+    assert "waits for DRAM are not reproduced" not in tilewright("systolic", "net.csv", "--config", "scale.cfg").out
+    assert "come by 2 words a cycle each, share twice as many" in tilewright("list", "accelerators", "user.cfg").out
+
+
 def test_a_network_of_the_zoo_on_an_array_of_given_sides(tilewright):
     found = figures(tilewright, "resnet18", "--array", "32x16", "--dataflow", "ws", "--as", "scale-sim-paper",
                     "--as", "scale-sim", "--layers", "layer4.*")

@@ -37,6 +37,14 @@ def test_the_analytical_model_of_its_paper():
         assert found.cycles == found.folds * (2 * 32 + 16 + streamed - 2)
 
 
+def test_small_arrays_read_as_much_more_as_published():
+    """256 x 64 by 64 x 256 on sixteen arrays of 32 x 32 reads four times what one of 128 x 128 does (figure 3b of
+    Samajdar et al., "Learning Flexible GEMM Accelerator Configuration and Mapping-space using ML")."""
+    found = systolic_counts(256, 256, 64, [32, 128], [32, 128], "os")
+    many, one = found.input_reads + found.weight_reads
+    assert many == 4 * one
+
+
 def test_sizes_sides_and_dataflows_broadcast():
     m = np.array([10, 20, 30])[:, None, None]
     sides = np.array([4, 8])

@@ -53,7 +53,7 @@ def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
                 raise InputError(str(path), "must be the only configuration")
             config, told = read_config(path)
             machine = _machine(config, path)
-            machine = replace(machine, assumptions=(*machine.assumptions, *map(str, told)))
+            machine = replace(machine, assumptions=(*machine.assumptions, *_assumed(config), *map(str, told)))
             notes += told
         else:
             nodes += read_topology(path, notes)
@@ -66,6 +66,13 @@ def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
             raise InputError(str(topologies[-1]), "must not have layers of the other files", twice)
         graph = Graph(topologies[0].stem, tuple(nodes), ", ".join(path.name for path in topologies))
     return Foreign(graph=graph, accelerator=machine, notes=tuple(notes))
+
+
+def _assumed(config: ScaleSimConfig) -> tuple[str, ...]:
+    """Return what the machine takes otherwise than the configuration means it."""
+    if config.bandwidth is None:
+        return ()
+    return (f"Inputs and weights, which come by {config.bandwidth} words a cycle each, share twice as many.",)
 
 
 def _machine(config: ScaleSimConfig, path: Path) -> Accelerator:
