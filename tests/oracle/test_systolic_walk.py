@@ -14,9 +14,12 @@ from tilewright.cost import (
     SystolicConventions,
     SystolicMemories,
     systolic_counts,
+    systolic_layer,
     systolic_words,
 )
-from tilewright.cost.reference import fetched_words, walk_systolic
+from tilewright.cost.reference import fetched_words, walk, walk_systolic
+from tilewright.interop import ScaleSimConfig
+from tilewright.mapping import LevelLoops, Loop, Mapping
 from tilewright.validation import scalesim_cases
 from tilewright.workload import convolution, matmul
 
@@ -114,6 +117,32 @@ def test_weights_and_outputs_move_as_the_folds_find_them_held(sizes, rows, colum
     m, n, k = sizes
     found = systolic_words(matmul("p", m=m, n=n, k=k), array)
     assert (found.weight_reads, found.output_writes, found.output_reads) == moved_by_folds(sizes, array)
+
+
+def nest(dataflow, rows, columns):
+    """The folds as a mapping of a product onto the machine of a configuration: columns outermost, all operands held."""
+    across, down, streamed = {"os": "NMK", "ws": "NKM", "is": "MKN"}[dataflow]
+    loops = {"OfmapSRAM": (Loop(across, columns), Loop(down, rows)),
+             "PEs": (Loop(across, 1, "X"), Loop(down, 1, "Y")), "PERegister": (Loop(streamed, 1),)}
+    levels = ("DRAM", "IfmapSRAM", "FilterSRAM", "OfmapSRAM", "PEs", "PERegister")
+    return Mapping(tuple(LevelLoops(level, loops.get(level, ())) for level in levels))
+
+
+@settings(max_examples=40, deadline=None)
+@given(SIZES, st.integers(2, 5), st.integers(2, 5), DATAFLOWS)
+def test_the_rules_of_mappings_count_the_same_accesses(sizes, rows, columns, dataflow):
+    """The oracle of mappings, on the machine that a configuration becomes: every access of every memory agrees."""
+    m, n, k = sizes
+    config, operator = ScaleSimConfig("c", rows, columns, (1, 1, 1), dataflow), matmul("p", m=m, n=n, k=k)
+    counts = walk(operator, config.accelerator(), nest(dataflow, rows, columns)).counts
+    layer = systolic_layer(operator, config.array())
+    assert counts["IfmapSRAM", "I"].reads == layer.counts.input_reads
+    assert counts["FilterSRAM", "W"].reads == layer.counts.weight_reads
+    assert counts["OfmapSRAM", "O"].updates == layer.counts.output_writes
+    assert counts["OfmapSRAM", "O"].reads == layer.counts.output_reads
+    assert counts["DRAM", "I"].reads == layer.words.input_reads
+    assert counts["DRAM", "W"].reads == layer.words.weight_reads
+    assert counts["DRAM", "O"].updates == layer.words.output_writes
 
 
 def im2col(kernel, out, stride, channels, size=None):
