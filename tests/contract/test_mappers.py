@@ -180,6 +180,28 @@ def test_a_warm_search_that_is_stopped_and_resumed_ends_as_one_that_was_not(mapp
         assert same(run(mapper, start=start, watch=Watch(checkpoint=tmp_path / f"{after}.npz")), whole)
 
 
+LEARNS = [mapper for mapper in MAPPERS if mapper not in ("random", "random-pruned", "exhaustive", "exact")]
+
+
+@pytest.mark.parametrize("mapper", [
+    pytest.param(mapper, marks=pytest.mark.skipif(mapper not in INSTALLED, reason=f"needs extra {extra_of(mapper)}"))
+    for mapper in LEARNS])
+def test_what_a_search_begins_from_is_proposed_first_and_decides_what_follows(mapper):
+    drawn = SPACE.refit(SPACE.sample(np.random.default_rng(4), 12))
+    follows = []
+    for start in (drawn.take(slice(0, 6)), drawn.take(slice(6, 12))):
+        made = MAPPERS.get(mapper)(Task(SPACE, np.random.default_rng(0), 400, start=start))
+        assert made.takes_start
+        first, learnt = [], np.random.default_rng(1)
+        while sum(map(len, first)) < 300:
+            first.append(made.ask(300))
+            made.tell(first[-1], learnt.random(len(first[-1])) + 1.0)
+        steps = np.concatenate([batch.steps for batch in first], axis=2)
+        assert np.array_equal(steps[:, :, :6], start.steps)
+        follows.append(steps[:, :, 6:300])
+    assert not np.array_equal(*follows)
+
+
 @EVERY
 def test_a_budget_of_seconds_ends_in_time(mapper):
     run(mapper, budget=10)

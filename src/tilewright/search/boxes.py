@@ -16,6 +16,19 @@ from tilewright.search.vectors import VectorSpace
 LEAST_SCORE = 1e-300
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Points ``(k, n)`` that a search begins from, and their losses, as `Optimiser.tell` has them."""
+
+    points: NDArray[np.float64]
+    losses: NDArray[np.float64]
+
+    def best(self, count: int) -> "Known":
+        """Return the best ``count``, the best one first; by the sum where there are several losses."""
+        order = np.argsort(self.losses.reshape(len(self.losses), -1).sum(axis=1), kind="stable")[:count]
+        return Known(self.points[order], self.losses[order])
+
+
 @dataclass(frozen=True)
 class Problem:
     """What an optimiser is given.
@@ -30,12 +43,15 @@ class Problem:
         Points that the budget allows in all; None where only time limits them.
     objectives
         Losses of a point: 1, or for optimisers that search fronts as many as there are metrics.
+    known
+        What the search begins from, if anything; it is scored already. Optimisers may make nothing of it.
     """
 
     dimension: int
     seed: int
     samples: int | None = None
     objectives: int = 1
+    known: Known | None = None
 
 
 class Optimiser(Protocol):
@@ -117,14 +133,17 @@ class VectorMapper:
     """Lets an optimiser search a map space by way of `VectorSpace`.
 
     What the optimiser proposes at once is handed on in parts where the budget asks for fewer. As libraries keep their
-    states in many ways, a search is taken up by telling a new optimiser all losses again.
+    states in many ways, a search is taken up by telling a new optimiser all losses again. Mappings to begin from are
+    proposed before the optimiser is made, which is given them as points with their losses.
     """
 
     covers_space = False
+    takes_start = True
 
     def __init__(self, task: Task, options: Any, build: Callable[[Any, Problem], Optimiser],
                  metrics: tuple[str, ...] = ()) -> None:
         self.vectors = VectorSpace(task.space)
+        self.start = task.space.empty(0) if task.start is None else task.start
         self.options = options
         self.metrics = metrics
         self.problem = Problem(self.vectors.dimension, int(task.rng.integers(0, 2**32)), task.samples,
@@ -137,14 +156,25 @@ class VectorMapper:
         self.points = np.empty((0, self.problem.dimension))
         self.told: list[NDArray[np.float64]] = []
         self.waiting: list[NDArray[np.float64]] = []
+        self.handed = self.led = 0
+        """Mappings proposed of the present points, and of those to begin from."""
+
+    def _next_points(self) -> None:
+        if self.optimiser is None:
+            losses = np.concatenate(self.told) if self.told else np.empty(0)
+            known = Known(self.vectors.encode(self.start), losses) if len(self.start) else None
+            self.optimiser = self.build(self.options, replace(self.problem, known=known))
+        self.points = np.asarray(self.optimiser.ask(), dtype=np.float64)
         self.handed = 0
 
     def ask(self, most: int) -> MappingBatch:
         """Propose what is left of the optimiser's present batch, or its next one, up to ``most`` mappings."""
+        if self.led < len(self.start):
+            lead = self.start.take(slice(self.led, self.led + most))
+            self.led += len(lead)
+            return lead
         if self.handed == len(self.points):
-            self.optimiser = self.optimiser or self.build(self.options, self.problem)
-            self.points = np.asarray(self.optimiser.ask(), dtype=np.float64)
-            self.handed = 0
+            self._next_points()
         batch = self.vectors.decode(self.points[self.handed:self.handed + most])
         self.handed += len(batch)
         return batch
@@ -165,8 +195,10 @@ class VectorMapper:
 
     def _learn(self, losses: NDArray[np.float64]) -> None:
         self.told.append(losses)
+        if self.optimiser is None:
+            return
         self.waiting.append(losses)
-        if self.handed == len(self.points) and self.optimiser is not None:
+        if self.handed == len(self.points) :
             self.optimiser.tell(np.concatenate(self.waiting))
             self.waiting = []
 
@@ -180,11 +212,13 @@ class VectorMapper:
         self.problem = replace(self.problem, seed=int(state["seed"][0]))
         self._begin()
         losses = state["losses"]
+        self.led = min(len(self.start), len(losses))
+        if self.led:
+            self._learn(losses[:self.led])
+        losses = losses[self.led:]
         while len(losses):
             if self.handed == len(self.points):
-                self.optimiser = self.optimiser or self.build(self.options, self.problem)
-                self.points = np.asarray(self.optimiser.ask(), dtype=np.float64)
-                self.handed = 0
+                self._next_points()
             taken = min(len(self.points) - self.handed, len(losses))
             self.handed += taken
             self._learn(losses[:taken])

@@ -144,7 +144,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     model
         What scores them; by default the dense model, or the sparse one of a machine with a ``sparsity`` section.
     start
-        Mappings to begin from (see `Start`): they are scored first, and mappers that breed go on from them.
+        Mappings to begin from (see `Start`): they are scored first, and all mappers that learn go on from them.
     densities
         Score each mapping over these densities of the inputs, or of the tensors that a text names (see `Sweep.parse`);
         its cost is told at the largest. For machines that make use of zeros.

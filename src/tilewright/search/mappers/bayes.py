@@ -66,12 +66,16 @@ class BayesianOptimisation:
         self.proposed = self.rng.random((options.first, problem.dimension))
         self.points = self.proposed[:0]
         self.losses = np.empty(0)
+        if problem.known is not None:
+            known = problem.known.best(options.window // 2)
+            self.points, self.losses = known.points, known.losses
+        self.begun = False
         self.length = 1.0
         self.models = 0
 
     def ask(self) -> NDArray[np.float64]:
-        """Propose what promises most."""
-        if len(self.points):
+        """Propose what promises most; at first random points."""
+        if self.begun:
             candidates = self._candidates()
             with single_thread():
                 gains = self._gains(candidates)
@@ -80,6 +84,7 @@ class BayesianOptimisation:
 
     def tell(self, losses: NDArray[np.float64]) -> None:
         """Keep the best points and the latest."""
+        self.begun = True
         points = np.concatenate([self.points, self.proposed])
         known = np.concatenate([self.losses, losses])
         best = np.argsort(known, kind="stable")[:self.options.window // 2]

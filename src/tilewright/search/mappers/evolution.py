@@ -17,6 +17,10 @@ from tilewright.search.boxes import Optimiser, Problem, black_box
 EXTRA = "optimizers"
 MOST = 10_000
 """Points at a time: the libraries take seconds to begin with more."""
+EDGE = 1e-6
+"""How near the faces of the cube the libraries take points that they have not proposed."""
+NEAR = 0.4
+"""Share of its first step with which CMA-ES begins from a known point."""
 TURN = 30
 """Points that a member of the portfolio proposes at a time."""
 
@@ -42,6 +46,10 @@ class Asked:
         # The library knows only this kind of generator.
         cube.random_state = np.random.RandomState(problem.seed)
         self.inner = kind(cube, budget=problem.samples, num_workers=batch)
+        if problem.known is not None:
+            known = problem.known.best(batch)
+            for point, loss in zip(np.clip(known.points, EDGE, 1.0 - EDGE), known.losses.tolist(), strict=True):
+                self.inner.tell(self.inner.parametrization.spawn_child(new_value=point), loss)
         self.batch = batch
         self.candidates: list[Any] = []
 
@@ -198,9 +206,12 @@ class CovarianceMatrixAdaptation:
         self.options, self.problem = options, problem
         self.rng = np.random.default_rng(problem.seed)
         self.points: list[NDArray[np.float64]] = []
-        self.inner = self._start(np.full(problem.dimension, 0.5))
+        if problem.known is None:
+            self.inner = self._start(np.full(problem.dimension, 0.5))
+        else:
+            self.inner = self._start(np.clip(problem.known.best(1).points[0], EDGE, 1.0 - EDGE), NEAR)
 
-    def _start(self, centre: NDArray[np.float64]) -> Any:
+    def _start(self, centre: NDArray[np.float64], part: float = 1.0) -> Any:
         import cma  # noqa: PLC0415  (an extra)
 
         quiet()
@@ -208,7 +219,7 @@ class CovarianceMatrixAdaptation:
                                     "randn": lambda *shape: self.rng.standard_normal(shape)}
         if self.options.population:
             settings["popsize"] = self.options.population
-        return cma.CMAEvolutionStrategy(centre, self.options.step, settings)
+        return cma.CMAEvolutionStrategy(centre, part * self.options.step, settings)
 
     def ask(self) -> NDArray[np.float64]:
         """Propose a generation."""

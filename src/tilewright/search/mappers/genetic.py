@@ -44,18 +44,27 @@ class GeneticOptions:
 class Bred:
     """An algorithm of pymoo, generation by generation; afresh once it can breed no child that is new."""
 
-    def __init__(self, make: Callable[[], Any], problem: Problem) -> None:
+    def __init__(self, make: Callable[..., Any], problem: Problem) -> None:
         from pymoo.core.problem import Problem as Cube  # noqa: PLC0415  (an extra)
 
         self.cube = Cube(n_var=problem.dimension, n_obj=problem.objectives, xl=0.0, xu=1.0)
         self.make, self.seed = make, problem.seed
-        self.inner = self._start()
+        first = {} if problem.known is None else {"sampling": self._first(problem)}
+        self.inner = self._start(**first)
         self.generation: Any = None
 
-    def _start(self) -> Any:
+    def _first(self, problem: Problem) -> NDArray[np.float64]:
+        """Return a first generation of which up to half are the best points known, which are then scored again."""
+        assert problem.known is not None
+        size = int(self.make().pop_size)
+        known = problem.known.best(size // 2).points
+        random = np.random.default_rng(problem.seed).random((size - len(known), problem.dimension))
+        return np.concatenate([known, random])
+
+    def _start(self, **first: Any) -> Any:
         from pymoo.core.termination import NoTermination  # noqa: PLC0415  (an extra)
 
-        algorithm = self.make()
+        algorithm = self.make(**first)
         algorithm.setup(self.cube, termination=NoTermination(), seed=self.seed)
         self.seed += 1
         return algorithm
@@ -85,7 +94,7 @@ def genetic_algorithm(options: GeneticOptions, problem: Problem) -> Optimiser:
     """
     from pymoo.algorithms.soo.nonconvex.ga import GA  # noqa: PLC0415  (an extra)
 
-    return Bred(lambda: GA(pop_size=options.population, **_operators(options)), problem)
+    return Bred(lambda **first: GA(pop_size=options.population, **_operators(options), **first), problem)
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ def non_dominated_sorting(options: FrontOptions, problem: Problem) -> Optimiser:
     """
     from pymoo.algorithms.moo.nsga2 import NSGA2  # noqa: PLC0415  (an extra)
 
-    return Bred(lambda: NSGA2(pop_size=options.population, **_operators(options)), problem)
+    return Bred(lambda **first: NSGA2(pop_size=options.population, **_operators(options), **first), problem)
 
 
 def _operators(options: GeneticOptions) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class GradientMapper:
     """
 
     covers_space = False
+    takes_start = True
     extra = "learn"
     options_type = GradientOptions
 
@@ -89,9 +90,9 @@ class GradientMapper:
         self.rounding = perfect_part(task.space)
         self.best = task.space.empty(0)
         self.scores = np.empty(0)
-        self.waiting = task.space.empty(0)
+        self.waiting = task.space.empty(0) if task.start is None else task.start
         self.seen = np.zeros(self.options.remembered, dtype=np.uint64)
-        self.idle = np.array([self.options.patience, 0], dtype=np.int64)
+        self.idle = np.array([0 if len(self.waiting) else self.options.patience, 0], dtype=np.int64)
         """Rounds of corrections without improvement, and whether the mappings on their way are corrections."""
 
     def ask(self, most: int) -> MappingBatch:

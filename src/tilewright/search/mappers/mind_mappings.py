@@ -81,6 +81,7 @@ class MindMappingsMapper:
     """
 
     covers_space = False
+    takes_start = True
     extra = "learn"
     options_type = MindMappingsOptions
 
@@ -89,6 +90,7 @@ class MindMappingsMapper:
         from tilewright.search import surrogate as networks  # noqa: PLC0415  (PyTorch loads late)
 
         self.space, self.rng = task.space, task.rng
+        self.start = task.space.empty(0) if task.start is None else task.start
         self.options = read_options(MindMappingsOptions, task.options, "mind-mappings")
         operator, accelerator = task.space.operator, task.space.accelerator
         self.scorer = Scorer(task.objective or Objective.parse("edp"), operator, accelerator)
@@ -108,13 +110,18 @@ class MindMappingsMapper:
         """Steps since the points set out; samples seen."""
 
     def ask(self, most: int) -> MappingBatch:
-        """Propose random mappings to learn from, or the next step of every point."""
+        """Propose what to begin from, random mappings to learn from, or the next step of every point."""
+        if self.age[1] < len(self.start):
+            return self.start.take(slice(int(self.age[1]), int(self.age[1]) + most))
         if self.surrogate is None and self.age[1] >= self.learnt and self._enough():
             self._learn()
         if self.surrogate is None:
             left = max(1, self.learnt - int(self.age[1]))
             return fitted(self.space.sample(self.rng, min(most, DRAWN, left), 0.5), self.space)
-        if self.age[0] % self.options.restart == 0:
+        if self.age[0] == 0 and len(self.start):
+            self.points = to_points(self.start.take(np.arange(self.options.walkers) % len(self.start)), self.space)
+            batch = self._step()
+        elif self.age[0] % self.options.restart == 0:
             batch = fitted(self.space.sample(self.rng, self.options.walkers, 0.5), self.space)
             self.points = to_points(batch, self.space)
         else:

@@ -52,6 +52,9 @@ class OnePlusLambda:
         self.parent = np.full(problem.dimension, 0.5)
         self.loss = math.inf
         self.step = options.step
+        if problem.known is not None:
+            known = problem.known.best(1)
+            self.parent, self.loss = known.points[0], float(known.losses[0])
         self.children = self.parent[None]
 
     def ask(self) -> NDArray[np.float64]:
@@ -115,12 +118,16 @@ class Annealing:
         self.steps = max(1, (problem.samples or UNLIMITED) // options.chains)
         self.points = self.rng.random((options.chains, problem.dimension))
         self.losses = np.full(options.chains, math.inf)
+        if problem.known is not None:
+            known = problem.known.best(options.chains)
+            places = np.arange(options.chains) % len(known.points)
+            self.points, self.losses = known.points[places], known.losses[places]
         self.proposed = self.points
         self.taken = 0
 
     def ask(self) -> NDArray[np.float64]:
-        """Propose a step of each walk; at first where it begins."""
-        if self.taken:
+        """Propose a step of each walk; at first where it begins, if that is not known."""
+        if self.taken or self.losses[0] < math.inf:
             shape = self.points.shape
             changed = self.rng.random(shape) < self.options.changes / shape[1]
             changed[np.arange(shape[0]), self.rng.integers(shape[1], size=shape[0])] = True
