@@ -113,7 +113,20 @@ def test_mixtral_by_hand(load):
     assert graph.weight_words == dense + 4 * 3 * 16 * 24 + 50 * 16
     first = graph.node("model.layers.0.mlp.experts.grouped_mm")
     assert dict(first.operator.dimensions) == {"B": 4, "M": 8, "N": 48, "K": 16}
-    assert "how tokens spread over experts depends on the data" in coverage(graph).sentence
+    assert "tokens spread evenly over experts: how they spread depends on the data" in coverage(graph).sentence
+
+
+@pytest.mark.parametrize(("tokens", "shares"), [(7, [(2, 4), (2, 3)]), (1, [(2, 1)])])
+def test_tokens_spread_over_experts_as_evenly_as_they_go(tokens, shares, load):
+    graph = load("mixtral", bind={"batch": 1, "sequence": tokens}, num_key_value_heads=2, num_local_experts=4,
+                 num_experts_per_tok=2, **TINY)
+    nodes = [node for node in graph.mac_nodes if "experts.grouped_mm" in node.name]
+    assert sum(node.macs for node in nodes) == tokens * 2 * 3 * 16 * 24
+    sizes = [dict(node.operator.dimensions) for node in nodes[:len(shares)]]
+    assert [(one["B"], one["M"]) for one in sizes] == shares
+    assert "weights" not in dict(nodes[-1].operator.attributes)
+    pair = {node.name for node in nodes[:len(shares)]}
+    assert any(pair <= set(node.inputs) for node in graph.nodes)
 
 
 def test_gpt2_by_hand(load):

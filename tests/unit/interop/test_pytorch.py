@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tilewright.base import InputError
 from tilewright.interop import load_exported, load_torch
-from tilewright.workload import DataMovement, Unmodelled, VectorOperator, coverage
+from tilewright.workload import DataMovement, MacNode, Unmodelled, VectorOperator, coverage
 
 
 class Calls(nn.Module):
@@ -546,3 +546,61 @@ def test_strict_reading_refuses_what_is_approximated(tmp_path):
     assert str(second) == f"{path}: fft_fft: dropped: fft_fft: operator not known here"
     with pytest.raises(InputError, match="must be honoured in full"):
         read_foreign([path], strict=True)
+
+
+def test_packed_weights_are_products():
+    def function(_, x, scales):
+        return torch.ops.aten._weight_int8pack_mm(x, torch.zeros(32, 16, dtype=torch.int8), scales)
+
+    inputs = (torch.zeros(3, 16, dtype=torch.bfloat16), torch.zeros(32, dtype=torch.bfloat16))
+    (node,) = load_torch(Calls(function), inputs).mac_nodes
+    assert sizes(node) == {"B": 1, "M": 3, "N": 32, "K": 16}
+    assert node.approximated_as == "a product with weights of 8 bits"
+
+
+def test_a_network_is_the_same_from_its_onnx_file(tmp_path):
+    """Nodes, words and operations of one network that both files say, word for word."""
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    from tilewright.interop import load_onnx
+
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn, self.pool = nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.MaxPool2d(2)
+            self.up, self.fc = nn.ConvTranspose2d(8, 8, 2, 2), nn.Linear(8, 10)
+
+        def forward(self, x):
+            h = torch.relu(self.bn(self.conv(x)))
+            h = self.up(self.pool(h)) + h
+            t = h.flatten(2).transpose(1, 2)
+            return torch.softmax(self.fc(t @ t.transpose(1, 2) @ t)[:, :7], -1)
+
+    shapes = {"w": (8, 3, 3, 3), "b": (8,), "s": (8,), "o": (8,), "m": (8,), "v": (8,), "u": (8, 8, 2, 2), "c": (8,),
+              "f": (8, 10)}
+    window = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    nodes = [("Conv", "x w b", "h1", {"pads": [1] * 4, "strides": [2, 2]}),
+             ("BatchNormalization", "h1 s o m v", "h2", {}),
+             ("Relu", "h2", "h3", {}), ("MaxPool", "h3", "h4", window), ("ConvTranspose", "h4 u c", "h5", window),
+             ("Add", "h5 h3", "h6", {}), ("Reshape", "h6 flat", "h7", {}),
+             ("Transpose", "h7", "t", {"perm": [0, 2, 1]}),
+             ("Transpose", "t", "tt", {"perm": [0, 2, 1]}), ("MatMul", "t tt", "a", {}), ("MatMul", "a t", "d", {}),
+             ("MatMul", "d f", "e", {}), ("Slice", "e zero seven one", "g", {}), ("Softmax", "g", "y", {})]
+    weights = [numpy_helper.from_array(np.zeros(shape, np.float32), name) for name, shape in shapes.items()]
+    weights += [numpy_helper.from_array(np.array(value, np.int64), name) for name, value in
+                {"flat": [2, 8, 64], "zero": [0], "seven": [7], "one": [1]}.items()]
+    graph = helper.make_graph(
+        [helper.make_node(kind, inputs.split(), [output], **attributes) for kind, inputs, output, attributes in nodes],
+        "both", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 7, 10])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), str(tmp_path / "both.onnx"))
+
+    def told(network):
+        return [(type(node).__name__, node.operator.dimensions if isinstance(node, MacNode) else (
+            getattr(node, "operations", 0), node.read_words, node.written_words)) for node in network.nodes]
+
+    theirs, ours = load_onnx(tmp_path / "both.onnx"), load_torch(Both(), given((2, 3, 16, 16)))
+    assert ours.weight_words == theirs.weight_words
+    assert [one for one in told(ours) if one[1] != (0, 0, 0)] == [one for one in told(theirs) if one[1] != (0, 0, 0)]

@@ -21,11 +21,11 @@ from tilewright.interop.nests import (
 )
 from tilewright.interop.pytorch.program import Ref
 from tilewright.interop.scene import NodeView, Shape, Unsupported
-from tilewright.workload import Node, einsum
+from tilewright.workload import Node, einsum, matmul
 
 Translator = Callable[[NodeView], list[Node]]
 
-EXPERTS = "products of equal size for each expert: how tokens spread over experts depends on the data"
+EXPERTS = "products of tokens spread evenly over experts: how they spread depends on the data"
 
 
 def tensor(node: NodeView, name: str) -> str:
@@ -148,15 +148,29 @@ def _bilinear(node: NodeView) -> list[Node]:
                 "one nest whose steps multiply three factors")]
 
 
+def _packed(node: NodeView) -> list[Node]:
+    """Weights packed several to a word: the columns are those of the result."""
+    x, out = shape(node, "self"), node.out()
+    bits = 8 if "int8" in node.kind else 4
+    sizes = (1, prod(x[:-1]), out[-1], x[-1])
+    return [product(node, node.name, sizes, tensor(node, "mat2"), f"a product with weights of {bits} bits")]
+
+
 def _experts(weights: str, rows: str) -> Translator:
-    """Translate products of groups of rows with a matrix of weights each."""
+    """Translate products of groups of rows with a matrix of weights each: as many rows for each as it goes."""
 
     def translate(node: NodeView) -> list[Node]:
         x, w = shape(node, rows), shape(node, weights)
         if len(x) != 2 or len(w) != 3 or x[1] != w[1]:
             raise Unsupported("a form other than rows (tokens, features) by weights (experts, features, columns)")
-        groups = next(count for count in range(min(x[0], w[0]), 0, -1) if x[0] % count == 0)
-        return [product(node, node.name, (groups, x[0] // groups, w[2], w[1]), tensor(node, weights), EXPERTS)]
+        each, more = divmod(x[0], w[0])
+        shares = [(count, size) for count, size in ((more, each + 1), (w[0] - more, each)) if count and size]
+        nodes = [product(node, node.name, (*shares[0], w[2], w[1]), tensor(node, weights), EXPERTS)]
+        if len(shares) > 1:
+            count, size = shares[1]
+            rest = matmul(node.scene.free_name(f"{node.name}.rest"), size, w[2], w[1], count)
+            nodes.append(replace(nodes[0], operator=replace(rest, attributes=nodes[0].operator.attributes)))
+        return list(nodes)
 
     return translate
 
@@ -234,6 +248,7 @@ MAC_TRANSLATORS: dict[str, Translator] = {
     "linear": _linear,
     **dict.fromkeys(("matmul", "__matmul__", "linalg_matmul"), _product_of("self", "other")),
     **dict.fromkeys(("mm", "bmm", "_int_mm", "_scaled_mm"), _product_of("self", "mat2")),
+    **dict.fromkeys(("_weight_int8pack_mm", "_weight_int4pack_mm", "_weight_int4pack_mm_for_cpu"), _packed),
     "addmm": _product_of("mat1", "mat2"),
     **dict.fromkeys(("baddbmm", "addbmm"), _product_of("batch1", "batch2")),
     "mv": _product_of("self", "vec"),

@@ -45,6 +45,9 @@ _PER_OUTPUT = {
     "special_softmax": _OPS["softmax"], "log_softmax": _OPS["softmax"] + 1, "_log_softmax": _OPS["softmax"] + 1,
     "gumbel_softmax": _OPS["softmax"] + 3, "fake_quantize_per_tensor_affine": 5, "fake_quantize_per_channel_affine": 5,
     "quantize_per_tensor": 3, "quantize_per_channel": 3, "isin": 1, "logcumsumexp": 3, "polar": 3, "angle": 3,
+    "quantized_decomposed.quantize_per_tensor": 3, "quantized_decomposed.quantize_per_channel": 3,
+    "quantized_decomposed.quantize_per_token": 3, "quantized_decomposed.dequantize_per_tensor": 2,
+    "quantized_decomposed.dequantize_per_channel": 2, "quantized_decomposed.dequantize_per_token": 2,
 }
 # Operations per element of the first input: reductions and searches.
 _PER_INPUT = {
@@ -53,7 +56,8 @@ _PER_INPUT = {
     "logsumexp": 2, "argmax": 1, "argmin": 1, "any": 1, "all": 1, "count_nonzero": 1, "adaptive_avg_pool1d": 1,
     "adaptive_avg_pool2d": 1, "adaptive_avg_pool3d": 1, "_adaptive_avg_pool2d": 1, "_adaptive_avg_pool3d": 1,
     "adaptive_max_pool1d": 1, "adaptive_max_pool2d": 1, "adaptive_max_pool3d": 1, "trace": 1, "histc": 1, "bincount": 1,
-    "cummax": 1, "cummin": 1,
+    "cummax": 1, "cummin": 1, "quantized_decomposed.choose_qparams": 2,
+    "quantized_decomposed.choose_qparams_per_token": 2,
 }
 _POOLS = {f"{kind}_pool{rank}d{suffix}": rank for kind in ("max", "avg") for rank in (1, 2, 3)
           for suffix in ("", "_with_indices") if kind == "max" or not suffix}
