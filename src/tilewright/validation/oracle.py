@@ -47,6 +47,6 @@ ORACLE = register(ReferenceSet(
     "kinds, transposed ones, matrix products and odd sliding axes, on up to four memories and four arrays, with ragged "
     "tiles, bypass, words of several widths, and arrays that do not multicast or reduce. Ours are the closed forms for "
     "single mappings; that test holds the compiled engine, which searches use, to the same figures.",
-    "Counts, steps and energies of accesses are equal in every case. Cycles can differ where the busiest instance of a "
-    "memory is not followed exactly: lanes over a sliding axis of the *output* (transposed convolutions), and operands "
-    "with holes carried over by lanes of unequal width."))
+    "Counts, steps and energies of accesses are equal in every case. Cycles, and leakage with them, can differ where "
+    "the busiest instance of a memory is not followed exactly: lanes over a sliding axis of the *output* (transposed "
+    "convolutions), and operands with holes carried over by lanes of unequal width."))
