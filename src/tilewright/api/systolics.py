@@ -32,9 +32,12 @@ _RESTING = {"outputs": "os", "weights": "ws", "inputs": "is"}
 class SystolicRow:
     """A layer of the network: ``times`` runs of it, its figures by the name of the conventions, its energy.
 
+    Layers of one shape share their figures.
+
     ``energy_pj`` is of one run, by component, None where the machine has no energies.
     """
 
+    name: str
     times: int
     figures: Mapping[str, SystolicLayer]
     energy_pj: Mapping[str, float] | None
@@ -80,7 +83,7 @@ class SystolicRun:
     @property
     def layers(self) -> dict[str, SystolicRow]:
         """Rows by the names of their layers."""
-        return {row.layer.name: row for row in self.rows}
+        return {row.name: row for row in self.rows}
 
     def cycles(self, conventions: str = OURS) -> float:
         """Return the cycles of the whole network; by conventions of other tools without waiting for DRAM."""
@@ -107,7 +110,7 @@ class SystolicRun:
 
     def tree(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        rows = [{"name": row.layer.name, "times": row.times, "m": row.layer.m, "n": row.layer.n, "k": row.layer.k,
+        rows = [{"name": row.name, "times": row.times, "m": row.layer.m, "n": row.layer.n, "k": row.layer.k,
                  "products": row.layer.count,
                  **{name: layer_figures(layer, waits=name == OURS) for name, layer in row.figures.items()},
                  **({"energy_pj": dict(row.energy_pj)} if row.energy_pj is not None else {})} for row in self.rows]
@@ -192,14 +195,12 @@ def systolic(network: Network, arch: Machine | None = None, *,  # noqa: PLR0913 
                 known[key] = {name: systolic_layer(node.operator, found, SYSTOLIC_CONVENTIONS[name])
                               for name in conventions}
         except InputError as error:
-            if error.field.startswith("memories"):
-                raise
             skipped.append((node.name, error.rule))
             continue
-        figures = {name: _renamed(layer, node.name) for name, layer in known[key].items()}
+        figures = known[key]
         ours = figures.get(OURS)
         energy = systolic_energy(ours, machine) if ours is not None and isinstance(machine, Accelerator) else None
-        rows.append(SystolicRow(node.count, figures, energy))
+        rows.append(SystolicRow(node.name, node.count, figures, energy))
     if not rows:
         raise InputError(graph.name, "must have a layer that is a matrix product or convolution", len(skipped))
     name = machine if isinstance(machine, str) else machine.name
@@ -212,10 +213,6 @@ def _told(network: Network, bind: Mapping[str, int] | None) -> tuple[Note, ...]:
         return ()
     form = format_of(network, "network")
     return form.read([Path(network)], bind or {}).notes if form is not None and form.name == THEIRS else ()
-
-
-def _renamed(layer: SystolicLayer, name: str) -> SystolicLayer:
-    return SystolicLayer(name, layer.m, layer.n, layer.k, layer.count, layer.array, layer.counts, layer.words)
 
 
 _Found = tuple[Accelerator | str, SystolicArray, tuple[Note, ...]]

@@ -117,7 +117,7 @@ def _cells(row: "SystolicRow", others: list[str], ours: bool) -> list[str]:
 
     layer = row.layer
     counts, count, words = layer.counts, layer.count, layer.words
-    return [layer.name, str(layer.m), str(layer.n), str(layer.k), str(row.times * count),
+    return [row.name, str(layer.m), str(layer.n), str(layer.k), str(row.times * count),
             *([f"{layer.cycles:,.0f}"] if ours else []), *(f"{row.figures[name].compute_cycles:,}" for name in others),
             percent(layer.utilization if ours else float(counts.utilization)),
             percent(float(counts.mapping_efficiency)),

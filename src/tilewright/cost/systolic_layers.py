@@ -1,6 +1,7 @@
 """A layer on a systolic array: cycles and accesses, the wait for DRAM, energy."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilewright.base import InputError
 from tilewright.cost.systolic import systolic_counts
@@ -27,17 +28,22 @@ class SystolicLayer:
     Parameters
     ----------
     counts
-        Of one product; `words` and all properties are of the whole layer.
+        Of one product; all properties are of the whole layer.
     """
 
-    name: str
+    operator: Operator
     m: int
     n: int
     k: int
     count: int
     array: SystolicArray
+    conventions: SystolicConventions
     counts: SystolicCounts
-    words: SystolicWords
+
+    @cached_property
+    def words(self) -> SystolicWords:
+        """Words that move between DRAM and the memories; found when first asked for, as windows take a walk."""
+        return systolic_words(self.operator, self.array, self.conventions)
 
     @property
     def compute_cycles(self) -> int:
@@ -106,8 +112,7 @@ def systolic_layer(operator: Operator, array: SystolicArray,
     """
     product = SystolicProduct.of(operator)
     counts = systolic_counts(product.m, product.n, product.k, array.rows, array.columns, array.dataflow, conventions)
-    return SystolicLayer(operator.name, product.m, product.n, product.k, product.count, array, counts,
-                         systolic_words(operator, array, conventions))
+    return SystolicLayer(operator, product.m, product.n, product.k, product.count, array, conventions, counts)
 
 
 def systolic_array(accelerator: Accelerator, dataflow: str) -> SystolicArray:
