@@ -440,3 +440,85 @@ def test_without_a_problem_the_names_of_tensors_tell_what_memories_keep(read):
     found = read(STATIONARY_4)
     assert found.accelerator.level("spad").keeps == ("outputs",)
     assert any("needs the problem" in note.text for note in found.notes)
+
+
+WRONG = [
+    (SIMBA_4, "lanes: 8", "lanes: wide", "must be a number or an expression"),
+    (SIMBA_4, "lanes: 8", "lanes: 7.5", "must be a whole number of at least 1"),
+    (SIMBA_4, "global_cycle_seconds: 5e-10", "global_cycle_seconds: -1", "must have positive global_cycle_seconds"),
+    (SIMBA_4, "class: intmac", "class: adder", "must be a compute unit, as nothing else follows"),
+    (SIMBA_4, "keep_only: [Inputs]", "keep_only: [Input]", "must be among Weights, Inputs, Outputs"),
+    (SIMBA_4, "keep_only: [Inputs]", "keep: [Inputs], bypass: [Inputs]", "must not both keep and bypass a tensor"),
+    (SIMBA_4, "factors_only: [M=4]", "factors_only: [M=four]", "must be factors such as"),
+    (SIMBA_4, "factors: [R=1, S=1]", "factors: [R=1, P=2]", "must not both loop and not loop over P"),
+    (SIMBA_4, "no_iteration_over_dataspaces: [Outputs]", "no_iteration_over_dataspaces: [Output]", "must be among"),
+    (SIMBA_4, "factors: R=1 S=1 P=1", "factors: R=1 S=1 P=x", "must be factors such as"),
+    (SIMBA_4, "depth: 4096 if lanes > 4 else 2048", "depth: __import__('os')", "must be a number or an expression"),
+    (SIMBA_4, "depth: 4096 if lanes > 4 else 2048", "depth: 9**9**9", "must be a number or an expression"),
+    (STATIONARY_4, "split: 1", "split: one", "must be a number or an expression"),
+    (STATIONARY_4, "name: spad", "name: glb", "must have a name of its own"),
+    (STATIONARY_4, "spatial: {meshX: 8, meshY: 8}", "spatial: {meshX: 8, meshY: -8}", "must be a whole number"),
+    (CONV, "[R], [P, Wstride]", "[R], [P, Wstride], [C]", "sum of one or two dimensions"),
+    (CONV, "{name: Wstride, default: 1}", "{name: Wstride, default: 0}", "must be a whole number of at least 1"),
+    (CONV, "{name: Wstride, default: 1}", "{default: 1}", "must have a name"),
+    (CONV, "shape:\n    name: Conv2D", "shape: my-shape\n  other:\n    name: Conv2D", "must be written out"),
+    (CONV, "M: 16", "M: 1.5", "must be a whole number"),
+]
+SPARSE_WRONG = [
+    ("name: SMEM", "name: SHMEM", "must be of one of DRAM, SMEM, LRF, mac"),
+    ("  - name: DRAM\n", "  - title: DRAM\n", "must have a name, that of a component"),
+    ("format: CP, metadata", "format: CSC, metadata", "must be one of B, RLE, CP, UOP"),
+    ("metadata-word-bits: 2", "metadata-word-bits: 1.5", "must be a whole number"),
+    ("ranks: [{format: b}]", "ranks: []", "must list at least one rank"),
+    ("{name: B, ranks: [{format: U}]}", "{name: A, ranks: [{format: U}]}", "must give A in SMEM one format"),
+    ("{name: B, ranks: [{format: U}]}", "{name: C, ranks: [{format: U}]}", "must be one of the tensors A, B, Z"),
+    ("{name: B, ranks: [{format: U}]}", "{ranks: [{format: U}]}", "must have a name, that of a tensor"),
+    ("type: skipping-spatial", "type: jumping", "must be one of gating, skipping"),
+    ("target: B, condition-on", "aim: B, condition-on", "must have a target and condition-on"),
+    ("condition-on: [A]", "condition-on: A", "must be a list"),
+    ("type: gating", "type: guessing", "must be gating or skipping"),
+    ("compute-optimization: [", "compute-optimization: 7 #[", "must be a list"),
+    ("name: mac\n", "name: LRF\n", "must stand at the compute unit, mac"),
+]
+
+
+@pytest.mark.parametrize(("text", "old", "new", "message"), WRONG)
+def test_what_is_wrong_is_named_with_its_line(read, text, old, new, message):
+    assert old in text
+    wrong = text.replace(old, new, 1)
+    texts = [SIMBA_4, wrong] if text is CONV else [wrong, CONV]
+    with pytest.raises(InputError) as error:
+        read(*texts)
+    assert message in str(error.value)
+    assert ".yaml:" in str(error.value)
+
+
+@pytest.mark.parametrize(("old", "new", "message"), SPARSE_WRONG)
+def test_what_is_wrong_with_zeros_is_named_with_its_line(read, old, new, message):
+    assert old in SPARSE
+    with pytest.raises(InputError) as error:
+        read(TENSOR_CORE, GEMM, SPARSE.replace(old, new, 1))
+    assert message in str(error.value)
+    assert "sparse_optimizations.yaml:" in str(error.value)
+
+
+def test_constraints_that_contradict_one_another_are_named(read):
+    twice = STATIONARY_3_CONSTRAINTS + "  - {target: spad, type: temporal, permutation: SRQP}\n"
+    with pytest.raises(InputError, match="must not give spad an order once more"):
+        read(STATIONARY_3, twice, CONV)
+    factors = STATIONARY_3_CONSTRAINTS + "  - {target: weight_reg, type: temporal, factors: R=3}\n"
+    with pytest.raises(InputError, match="must let R run as often at weight_reg as other constraints say"):
+        read(STATIONARY_3, factors, CONV)
+    side = STATIONARY_3_CONSTRAINTS.replace("PE", "PE") + "  - {target: spad, type: skew}\n"
+    with pytest.raises(InputError, match="must not skew loops"):
+        read(STATIONARY_3, side, CONV)
+
+
+def test_files_that_include_themselves_are_refused(tmp_path):
+    (tmp_path / "a.yaml").write_text("{{include_text('b.yaml')}}\n")
+    (tmp_path / "b.yaml").write_text("{{include_text('a.yaml')}}\n")
+    with pytest.raises(InputError, match="must not include a file that includes it"):
+        load_timeloop([tmp_path / "a.yaml"])
+    (tmp_path / "a.yaml").write_text("x: {{ 1 / 0 }}\n")
+    with pytest.raises(InputError, match="must be a Jinja2 template"):
+        load_timeloop([tmp_path / "a.yaml"])

@@ -80,7 +80,9 @@ def _architecture(writer: Writer) -> CommentedMap:
 
     def add(name: str, kind: str, attributes: Mapping[str, Any]) -> None:
         local.append(CommentedMap({"name": f"{name}[1..{across * down}]", "class": kind,
-                                   "attributes": flow({**attributes, "meshX": across, "meshY": down})}))
+                                   "attributes": flow({
+                                       **{key.replace("multiple_", "multiple-"): value
+                                          for key, value in attributes.items()}, "meshX": across, "meshY": down})}))
 
     for level in machine.levels:
         if isinstance(level, Fanout):
@@ -101,6 +103,8 @@ def _architecture(writer: Writer) -> CommentedMap:
 def _problem(operator: Operator) -> CommentedMap:
     """Return the problem with the spellings of all versions of Timeloop."""
     tree = problem_tree(operator)
+    for said in tree["instance"].get("densities", {}).values():
+        said["distribution"] = said["distribution"].replace("_", "-")
     shape = dict(tree["shape"])
     shape["data-spaces"] = [CommentedMap({name.replace("_", "-"): value for name, value in space.items()})
                             for space in shape.pop("data_spaces")]

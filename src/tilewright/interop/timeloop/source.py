@@ -164,14 +164,16 @@ def read_files(paths: Sequence[str | Path]) -> Files:
     return files
 
 
-def expanded(path: Path) -> str:
-    """Return the text of a file with its Jinja2 includes.
+def expanded(path: Path, within: tuple[Path, ...] = ()) -> str:
+    """Return the text of a file with its Jinja2 includes; ``within`` are the files that include it.
 
     Raises
     ------
     InputError
-        If it cannot be read, or is no template of the functions that Timeloop's front end has.
+        If it cannot be read, includes itself, or is no template of the functions that Timeloop's front end has.
     """
+    if path.resolve() in within:
+        raise InputError(within[-1].name, "must not include a file that includes it", path.name)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -180,12 +182,12 @@ def expanded(path: Path) -> str:
         raise InputError(str(path), "must be a readable text file in UTF-8", str(error)) from None
     if "{{" not in text and "{%" not in text:
         return text
-    folders = [path.parent]
+    folders, inside = [path.parent], (*within, path.resolve())
 
     def include_text(name: str) -> str:
         for folder in folders:
             if (folder / name).is_file():
-                return expanded(folder / name)
+                return expanded(folder / name, inside)
         raise InputError(path.name, "must include files that exist", name)
 
     def add_to_path(folder: str) -> str:
@@ -197,7 +199,7 @@ def expanded(path: Path) -> str:
                             "path_exists": lambda name: any((folder / name).is_file() for folder in folders)}
     try:
         return environment.from_string(text).render()
-    except TemplateError as error:
+    except (TemplateError, TypeError, ValueError, ArithmeticError, MemoryError) as error:
         number = getattr(error, "lineno", None)
         line = f":{number}" if number else ""
         raise InputError(f"{path.name}{line}", "must be a Jinja2 template of include_text, add_to_path and path_exists",

@@ -279,9 +279,12 @@ class Writer:
         """Yield the least share of all lanes in use, which Timeloop asks for at the innermost memory."""
         arrays = [name for fanout in self.accelerator.fanouts for name, _, _ in self.arrays(fanout)]
         for place, share in constraints.utilization.items():
-            if arrays == [place]:
-                innermost = self.components(self.accelerator.memories[-1])[-1][0]
+            if arrays == [place] and self.remainders:
+                last = self.accelerator.levels[-1]
+                innermost = f"inter_{place}_spatial" if isinstance(last, Fanout) else self.components(last)[-1][0]
                 yield CommentedMap({"target": innermost, "type": "utilization", "min": share})
+            elif not self.remainders:
+                self.note(f"utilization.{place}", "dropped", "a least share of lanes: the front end has none")
             else:
                 self.note(f"utilization.{place}", "dropped", "a least share of lanes: Timeloop's is of all lanes")
 
