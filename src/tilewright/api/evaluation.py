@@ -141,14 +141,17 @@ def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, re
     return cost_model(operator, accelerator).cost(mapping)
 
 
-def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None) -> dict[str, Bounds]:
+def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None,
+           density: Mapping[str, Density] | None = None) -> dict[str, Bounds]:
     """Return what no mapping of each layer can beat, by the layer's name; equal layers share one `Bounds`.
 
-    Memories keep every tensor that they can, as in a search.
+    Memories keep every tensor that they can, as in a search; ``density`` is as of `evaluate`.
     """
     accelerator = load_accelerator(arch)
+    if density:
+        refuse_density(accelerator, "density")
     found: dict[str, Bounds] = {}
-    for unique in unique_operators(load_network(network, bind)):
+    for unique in unique_operators(graph_with_densities(load_network(network, bind), density or {})):
         found.update(dict.fromkeys(unique.names, layer_bounds(unique.operator, accelerator)))
     return found
 

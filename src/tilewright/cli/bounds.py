@@ -3,20 +3,23 @@
 import json
 from dataclasses import asdict
 
-from tilewright.cli.options import Arch, Bind, Json, Network, console, sizes, write_text
+from tilewright.cli.options import Arch, Bind, Density, Json, Network, console, shares, sizes, write_text
 
 
-def bounds(network: Network, arch: Arch, bind: Bind = None, json_file: Json = None) -> None:
+def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = None, json_file: Json = None) -> None:
     """Show what no mapping of each layer can beat: cycles of compute and of data movement, energy, EDP.
 
     The last columns place the layer under the roofline if every word moved only once. Equal layers share a row.
     """
     from tilewright.api import bounds as layer_bounds
-    from tilewright.api import load_accelerator, load_network
+    from tilewright.api import load_accelerator, load_network, refuse_density
     from tilewright.report import engineering, print_listing, significant
-    from tilewright.workload import unique_operators
+    from tilewright.workload import graph_with_densities, unique_operators
 
     graph, accelerator = load_network(network, sizes(bind, "--bind")), load_accelerator(arch)
+    if density:
+        refuse_density(accelerator, "--density")
+    graph = graph_with_densities(graph, shares(density))
     found = layer_bounds(graph, accelerator)
     unique = unique_operators(graph)
     screen = console(json_file)

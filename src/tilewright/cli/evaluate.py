@@ -54,6 +54,7 @@ def evaluate(
     Exit code 1: the mapping is illegal; what is wrong is shown with the smallest change that would mend it.
     """
     from tilewright.api import load_accelerator, pick_operator, refuse_density
+    from tilewright.workload import with_given
 
     if cases is not None:
         if any(given is not None for given in (mapping, network, layer, arch, dataflow, write, json_file)):
@@ -67,7 +68,7 @@ def evaluate(
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
-    operator = dense_or_not(pick_operator(network, layer, sizes(bind, "--bind")), density)
+    operator = with_given(pick_operator(network, layer, sizes(bind, "--bind")), shares(density))
     accelerator = load_accelerator(arch)
     if density:
         refuse_density(accelerator, "--density")
@@ -83,14 +84,6 @@ def evaluate(
         write_text(json_file, _as_json(found))
     _print(found, screen)
     raise typer.Exit(0 if found.legal else ILLEGAL)
-
-
-def dense_or_not(operator: "Operator", density: list[str] | None) -> "Operator":
-    """Return the operator with the densities that were given, if any."""
-    from tilewright.workload import Graph, MacNode, graph_with_densities
-
-    graph = Graph(operator.name, (MacNode(operator),), "given")
-    return graph_with_densities(graph, shares(density)).mac_nodes[0].operator
 
 
 def _evaluated(mapping: Path | None, dataflow: str | None, operator: "Operator",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.options import Bind, StorePlace, console
+from tilewright.cli.options import Bind, Density, StorePlace, console
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
 
 
@@ -20,18 +20,27 @@ def explain(
     network: FileNetwork = None,
     arch: FileArch = None,
     bind: Bind = None,
+    density: Density = None,
     store: StorePlace = None,
 ) -> None:
-    """Show why a memory moves as many words as it does: the derivation loop by loop, checked by the oracle if small."""
-    from tilewright.cost import DenseModel
+    """Show why a memory moves as many words as it does: the derivation loop by loop, checked by the oracle if small.
+
+    Where the machine makes use of zeros, also how many of the words are moved in the mean.
+    """
+    from tilewright.cost import DenseModel, left_of, sparse_cost
     from tilewright.cost import explain as derive
     from tilewright.report import print_listing
 
-    operator, accelerator, mapping = mapped(source, (network, layer, arch), bind, store)
+    operator, accelerator, mapping = mapped(source, (network, layer, arch), bind, store, density)
+    sparse = sparse_cost(operator, accelerator, mapping)
     if count is not None:
-        print(derive(operator, accelerator, mapping, count).text())
+        found = derive(operator, accelerator, mapping, count)
+        print(found.text() if sparse is None else f"{found.text()}\n\n{left_of(operator, sparse, found.count)}")
         return
-    counts = DenseModel(operator, accelerator).cost(mapping).counts
-    rows = [(f"{memory}.{tensor}.{kind}", f"{getattr(found, kind):,}") for (memory, tensor), found in counts.items()
-            for kind in ("reads", "fills", "updates", "drains")]
-    print_listing(("Count", "Words"), rows, (1,), console())
+    counts = (sparse or DenseModel(operator, accelerator).cost(mapping)).counts
+    means = {} if sparse is None else sparse.expected or {}
+    rows = [(f"{memory}.{tensor}.{kind}", f"{getattr(number, kind):,}", *(
+        [f"{getattr(means[memory, tensor], kind):,.6g}"] if means else []))
+        for (memory, tensor), number in counts.items() for kind in ("reads", "fills", "updates", "drains")]
+    heads = ("Count", "Words", *(["Moved in\nthe mean"] if means else []))
+    print_listing(heads, rows, tuple(range(1, len(heads))), console())

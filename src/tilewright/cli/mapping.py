@@ -72,7 +72,8 @@ def map_network(
     densities: Annotated[str | None, typer.Option(
         "--densities", metavar="[TENSORS=]LIST", show_default=False, help=(
             "Score each mapping over several densities of the inputs, '1,0.8,0.5,0.2,0.1', or of other tensors, "
-            "'inputs+weights=1,0.5'; weights after colons, '1:1,0.5:3', else one over the density."))] = None,
+            "'inputs+weights=1,0.5'; weights after colons, '1:1,0.5:3', else one over the density; 'geomean:1,0.5' "
+            "for the geometric mean, 'even:1,0.5' for zeros spread evenly."))] = None,
     layers: SomeLayers = None,
     report: Page = None,
     json: Json = None,

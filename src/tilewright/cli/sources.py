@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.base import InputError, unknown_name
-from tilewright.cli.options import sizes
+from tilewright.cli.options import shares, sizes
 
 if TYPE_CHECKING:
     from tilewright.hardware import Accelerator
@@ -24,8 +24,10 @@ FileArch = Annotated[str | None, typer.Option(
 
 
 def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: list[str] | None,
-           store: str | None) -> "Mapped":
+           store: str | None, density: list[str] | None = None) -> "Mapped":
     """Return what ``source`` maps: a mapping file goes with ``what``, its network, layer and accelerator.
+
+    ``density`` are densities of its tensors.
 
     Raises
     ------
@@ -34,19 +36,26 @@ def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: l
     """
     network, layer, arch = what
     if source.endswith((".yaml", ".yml")):
-        return _from_file(source, what, sizes(bind, "--bind"))
+        return _from_file(source, what, sizes(bind, "--bind"), shares(density))
+    if density:
+        raise InputError("--density", "must come with a mapping file; a run knows its own", source)
     if network is not None or arch is not None:
         raise InputError("--network, --arch", "must come with a mapping file; a run knows its own", source)
     return _from_run(source, layer, store)
 
 
-def _from_file(path: str, what: tuple[str | None, str | None, str | None], bind: dict[str, int]) -> "Mapped":
-    from tilewright.api import load_accelerator, load_mapping, pick_operator
+def _from_file(path: str, what: tuple[str | None, str | None, str | None], bind: dict[str, int],
+               density: dict[str, str | float]) -> "Mapped":
+    from tilewright.api import load_accelerator, load_mapping, pick_operator, refuse_density
+    from tilewright.workload import with_given
 
     network, layer, arch = what
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given with a mapping file")
     operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
+    if density:
+        refuse_density(accelerator, "--density")
+    operator = with_given(operator, density)
     return operator, accelerator, load_mapping(Path(path), operator, accelerator)
 
 

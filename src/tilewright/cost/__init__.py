@@ -6,6 +6,7 @@ from tilewright.cost.bounds_traffic import Traffic
 from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
 from tilewright.cost.engine import compile_aside
 from tilewright.cost.explain import Explanation, explain
+from tilewright.cost.explain_sparse import left_of, sparse_cost
 from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
 from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
 from tilewright.cost.sparse import SparseModel, cost_model
@@ -59,10 +60,12 @@ __all__ = [
     "cost_model",
     "explain",
     "layer_bounds",
+    "left_of",
     "outermost_bytes",
     "roofline",
     "round_latency",
     "space_bounds",
+    "sparse_cost",
     "systolic_array",
     "systolic_counts",
     "systolic_energy",

@@ -1,14 +1,17 @@
 """What no mapping can beat where zeros are made use of: far looser than the dense bounds, which do not hold there.
 
 Every product that is not gated or skipped is performed; every word of every tensor that is not zero crosses the
-outermost memory once, unless it is left out, which is never likelier than that one word of each of the others that
-decide is zero.
+outermost memory once, unless all that it is ever multiplied with is zero. (Read more than once, each time for fewer
+products, a word is left out more often, but not so much more often that fewer reads remain: the chance that some of n
+words are not zero grows slower than n.)
 """
 
 from math import ceil
 
+import numpy as np
+
 from tilewright.cost.bounds import Bounds, compute_bound, roofline
-from tilewright.cost.sparse_rates import Shares
+from tilewright.cost.sparse_rates import Shares, all_zero
 from tilewright.hardware import Accelerator, Sparsity
 from tilewright.mapping import compression, tensor_bits
 from tilewright.workload import Operator
@@ -53,9 +56,15 @@ def _least_share(shares: Shares, name: str) -> float:
     operator, outermost = shares.operator, shares.accelerator.memories[0]
     tensor = operator.tensor(name)
     share = tensor.density if compression(shares.accelerator, outermost.name, tensor) else 1.0
-    deciding = {leader.name for elision in shares.sparsity.elisions
-                if elision.memory == outermost.name and elision.tensor in (tensor.name, tensor.role)
-                for leader in shares.named(elision.on) if leader is not tensor}
+    deciding = sorted({leader.name for elision in shares.sparsity.elisions
+                       if elision.memory == outermost.name and elision.tensor in (tensor.name, tensor.role)
+                       for leader in shares.named(elision.on) if leader is not tensor})
+    products = np.array([operator.macs / tensor.words(operator.sizes)])
+    if tensor.is_output and deciding:
+        return float(share * (1.0 - all_zero(tuple(shares.zeros[leader] for leader in deciding), products)[0]))
+    if len(deciding) == 1:
+        words = operator.tensor(deciding[0]).words(operator.sizes)
+        return float(share * (1.0 - shares.zeros[deciding[0]].empty(np.minimum(products, words))[0]))
     for leader in deciding:
         share *= shares.zeros[leader].density
     return share

@@ -148,8 +148,9 @@ def _none(zeros: Zeros, most: int, group: int) -> Floats:
     if not zeros.even or zeros.density >= 1:
         return zeros.empty(np.arange(most + 1, dtype=np.float64))
     few, more = _share(zeros.density, group)
-    low, high = (np.array([np.exp(_choose(group - count, some) - _choose(group, some)) if some <= group - count else 0.0
-                           for count in range(most + 1)]) for some in (few, few + bool(more)))
+    counts = np.arange(most + 1)
+    low, high = (np.where(some <= group - counts, np.exp(_chosen(group - counts, some) - _chosen(group, some)), 0.0)
+                 for some in (few, few + bool(more)))
     return np.asarray((1 - more) * low + more * high)
 
 
@@ -164,13 +165,32 @@ def _drawn(zeros: Zeros, count: int, group: int) -> Floats:
     """Chance that 0, 1 ... ``count`` of so many words, which are some of ``group``, are not zero."""
     if zeros.even and zeros.density < 1:
         few, more = _share(zeros.density, group)
-        found = (1 - more) * _hypergeometric(group, few, count)
-        return found + more * _hypergeometric(group, few + 1, count) if more else found
+        found = (1 - more) * _among(group, few, count)
+        return found + more * _among(group, few + 1, count) if more else found
     if zeros.structure is not None or zeros.density >= 1:
         return _binomial(count, zeros.density)
     few, more = _share(zeros.density, zeros.words)
     found = (1 - more) * _hypergeometric(zeros.words, few, count)
     return found + more * _hypergeometric(zeros.words, few + 1, count) if more else found
+
+
+_LOGARITHMS = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, PAIRED + 1)))])
+"""Of the factorials up to `PAIRED`."""
+
+
+def _chosen(total: NDArray[np.int64] | int, some: NDArray[np.int64] | int) -> Floats:
+    """Logarithm of the ways to choose ``some`` of at most `PAIRED`, elementwise; anything where there is none."""
+    rest = np.maximum(np.subtract(total, some), 0)
+    return np.asarray(_LOGARITHMS[total] - _LOGARITHMS[some] - _LOGARITHMS[rest])
+
+
+def _among(words: int, few: int, count: int) -> Floats:
+    """As `_hypergeometric`, of at most `PAIRED` words."""
+    drawn = np.arange(count + 1)
+    able = (drawn <= few) & (count - drawn <= words - few)
+    left = np.where(able, count - drawn, 0)
+    ways = _chosen(few, np.where(able, drawn, 0)) + _chosen(words - few, left) - _chosen(words, count)
+    return np.where(able, np.exp(ways), 0.0)
 
 
 def _choose(total: int, some: int) -> float:

@@ -51,19 +51,24 @@ PUBLISHED: Mapping[str, tuple[tuple[float, ...], ...]] = {
 READINGS = {"operands": ("inputs", "weights"), "inputs": ("inputs",)}
 """What has the density: both operands, as the fall of the published figures with its third power implies (cycles fall
 with the square of the density then, words with the density), or the activations alone, as the text says."""
-_JUDGED = ("share of the best EDP found at each density by any search, mean over densities and layers, median over "
-           "seeds; holds for 99 % or more, in direction for 95 %")
+_JUDGED = ("geometric mean over densities and layers of the share of the best EDP found at each density by any search, "
+           "median over seeds; holds for 99 % or more, in direction for 95 %")
 NEAR = Claim("One fixed sparsity-aware mapping performs as mappings searched for each density",
-             "99.7 %, geometric mean", f"both operands sparse: {_JUDGED}")
-ALONE = Claim("The same with sparse inputs alone", "99.7 %, geometric mean", _JUDGED)
+             "99.7 %, geometric mean", f"both operands sparse, the paper's weights: {_JUDGED}")
+ALONE = Claim("The same with sparse inputs alone", "99.7 %, geometric mean", f"the paper's weights: {_JUDGED}")
+BAR = Claim("A mapping scored by the geometric mean over densities performs so, both operands sparse",
+            "99 %, our bar", f"begun from the best mapping of the seed for each density: {_JUDGED}")
+BAR_ALONE = Claim("The same with sparse inputs alone", "99 %, our bar", BAR.judged)
 OWN = Claim("At the densities that static mappings are optimised for, it is comparable",
             "1.004, 1.000, 1.000 and 1.000, 1.000, 1.013 times", "holds within 3 % in all, in direction within 10 %")
 DENSE = Claim("A mapping optimised for dense activations is far worse at a density of 0.05",
               "5.7 and 5.5 times the sparsity-aware one", f"mean over layers; holds for two thirds of it, {QUARTER}")
 STEEP = Claim("Activations alone are sparse", "section 5.3.2, footnote 4; EDP falls with the third power of density",
               "impossible where one mapping's EDP falls by more than the square of the one sparse tensor's density")
-CLAIMS = (NEAR, ALONE, OWN, DENSE, STEEP)
+CLAIMS = (NEAR, ALONE, BAR, BAR_ALONE, OWN, DENSE, STEEP)
 
+OURS = TESTED
+"""Densities of the mappings scored by the geometric mean: no other search is over these."""
 Runs = Mapping[tuple[str, tuple[float, ...]], Sequence[Mapping[str, Any]]]
 Best = Mapping[tuple[str, float], float]
 
@@ -75,8 +80,9 @@ def run(setting: Setting, watch: Watch) -> Findings:
     runs, best, checks = read["operands"]
     alone, best_alone, more = read["inputs"]
     note = checked_note([*checks, *more])
-    judged = (_near(NEAR, runs, best, layers), _near(ALONE, alone, best_alone, layers), _own(runs, layers),
-              _dense(runs, layers), _steep(layers))
+    judged = (_near(NEAR, runs, best, PAPER), _near(ALONE, alone, best_alone, PAPER),
+              _near(BAR, runs, best, OURS), _near(BAR_ALONE, alone, best_alone, OURS),
+              _own(runs, layers), _dense(runs, layers), _steep(layers))
     return Findings((_table("operands", runs, best, layers, note), _table("inputs", alone, best_alone, layers, note)),
                     judged, (_plot(runs, best, layers),))
 
@@ -85,14 +91,26 @@ def _searched(reading: str, setting: Setting, watch: Watch) -> tuple[Runs, Best,
     """Return the runs of all searches, the best EDP that any of them has at each density, and the oracles' words."""
     layers, over = setting["layers"], [PAPER, *((density,) for density in TESTED)]
     asked = [Asked(layer, READINGS[reading], densities, TESTED) for layer in layers for densities in over]
-    values = watch.run([one.cell(watch, setting["samples"], seed) for one in asked for seed in range(setting.seeds)])
+    seeds = range(setting.seeds)
+    values = watch.run([one.cell(watch, setting["samples"], seed) for one in asked for seed in seeds])
     runs = {(one.layer, one.over): values[i * setting.seeds:(i + 1) * setting.seeds] for i, one in enumerate(asked)}
-    best = {(layer, density): min(edp for densities in over for value in runs[layer, densities]
+    ours = [Asked(layer, READINGS[reading], OURS, TESTED, geometric=True) for layer in layers]
+    begun = [one.cell(watch, setting["samples"], seed, _begin(runs, one.layer, seed)) for one in ours for seed in seeds]
+    values = watch.run(begun)
+    runs |= {(one.layer, OURS): values[i * setting.seeds:(i + 1) * setting.seeds] for i, one in enumerate(ours)}
+    asked += ours
+    best = {(layer, density): min(edp for densities in [*over, OURS] for value in runs[layer, densities]
                                   if (edp := edp_at(value, density)) is not None)
             for layer in layers for density in TESTED}
     checks = watch.run([check_cell(one, own_best(runs[one.layer, one.over], min(one.over)), min(one.over))
                         for one in asked])
     return runs, best, checks
+
+
+def _begin(runs: Runs, layer: str, seed: int) -> list[str]:
+    """Return the mappings that one seed found for each density, without repetition."""
+    found = [runs[layer, (density,)][seed]["mapping"] for density in TESTED]
+    return list(dict.fromkeys(text for text in found if text is not None))
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -108,23 +126,25 @@ def _table(reading: str, runs: Runs, best: Best, layers: tuple[str, ...], note: 
     rows: list[tuple[Value, ...]] = []
     for layer in layers:
         for place, density in enumerate(TESTED):
-            ours = [_middle(runs, layer, over, density) for over in (PAPER, *((d,) for d in STATIC))]
+            ours = [_middle(runs, layer, over, density) for over in (PAPER, *((d,) for d in STATIC), OURS)]
             bound = bound_edp(Asked(layer, READINGS[reading], (density,), ()).operator(density))
             rows.append((LAYERS[layer].name, density, *(f"{column[place]:.2E}" for column in PUBLISHED[layer]),
                          *(f"{edp:.3E}" if edp < float("inf") else "does not fit" for edp in ours),
-                         f"{best[layer, density]:.3E}", f"{best[layer, density] / ours[0]:.2%}", f"{bound:.1E}"))
+                         f"{best[layer, density]:.3E}", f"{best[layer, density] / ours[0]:.2%}",
+                         f"{best[layer, density] / ours[-1]:.2%}", f"{bound:.1E}"))
     names = ("aware", "static 1.0", "static 0.5", "static 0.1")
     notes = (note, "Ours are medians over seeds; the best is of all searches at all densities and seeds.",
              "The same dense layer on the same machine is printed as 3.7E+10 in table 5.2 and as 2.39E+13 here, headed "
              "\"Energy uJ\".")
     return Table(reading, f"EDP (cycles x uJ) by density of the {' and '.join(READINGS[reading])}", (
-        "Layer", "Density", *(f"Paper {name}" for name in names), *(f"Ours {name}" for name in names), "Ours best",
-        "Aware reaches", "Bound"), tuple(rows), notes)
+        "Layer", "Density", *(f"Paper {name}" for name in names), *(f"Ours {name}" for name in names),
+        "Ours geometric mean", "Ours best", "Aware reaches", "Geometric mean reaches", "Bound"), tuple(rows), notes)
 
 
-def _near(claim: Claim, runs: Runs, best: Best, layers: tuple[str, ...]) -> Judgement:
+def _near(claim: Claim, runs: Runs, best: Best, over: tuple[float, ...]) -> Judgement:
+    layers = tuple(dict.fromkeys(layer for layer, _ in runs))
     shares = {layer: [_mean([best[layer, d] / (edp_at(value, d) or float("inf")) for d in TESTED])
-                      for value in runs[layer, PAPER]] for layer in layers}
+                      for value in runs[layer, over]] for layer in layers}
     dense = _mean([best[layer, d] / _middle(runs, layer, (1.0,), d) for layer in layers for d in TESTED])
     by_seed = [_mean(list(each)) for each in zip(*shares.values(), strict=True)]
     ours = median(by_seed)
@@ -161,7 +181,8 @@ def _steep(layers: tuple[str, ...]) -> Judgement:
 def _plot(runs: Runs, best: Best, layers: tuple[str, ...]) -> Plot:
     data = []
     for layer in layers:
-        for index, (name, over) in enumerate((("aware", PAPER), *((f"static {d:g}", (d,)) for d in STATIC))):
+        for index, (name, over) in enumerate((("aware", PAPER), *((f"static {d:g}", (d,)) for d in STATIC),
+                                              ("geometric mean", OURS))):
             data.append({"type": "scatter", "mode": "lines+markers", "name": f"{LAYERS[layer].name}, {name}",
                          "x": list(TESTED), "y": [_finite(_middle(runs, layer, over, d) / best[layer, d])
                                                   for d in TESTED],

@@ -245,7 +245,7 @@ class Scorer:
         values = [self.values(part.latency_cycles, part.energy_pj, part.area_um2) for _, part in parts]
         scores = np.full(len(legal), values[0]) if not isinstance(values[0], np.ndarray) else values[0]
         if isinstance(costs, SweptCosts):
-            scores = np.asarray(sum(weight * value for (weight, _), value in zip(parts, values, strict=True)))
+            scores = costs.together(values)
         if self.objective.constraints:
             over = sum((self._over(part) for _, part in parts), start=np.zeros(len(legal)))
             scores = np.where(over > 0.0, BREAKS_CONSTRAINT * (1.0 + np.minimum(over, 1e40)), scores)

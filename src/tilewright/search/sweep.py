@@ -1,11 +1,12 @@
 """Sparsity-aware search: mappings scored over several densities at once (Kao 2022, section 5.3.2).
 
 The score is the weighted sum of the objective at every density. The weights are by default those of the paper: one over
-the density, or over its square where two tensors are sparse together, so that every density counts alike although the
-cost falls with it.
+the density, or over its square where two tensors are sparse together, so that densities count more alike although the
+cost falls with them. Or it is the geometric mean, of which a share more or less at one density is worth the same at
+every other: what maximises it maximises the mean share of the best at each density, whatever these are.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -19,6 +20,8 @@ from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.workload import EVEN, Operator, read_density, with_densities
 
+GEOMEAN = "geomean:"
+"""What stands before densities that are scored by their geometric mean."""
 PAPER = (1.0, 0.8, 0.5, 0.2, 0.1)
 """Densities of section 5.3.2."""
 
@@ -35,18 +38,22 @@ class Sweep:
         ``(density, weight)``.
     even
         Whether the words that are not zero are spread evenly (see `Tensor`).
+    geometric
+        Whether the score is the geometric mean, weights being exponents.
     """
 
     tensors: tuple[str, ...]
     points: tuple[tuple[float, float], ...]
     even: bool = False
+    geometric: bool = False
 
     @classmethod
     def parse(cls, given: "Densities") -> "Sweep":
         """Read ``1,0.8,0.5,0.2,0.1``, ``weights=1,0.5`` or ``inputs+weights=1:2,0.5:1`` (weights after colons).
 
-        ``even:`` before all that spreads the words that are not zero evenly. Numbers, or a mapping of numbers to
-        weights, are those of the inputs; without weights they have the paper's.
+        ``even:`` before all that spreads the words that are not zero evenly, ``geomean:`` takes the geometric mean.
+        Numbers, or a mapping of numbers to weights, are those of the inputs; without weights they have the paper's, or
+        all the same in a geometric mean.
 
         Raises
         ------
@@ -55,9 +62,9 @@ class Sweep:
         """
         if isinstance(given, Sweep):
             return given
-        even = False
+        marks: set[str] = set()
         if isinstance(given, str):
-            even, given = given.strip().startswith(EVEN), given.strip().removeprefix(EVEN)
+            marks, given = _marks(given)
             names, sign, text = given.rpartition("=")
             tensors = tuple(name.strip() for name in names.split("+")) if sign else ("inputs",)
             pairs = [tuple(part.split(":", 1)) for part in text.split(",")]
@@ -70,8 +77,9 @@ class Sweep:
             points = [*given.items()] if isinstance(given, Mapping) else [(one, None) for one in given]
         if not all(tensors) or not points:
             raise InputError("densities", "must be one or more densities", str(given), "For example 1,0.5,0.1")
-        found = [_point(tensors, *point) for point in points]
-        return cls(tensors, tuple(found), even)
+        power = 0 if GEOMEAN in marks else len(tensors)
+        found = [_point(tensors, *point, power) for point in points]
+        return cls(tensors, tuple(found), EVEN in marks, GEOMEAN in marks)
 
     def at(self, operator: Operator, density: float) -> Operator:
         """Return the operator with this density of the tensors; names unknown or of one tensor are an `InputError`."""
@@ -98,10 +106,11 @@ class Sweep:
 
     def __str__(self) -> str:
         def point(density: float, weight: float) -> str:
-            usual = abs(weight * density ** len(self.tensors) - 1) < 1e-9
+            usual = abs(weight * density ** (0 if self.geometric else len(self.tensors)) - 1) < 1e-9
             return _exact(density) if usual else f"{_exact(density)}:{_exact(weight)}"
 
-        return f"{EVEN if self.even else ''}{'+'.join(self.tensors)}={','.join(point(*each) for each in self.points)}"
+        marks = (GEOMEAN if self.geometric else "") + (EVEN if self.even else "")
+        return f"{marks}{'+'.join(self.tensors)}={','.join(point(*each) for each in self.points)}"
 
 
 def _exact(number: float) -> str:
@@ -112,10 +121,19 @@ def _exact(number: float) -> str:
 Densities: TypeAlias = str | Iterable[float] | Mapping[float, float] | Sweep
 
 
-def _point(tensors: tuple[str, ...], density: object, weight: object) -> tuple[float, float]:
+def _marks(text: str) -> tuple[set[str], str]:
+    """Return the words that stand before densities, and what is left."""
+    found, left = set(), text.strip()
+    while mark := next((mark for mark in (EVEN, GEOMEAN) if left.startswith(mark) and mark not in found), ""):
+        found.add(mark)
+        left = left.removeprefix(mark).strip()
+    return found, left
+
+
+def _point(tensors: tuple[str, ...], density: object, weight: object, power: int) -> tuple[float, float]:
     read = read_density("+".join(tensors), density).density  # type: ignore[arg-type]
     if weight is None:
-        return read, read ** -len(tensors)
+        return read, read ** -power
     try:
         number = float(weight)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -130,6 +148,15 @@ class SweptCosts:
     """Costs of a batch at every density, with weights; latency and energy are those at the largest density."""
 
     parts: tuple[tuple[float, CostBatch], ...]
+    geometric: bool = False
+
+    def together(self, values: Sequence[float | NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return ``(b)``: the weighted sum of values at every density, or their geometric mean."""
+        weights = [weight for weight, _ in self.parts]
+        if self.geometric:
+            logarithms = sum(weight * np.log(value) for weight, value in zip(weights, values, strict=True))
+            return np.asarray(np.exp(logarithms / sum(weights)))
+        return np.asarray(sum(weight * value for weight, value in zip(weights, values, strict=True)))
 
     @property
     def first(self) -> CostBatch:
@@ -167,13 +194,15 @@ class SweptModel:
 
     def __init__(self, space: MapSpace, sweep: Sweep) -> None:
         points = sorted(sweep.points, reverse=True)
+        self.geometric = sweep.geometric
         self.models: list[tuple[float, DenseModel | SparseModel]] = [
             (weight, cost_model(sweep.at(space.operator, density), space.accelerator, space.layout))
             for density, weight in points]
 
     def score(self, batch: MappingBatch, *, threads: int = 1) -> SweptCosts:
         """Score all mappings of a batch at every density."""
-        return SweptCosts(tuple((weight, model.score(batch, threads=threads)) for weight, model in self.models))
+        return SweptCosts(tuple((weight, model.score(batch, threads=threads)) for weight, model in self.models),
+                          self.geometric)
 
     def cost(self, mapping: Nest) -> Cost:
         """Return everything about one mapping at the largest density."""

@@ -10,7 +10,14 @@ from tilewright.workload.build import (
     matmul,
     transposed_convolution,
 )
-from tilewright.workload.density import EVEN, Density, graph_with_densities, read_density, with_densities
+from tilewright.workload.density import (
+    EVEN,
+    Density,
+    graph_with_densities,
+    read_density,
+    with_densities,
+    with_given,
+)
 from tilewright.workload.graph import (
     Coverage,
     DataMovement,
@@ -65,5 +72,6 @@ __all__ = [
     "transposed_convolution",
     "unique_operators",
     "with_densities",
+    "with_given",
     "zoo",
 ]

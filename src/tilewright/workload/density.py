@@ -73,6 +73,17 @@ def with_densities(operator: Operator, densities: Mapping[str, Density]) -> Oper
     return replace(operator, tensors=tuple(changed(tensor) for tensor in operator.tensors))
 
 
+def with_given(operator: Operator, densities: Mapping[str, Density]) -> Operator:
+    """Return the operator with these densities, each of which must be of one of its tensors.
+
+    Raises
+    ------
+    InputError
+        If it has no tensor of some name.
+    """
+    return graph_with_densities(Graph(operator.name, (MacNode(operator),), "given"), densities).mac_nodes[0].operator
+
+
 def graph_with_densities(graph: Graph, densities: Mapping[str, Density]) -> Graph:
     """Return the network with these densities in every layer that has such a tensor.
 

@@ -81,3 +81,25 @@ def test_what_knows_only_dense_counts_refuses_such_machines(tilewright):
     operator, machine = tw.matmul("m", m=4, n=4, k=4), tw.load_accelerator("accel-b-sparse")
     with pytest.raises(tw.InputError, match=r"sparsity: must be left out to be counted by other rules"):
         tw.replay(operator, machine, tw.dataflow("nvdla", operator, machine))
+
+
+def test_bounds_and_explain_take_densities(tilewright):
+    arch = ("-a", "accel-b-sparse")
+    dense, sparse = (tilewright("bounds", LAYER, *arch, *given, "--json", "-") for given in (
+        (), ("--density", "inputs=even:0.1", "--density", "W=0.1")))
+    least = [json.loads(found.out)["layers"][0] for found in (dense, sparse)]
+    assert least[1]["energy_pj"] < 0.5 * least[0]["energy_pj"]
+    assert (least[0]["compute_cycles"], least[1]["compute_cycles"]) == (4, 1)
+    tilewright("evaluate", "--dataflow", "weight-stationary", "-n", LAYER, *arch, "--write", "mine.yaml")
+    told = tilewright("explain", "mine.yaml", "-n", LAYER, *arch, "--density", "I=even:0.5", "-c", "DRAM.I.reads")
+    assert told.code == 0 and told.out.startswith("DRAM.I.reads = 256 words") and "bits of metadata" in told.out
+    assert "At densities I even:0.5, 128 of these words are moved in the mean" in told.out
+    listed = tilewright("explain", "mine.yaml", "-n", LAYER, *arch, "--density", "I=even:0.5")
+    row = next(line.split() for line in listed.out.splitlines() if line.startswith("DRAM.I.reads"))
+    assert row == ["DRAM.I.reads", "256", "128"]
+    for wrong in (("bounds", LAYER, "-a", "eyeriss", "--density", "I=0.5"),
+                  ("explain", "mine.yaml", "-n", LAYER, "-a", "accel-b", "--density", "I=0.5"),
+                  ("explain", "mine.yaml", "-n", LAYER, *arch, "--density", "Q=0.5"),
+                  ("explain", "last", "--density", "I=0.5"),
+                  ("bounds", LAYER, *arch, "--density", "I=even:3")):
+        assert tilewright(*wrong).code == 2, wrong

@@ -11,7 +11,7 @@ from tilewright.hardware import Compression, Elision, Sparsity, preset
 from tilewright.mapping import MapSpace, is_legal
 from tilewright.search import Objective, Scorer, Sweep, search, search_network, search_spaces
 from tilewright.search.run import model_of
-from tilewright.workload import matmul, with_densities
+from tilewright.workload import convolution, matmul, with_densities
 
 DENSE = preset("edge-s1")
 NAMES = [memory.name for memory in DENSE.memories]
@@ -128,3 +128,35 @@ def test_densities_are_written_as_they_were_read():
     for text in ("even:inputs+weights=1,0.5", "inputs=1,0.5", "weights=0.333333333333",
                  "inputs+weights=1:1.23456789,0.123456789"):
         assert str(Sweep.parse(text)) == text and Sweep.parse(str(Sweep.parse(text))) == Sweep.parse(text)
+
+
+def test_a_geometric_mean_counts_all_densities_alike():
+    sweep = Sweep.parse("geomean:even:inputs+weights=1,0.5,0.1")
+    assert sweep.points == ((1.0, 1.0), (0.5, 1.0), (0.1, 1.0)) and sweep.geometric and sweep.even
+    found = search(OPERATOR, MACHINE, budget=1000, seed=1, densities=sweep)
+    parts = [SparseModel(sweep.at(OPERATOR, d), MACHINE).cost(found.mapping).edp for d in (1.0, 0.5, 0.1)]
+    assert found.score == pytest.approx(np.prod(parts) ** (1 / 3))
+    assert found.objective == "edp over geomean:even:inputs+weights=1,0.5,0.1"
+    uneven = search(OPERATOR, MACHINE, budget=200, seed=1, densities="geomean:1:3,0.1:1")
+    parts = [SparseModel(Sweep.parse("1").at(OPERATOR, d), MACHINE).cost(uneven.mapping).edp for d in (1.0, 0.1)]
+    assert uneven.score == pytest.approx((parts[0] ** 3 * parts[1]) ** 0.25)
+    assert str(Sweep.parse("geomean:1:3,0.1:1")) == "geomean:inputs=1:3,0.1"
+    assert Sweep.parse("even:geomean:1") == Sweep.parse("geomean: even: inputs=1")
+    with pytest.raises(InputError, match="densit"):
+        Sweep.parse("geomean:geomean:1")
+
+
+@pytest.mark.parametrize("kind", ["", "even:"])
+@pytest.mark.parametrize(("inputs", "weights"), [(0.3, 1.0), (0.02, 0.02), (0.5, 0.1), (1.0, 0.01)])
+def test_no_mapping_is_below_the_bound_whatever_is_left_out(kind, inputs, weights):
+    machine = preset("accel-b-sparse")
+    layer = convolution("c", in_channels=6, out_channels=10, kernel=3, out_size=7)
+    layer = with_densities(layer, {"inputs": f"{kind}{inputs}", "weights": f"{kind}{weights}"})
+    for operator in (layer, with_densities(OPERATOR, {"inputs": f"{kind}{inputs}", "weights": f"{kind}{weights}"})):
+        bounds = layer_bounds(operator, machine)
+        batch = MapSpace(operator, machine).sample(np.random.default_rng(5), 1500)
+        costs = SparseModel(operator, machine).score(batch)
+        assert costs.latency_cycles.min() >= bounds.latency_cycles
+        assert costs.energy_pj.min() >= bounds.energy_pj > 0
+        best = search(operator, machine, objective="energy", budget=2000).score
+        assert bounds.energy_pj <= best < 25 * bounds.energy_pj
