@@ -144,6 +144,9 @@ class _Reader:
         """Return the format that ranks make, outermost first, and the bits of its runs or coordinates."""
         section = self.section
         kinds, free = [], True
+        last = None if not ranks else _spelt(section.mapping(ranks[-1], path)).get("metadata_word_bits", ("", None))[1]
+        alike = {None if "payload_word_bits" not in (said := _spelt(section.mapping(rank, path)))
+                 else str(said["payload_word_bits"][1]) for rank in ranks[:-1]} == {str(last)}
         for index, rank in enumerate(ranks):
             at = (*path, index)
             said = _spelt(section.mapping(rank, at))
@@ -156,12 +159,13 @@ class _Reader:
             for key, (spelt, value) in said.items():
                 if key not in known:
                     section.note((*at, spelt), "dropped", "not known here")
-                elif key == "payload_word_bits" and not _is_zero(value):
+                elif key == "payload_word_bits" and not _is_zero(value) and not alike:
                     section.note((*at, spelt), "approximated", "offsets have as many bits as the tile asks for")
         if not kinds:
             raise section.fail(path, "must list at least one rank")
-        last = _spelt(ranks[-1]).get("metadata_word_bits", ("", None))[1]
         bits = None if last is None or _is_zero(last) else section.whole(last, (*path, len(ranks) - 1))
+        if alike and bits is not None and kinds == ["UOP"] * (len(kinds) - 1) + ["CP"]:
+            return "uop-cp", bits
         return self._format(kinds, free, bits, path)
 
     def _format(self, kinds: list[str], free: bool, bits: int | None, path: Path) -> tuple[SparseFormat, int | None]:
@@ -306,10 +310,12 @@ class _Writer:
         if found is None:
             return None
         bits = {} if found.bits is None else {"metadata_word_bits": found.bits}
+        offset = {} if found.bits is None else {"payload_word_bits": found.bits}
+        above = [{"format": "UOP", **offset} for _ in self.operator.tensor(tensor).axes[1:]]
         ranks: dict[SparseFormat, list[dict[str, Any]]] = {
             "bitmask": [{"format": "B"}], "run-length": [{"format": "RLE", **bits}],
             "coordinates": [{"format": "CP", **bits}], "csr": [{"format": "UOP"}, {"format": "CP", **bits}],
-            "uop-cp": [*({"format": "UOP"} for _ in self.operator.tensor(tensor).axes[1:]), {"format": "CP", **bits}]}
+            "uop-cp": [*above, {"format": "CP", **bits}]}
         return {"name": tensor, "ranks": ranks[found.format]}
 
     def _named(self, key: str) -> list[str]:
