@@ -103,6 +103,25 @@ def test_a_configuration_is_a_machine(tmp_path):
     assert (config.array().rows, config.array().memories.weights) == (8, 2048)
 
 
+def test_configurations_of_version_1(tmp_path):
+    text = """[general]
+run_name = "lab"
+[architecture_presets]
+ArrayHeight:    12
+ArrayWidth:     14
+IfmapSramSz:    108
+FilterSramSz:   64
+OfmapSramSz:    32
+IfmapOffset:    0
+FilterOffset:   10000000
+OfmapOffset:    20000000
+Dataflow:       is
+"""
+    found = read(tmp_path, text, "old.cfg")
+    assert not found.notes
+    assert read_config(tmp_path / "old.cfg")[0] == ScaleSimConfig("lab", 12, 14, (108, 64, 32), "is")
+
+
 def test_bandwidth_counts_only_where_the_interface_is_the_users(tmp_path):
     found = read(tmp_path, CONFIG.replace("CALC", "USER"), "scale.cfg")
     assert found.accelerator.memories[0].bandwidth.write == 10

@@ -183,17 +183,27 @@ def read_config(path: str | Path) -> tuple[ScaleSimConfig, tuple[Note, ...]]:
     if flow.value.lower() not in SYSTOLIC_DATAFLOWS:
         error = unknown_name("dataflow", flow.value, list(SYSTOLIC_DATAFLOWS))
         raise InputError(file.where(flow), f"must be one of {', '.join(SYSTOLIC_DATAFLOWS)}", flow.value, error.mend)
-    inputs, weights, outputs = (file.whole(ARCHITECTURE, name) for name in SIZES.values())
+    first = _is_first(file)
+    inputs, weights, outputs = (file.whole(ARCHITECTURE, name.removesuffix("kB") if first else name)
+                                for name in SIZES.values())
     named = file.settings.get(("general", "run_name"))
-    config = ScaleSimConfig(named.value if named and named.value else Path(path).stem,
+    config = ScaleSimConfig((named.value.strip("\"'") if named else "") or Path(path).stem,
                             file.whole(ARCHITECTURE, "ArrayHeight"), file.whole(ARCHITECTURE, "ArrayWidth"),
                             (inputs, weights, outputs), flow.value.lower(), _bandwidth(file))
     _note_the_rest(file)
     return config, tuple(file.notes)
 
 
+def _is_first(file: _File) -> bool:
+    """Whether a file is of version 1, which names memories without their unit and never waits for DRAM."""
+    names = {name for section, name in file.settings if section == ARCHITECTURE}
+    return "ifmapsramsz" in names and "ifmapsramszkb" not in names
+
+
 def _bandwidth(file: _File) -> int | None:
     mode = file.settings.get(("run_presets", "interfacebandwidth"))
+    if mode is None and _is_first(file):
+        return None
     if mode is None:
         file.notes.append(Note(f"{file.label} run_presets.InterfaceBandwidth", "approximated",
                                "not given; taken as CALC, which never waits for DRAM"))
@@ -216,6 +226,8 @@ def _note_the_rest(file: _File) -> None:
     known = {("general", "run_name"), ("run_presets", "interfacebandwidth"), (ARCHITECTURE, "bandwidth"),
              (ARCHITECTURE, "arrayheight"), (ARCHITECTURE, "arraywidth"), (ARCHITECTURE, "dataflow"),
              *((ARCHITECTURE, name.lower()) for name in SIZES.values())}
+    if _is_first(file):
+        known |= {(ARCHITECTURE, name.lower().removesuffix("kb")) for name in SIZES.values()}
     # Layouts and banks stood among the architecture's settings before they had a section of their own.
     unused = {(section, name) for section in (ARCHITECTURE, "layout") for name in (*_UNUSED[ARCHITECTURE],
                                                                                    *_UNUSED["layout"])}
