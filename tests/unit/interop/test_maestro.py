@@ -226,19 +226,50 @@ def test_layers_that_share_a_name_are_told_apart(files):
     assert "net.m:2 a: approximated: the name, as a.2" in str(found.notes[0])
 
 
+TWO_SHAPES = """Network n {
+  Layer small { Type: GEMM Dimensions { M: 6, N: 8, K: 4 } Dataflow {
+    SpatialMap(2,2) M; TemporalMap(4,4) N; Cluster(2,P); TemporalMap(2,2) N; TemporalMap(1,1) M; SpatialMap(1,1) K; } }
+  Layer large { Type: GEMM Dimensions { M: 20, N: 8, K: 4 } Dataflow {
+    SpatialMap(1,1) M; Cluster(4,P); SpatialMap(1,1) K; } }
+  Layer none { Type: GEMM Dimensions { M: 20, N: 8, K: 4 } Dataflow { } }
+  Layer deep { Type: GEMM Dimensions { M: 20, N: 8, K: 4 } Dataflow {
+    SpatialMap(1,1) M; Cluster(2,P); SpatialMap(1,1) K; Cluster(2,P); SpatialMap(1,1) N; } }
+}"""
+
+
+def test_layers_with_different_clusters_share_an_array_of_any_shape(files):
+    found = load_maestro(files(TWO_SHAPES))
+    assert [level.name for level in found.accelerator.levels] == ["DRAM", "L2", "PEs", "L1"]
+    array = found.accelerator.level("PEs")
+    assert (array.instances, array.flexible) == (16, True)
+    small = found.mappings["small"]  # three clusters of M, in turns now: 3 of M at once, twice
+    assert small.at("DRAM").loops == (Loop("N", 4),)
+    assert small.at("L2").loops == (Loop("N", 2), Loop("M", 3), Loop("K", 2))
+    assert small.at("PEs").loops == (Loop("M", 1, "X"), Loop("K", 1, "Y"))
+    assert found.mappings["large"].at("PEs").loops == (Loop("M", 1, "X"), Loop("K", 1, "Y"))
+    assert found.mappings["large"].at("DRAM").loops == (Loop("M", 4),)
+    for node in found.graph.mac_nodes[:2]:
+        assert computed(node.operator, found.accelerator, found.mappings[node.name]) == node.operator.macs
+        assert not violations(found.mappings[node.name], node.operator, found.accelerator)
+    assert [str(note) for note in found.notes] == [
+        "net.m:6 none.Dataflow: approximated: no mapping, as it is empty (MAESTRO takes that of the layer before)",
+        "net.m:2 small.Dataflow: approximated: the loops inside its clusters outside the array, whose shape differs "
+        "from layer to layer",
+        "net.m:7 deep.Dataflow: dropped: its clusters make arrays of 4 x 2 x 2, more than one array of any shape has "
+        "sides: read this layer alone, with --bind layer=NUMBER"]
+
+
 def test_layers_whose_clusters_make_another_machine_have_no_mapping(files):
     text = """Network n {
     Layer small { Type: GEMM Dimensions { M: 2, N: 8, K: 4 } Dataflow {
       SpatialMap(1,1) M; Cluster(2,P); SpatialMap(1,1) K; } }
-    Layer large { Type: GEMM Dimensions { M: 20, N: 8, K: 4 } Dataflow {
-      SpatialMap(1,1) M; Cluster(4,P); SpatialMap(1,1) K; } }
-    Layer none { Type: GEMM Dimensions { M: 20, N: 8, K: 4 } Dataflow { } }
+    Layer deep { Type: GEMM Dimensions { M: 20, N: 8, K: 4 } Dataflow {
+      SpatialMap(1,1) M; Cluster(2,P); SpatialMap(1,1) K; Cluster(2,P); SpatialMap(1,1) N; } }
     }"""
     found = load_maestro(files(text))
-    assert set(found.mappings) == {"large"}
+    assert set(found.mappings) == {"deep"}
     assert [str(note) for note in found.notes] == [
-        "net.m:6 none.Dataflow: approximated: no mapping, as it is empty (MAESTRO takes that of the layer before)",
-        "net.m:2 small.Dataflow: dropped: its clusters make arrays of 8 x 2, those of most of the work 4 x 4: read "
+        "net.m:2 small.Dataflow: dropped: its clusters make arrays of 8 x 2, those of most of the work 4 x 2 x 2: read "
         "this layer alone, with --bind layer=NUMBER"]
 
 

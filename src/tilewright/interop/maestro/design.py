@@ -17,7 +17,7 @@ from tilewright.interop.maestro.gamma import (
 )
 from tilewright.interop.maestro.hardware import Hardware, build_machine, is_hardware, parse_hardware
 from tilewright.interop.maestro.layers import View, read_layer
-from tilewright.interop.maestro.mapping import Translation, checked_lanes, used_arrays
+from tilewright.interop.maestro.mapping import MOST_SIDES, Translation, checked_lanes, used_arrays
 from tilewright.interop.maestro.network import Layer, NetworkText, parse_network
 from tilewright.interop.maestro.source import read_text
 from tilewright.interop.notes import Note
@@ -29,15 +29,18 @@ _NETWORK = re.compile(r"^[^/\n]*\bNetwork\b[^{}\n]*(?:\n\s*)?\{", re.MULTILINE)
 
 @dataclass(frozen=True)
 class _Mapped:
-    """A layer that has a dataflow, and the clusters of every level of it."""
+    """A layer that has a dataflow, and the clusters of every level of it on so many processing elements."""
 
     layer: Layer
     view: View
     lanes: tuple[int, ...]
+    elements: int
 
     @property
     def arrays(self) -> tuple[int, ...]:
-        return used_arrays(self.lanes)
+        """Lengths of the arrays that the layer needs; where one will do it has all elements, used or not."""
+        found = used_arrays(self.lanes)
+        return (self.elements,) if len(found) == 1 else found
 
 
 def load_maestro(paths: Sequence[str | Path], layer: int | None = None) -> Foreign:
@@ -127,7 +130,33 @@ def assemble(network: NetworkText | None, hardware: Hardware | None, notes: list
         hardware = _inferred(mapped, notes)
     if hardware is None:
         return Foreign(graph, None, {}, notes=tuple(notes))
-    placed = [_Mapped(layer, view, checked_lanes(layer, hardware.elements)) for layer, view in mapped]
+    elements = hardware.elements
+    placed = [_Mapped(layer, view, checked_lanes(layer, elements), elements) for layer, view in mapped]
+    if placed and _differ(placed):
+        return _reshaped(graph, placed, hardware, notes)
+    return _alike(graph, placed, hardware, notes)
+
+
+def _differ(placed: Sequence[_Mapped]) -> bool:
+    """Whether layers whose clusters have two sides at most ask for different arrays."""
+    return len({one.arrays for one in placed if len(one.arrays) <= MOST_SIDES}) > 1
+
+
+def _reshaped(graph: Graph, placed: Sequence[_Mapped], hardware: Hardware, notes: list[Note]) -> Foreign:
+    """Return the mappings of layers with different clusters on one array that takes any shape."""
+    mappings = {}
+    for one in placed:
+        if len(one.arrays) <= MOST_SIDES:
+            mappings[one.view.operator.name] = Translation(one.layer, one.view, notes).reshaped(one.lanes)
+        else:
+            notes.append(Note(one.layer.where("Dataflow"), "dropped",
+                              f"its clusters make arrays of {_sizes(one.arrays)}, more than one array of any shape "
+                              "has sides: read this layer alone, with --bind layer=NUMBER"))
+    return Foreign(graph, build_machine(hardware, None), mappings, notes=tuple(notes))
+
+
+def _alike(graph: Graph, placed: Sequence[_Mapped], hardware: Hardware, notes: list[Note]) -> Foreign:
+    """Return the mappings of layers on the arrays for which most multiply-accumulates are mapped."""
     arrays = _prevailing(placed, hardware)
     machine = build_machine(hardware, arrays)
     mappings = {}

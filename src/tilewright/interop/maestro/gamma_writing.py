@@ -11,7 +11,7 @@ from tilewright.interop.formats import Foreign, ForeignText
 from tilewright.interop.maestro.gamma import AS_PRODUCT, COLUMNS, ELEMENTS, GENES, SOLUTION, TYPES
 from tilewright.interop.maestro.hardware import Hardware, hardware_of
 from tilewright.interop.maestro.layers import View, layer_sizes, view_of
-from tilewright.interop.maestro.stages import Level, levels_of
+from tilewright.interop.maestro.stages import Level, levels_of, rows_of
 from tilewright.interop.maestro.writing import check_writable, plain_name
 from tilewright.interop.notes import Note
 from tilewright.mapping import Mapping as Nest
@@ -92,10 +92,13 @@ def _row(view: View, notes: list[Note]) -> list[int]:
 def _result(layers: list[tuple[MacNode, View]], accelerator: Accelerator, mappings: Mapping[str, Nest],
             notes: list[Note]) -> str:
     rows: list[list[object]] = []
+    mapped = {node.name: mappings[node.name] for node, _ in layers if node.name in mappings}
+    shapes = rows_of(mapped, {node.name: node.operator for node, _ in layers}, accelerator)
     for index, (node, view) in enumerate(layers):
         genome = ""
         if node.name in mappings:
-            genome = str(_genome(levels_of(mappings[node.name], accelerator, _encoded(view), notes), view))
+            levels = levels_of(mappings[node.name], accelerator, _encoded(view), notes, shapes.get(node.name))
+            genome = str(_genome(levels, view))
         else:
             notes.append(Note(node.name, "dropped", "it has no mapping, so that its row has no genome"))
         rows.append([index, accelerator.compute_instances, genome])

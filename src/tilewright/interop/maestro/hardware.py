@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tilewright.base import unknown_name
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, technology
 from tilewright.hardware import Technology as Table
-from tilewright.interop.maestro.mapping import DRAM, L1, L2, array_name, between_name
+from tilewright.interop.maestro.mapping import DRAM, L1, L2, RESHAPED, array_name, between_name
 from tilewright.interop.maestro.source import Reader
 from tilewright.interop.notes import Note
 
@@ -88,8 +88,8 @@ def hardware_text(hardware: Hardware) -> str:
     return "\n".join(lines) + "\n"
 
 
-def build_machine(hardware: Hardware, arrays: Sequence[int]) -> Accelerator:
-    """Return the machine of a hardware file with arrays of these lengths, outermost first.
+def build_machine(hardware: Hardware, arrays: Sequence[int] | None) -> Accelerator:
+    """Return the machine of a hardware file with arrays of these lengths, outermost first; None: one of any shape.
 
     Energies come from our own technology tables.
     """
@@ -101,9 +101,11 @@ def build_machine(hardware: Hardware, arrays: Sequence[int]) -> Accelerator:
                bandwidth=Bandwidth(shared=offchip)),
         _memory(table, L2, hardware.l2_bytes, TYPICAL_L2_BYTES, Bandwidth(read=network, write=network)),
     ]
-    for index, length in enumerate(arrays):
+    if arrays is None:
+        levels.append(Fanout(RESHAPED, (hardware.elements, 1), flexible=True))
+    for index, length in enumerate(arrays or ()):
         levels.append(Fanout(array_name(index), (length, 1)))
-        if index < len(arrays) - 1:
+        if index < len(arrays or ()) - 1:
             levels.append(Memory(between_name(index), (), AccessEnergy(0.0, 0.0, 0.0, 0.0), word_bits=WORD_BITS))
     levels.append(_memory(table, L1, hardware.l1_bytes, TYPICAL_L1_BYTES, Bandwidth()))
     compute = Compute("MAC", table.mac_pj("int", WORD_BITS), table.mac_um2("int", WORD_BITS))

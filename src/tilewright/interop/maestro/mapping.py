@@ -3,7 +3,9 @@
 Directives of a cluster level, outermost first, are loops in time; the spatial map is the loop in space over the
 clusters (or elements) of the level, and what they cannot cover at once they take in turns, at the place of the map.
 Loops of the outermost level run while L2 holds a tile each step, those of an inner level between two arrays, where
-nothing is kept; a level of one cluster is no array: its loops belong to L2, or to L1 behind the last array.
+nothing is kept; a level of one cluster is no array: its loops belong to L2, or to L1 behind the last array. Layers
+whose clusters differ share an array that takes any shape, clusters along X and their elements along Y; loops between
+the two then run outside it.
 """
 
 from collections.abc import Sequence
@@ -18,6 +20,9 @@ from tilewright.mapping import LevelLoops, Loop
 from tilewright.mapping import Mapping as Nest
 
 DRAM, L2, L1 = "DRAM", "L2", "L1"
+RESHAPED = "PEs"
+"""The array that takes another shape for every layer."""
+MOST_SIDES = 2
 
 
 def array_name(index: int) -> str:
@@ -95,6 +100,33 @@ class Translation:
         loops[L1] += [Loop(name, 1) for name, extent in self.extents.items() if extent > 1]
         return Nest(tuple(LevelLoops(name, tuple(loops[name]), () if name.startswith("Cluster") else None)
                           for name in names))
+
+    def reshaped(self, lanes: Sequence[int]) -> Nest:
+        """Return the mapping on one array of any shape, for so many clusters at every level (two arrays at most).
+
+        Loops between the arrays move outside both. Where they are over the dimension that spreads over the clusters,
+        these take turns over it instead of each working through a block.
+        """
+        exact = {entry.level: entry.loops for entry in self.mapping(lanes).levels}
+        outside, between = exact[DRAM] + exact[L2], exact.get(between_name(0), ())
+        across, down = exact.get(array_name(0), ()), exact.get(array_name(1), ())
+        if between:
+            assert self.layer.dataflow is not None
+            self.notes.append(Note(self.layer.where("Dataflow"), "approximated", "the loops inside its clusters outside"
+                                   " the array, whose shape differs from layer to layer"))
+        moved = list(between)
+        for loop in across:
+            extent = min([self.view.operator.sizes[loop.dimension],
+                          *(other.step for other in outside if other.dimension == loop.dimension)])
+            clusters = -(-extent // loop.step)
+            turns = [Loop(other.dimension, other.step * (clusters if other.dimension == loop.dimension else 1))
+                     for other in moved]
+            moved = [other for other in turns if other.dimension != loop.dimension or other.step < extent]
+            inner = [other.step for other in between if other.dimension == loop.dimension]
+            across = (Loop(loop.dimension, inner[-1] if inner else loop.step, "X"),)
+        array = (*across, *(Loop(loop.dimension, loop.step, "Y") for loop in down))
+        return Nest((LevelLoops(DRAM, exact[DRAM]), LevelLoops(L2, (*exact[L2], *moved)), LevelLoops(RESHAPED, array),
+                     LevelLoops(L1, exact[L1])))
 
     def _in_time(self, step: Step, count: int) -> list[Loop]:
         """Return the loop in time of a step over ``count`` clusters at once, none where it runs once."""

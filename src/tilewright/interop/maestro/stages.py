@@ -4,7 +4,7 @@ A level has one tile for each dimension, an order, and one dimension that spread
 one dimension at two memories, loops over several sides of an array), it becomes more levels, some of one cluster only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -14,6 +14,7 @@ from tilewright.interop.maestro.layers import View
 from tilewright.interop.notes import Note
 from tilewright.mapping import Loop
 from tilewright.mapping import Mapping as Nest
+from tilewright.workload import Operator
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,45 @@ class Level:
     spread: str
 
 
-def levels_of(mapping: Nest, accelerator: Accelerator, view: View, notes: list[Note]) -> tuple[Level, ...]:
+def rows_of(mappings: Mapping[str, Nest], operators: Mapping[str, Operator],
+            accelerator: Accelerator) -> dict[str, int]:
+    """Return how many rows an array of any shape gets for layers that get not just those in use.
+
+    Where all layers use as many, one gets more, so that the files still say that the shape may differ.
+    """
+    arrays = [level for level in accelerator.fanouts if level.instances > 1]
+    if len(arrays) != 1 or not arrays[0].flexible or len(mappings) == 1:
+        return {}
+    used = {name: _used(mapping, operators[name], accelerator, arrays[0].name) for name, mapping in mappings.items()}
+    if len({rows for _, rows in used.values()}) != 1:
+        return {}
+    for name, (columns, rows) in used.items():
+        for more in range(rows + 1, arrays[0].instances // 2 + 1):
+            if arrays[0].instances // more >= columns:
+                return {name: more}
+    return {}
+
+
+def _used(mapping: Nest, operator: Operator, accelerator: Accelerator, array: str) -> tuple[int, int]:
+    """Return the columns and rows of an array that a mapping uses."""
+    extents, counts = dict(operator.sizes), {"X": 1, "Y": 1}
+    for entry in mapping.levels:
+        for loop in entry.loops:
+            step = min(loop.step, extents[loop.dimension])
+            if entry.level == array:
+                counts[loop.axis or "X"] *= -(-extents[loop.dimension] // step)
+            extents[loop.dimension] = step
+    return counts["X"], counts["Y"]
+
+
+def levels_of(mapping: Nest, accelerator: Accelerator, view: View, notes: list[Note],
+              rows: int | None = None) -> tuple[Level, ...]:
     """Return the cluster levels of a mapping, outermost first; what is said differently is added to ``notes``.
+
+    Parameters
+    ----------
+    rows
+        Rows of an array that takes any shape, for those in use where None.
 
     Raises
     ------
@@ -45,7 +83,7 @@ def levels_of(mapping: Nest, accelerator: Accelerator, view: View, notes: list[N
     """
     if [entry.level for entry in mapping.levels] != [level.name for level in accelerator.levels]:
         raise InputError("mapping.levels", f"must be those of {accelerator.name}")
-    return _Writer(mapping, accelerator, view, notes).levels()
+    return _Writer(mapping, accelerator, view, notes, rows).levels()
 
 
 @dataclass
@@ -56,6 +94,7 @@ class _Writer:
     accelerator: Accelerator
     view: View
     notes: list[Note]
+    rows: int | None = None
     made: list[Level] = field(default_factory=list)
     waiting: list[Loop] = field(default_factory=list)
 
@@ -121,7 +160,7 @@ class _Writer:
         by_side = {side: [loop for loop in loops if (loop.axis or "X") == side] for side in ("X", "Y")}
         counts = self._counts(loops)
         if level.flexible or level.blocks:
-            y = max(1, prod(counts[id(loop)] for loop in by_side["Y"]))
+            y = self.rows or max(1, prod(counts[id(loop)] for loop in by_side["Y"]))
             x = level.instances // y
         for side, length in (("X", x), ("Y", y)):
             along = by_side[side]

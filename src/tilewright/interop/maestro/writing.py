@@ -8,7 +8,7 @@ from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, ForeignText
 from tilewright.interop.maestro.hardware import hardware_of, hardware_text
 from tilewright.interop.maestro.layers import View, layer_sizes, view_of
-from tilewright.interop.maestro.stages import Level, levels_of
+from tilewright.interop.maestro.stages import Level, levels_of, rows_of
 from tilewright.interop.notes import Note
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph
@@ -55,6 +55,7 @@ def check_writable(what: Foreign) -> None:
 def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[str, Nest], notes: list[Note]) -> str:
     lines = [f"Network {plain_name(graph.name)} {{"]
     mapped = False
+    rows = _rows(graph, accelerator, mappings)
     for node in graph.nodes:
         if not any(node is other for other in graph.mac_nodes):
             notes.append(Note(f"{graph.name}.{node.name}", "dropped", "MAESTRO has multiply-accumulates only"))
@@ -68,7 +69,8 @@ def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[st
             lines.append(f"    Stride {{ {_pairs(strides)} }}")
         lines.append(f"    Dimensions {{ {_pairs(sizes)} }}")
         if node.name in mappings and accelerator is not None:
-            lines += _dataflow(levels_of(mappings[node.name], accelerator, view, notes), view)
+            lines += _dataflow(levels_of(mappings[node.name], accelerator, view, notes, rows.get(node.name)),
+                               view)
             mapped = True
         elif mapped:
             lines.append("    Dataflow { }")
@@ -76,6 +78,11 @@ def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[st
                               "it has no mapping; MAESTRO takes that of the layer before"))
         lines.append("  }")
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _rows(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[str, Nest]) -> dict[str, int]:
+    operators = {node.name: node.operator for node in graph.mac_nodes}
+    return rows_of(mappings, operators, accelerator) if accelerator is not None else {}
 
 
 def _dataflow(levels: tuple[Level, ...], view: View) -> list[str]:
