@@ -41,3 +41,8 @@ def test_every_case_of_sets_with_few_is_on_the_page(board):
         if outcome.set.each_case:
             for figure in outcome.findings.figures:
                 assert f"| {figure.quantity} | {figure.case} |" in text
+
+
+@pytest.mark.slow
+def test_no_error_has_grown_in_a_full_run():
+    assert validate(full=True).holds, COMMAND

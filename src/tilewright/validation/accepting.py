@@ -44,11 +44,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A set that was run."""
+    """A set that was run; ``key`` names its accepted errors."""
 
     set: ReferenceSet
     findings: Findings
     judged: tuple[Judged, ...]
+    key: str
 
     @property
     def holds(self) -> bool:
@@ -56,15 +57,22 @@ class Outcome:
         return all(each.holds for each in self.judged)
 
 
-def judge(found: ReferenceSet, findings: Findings, accepted: dict[str, dict[str, Summary]]) -> Outcome:
+def accepted_key(found: ReferenceSet, full: bool = False) -> str:
+    """Return the name under which the errors of a set are accepted: those of a full run apart, where it is another."""
+    return f"{found.name} --full" if full and found.deeper else found.name
+
+
+def judge(found: ReferenceSet, findings: Findings, accepted: dict[str, dict[str, Summary]], *,
+          full: bool = False) -> Outcome:
     """Set the errors of a run beside the accepted ones."""
-    then = accepted.get(found.name, {})
+    key = accepted_key(found, full)
+    then = accepted.get(key, {})
     judged = tuple(Judged(each.name, each.unit, summary(each, findings.figures), then.get(each.name))
                    for each in found.quantities)
     strays = {figure.quantity for figure in findings.figures} - {each.name for each in found.quantities}
     if strays:
         raise ValueError(f"{found.name} has figures of {', '.join(sorted(strays))}, which it does not name")
-    return Outcome(found, findings, judged)
+    return Outcome(found, findings, judged, key)
 
 
 def rounded(errors: Summary) -> Summary:
@@ -97,7 +105,7 @@ def accepted_text(outcomes: tuple[Outcome, ...], kept: dict[str, dict[str, Summa
     tree: dict[str, Any] = {name: {quantity: _plain(of) for quantity, of in quantities.items()}
                             for name, quantities in kept.items()}
     for outcome in outcomes:
-        tree[outcome.set.name] = {each.quantity: _plain(rounded(each.found)) for each in outcome.judged}
+        tree[outcome.key] = {each.quantity: _plain(rounded(each.found)) for each in outcome.judged}
     return json.dumps(tree, indent=1, sort_keys=True) + "\n"
 
 

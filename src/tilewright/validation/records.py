@@ -92,6 +92,8 @@ class ReferenceSet:
         Where we are off, and the reason: a paragraph of Markdown, empty where nothing is to be said.
     each_case
         Whether the page shows every case: for few ones.
+    deeper
+        Whether a full run compares more, with errors of its own to be accepted.
     """
 
     name: str
@@ -103,6 +105,7 @@ class ReferenceSet:
     about: str
     why: str = ""
     each_case: bool = False
+    deeper: bool = False
 
 
 SETS: Registry[ReferenceSet] = Registry("reference set")

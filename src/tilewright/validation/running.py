@@ -45,7 +45,7 @@ def validate(names: Sequence[str] = (), *, full: bool = False, observer: Observe
                          "Leave all but one out")
     accepted = read_accepted()
     sets = [found for found in reference_sets() if not asked or found.name in asked]
-    return Scoreboard(tuple(judge(found, found.run(Watch(full, _told(found.name, observer))), accepted)
+    return Scoreboard(tuple(judge(found, found.run(Watch(full, _told(found.name, observer))), accepted, full=full)
                             for found in sets), full)
 
 

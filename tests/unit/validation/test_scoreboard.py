@@ -20,7 +20,7 @@ from tilewright.validation import (
     summary,
     validate,
 )
-from tilewright.validation.accepting import judge
+from tilewright.validation.accepting import accepted_key, judge
 
 CYCLES = Quantity("cycles", "cycles", ordered=True)
 FIGURES = tuple(Figure(f"case {n}", "cycles", ours, theirs) for n, (ours, theirs) in enumerate(
@@ -65,6 +65,14 @@ def test_what_nobody_accepted_does_not_hold():
     outcome = judge(SET, Findings(FIGURES), {})
     assert outcome.judged[0].verdict == "not accepted yet"
     assert not outcome.holds
+
+
+def test_a_full_run_that_compares_more_has_errors_of_its_own():
+    deeper = replace(SET, deeper=True)
+    assert judge(deeper, Findings(FIGURES), accepted(), full=True).key == "mine --full"
+    assert judge(deeper, Findings(FIGURES), accepted()).holds
+    assert not judge(deeper, Findings(FIGURES), accepted(), full=True).holds
+    assert judge(SET, Findings(FIGURES), accepted(), full=True).holds
 
 
 def test_a_quantity_without_figures_does_not_hold():
@@ -114,11 +122,11 @@ def test_every_set_says_what_it_is(name):
     assert found.about and found.source and found.quantities
     names = [quantity.name for quantity in found.quantities]
     assert len(set(names)) == len(names)
-    assert set(read_accepted()[name]) == set(names)
+    assert all(set(read_accepted()[accepted_key(found, full)]) == set(names) for full in (False, True))
 
 
 def test_nothing_is_accepted_of_sets_that_are_gone():
-    assert set(read_accepted()) <= set(SETS)
+    assert set(read_accepted()) == {accepted_key(SETS.get(name), full) for name in SETS for full in (False, True)}
 
 
 @pytest.mark.parametrize("names", [["gemini"], ["gemmini", "gemmini"]])
