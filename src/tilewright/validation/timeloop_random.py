@@ -103,11 +103,10 @@ TIMELOOP_RANDOM = register(ReferenceSet(
     "1-D and 2-D convolutions (stride and dilation 1 or 2), depthwise ones and matrix products on two to four memories "
     "and up to two arrays, some tensors bypassing some memories. They are counted by Timeloop's own "
     "[conventions](how-to.md#count-as-another-tool-does) and by our rules.",
-    "By its conventions two nests differ: in imperfect-39 Timeloop rounds 368 cycles up to 369, by floating point, "
-    "and in imperfect-69, on a ragged two-dimensional array, it counts the input words that neighbours hand over "
-    "twice, which no other nest shows and we do not. By our rules we are off wherever a convention of Timeloop "
-    "touches the nest. Words are mostly fewer with us, as holes that a stride leaves are none (hull_footprint), and "
-    "more where Timeloop hands them from neighbour to neighbour: in perfect-19 a narrow port then waits six times "
-    "as long with us. Cycles of ragged nests are fewer, as the last rounds are as short as they are "
-    "(nominal_cycles, extrapolation); in perfect-214 they are twice as many, as drains take a port that Timeloop "
-    "leaves free. `tilewright replay` names the convention behind every single figure."))
+    "By its conventions only one figure differs: in imperfect-39 Timeloop rounds 368 cycles up to 369, by floating "
+    "point. By our rules we are off wherever a convention of Timeloop touches the nest. Words are mostly fewer with "
+    "us, as holes that a stride leaves are none (hull_footprint), and more where Timeloop hands them from neighbour "
+    "to neighbour: in perfect-19 a narrow port then waits six times as long with us. Cycles of ragged nests are "
+    "fewer, as the last rounds are as short as they are (nominal_cycles, extrapolation); in perfect-214 they are "
+    "twice as many, as drains take a port that Timeloop leaves free. `tilewright replay` names the convention "
+    "behind every single figure."))

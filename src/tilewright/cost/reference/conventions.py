@@ -23,7 +23,8 @@ ASSUMPTIONS = {
     "nominal_cycles": "compute takes the product of all nominal iteration counts (rule 7: the real steps of the "
                       "busiest lane)",
     "averaged_lanes": "counts are averages over lanes, rounded, and totals are these times the mean number of busy "
-                      "lanes, cut to a whole number (rule 7: the sum of what each lane really moves)",
+                      "lanes, cut to a whole number; words from neighbours are averaged over that number "
+                      "(rule 7: the sum of what each lane really moves)",
     "bypass_scaling": "past a bypassed memory the parent's reads are what that memory would be asked for, over the "
                       "mean degree of multicast of its tiles (ours: lanes share at the memory that keeps the tensor)",
     "ragged_lane_renumbering": "in the last, smaller round of ragged loops lanes are numbered afresh without gaps, so "

@@ -1,6 +1,6 @@
 """A mapping counted once more under another tool's conventions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import floor, prod
@@ -119,7 +119,7 @@ class _Counting:
         counts = {}
         above, taken, asked_above = None, Fraction(0), Fraction(0)
         for at, below in zip(keepers, sums, strict=True):
-            lanes = self.nest.lanes(at)
+            lanes, above = self.nest.lanes(at), self._handed_on(above, at)
             if tensor.is_output:
                 reads, fills, updates = self._output(below, above, taken, touched[at], lanes)
                 if self.on.psum_read_every_mac and at == keepers[-1]:
@@ -137,6 +137,13 @@ class _Counting:
                 counts[levels[at].name, tensor.name] = self._count(tensor, at, (reads, fills, updates, evicted))
             above = below
         return counts
+
+    def _handed_on(self, above: _Sums | None, at: int) -> _Sums | None:
+        """Return what lanes took in, words from neighbours being averaged over the lanes that are busy in the mean."""
+        if above is None or not above.linked:
+            return above
+        more = above.linked * (Fraction(self.nest.lanes(at), self._instances(at)) - 1)
+        return replace(above, sent=above.sent + more, linked=above.linked + more)
 
     def _holders(self, tensor: Tensor) -> list[int]:
         """Return the memories that keep a tensor, and the places inside arrays that count as if they did."""
