@@ -82,6 +82,21 @@ def test_tiles_that_run_past_a_dimension_are_told_with_file_and_line(searched):
         "clamped to 7"]
 
 
+def test_a_result_of_the_first_layers(searched):
+    searched[1].write_text("\n".join(RESULT.splitlines()[:2]) + "\n")
+    found = load_maestro(searched)
+    assert set(found.mappings) == {"Layer_1"}
+    assert [str(note) for note in found.notes] == [
+        "result_c.csv:1 best_sol: approximated: 1 genomes as those of the first 1 of 3 layers"]
+
+
+def test_a_mark_of_byte_order_is_no_text(searched):
+    for path in searched:
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(load_maestro(searched).mappings) == 3
+    assert format_of(searched[0], "network") and format_of(searched[1], "mapping")
+
+
 def test_the_log_of_a_layer_has_both(tmp_path):
     path = tmp_path / "Layer_1"
     path.write_text(LOG)

@@ -178,6 +178,12 @@ def test_without_a_hardware_file_the_machine_is_as_large_as_can_be_used(files):
         "use, with memories and bandwidths without limit: no hardware file is given"]
 
 
+def test_memories_without_limit_say_by_what_size_they_are_counted(files):
+    machine = load_maestro(files(WEIGHTS_STAY, "num_pes: 16\n")).accelerator
+    assert machine.level("L1").capacity_bytes is None
+    assert "L1 has no limit; its energies are those of 2048 bytes." in machine.assumptions
+
+
 def test_elements_in_no_whole_cluster_are_told(files):
     found = load_maestro(files(WEIGHTS_STAY, "num_pes: 18\n"))
     assert found.accelerator.compute_instances == 16

@@ -74,7 +74,8 @@ class Conventions:
     """Assumptions that part a tool's figures from our counting rules; see `ASSUMPTIONS`. None made: our rules.
 
     Those of Timeloop were found by replaying random mapped nests beside `timeloop-model` (input format 0.4). Those of
-    MAESTRO were read in its published source (`MAESTRO_SOURCES`) and not run beside it.
+    MAESTRO were read in its published source (`MAESTRO_SOURCES`) and not run beside it; they are about what the memory
+    outside the arrays exchanges with what is inside them, all that MAESTRO counts.
     """
 
     hull_footprint: bool = False

@@ -79,7 +79,7 @@ def load_maestro(paths: Sequence[str | Path], layer: int | None = None) -> Forei
                          networks[0].layers[0].label, "Convert them one by one")
     network = networks[0] if networks else None
     if genomes:
-        network, elements = with_genomes(network, genomes)
+        network, elements = with_genomes(network, genomes, notes)
         hardware = hardware or (Hardware(elements) if elements else None)
     if network is not None:
         network = _only(network, layer)
@@ -102,7 +102,7 @@ def holds_maestro(path: Path) -> frozenset[Part]:
     if path.suffix.lower() not in (".m", ".csv", ""):
         return frozenset()
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             text = file.read(_GLANCE)
     except (OSError, UnicodeDecodeError):
         return frozenset()

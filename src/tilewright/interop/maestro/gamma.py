@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tilewright.base import InputError
 from tilewright.interop.maestro.network import Directive, Layer, NetworkText, Stage
+from tilewright.interop.notes import Note
 
 COLUMNS = ("K", "C", "Y", "X", "R", "S", "T")
 PRODUCT = ("M", "N", "K")
@@ -116,8 +117,11 @@ def _layer(label: str, name: str, line: int, values: dict[str, int]) -> Layer:
     return Layer(label, name, line, kind, {}, sizes, None, False, lines)
 
 
-def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]]) -> tuple[NetworkText, int | None]:
+def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]],
+                 notes: list[Note]) -> tuple[NetworkText, int | None]:
     """Return a network with the dataflows of genomes in ``(label, text)``, and how many elements they ask for.
+
+    A result may have fewer rows than the table has layers (GAMMA searches as many as it is told): they are the first.
 
     Raises
     ------
@@ -137,7 +141,12 @@ def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]]) 
     if network is None:
         raise InputError(f"{label}:1", "must come with the layer table that it is the result of", None,
                          f"For example tilewright convert model.csv {label} hw_config.m --out converted")
-    return _with_result(network, label, text)
+    found, elements = _with_result(network, label, text)
+    rows, layers = len(_rows(label, text)) - 1, len(network.layers)
+    if rows < layers:
+        notes.append(Note(f"{label}:1 {SOLUTION}", "approximated",
+                          f"{rows} genomes as those of the first {rows} of {layers} layers"))
+    return found, elements
 
 
 def _logged(label: str, text: str) -> Layer:

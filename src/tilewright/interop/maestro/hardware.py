@@ -24,7 +24,7 @@ ROLES = ("inputs", "weights", "outputs")
 WORD_BITS = 8
 TECHNOLOGY, DRAM_TYPE = "28nm", "LPDDR4"
 TYPICAL_L1_BYTES, TYPICAL_L2_BYTES = 2048, 2**20
-"""Sizes whose energies MAESTRO's paper (Kwon et al., MICRO 2019) takes; ours where a hardware file gives none."""
+"""Sizes by whose energies memories are counted where a hardware file leaves theirs without limit."""
 NAME = "maestro"
 
 
@@ -108,13 +108,15 @@ def build_machine(hardware: Hardware, arrays: Sequence[int] | None) -> Accelerat
         if index < len(arrays or ()) - 1:
             levels.append(Memory(between_name(index), (), AccessEnergy(0.0, 0.0, 0.0, 0.0), word_bits=WORD_BITS))
     levels.append(_memory(table, L1, hardware.l1_bytes, TYPICAL_L1_BYTES, Bandwidth()))
+    unlimited = [f"{name} has no limit; its energies are those of {size} bytes." for name, given, size in (
+        (L2, hardware.l2_bytes, TYPICAL_L2_BYTES), (L1, hardware.l1_bytes, TYPICAL_L1_BYTES)) if given is None]
     compute = Compute("MAC", table.mac_pj("int", WORD_BITS), table.mac_um2("int", WORD_BITS))
     return Accelerator(NAME, tuple(levels), compute, word_bits=tuple((role, WORD_BITS) for role in ROLES),
                        technology=TECHNOLOGY, assumptions=(
                            "Words have 8 bits, as MAESTRO takes bytes for elements.",
                            f"Energies and areas are those of our {TECHNOLOGY} table and {DRAM_TYPE}.",
                            "The off-chip bandwidth serves both directions together, that of the network each.",
-                           "No memory is known to leak."))
+                           *unlimited, "No memory is known to leak."))
 
 
 def _memory(table: Table, name: str, capacity: int | None, typical: int, bandwidth: Bandwidth) -> Memory:

@@ -32,7 +32,7 @@ def read_text(path: str | Path) -> str:
         If it cannot be read, or is not UTF-8.
     """
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(str(path), "must be an existing file") from None
     except (OSError, UnicodeDecodeError) as error:
