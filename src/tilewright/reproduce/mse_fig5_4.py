@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.base import has_extra
+from tilewright.reproduce.mse_fig5_3 import FULL_NETWORK, QUICK_NETWORK, Network, trained
 from tilewright.reproduce.mse_study import Entry, bound, play, published, same_space, scores_table, space_of
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.study import REPRODUCTIONS, Claim, Findings, Judgement, Setting, Study, Table, Value, Verdict
@@ -14,7 +16,7 @@ from tilewright.reproduce.study_plots import landscape_plots
 from tilewright.search.studies import ENCODING, Contender, Landscape, Points, study_landscape
 
 MACHINE, NAME = "accel-a", "Resnet Conv_4"
-GAMMA, RANDOM, OURS = "Gamma", "random-pruned", "our Gamma"
+GAMMA, RANDOM, OURS, MIND = "Gamma", "random-pruned", "our Gamma", "Mind Mappings"
 NEAR = 2.0
 """A point is high-performing where its EDP is at most so many times the best known."""
 FIRST, LAST = 200, 1000
@@ -38,38 +40,47 @@ REACHES = Claim("Gamma reaches a high-performing region", "drawn",
                 f"holds where at least half of the legal ones of its last {LAST:,} samples are high-performing in "
                 "every run, in direction where its best is in every run")
 STOPS = Claim("Mind Mappings moves to higher-performing regions, and stays in a local optimum", "drawn",
-              "not judged: a surrogate takes minutes to train")
+              f"holds where in every run more of its last {LAST:,} samples than of its first {FIRST} are "
+              "high-performing, and its best is more than 5 % above the best known; in direction where the first is so "
+              "in most")
 CLAIMS = (LARGE, SCATTER, LOW, STARTS, REACHES, STOPS)
 
 
-def contenders() -> tuple[Contender, ...]:
-    """Return whose samples are drawn."""
-    return (Contender(GAMMA, "gamma", published()), Contender(RANDOM, "random-pruned"), Contender(OURS, "gamma"))
+def contenders(network: Network | None) -> tuple[Contender, ...]:
+    """Return whose samples are drawn; Mind Mappings with a network, if there is one."""
+    found = (Contender(GAMMA, "gamma", published()), Contender(RANDOM, "random-pruned"), Contender(OURS, "gamma"))
+    return found if network is None else (
+        *found, Contender(MIND, "mind-mappings", {"surrogate": str(network.file)}))
 
 
 def run(setting: Setting, watch: Watch) -> Findings:
     """Draw the space and search it with every seed; the picture is that of the first."""
-    seeds = range(setting.seeds)
-    pictures = watch.run([_cell(seed, setting["points"], setting["samples"]) for seed in seeds])
+    network = trained(watch, setting, MACHINE) if has_extra("learn") else None
+    drawers = contenders(network)
+    pictures = watch.run([_cell(seed, setting, drawers, network) for seed in range(setting.seeds)])
     searched = play(watch, [Entry(NAME, each.name, each.mapper, each.options, same_space(NAME, MACHINE))
-                            for each in contenders()], setting.seeds, setting["samples"])
+                            for each in drawers if each.name != MIND], setting.seeds, setting["samples"])
     first = pictures[0]
     drawn = Landscape(NAME, MACHINE, "edp", "pJ x cycles", tuple(first["explained"]), first["features"], ((), ()),
                       _points(first["shown"]["random"]), {each.name: _points(first["shown"][each.name])
-                                                          for each in contenders()}, first["bound"])
-    return Findings((_table(pictures, setting), scores_table(searched, GAMMA, "The best mappings that were sampled")),
-                    _judge(pictures), landscape_plots(drawn), (
+                                                          for each in drawers}, first["bound"])
+    tables = (_table(pictures, setting, [each.name for each in drawers]),
+              scores_table(searched, GAMMA, "The best mappings that were sampled"))
+    return Findings(tables, _judge(pictures), landscape_plots(drawn), (
         f"The picture: {ENCODING} The paper names no encoding. Its two axes hold {first['explained'][0]:.1%} and "
         f"{first['explained'][1]:.1%} of the variance of {first['features']} features.",
         "Random mappings are drawn uniformly, as Timeloop draws factors and orders. Our mappers, random-pruned too, "
-        "begin from draws spread over all scales of tiles."))
+        "begin from draws spread over all scales of tiles.", *((
+            "Mind Mappings is left out: the extra learn (PyTorch) is not installed.",) if network is None else ())))
 
 
-def _cell(seed: int, points: int, samples: int) -> Cell:
+def _cell(seed: int, setting: Setting, drawers: Sequence[Contender], network: Network | None) -> Cell:
     """Return the cell of one picture: what was counted, and some of the points."""
+    points, samples = setting["points"], setting["samples"]
+
     def compute() -> dict[str, Any]:
         space = space_of(NAME, MACHINE)
-        found = study_landscape(space, contenders(), points=points, budget=samples, seed=seed, uniform=True)
+        found = study_landscape(space, drawers, points=points, budget=samples, seed=seed, uniform=True)
         goal = NEAR * found.best
         return {
             "explained": list(found.explained), "features": found.features, "bound": found.bound, "best": found.best,
@@ -85,9 +96,8 @@ def _cell(seed: int, points: int, samples: int) -> Cell:
         }
 
     key = {"picture of": NAME, "machine": MACHINE, "points": points, "samples": samples, "seed": seed,
-           "contenders": [each.name for each in contenders()]}
-    return Cell(key, compute,
-                points + len(contenders()) * samples)
+           "contenders": [each.name for each in drawers], "network": dict(network.terms) if network else None}
+    return Cell(key, compute, points + len(drawers) * samples)
 
 
 def _part(points: Points, after: int, until: int) -> Points:
@@ -110,10 +120,10 @@ def _points(plain: Sequence[Sequence[float]]) -> Points:
     return Points(x, y, scores, samples.astype(np.int64))
 
 
-def _table(pictures: Sequence[Mapping[str, Any]], setting: Setting) -> Table:
+def _table(pictures: Sequence[Mapping[str, Any]], setting: Setting, names: Sequence[str]) -> Table:
     rows: list[tuple[Value, ...]] = [("random mappings", setting["points"], None, 100 * median(
         each["random"]["near"] for each in pictures), None, None, None)]
-    for name in (UNIFORM, *(each.name for each in contenders())):
+    for name in (UNIFORM, *names):
         told = [each["mappers"][name] for each in pictures]
         rows.append((name, int(median(each["legal"] for each in told)), median(
             each["mappers"][name]["best"] / each["best"] for each in pictures),
@@ -155,7 +165,20 @@ def _judge(pictures: Sequence[Mapping[str, Any]]) -> tuple[Judgement, ...]:
                   "" if all(starts) else "populations here begin from draws spread over all scales of tiles"),
         Judgement(REACHES, f"{median(each['last'] for each in gamma):.1%} of its last {LAST:,}",
                   "holds" if half else "holds in direction" if arrives else "does not hold"),
-        Judgement(STOPS, "not measured", "not judged"))
+        _stops(pictures))
+
+
+def _stops(pictures: Sequence[Mapping[str, Any]]) -> Judgement:
+    if MIND not in pictures[0]["mappers"]:
+        return Judgement(STOPS, "not measured", "not judged", "the extra learn (PyTorch) is not installed")
+    minds = [each["mappers"][MIND] for each in pictures]
+    moves = [each["last"] > each["first"] for each in minds]
+    over = [mind["best"] / each["best"] for mind, each in zip(minds, pictures, strict=True)]
+    both = [moved and best > 1.05 for moved, best in zip(moves, over, strict=True)]
+    first, last = (median(each[part] for each in minds) for part in ("first", "last"))
+    return Judgement(STOPS, f"{first:.1%} of its first {FIRST}, {last:.1%} of its last {LAST:,}; its best "
+                            f"{median(over):.2f} times the best known",
+                     "holds" if all(both) else "holds in direction" if 2 * sum(moves) > len(moves) else "does not hold")
 
 
 def _runs(holds: Sequence[bool]) -> Verdict:
@@ -165,5 +188,5 @@ def _runs(holds: Sequence[bool]) -> Verdict:
 REPRODUCTIONS.register("mse-fig5.4")(Study(
     "mse-fig5.4", "The map space of Resnet Conv_4 on Accel-A in two dimensions, and what mappers sample",
     "Kao, dissertation, Georgia Tech 2022, figure 5.4", CLAIMS,
-    Setting("quick", 3, {"samples": 5_000, "points": 5_000}),
-    Setting("full", 10, {"samples": 5_000, "points": 20_000}), run))
+    Setting("quick", 3, {"samples": 5_000, "points": 5_000, **QUICK_NETWORK}),
+    Setting("full", 10, {"samples": 5_000, "points": 20_000, **FULL_NETWORK}), run, cells="mse-fig5.3"))

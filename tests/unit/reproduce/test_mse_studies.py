@@ -14,7 +14,8 @@ from tilewright.search.mapper import read_options
 from tilewright.search.mappers.gamma import GammaOptions
 
 TINY = {
-    "mse-fig5.4": Setting("tiny", 1, {"samples": 300, "points": 200}),
+    "mse-fig5.4": Setting("tiny", 1, {"samples": 300, "points": 200, "learnt": 600, "layers": 3, "hidden": (16,),
+                                      "epochs": 2}),
     "mse-fig5.5": Setting("tiny", 2, {"samples": 100, "workloads": 1}),
     "mse-fig5.6": Setting("tiny", 2, {"samples": 100, "workloads": 1}),
     "mse-fig5.7": Setting("tiny", 2, {"samples": 300}),
@@ -37,6 +38,18 @@ def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, tmp_path):
     again = run_study(name, TINY[name], out=tmp_path)
     assert again.computed_cells == 0
     assert again.findings.tables == found.tables and again.findings.judgements == found.judgements
+
+
+def test_the_picture_shows_mind_mappings_where_there_is_pytorch(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    whole = run_study("mse-fig5.4", TINY["mse-fig5.4"], out=tmp_path).findings
+    assert whole.judgements[-1].verdict != "not judged"
+    assert "Mind Mappings" in [row[0] for row in whole.tables[0].rows]
+    assert "Mind Mappings" in json.dumps([[plot.name, plot.title, plot.data] for plot in whole.plots])
+    monkeypatch.setattr("tilewright.base.extras.find_spec", lambda name: None)
+    without = run_study("mse-fig5.4", TINY["mse-fig5.4"], out=tmp_path / "without").findings
+    assert without.judgements[-1].verdict == "not judged"
+    assert "Mind Mappings" not in [row[0] for row in without.tables[0].rows]
 
 
 def test_every_study_of_chapter_5_here_has_a_tiny_run():
