@@ -7,11 +7,12 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+from tilewright.codesign import with_flexibility
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import dump_mapping, extents_at, flexible_machine, flexion, load_mapping
 from tilewright.reproduce.flexion_venn import venn, venn_plot
-from tilewright.reproduce.ruby_contest import Layer
+from tilewright.reproduce.ruby_contest import Layer, network_layers
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, costs, median_run, oracle_cell
 from tilewright.reproduce.study import Plot, Table, Value, Verdict, reaches
@@ -20,6 +21,8 @@ from tilewright.search import search_flexible
 from tilewright.workload import Operator, convolution, depthwise
 
 MODEL = "MnasNet"
+ALONE = {"T": ("tile", "1000"), "O": ("order", "0100"), "P": ("parallelism", "0010"), "S": ("shape", "0001")}
+"""By letter of an axis its field of a machine's flexibility, and the class of machines flexible on it alone."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,21 @@ class Target:
 
     name: str
     machine: Accelerator
+
+
+def axis_targets(base: Accelerator, axis: str, full: object, **partial: object) -> tuple[Target, ...]:
+    """Return the machines of a study of one axis, from ``base``, which is inflexible.
+
+    Each has another flexibility on that axis: ``partial`` ones by what their name ends in (``_`` for nothing), then
+    ``full``; the last one is flexible on all axes.
+    """
+    field, bits = ALONE[axis]
+    assert base.flexibility is not None
+    return (Target(f"InFlex{bits}", base),
+            *(Target(f"PartFlex{bits}{end.strip('_')}", with_flexibility(base, None, **{field: choice}))
+              for end, choice in partial.items()),
+            Target(f"FullFlex{bits}", with_flexibility(base, None, **{field: full})),
+            Target("FullFlex1111", with_flexibility(base, base.flexibility.of_class("1111"))))
 
 
 @dataclass(frozen=True)
@@ -104,6 +122,13 @@ class Isolation:
     model: tuple[Layer, ...]
     published: tuple[Published, ...]
     chosen: Callable[[Nest, Operator], str]
+
+    @classmethod
+    def of(cls, axis: str, targets: tuple[Target, ...], numbers: tuple[int, ...], every: int,  # noqa: PLR0913, PLR0917
+           published: tuple[Published, ...], chosen: Callable[[Nest, Operator], str]) -> "Isolation":
+        """Return the study of machines on the layers of these numbers, and on every so manieth of the network."""
+        layers, written = shown_layers(*numbers)
+        return cls(axis, targets, layers, written, tuple(network_layers("mnasnet", every=every)), published, chosen)
 
     @property
     def base(self) -> str:

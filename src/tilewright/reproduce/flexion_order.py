@@ -7,15 +7,13 @@ from tilewright.reproduce.flexion_isolation import (
     Isolation,
     Published,
     Results,
-    Target,
     average_venn,
+    axis_targets,
     gain_verdict,
     order_of,
     printed,
-    shown_layers,
     study_table,
 )
-from tilewright.reproduce.ruby_contest import network_layers
 from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import QUARTER, REPRODUCTIONS, Claim, Findings, Judgement, Setting, Study
 
@@ -58,16 +56,9 @@ CLAIMS = (
 
 def isolation(every: int = 1) -> Isolation:
     """Return the machines and layers of figure 3.9."""
-    base = preset("flexion")
-    rigid = with_flexibility(base, order=OrderFlexibility((OUTPUT,)))
-    assert rigid.flexibility is not None
-    layers, written = shown_layers(16, 21, 29)
-    return Isolation("O", (
-        Target("InFlex0100", rigid),
-        Target("PartFlex0100", with_flexibility(base, order=OrderFlexibility((OUTPUT, INPUT, WEIGHT)))),
-        Target("FullFlex0100", with_flexibility(base, order=OrderFlexibility())),
-        Target("FullFlex1111", with_flexibility(base, rigid.flexibility.of_class("1111"))),
-    ), layers, written, tuple(network_layers("mnasnet", every=every)), PUBLISHED, order_of)
+    rigid = with_flexibility(preset("flexion"), order=OrderFlexibility((OUTPUT,)))
+    targets = axis_targets(rigid, "O", OrderFlexibility(), _=OrderFlexibility((OUTPUT, INPUT, WEIGHT)))
+    return Isolation.of("O", targets, (16, 21, 29), every, PUBLISHED, order_of)
 
 
 def run(setting: Setting, watch: Watch) -> Findings:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tilewright.codesign import with_array, with_flexibility
+from tilewright.codesign import with_array
 from tilewright.hardware import ParallelismFlexibility, preset
 from tilewright.mapping import flexible_machine, load_mapping
 from tilewright.reproduce.flexion_isolation import (
@@ -10,15 +10,13 @@ from tilewright.reproduce.flexion_isolation import (
     Isolation,
     Published,
     Results,
-    Target,
     average_venn,
+    axis_targets,
     gain_verdict,
     pair_of,
     printed,
-    shown_layers,
     study_table,
 )
-from tilewright.reproduce.ruby_contest import network_layers
 from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     QUARTER,
@@ -77,15 +75,9 @@ KC, YX = ("C", "K"), ("P", "Q")
 
 def isolation(shape: tuple[int, int] = (16, 64), every: int = 1) -> Isolation:
     """Return the machines and layers of figure 3.10, on an array of ``shape``."""
-    base = with_array(preset("flexion"), shape)
-    assert base.flexibility is not None
-    layers, written = shown_layers(10, 16, 29)
-    return Isolation("P", (
-        Target("InFlex0010", base),
-        Target("PartFlex0010", with_flexibility(base, parallelism=ParallelismFlexibility((KC, YX)))),
-        Target("FullFlex0010", with_flexibility(base, parallelism=ParallelismFlexibility())),
-        Target("FullFlex1111", with_flexibility(base, base.flexibility.of_class("1111"))),
-    ), layers, written, tuple(network_layers("mnasnet", every=every)), PUBLISHED, pair_of)
+    targets = axis_targets(with_array(preset("flexion"), shape), "P", ParallelismFlexibility(),
+                           _=ParallelismFlexibility((KC, YX)))
+    return Isolation.of("P", targets, (10, 16, 29), every, PUBLISHED, pair_of)
 
 
 def run(setting: Setting, watch: Watch) -> Findings:

@@ -13,16 +13,16 @@ from tilewright.reproduce.flexion_isolation import (
     Results,
     Target,
     average_venn,
+    axis_targets,
     gain_verdict,
     ordered,
     play,
     printed,
     shape_of,
-    shown_layers,
     study_table,
     total,
 )
-from tilewright.reproduce.ruby_contest import Layer, network_layers
+from tilewright.reproduce.ruby_contest import Layer
 from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     QUARTER,
@@ -87,16 +87,9 @@ CLAIMS = (
 
 def isolation(every: int = 1) -> Isolation:
     """Return the machines and layers of figure 3.11."""
-    base = with_array(preset("flexion"), (SIDE, SIDE))
-    assert base.flexibility is not None
-    layers, written = shown_layers(15, 16, 25)
-    return Isolation("S", (
-        Target("InFlex0001", base),
-        Target("PartFlex0001A", with_flexibility(base, shape=ShapeFlexibility(blocks=(16, 16)))),
-        Target("PartFlex0001B", with_flexibility(base, shape=ShapeFlexibility(blocks=(4, 4)))),
-        Target("FullFlex0001", with_flexibility(base, shape=ShapeFlexibility())),
-        Target("FullFlex1111", with_flexibility(base, base.flexibility.of_class("1111"))),
-    ), layers, written, tuple(network_layers("mnasnet", every=every)), PUBLISHED, shape_of)
+    targets = axis_targets(with_array(preset("flexion"), (SIDE, SIDE)), "S", ShapeFlexibility(),
+                           A=ShapeFlexibility(blocks=(16, 16)), B=ShapeFlexibility(blocks=(4, 4)))
+    return Isolation.of("S", targets, (15, 16, 25), every, PUBLISHED, shape_of)
 
 
 def folds(sizes: tuple[int, int], shape: tuple[int, int]) -> int:

@@ -21,18 +21,18 @@ from tilewright.reproduce.flexion_isolation import (
     Published,
     Results,
     Target,
+    axis_targets,
     flexible_cell,
     gain_verdict,
     ordered,
     play,
     printed,
-    shown_layers,
     study_table,
     tile_of,
     total,
 )
 from tilewright.reproduce.flexion_venn import nested, venn_plot
-from tilewright.reproduce.ruby_contest import Layer, network_layers
+from tilewright.reproduce.ruby_contest import Layer
 from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     QUARTER,
@@ -94,21 +94,14 @@ CLAIMS = (
 
 def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
     """Return the machines of figure 3.7, all with a buffer of this size."""
-    base = with_buffer(preset("flexion"), capacity_bytes)
-    full = base.flexibility
-    assert full is not None
-    return (Target("InFlex1000", base), Target("PartFlex1000", with_flexibility(base, tile=THIRDS)),
-            Target("FullFlex1000", with_flexibility(base, tile=TileFlexibility())),
-            Target("FullFlex1111", with_flexibility(base, full.of_class("1111"))))
+    return axis_targets(with_buffer(preset("flexion"), capacity_bytes), "T", TileFlexibility(), _=THIRDS)
 
 
 def run(setting: Setting, watch: Watch) -> Findings:
     """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
-    layers, written = shown_layers(1, 16, 29)
-    model = tuple(network_layers("mnasnet", every=setting["every"]))
-    study = Isolation("T", machines(), layers, written, model, PUBLISHED, tile_of)
+    study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], PUBLISHED, tile_of)
     results = study.play(watch, setting["samples"], setting.seeds)
-    sweep = _sweep(watch, setting, model)
+    sweep = _sweep(watch, setting, study.model)
     table = study_table(study, results, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
     whole = _worked_off(watch, study)
     tables = (table, _whole_table(study, results, whole), _formal_table(study), _sweep_table(sweep), _area_table())
