@@ -177,6 +177,20 @@ def test_what_is_changed_in_place_is_read_from_who_changed_it():
     assert graph.node("numpy_T").inputs == ("add",)
 
 
+def test_what_is_written_through_views_is_no_constant():
+    def function(_, x):
+        both = torch.empty(3, 8)
+        both[:, :4] = x
+        both[:, 4:] = x * 2
+        return x.T @ both
+
+    graph = load_torch(Calls(function), given((3, 4)))
+    (node,) = graph.mac_nodes
+    assert dict(node.operator.attributes)["weights"] == "activations"
+    assert set(node.inputs) == {"numpy_T", "copy", "copy_2"}
+    assert graph.weight_words == 0
+
+
 @pytest.mark.parametrize(("heads", "groups"), [(4, 4), (4, 2)])
 def test_attention_is_two_products_and_a_softmax(heads, groups):
     def function(_, q, k, v):

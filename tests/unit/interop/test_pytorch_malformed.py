@@ -5,6 +5,7 @@ import pickle
 import zipfile
 from io import BytesIO
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -186,6 +187,34 @@ def test_the_older_layout_is_read_too(good, tmp_path):
     path = tmp_path / "net.pt2"
     path.write_bytes(zipped(**{"serialized_exported_program.json": json.dumps(document(good)), "version": "8.20"}))
     assert len(load_exported(path, bind=BOUND).mac_nodes) == 2
+
+
+def places(tree, path=()):
+    """Give the path of every value in a document."""
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in pairs:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+JUNK = [None, "", "x", "conv2d", -1, 0, 10**30, 1.5, True, [], {}, [1], {"as_int": -3}, {"as_tensor": {"name": "x"}}]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_stands_in_a_document_there_is_one_error_or_none(seed, good, tmp_path):
+    choose, path = np.random.default_rng(seed), tmp_path / "net.pt2"
+    whole = json.dumps(document(good))
+    everywhere = [place for place in places(json.loads(whole)) if "graph" in place or "signature" in place]
+    refused = 0
+    for _ in range(100):
+        tree = json.loads(whole)
+        put(tree, everywhere[choose.integers(len(everywhere))], JUNK[choose.integers(len(JUNK))])
+        path.write_bytes(packed(tree))
+        try:
+            load_exported(path, bind=BOUND)
+        except InputError:
+            refused += 1
+    assert refused > 10
 
 
 @pytest.mark.parametrize("path", ["none.pt2", "."])

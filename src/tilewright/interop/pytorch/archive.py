@@ -164,8 +164,11 @@ def _program(file: Path, exported: _Exported) -> Program:
         if kind == "user_input":
             inputs += _names([argument])
         elif "name" in argument:
-            constants.add(argument["name"])
+            constants.add(_name(argument))
     body = flatten(_body(exported.graph_module.graph, {}))
+    unknown = [name for name in inputs if name not in body.tensors]
+    if unknown:
+        raise KeyError(f"the sizes of {unknown[0]}")
     ranges = {symbol: (found.min_val, found.max_val) for symbol, found in exported.range_constraints.items()}
     return Program(str(file), file.stem, tuple(inputs), frozenset(constants), body, ranges)
 
@@ -205,13 +208,19 @@ def _names(arguments: list[dict[str, Any]]) -> list[str]:
     found: list[str] = []
     for argument in arguments:
         if "as_tensor" in argument:
-            found.append(argument["as_tensor"]["name"])
+            found.append(_name(argument["as_tensor"]))
         elif "as_tensors" in argument:
-            found += [tensor["name"] for tensor in argument["as_tensors"]]
+            found += [_name(tensor) for tensor in argument["as_tensors"]]
         elif "as_optional_tensor" in argument or "as_optional_tensors" in argument:
             several = argument.get("as_optional_tensors", [argument.get("as_optional_tensor")])
-            found += [one["as_tensor"]["name"] for one in several if "as_tensor" in one]
+            found += [_name(one["as_tensor"]) for one in several if "as_tensor" in one]
     return found
+
+
+def _name(tensor: dict[str, Any]) -> str:
+    if not isinstance(tensor["name"], str):
+        raise TypeError(f"a tensor called {tensor['name']!r}")
+    return tensor["name"]
 
 
 def _size(size: dict[str, Any]) -> int | str:
@@ -235,13 +244,13 @@ def _value(argument: dict[str, Any], numbers: dict[str, int | str]) -> Value:
 
 
 def _tensors(content: Any) -> Value:
-    return [_tensors(one) for one in content] if isinstance(content, list) else Ref(content["name"])
+    return [_tensors(one) for one in content] if isinstance(content, list) else Ref(_name(content))
 
 
 def _one(content: dict[str, Any], numbers: dict[str, int | str]) -> Value:
     """Return a tensor that may be missing, or a number that may be computed."""
     if "as_tensor" in content:
-        return Ref(content["as_tensor"]["name"])
+        return Ref(_name(content["as_tensor"]))
     if "as_name" in content:
         known = numbers.get(content["as_name"])
         return Size(known) if isinstance(known, str) else known

@@ -1,7 +1,7 @@
 """An exported program becomes a `Graph` in which nothing is left out in silence."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tilewright.base import InputError
@@ -21,6 +21,11 @@ _RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "r
 # Made from the shape of a tensor alone, whatever its values.
 _SHAPED = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty",
            "new_empty_strided", "sym_size", "_shape_as_tensor"}
+# What PyTorch makes as views: they share memory with what they are made of.
+_SHARING = {*VIEWS - {"clone", "contiguous", "lift_fresh_copy", "detach_copy", "view_copy"}, *"""
+permute transpose t numpy_T adjoint mT mH movedim swapaxes swapdims slice select narrow diagonal split split_with_sizes
+chunk unbind tensor_split unfold as_strided expand expand_as
+""".split()}
 _RENAMED = {"scaled_dot_product_attention": "attention", "_scaled_dot_product_flash_attention_for_cpu": "attention",
             "transformers.grouped_mm_fallback": "grouped_mm", "_grouped_mm": "grouped_mm"}
 
@@ -43,8 +48,9 @@ def graph_of(program: Program, bind: Mapping[str, int]) -> Graph:
                          "The file is broken; export it again") from None
     calls = [call for call in program.body.calls if call.outputs]
     _check(program, calls)
-    kept = [call for call in calls if not _is_folded(scene, call)]
-    _translate(scene, kept, bound.symbols)
+    shared = _Memory(calls)
+    kept = [call for call in calls if not _is_folded(scene, call, shared)]
+    _translate(scene, kept, bound.symbols, shared)
     notes = (*bound.notes, *folded_note(len(calls) - len(kept)))
     return Graph(program.name, tuple(scene.nodes), program.source, notes)
 
@@ -85,7 +91,29 @@ def _is_in_place(call: Call) -> bool:
     return call.target.endswith("_") and not call.target.endswith("__")
 
 
-def _is_folded(scene: Scene, call: Call) -> bool:
+class _Memory:
+    """Which tensors share memory, so that who writes into one of them changes the others."""
+
+    def __init__(self, calls: Iterable[Call]) -> None:
+        self._base: dict[str, str] = {}
+        self._views: dict[str, list[str]] = {}
+        for call in calls:
+            if call.tensors and (_kind(call) in _SHARING or _is_in_place(call)):
+                base = self.base(call.tensors[0])
+                for name in call.outputs:
+                    self._base[name] = base
+                    self._views.setdefault(base, [base]).append(name)
+
+    def base(self, name: str) -> str:
+        """Name of the tensor that ``name`` is a view of; its own where it is none."""
+        return self._base.get(name, name)
+
+    def sharing(self, name: str) -> list[str]:
+        """Names of all that share memory with a tensor, itself included."""
+        return self._views.get(self.base(name), [name])
+
+
+def _is_folded(scene: Scene, call: Call, memory: _Memory) -> bool:
     """Whether it computes from constants or shapes alone; its results are constants then.
 
     Not a table of embeddings that is read at constant places (positions): it belongs to the network's weights.
@@ -94,7 +122,7 @@ def _is_folded(scene: Scene, call: Call) -> bool:
     constant = kind in _SHAPED or all(name in scene.constants for name in call.tensors)
     if call.target.startswith("higher_order.") or kind in _RANDOM or kind == "embedding" or not constant:
         if _is_in_place(call) and call.tensors:
-            scene.constants.discard(call.tensors[0])
+            scene.constants.difference_update(memory.sharing(call.tensors[0]))
         return False
     scene.constants.update(call.outputs)
     if kind in VIEWS | {"t", "transpose", "permute", "numpy_T", "mT"} and len(call.tensors) == 1:
@@ -102,7 +130,7 @@ def _is_folded(scene: Scene, call: Call) -> bool:
     return True
 
 
-def _translate(scene: Scene, calls: list[Call], symbols: Mapping[str, int]) -> None:
+def _translate(scene: Scene, calls: list[Call], symbols: Mapping[str, int], memory: _Memory) -> None:
     """Translate every call; a module's only nest, or only call, is named like the module."""
     visits = Counter(call.visit for call in calls)
     nests = Counter(call.visit for call in calls if _kind(call) in MAC_TRANSLATORS)
@@ -116,7 +144,16 @@ def _translate(scene: Scene, calls: list[Call], symbols: Mapping[str, int]) -> N
                         tuple(_captured(call)))
         scene.add(_nodes(view), call.outputs)
         if _is_in_place(call) and call.tensors:
-            scene.producers[call.tensors[0]] = scene.producers[call.outputs[0]]
+            _written(scene, call, memory)
+
+
+def _written(scene: Scene, call: Call, memory: _Memory) -> None:
+    """Let all that share memory with what a call has changed be read from it: alone where it changed all of it."""
+    makers = scene.producers[call.outputs[0]]
+    changed = call.tensors[0]
+    for name in memory.sharing(changed):
+        before = () if memory.base(changed) == changed else scene.producers.get(name, ())
+        scene.producers[name] = tuple(dict.fromkeys((*before, *makers)))
 
 
 def _known(value: Value, symbols: Mapping[str, int]) -> Any:
