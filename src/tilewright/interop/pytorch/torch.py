@@ -266,7 +266,7 @@ def _size(size: Any) -> int | str:
 def _number(value: Any) -> Value:
     """Return a number as it is, and one that follows from sizes as its expression."""
     if hasattr(value, "node") and hasattr(value.node, "expr"):
-        from sympy import srepr  # type: ignore[import-untyped]  # noqa: PLC0415
+        from sympy import srepr  # noqa: PLC0415
 
         expression = value.node.expr
         return int(expression) if expression.is_Integer else Size(srepr(expression))
