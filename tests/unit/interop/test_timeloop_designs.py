@@ -442,6 +442,14 @@ def test_without_a_problem_the_names_of_tensors_tell_what_memories_keep(read):
     assert any("needs the problem" in note.text for note in found.notes)
 
 
+def test_the_outermost_memory_keeps_all_tensors_which_is_told(read):
+    passing = "mapspace:\n  targets:\n  - {target: DRAM, type: bypassing, keep: [Inputs, Outputs], bypass: [Weights]}\n"
+    found = read(STATIONARY_4, CONV, passing)
+    assert "DRAM" not in found.constraints.keeps
+    assert any(note.where.startswith("mapspace.yaml:3") and "Weights at the outermost memory" in note.text
+               for note in found.notes)
+
+
 WRONG = [
     (SIMBA_4, "lanes: 8", "lanes: wide", "must be a number or an expression"),
     (SIMBA_4, "lanes: 8", "lanes: 7.5", "must be a whole number of at least 1"),

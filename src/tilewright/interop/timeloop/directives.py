@@ -205,6 +205,10 @@ class _Reader:
         both = set(made.keep or ()) & set(made.bypass or ())
         if both:
             raise made.section.fail(made.path, "must not both keep and bypass a tensor", ", ".join(sorted(both)))
+        if made.bypass and made.place is self.design.memories[0]:
+            made.section.note(made.path, "approximated", f"{', '.join(made.bypass)} at the outermost memory: it keeps "
+                              "all tensors")
+            made.keep, made.bypass = self.tensors, ()
 
     def _list(self, given: Any, path: Path) -> tuple[str, ...]:
         """Return names of tensors; ``*`` stands for all."""

@@ -36,7 +36,7 @@ class Writer:
     @property
     def cycle_seconds(self) -> float:
         """Seconds of a cycle."""
-        return 1e-6 / self.accelerator.frequency_mhz
+        return float(f"{1e-6 / self.accelerator.frequency_mhz:.12g}")
 
     def note(self, where: str, kind: Kind, text: str) -> None:
         """Remember what Timeloop's files cannot say."""
