@@ -442,6 +442,27 @@ def test_without_a_problem_the_names_of_tensors_tell_what_memories_keep(read):
     assert any("needs the problem" in note.text for note in found.notes)
 
 
+TABLES = """\
+ERT:
+  version: 0.4
+  tables:
+""" + "".join(f"""\
+  - {{name: "system.{name}[1..4]", actions: [{{name: read, energy: 2.0}}, {{name: write, energy: 1.0}},
+     {{name: compute, energy: 0.5}}]}}
+""" for name in ("DRAM", "glb", "spad", "w_reg", "i_reg", "o_reg", "mac"))
+AREAS = """\
+ART:
+  tables: [{name: "system.inter_PE_spatial[1..1]", area: 1.0}, {name: "system.glb[1..1]", area: 50.0}]
+"""
+
+
+def test_a_design_with_its_tables_is_honoured_in_full(read):
+    found = read(STATIONARY_4, CONV, TABLES, AREAS, strict=True)
+    assert found.notes == () and found.accelerator.assumptions == ()
+    assert found.accelerator.level("glb").energy.read_pj == 0.5 and found.accelerator.level("glb").area_um2 == 50
+    assert found.accelerator.level("glb").block_words == 4
+
+
 def test_the_outermost_memory_keeps_all_tensors_which_is_told(read):
     passing = "mapspace:\n  targets:\n  - {target: DRAM, type: bypassing, keep: [Inputs, Outputs], bypass: [Weights]}\n"
     found = read(STATIONARY_4, CONV, passing)

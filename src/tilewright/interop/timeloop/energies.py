@@ -54,9 +54,11 @@ class Energies:
         return float(f"{leak * 1e-9 / cycle_seconds:.12g}")
 
     def note_unmatched(self, names: Collection[str]) -> None:
-        """Note the components of the tables that are none of ``names``, and what is not counted of the others."""
+        """Note the figures of components that are none of ``names``, and what is not counted of the others."""
         for name, stated in self.places.items():
             if name not in names:
+                if not any(self.actions.get(name, {}).values()) and not self.areas.get(name):
+                    continue
                 for section, path in stated:
                     section.note(path, "dropped", f"figures of {name}: the machine has no component of that name")
                 continue

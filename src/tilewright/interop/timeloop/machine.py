@@ -76,7 +76,8 @@ def build_accelerator(design: Design, energies: Energies, operator: Operator | N
             levels.append(builder.memory(place, outermost=not levels))
     bits = builder.word_bits
     compute = builder.compute()
-    energies.note_unmatched({place.name for place in design.places} | design.dummies)
+    dummies = {alias for place in design.places for alias in place.aliases} | design.dummies
+    energies.note_unmatched({place.name for place in design.places} | dummies)
     return Accelerator(
         design.name, tuple(levels), compute, frequency_mhz=round(1e-6 / design.cycle_seconds, 6),
         word_bits=tuple((role, bits) for role in ("inputs", "weights", "outputs")),
