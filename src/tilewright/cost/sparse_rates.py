@@ -127,11 +127,20 @@ def all_zero(zeros: tuple[Zeros, ...], products: Floats) -> Floats:
 def _products_table(zeros: tuple[Zeros, ...]) -> Floats:
     """Chance that 0, 1, 2 ... products are all zero: those left by the first tensor's zeros must be the others'."""
     most = min(PAIRED, *(each.words for each in zeros))
-    if any(each.even for each in zeros):
-        found = [float(_none_left(zeros, count, count)[count]) for count in range(most + 1)]
+    even = [each for each in zeros if each.even]
+    if even:
+        others = (*even[1:], *(each for each in zeros if not each.even))
+        found = [_even_and(even[0], others, count) for count in range(most + 1)]
     else:
         found = _none_left(zeros, most, most).tolist()
     return np.array(found + ([0.0] if most == 0 else []))
+
+
+def _even_and(first: Zeros, others: tuple[Zeros, ...], count: int) -> float:
+    """Chance that ``count`` products of words of an even tensor and of others are all zero."""
+    few, more = _share(first.density, count)
+    left = _none_left(others, few + bool(more), count)
+    return float((1 - more) * left[few] + more * left[-1])
 
 
 def _none_left(zeros: tuple[Zeros, ...], most: int, group: int) -> Floats:
