@@ -7,7 +7,7 @@ middle or its last tile, and each combination of these counts as often as it occ
 
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 import pytest
@@ -91,17 +91,21 @@ def drained(maps, positions):
     return words, longest
 
 
-def published(maps):
-    """L2 reads of both operands, its updates, and the cycles of compute by MAESTRO's formulas."""
-    reads, updates, steps = {"I": 0, "W": 0}, 0, 0
+def published(maps, bandwidth):
+    """L2 reads of both operands, its updates, cycles of compute, and all cycles by MAESTRO's formulas."""
+    reads, updates, steps, cycles = {"I": 0, "W": 0}, 0, 0, 0
     for chosen in product(*(one.cases for one in maps)):
         positions, times = [position for position, _ in chosen], prod(times for _, times in chosen)
-        for tensor in reads:
-            reads[tensor] += times * sent(maps, positions, tensor)
         words, longest = drained(maps, positions)
+        coming = {tensor: sent(maps, positions, tensor) for tensor in reads}
+        for tensor in reads:
+            reads[tensor] += times * coming[tensor]
         updates += times * words
         steps += times * longest
-    return reads, updates, steps
+        ingress, egress = ceil(sum(coming.values()) / bandwidth), ceil(words / bandwidth)
+        first = all(position == "init" for position in positions)
+        cycles += longest + ingress if first else times * max(longest, ingress, egress)
+    return reads, updates, steps, cycles
 
 
 def random_maps(rng):
@@ -125,23 +129,24 @@ def random_maps(rng):
     return order
 
 
-def loaded(maps, folder):
+def loaded(maps, folder, bandwidth=8):
     network, hardware = folder / "net.m", folder / "hw.m"
     lines = "\n".join(f"{'SpatialMap' if one.lanes else 'TemporalMap'}({one.tile},{one.offset}) {one.name};"
                       for one in maps)
     sizes = ", ".join(f"{one.name}: {one.size}" for one in maps)
     network.write_text(f"Network n {{ Layer l {{ Type: CONV Dimensions {{ {sizes} }} Dataflow {{\n{lines}\n}} }} }}")
-    hardware.write_text(f"num_pes: {max(one.lanes for one in maps)}\n")
+    hardware.write_text(f"num_pes: {max(one.lanes for one in maps)}\nnoc_bw_cstr: {bandwidth}\n")
     return load_maestro([network, hardware])
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_conventions_are_those_formulas(seed, tmp_path):
-    maps = random_maps(np.random.default_rng([seed, 1803]))
-    found = loaded(maps, tmp_path)
+    rng = np.random.default_rng([seed, 1803])
+    maps, bandwidth = random_maps(rng), int(rng.integers(1, 40))
+    found = loaded(maps, tmp_path, bandwidth)
     assert not found.notes
     made = replay(found.operator, found.accelerator, found.mapping, MAESTRO)
-    reads, updates, steps = published(maps)
+    reads, updates, steps, cycles = published(maps, bandwidth)
     macs = found.operator.macs
     counts = {key: count for key, count in made.counts.items() if key[0] != "DRAM"}
     assert {name: counts["L2", name].total("reads") for name in reads} == reads
@@ -149,6 +154,7 @@ def test_the_conventions_are_those_formulas(seed, tmp_path):
     assert counts["L2", "O"].total("updates") == updates
     assert counts["L2", "O"].total("reads") == 0
     assert made.compute_cycles == steps
+    assert made.cycles == cycles
     for name in ("I", "W", "O"):
         assert counts["L1", name].total("reads") == macs
     assert counts["L1", "O"].total("updates") == macs

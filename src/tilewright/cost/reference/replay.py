@@ -278,10 +278,10 @@ class _Counting:
                 moved.setdefault(visit[:outside], [Fraction(0), Fraction(0)])[tensor.is_output] += words * scale
         total = 0
         for number, (visit, (read, written)) in enumerate(moved.items()):
-            rate = memory.bandwidth
+            rate, busy = memory.bandwidth, lockstep(self.nest, visit)
             ingress = cycles(read, rate.read, rate.shared)
-            total += max(lockstep(self.nest, visit), ingress, cycles(written, rate.write, rate.shared),
-                         cycles(read + written, rate.shared)) + (ingress if number == 0 else 0)
+            total += busy + ingress if number == 0 else max(
+                busy, ingress, cycles(written, rate.write, rate.shared), cycles(read + written, rate.shared))
         return total
 
     def port_cycles(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount]) -> int:
