@@ -283,6 +283,45 @@ sparse_optimizations:
     compute-optimization: [{type: gating}]
 """
 
+GATED_3 = """\
+architecture:
+  version: 0.3
+  subtree:
+  - name: chip
+    attributes: {technology: 45nm}
+    local:
+    - {name: DRAM, class: DRAM, attributes: {width: 64, block_size: 4, datawidth: 16, metadata_storage_width: 60,
+       metadata_datawidth: 5, metadata_block_size: 12}}
+    - {name: glb, class: storage, subclass: smartbuffer_metadata,
+       attributes: {data_storage_depth: 4096, data_storage_width: 64, block_size: 4, datawidth: 16, n_banks: 1,
+         metadata_storage_depth: 0, metadata_counter_width: 9, decompression_supported: true}}
+    - {name: "Dummy[0..11]", class: storage, subclass: SRAM,
+       attributes: {width: 16, depth: 0, entries: 0, num_banks: 1, datawidth: 16, meshX: 12}}
+    subtree:
+    - name: "PE[0..47]"
+      local:
+      - {name: rows_spad, class: storage, subclass: smartbuffer,
+         attributes: {data_storage_depth: 12, data_storage_width: 17, datawidth: 17, meshX: 12}}
+      - {name: sums_spad, class: storage, subclass: smartbuffer,
+         attributes: {data_storage_depth: 24, data_storage_width: 16, datawidth: 16, meshX: 12}}
+      - {name: MACs, class: compute, subclass: mac, attributes: {meshX: 12, datawidth: 16}}
+"""
+GATED_3_MAPPING = """\
+mapping:
+- {target: DRAM, type: temporal, permutation: RSP CMNQ, factors: R=1 S=1 P=1 C=8 M=2 N=1 Q=1}
+- {target: DRAM, type: bypass, keep: [Weights, Inputs, Outputs]}
+- {target: glb, type: spatial, split: 7, permutation: NCPRSQM, factors: N=1 C=1 P=1 R=1 S=1 Q=0 M=1}
+- {target: glb, type: temporal, permutation: QRSC PNM, factors: Q=1 R=3 S=1 P=0 C=1 N=1 M=1}
+- {target: glb, type: bypass, bypass: [Weights], keep: [Inputs, Outputs]}
+- {target: Dummy, type: temporal, permutation: NMCPQRS, factors: N=1 M=1 C=1 P=1 Q=1 R=1 S=1}
+- {target: Dummy, type: bypass, bypass: [Inputs, Outputs, Weights]}
+- {target: Dummy, type: spatial, split: 4, permutation: NPQR SCM, factors: N=1 P=1 Q=1 R=1 S=0 C=1 M=1}
+- {target: rows_spad, type: bypass, bypass: [Weights, Outputs], keep: [Inputs]}
+- {target: rows_spad, type: temporal, permutation: NMCPQRS, factors: N=1 M=1 C=1 P=1 Q=1 R=1 S=1}
+- {target: sums_spad, type: bypass, bypass: [Inputs, Weights], keep: [Outputs]}
+- {target: sums_spad, type: temporal, permutation: NCPQRS M, factors: N=1 C=1 R=1 S=1 P=1 Q=1 M=8}
+"""
+
 
 @pytest.fixture
 def read(tmp_path):
@@ -326,6 +365,20 @@ def test_permutations_may_have_gaps_and_a_factor_of_0_is_the_whole_dimension(rea
     assert constraints.factors["filter_spad"]["R"] == Bounds(3, 3)
     assert constraints.orders["filter_spad"] == (("R", "C", "S", "Q", "P", "M", "N"),)
     assert constraints.keeps["columns"] == ()
+
+
+def test_a_mapping_past_a_memory_that_holds_nothing(read):
+    gating = "sparse_optimizations: {targets: [{name: rows_spad, action-optimization: [{type: gating, options: [" \
+             "{target: Inputs, condition-on: [Weights]}]}]}]}\n"
+    found = read(GATED_3, CONV, GATED_3_MAPPING, gating)
+    machine = found.accelerator
+    assert [level.name for level in machine.levels] == [
+        "DRAM", "glb", "glb_fanout", "Dummy_fanout", "rows_spad", "sums_spad"]
+    assert (machine.level("glb_fanout").shape, machine.level("Dummy_fanout").shape) == ((12, 1), (1, 4))
+    assert violations(found.mapping, found.operator, machine) == ()
+    assert [str(loop) for loop in found.mapping.at("glb_fanout").loops] == ["Q@X: 1"]
+    assert [str(loop) for loop in found.mapping.at("Dummy_fanout").loops] == ["S@Y: 1"]
+    assert machine.sparsity.elisions == (Elision("rows_spad", "gate", "inputs", ("weights",)),)
 
 
 def test_a_compute_unit_may_stand_anywhere_among_registers(read):
