@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
+from tilewright.cost import cost_model
 from tilewright.hardware import Compression, Elision, Fanout
 from tilewright.interop import load_timeloop
 from tilewright.mapping import Bounds, MapSpace, violations
@@ -344,15 +345,29 @@ DESIGNS = {
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_designs_load_unchanged_and_their_map_spaces_hold_mappings(name, read):
+def test_designs_load_unchanged_and_their_mappings_can_be_counted(name, read):
     found = read(*DESIGNS[name])
     assert not [str(note) for note in found.notes if "not known" in note.text]
     space = MapSpace(found.operator, found.accelerator, "perfect", found.constraints)
     batch = space.sample(np.random.default_rng(1), 3)
+    model = cost_model(found.operator, found.accelerator)
     for index in range(3):
-        wrong = violations(batch.mapping(index, found.operator.sizes), found.operator, found.accelerator)
+        mapping = batch.mapping(index, found.operator.sizes)
+        assert model.cost(mapping).energy_pj > 0
+        wrong = violations(mapping, found.operator, found.accelerator)
         assert {violation.kind for violation in wrong} <= {"capacity"}, "a draw may be too large, and no more"
     assert found.accelerator.assumptions == tuple(map(str, found.notes))
+
+
+def test_blocks_behind_an_array_are_told_and_counted_by_the_word(read):
+    wide = read(EYERISS_3.replace("memory_width: 16, block-size: 1", "memory_width: 32, block-size: 2"), CONV)
+    memories = [level for level in wide.accelerator.levels if not isinstance(level, Fanout)]
+    behind = [memory for memory in memories if wide.accelerator.instances(memory.name) > 1]
+    assert behind
+    assert {memory.block_words for memory in behind} == {1}
+    told = [note for note in wide.notes if "blocks of 2 words behind an array" in note.text]
+    assert [note.kind for note in told] == ["approximated"] * 2
+    assert cost_model(wide.operator, wide.accelerator)
 
 
 def test_permutations_may_have_gaps_and_a_factor_of_0_is_the_whole_dimension(read):

@@ -73,7 +73,8 @@ def build_accelerator(design: Design, energies: Energies, operator: Operator | N
         if place.spreads:
             levels.append(builder.fanout(place))
         else:
-            levels.append(builder.memory(place, outermost=not levels))
+            behind = any(isinstance(level, Fanout) and level.instances > 1 for level in levels)
+            levels.append(builder.memory(place, outermost=not levels, behind_array=behind))
     bits = builder.word_bits
     compute = builder.compute()
     dummies = {alias for place in design.places for alias in place.aliases} | design.dummies
@@ -154,8 +155,8 @@ class _Builder:
             return depth * block
         return None if kilobytes is None else float(int(kilobytes * 1024 * 8 / word))
 
-    def memory(self, place: Place, outermost: bool) -> Memory:
-        """Return a memory."""
+    def memory(self, place: Place, outermost: bool, behind_array: bool) -> Memory:
+        """Return a memory; behind an array its words count one by one, as the model rounds no blocks up there."""
         block, cluster = self._words(place)
         words = self._capacity(place, block)
         factor = self._attribute(place, "buffering", 1.0) or 1.0
@@ -165,6 +166,9 @@ class _Builder:
         if cluster > 1:
             self.section.note(place.path, "approximated",
                               f"{place.name} moves clusters of {cluster:g} blocks: each is taken to be used whole")
+        if behind_array and block > 1:
+            self.section.note(place.path, "approximated", f"blocks of {block:g} words behind an array: a word costs its "
+                              "share of an access, and what is left of a block nothing")
         both = self._attribute(place, "both")
         half = None if both is None else both / 2
         bandwidth = Bandwidth(self._attribute(place, "read", half), self._attribute(place, "write", half),
@@ -172,7 +176,7 @@ class _Builder:
         return Memory(
             place.name, self._kept(place, outermost), self._access(place, block * cluster, capacity),
             None if held is None else held * self.word_bits / 8,
-            word_bits=self.word_bits, block_words=int(block), bandwidth=bandwidth, buffering=buffering,
+            word_bits=self.word_bits, block_words=1 if behind_array else int(block), bandwidth=bandwidth, buffering=buffering,
             area_um2=self.energies.areas.get(place.name, 0.0), leakage_mw=self._leakage(place))
 
     def _leakage(self, place: Place) -> float:
