@@ -167,8 +167,8 @@ class _Builder:
             self.section.note(place.path, "approximated",
                               f"{place.name} moves clusters of {cluster:g} blocks: each is taken to be used whole")
         if behind_array and block > 1:
-            self.section.note(place.path, "approximated", f"blocks of {block:g} words behind an array: a word costs its "
-                              "share of an access, and what is left of a block nothing")
+            self.section.note(place.path, "approximated", f"blocks of {block:g} words behind an array: a word costs "
+                              "its share of an access, and what is left of a block nothing")
         both = self._attribute(place, "both")
         half = None if both is None else both / 2
         bandwidth = Bandwidth(self._attribute(place, "read", half), self._attribute(place, "write", half),
@@ -176,7 +176,8 @@ class _Builder:
         return Memory(
             place.name, self._kept(place, outermost), self._access(place, block * cluster, capacity),
             None if held is None else held * self.word_bits / 8,
-            word_bits=self.word_bits, block_words=1 if behind_array else int(block), bandwidth=bandwidth, buffering=buffering,
+            word_bits=self.word_bits, block_words=1 if behind_array else int(block),
+            bandwidth=bandwidth, buffering=buffering,
             area_um2=self.energies.areas.get(place.name, 0.0), leakage_mw=self._leakage(place))
 
     def _leakage(self, place: Place) -> float:
