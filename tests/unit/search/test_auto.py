@@ -40,11 +40,11 @@ OPERATORS = [
 
 
 def bounds(space, objective, batch):
-    from tilewright.search.mappers import auto_kernels
+    from tilewright.search.mappers import auto_bounds
 
     tariff, shape = tariff_of(space, Objective.parse(objective))
     out = np.empty(len(batch))
-    auto_kernels.bounds_into(space.table, tariff, space.scratch(), np.zeros(shape), batch.steps, batch.ranks, out)
+    auto_bounds.bounds_into(space.table, tariff, space.scratch(), np.zeros(shape), batch.steps, batch.ranks, out)
     return out
 
 
@@ -64,9 +64,10 @@ def test_no_mapping_scores_below_its_bound(operator, accelerator, tiling, object
     assert (bounds(space, objective, batch) <= scores(space, objective, batch)).all()
 
 
+@pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
 @pytest.mark.parametrize("accelerator", [EYERISS, EDGE], ids=lambda a: a.name)
-def test_bounds_are_met_by_some_order_of_the_loops_where_nothing_is_ragged_or_slides(accelerator):
-    space = MapSpace(OPERATORS[0], accelerator, "perfect")
+def test_bounds_are_met_by_some_order_of_the_loops_where_nothing_slides(accelerator, tiling):
+    space = MapSpace(OPERATORS[0], accelerator, tiling)
     rng = np.random.default_rng(5)
     batch = space.sample(rng, 1)
     many = batch.take(np.zeros(4000, dtype=np.intp))

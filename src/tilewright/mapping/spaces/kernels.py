@@ -76,6 +76,11 @@ def compiled(function: F) -> F:
     return cast(F, njit(**OPTIONS, **_PART)(function))
 
 
+def inlined(function: F) -> F:
+    """Compile ``function`` into those that call it: for small ones that are given tuples of many arrays."""
+    return cast(F, njit(**OPTIONS, **_PART, forceinline=True)(function))
+
+
 def entry(function: F) -> F:
     """Compile ``function`` for Python to call, with all that it calls, and keep it on disk."""
     return cast(F, njit(**OPTIONS, cache=True)(_named(function)))

@@ -157,7 +157,8 @@ class Tables:
         words = [float(tensor.words(operator.sizes)) for tensor in tensors]
         groups, bits = self._groups
         return (self.features, irrelevant.astype(np.int64), axes, spans, shape, self._sides, groups, bits, weights,
-                edges, share, np.array(limits), self.kinds, self._terms, self._ramp, np.array(words))
+                edges, share, np.array(limits), self.kinds, self._terms,
+                self.ramp(tails=self.space.tiling == "perfect"), np.array(words))
 
     @cached_property
     def _axes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -234,13 +235,8 @@ class Tables:
                               and (fanout.reduce if flow.tensor.is_output else fanout.multicast)
                               for fanout in self.accelerator.fanouts])
         sums = [(self._traffic.energy_weights(), 1.0)]
-        for memory in self.memories:
-            rates = memory.bandwidth
-            for kinds, rate in ((("read", "drain"), rates.read), (("fill", "update"), rates.write),
-                                (("read", "drain", "fill", "update"), rates.shared)):
-                if rate is not None:
-                    sums.append((self._traffic.port_weights(memory.name, kinds),
-                                 rate * self.accelerator.instances(memory.name)))
+        sums += [(self._traffic.port_weights(memory.name, kinds), rate * self.accelerator.instances(memory.name))
+                 for memory, kinds, rate in self._limited]
         weights = np.zeros((len(sums), 2 * len(edges) + 1))
         for row, (given, scale) in enumerate(sums):
             settled = [flow.settled(each) for flow, each in zip(flows, given, strict=True)]
@@ -255,6 +251,22 @@ class Tables:
             len(edges), len(self.accelerator.fanouts))
 
     @cached_property
+    def _limited(self) -> tuple[tuple[Memory, tuple[str, ...], float], ...]:
+        """Ports that limit what memories move: the memory, the kinds of access, and words per cycle."""
+        kinds = ("read", "drain"), ("fill", "update"), ("read", "drain", "fill", "update")
+        return tuple((memory, own, rate) for memory in self.memories
+                     for own, rate in zip(kinds, (memory.bandwidth.read, memory.bandwidth.write,
+                                                  memory.bandwidth.shared), strict=True) if rate is not None)
+
+    @cached_property
+    def ports(self) -> Floats:
+        """Instances of the memory, and fan-outs outside it, for energy and then every port (r, 2)."""
+        levels = self.accelerator.levels
+        rows = [(1, 0), *((self.accelerator.instances(memory.name), sum(
+            isinstance(level, Fanout) for level in levels[:levels.index(memory)])) for memory, _, _ in self._limited)]
+        return np.array(rows, dtype=np.float64)
+
+    @cached_property
     def _terms(self) -> Floats:
         """Terms of the objective: weight, and whether cycles and energy are factors; none where it cannot be bound."""
         scorer = Scorer(self.objective, self.space.operator, self.accelerator)
@@ -265,16 +277,18 @@ class Tables:
             rows.append((weight * self.accelerator.area_um2 ** metric.area, metric.latency, metric.energy))
         return np.array(rows, dtype=np.float64)
 
-    @cached_property
-    def _ramp(self) -> Floats:
-        """What comes or goes while nothing overlaps: key, memory, whether around its array, cycles by word."""
+    def ramp(self, *, tails: bool) -> Floats:
+        """Return what comes, and for ``tails`` goes, while nothing overlaps: key, memory, if around it, cycles by word.
+
+        "Around" is outside the array of the memory. Keys are twice the memory's number, and one more for what goes.
+        """
         tensors, rows = self.space.operator.tensors, []
         levels = [level.name for level in self.accelerator.levels]
         for m, memory in enumerate(self.memories):
             if m == 0 or memory.buffering == "single":
                 continue
             for which, ends in enumerate((("write", "read"), ("read", "write"))):
-                if which == 1 and self.space.tiling != "perfect":
+                if which == 1 and not tails:
                     continue
                 kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)]
                 first = self.space.layout.slots[self.around(memory)].level
