@@ -1,9 +1,9 @@
 """Auto: the mapper for every purpose. It breeds as Gamma does, and bounds every child before it is scored.
 
-The bound of a child is what no order of its loops can beat (`auto_kernels`): a sum over boundaries between memories as
-in the exact mapper, exact but for ragged edges and what sliding windows save. A child that could not be among the
-survivors by its bound is not scored; another is bred in its place. The bound also tells which tensors should rest at
-which memory, so that orders of loops need no search.
+The bound of a child is what no order of its loops can beat (`auto_bounds`): a sum over boundaries between memories,
+exact but for what sliding windows save. Mappings that are drawn descend by their bounds before they are scored. A child
+that could not be among the survivors by its bound is not scored; another is bred in its place. The bound also tells
+which tensors should rest at which memory, so that orders of loops need no search.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -42,6 +42,8 @@ class AutoOptions:
         Populations that evolve apart; 0 takes one, and with large budgets up to eight.
     candidates
         Children bred, at most, for one that is scored: the first whose bound lets it survive.
+    climb
+        Mappings looked at for each that is drawn: it is changed where that does not raise its bound.
     parents
         Share of the survivors that have children, the better the more.
     patience
@@ -56,7 +58,8 @@ class AutoOptions:
 
     population: int = 100
     islands: int = 0
-    candidates: int = 6
+    candidates: int = 3
+    climb: int = 60
     parents: float = 1.0
     patience: int = 15
     inherit: float = 0.5
@@ -66,7 +69,7 @@ class AutoOptions:
     def __post_init__(self) -> None:
         for entry in fields(self):
             value = getattr(self, entry.name)
-            least = 1 if entry.name in ("population", "candidates") else 0
+            least = 1 if entry.name in ("population", "candidates", "climb") else 0
             if not least <= value or (isinstance(value, float) and value > 1):
                 raise InputError(f"options.{entry.name}", f"must be at least {least}" + (
                     " and at most 1" if isinstance(value, float) else ""), value)
@@ -90,6 +93,9 @@ class AutoMapper:
         self.gamma.bear = self._bear
         slots = task.space.scratch().shape[1:]
         self.kept = np.zeros((STRANDS, 2, *slots), dtype=np.int64)
+        self.trial = tuple(np.zeros((STRANDS, *array.shape[1:]), dtype=array.dtype) for array in (
+            self.gamma.steps, self.gamma.ranks, self.gamma.places, self.gamma.scores))
+        """Copies of an island's population, one for each strand, in which children live at once."""
         self.walk = self._enumeration()
         self.covers_space = self.walk is not None
         self.bred, self.best = 0, np.inf
@@ -164,11 +170,14 @@ class AutoMapper:
         from tilewright.search.mappers import auto_kernels  # noqa: PLC0415  (Numba loads late)
 
         gamma, (tariff, room) = self.gamma, self._tariff
+        steps, ranks, places, scores = self.trial
+        have = int(gamma.counts[island, 0])
+        for own, given in ((steps, gamma.steps), (ranks, gamma.ranks), (places, gamma.places), (scores, gamma.scores)):
+            own[strand] = given[island]
         auto_kernels.propose(
             gamma.table(strand), gamma.rng[strand, island], gamma.rates, gamma.work[strand], self.kept[strand],
-            gamma.seen[island, strand], gamma.steps[island], gamma.ranks[island], gamma.places[island], parents,
-            batch.steps, batch.ranks, span, float(gamma.scores[island, -1]), self.options.candidates, tariff,
-            room[strand],
+            gamma.seen[island, strand], steps[strand], ranks[strand], places[strand], scores[strand], have, parents,
+            batch.steps, batch.ranks, span, (self.options.candidates, self.options.climb), tariff, room[strand],
         )
 
     def state(self) -> State:

@@ -9,7 +9,7 @@ pieces, the extents that its loops cut it into and how often each occurs.
 import numpy as np
 
 from tilewright.mapping.spaces.arrays import DIMS, META, SIZES
-from tilewright.mapping.spaces.kernels import Compiled, compiled, entry, inlined, load
+from tilewright.mapping.spaces.kernels import NONE, Compiled, compiled, entry, inlined, load
 from tilewright.mapping.spaces.sampling import COUNTS, EXTENTS, RANKS
 from tilewright.search.mappers.auto_tables import CUT, FIRST, IGNORED, KNOWN
 
@@ -226,7 +226,7 @@ def feed(tariff: Compiled, sums: Compiled, e: Compiled, b: Compiled, product: Co
     t, macs = tariff[5][b, 0], limits[0]
     if tariff[17][b] == 0:
         often = visits(tariff, product, b, 0, tariff[2][0])
-        charge(tariff, sums, 0, b, max(tariff[12][t], limits[2 + t] * often / sharing(tariff, e, b, t)), macs)
+        charge(tariff, sums, 0, b, max(tariff[12][t], limits[3 + t] * often / sharing(tariff, e, b, t)), macs)
         return
     charge(tariff, sums, 0, b, macs, macs)
     if tariff[17][b] == 1:
@@ -272,22 +272,9 @@ def tally(sp: Compiled, tariff: Compiled, e: Compiled, product: Compiled, lanes:
 
 
 @inlined
-def total(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled,
-          kind: Compiled) -> Compiled:
-    """Return the score where the loops at the memories rest as row ``kind`` of the kinds says."""
-    limits, terms, kinds = tariff[9], tariff[10], tariff[19]
-    cycles, energy = steps, 0.0
-    for i in range(tariff[8].shape[1]):
-        value = sums[0, i]
-        for m in range(kinds.shape[1]):
-            value += sums[kinds[kind, m], i]
-        if i == 0:
-            energy = value
-        else:
-            cycles = max(cycles, value * factors[i])
-    cycles = np.ceil(cycles * SLACK) + ahead
-    energy += limits[1] * cycles
-    found = 0.0
+def worth(tariff: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
+    """Return the score of cycles and energy."""
+    terms, found = tariff[10], 0.0
     for i in range(len(terms)):
         value = terms[i, 0]
         if terms[i, 1] > 0:
@@ -299,11 +286,35 @@ def total(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
 
 
 @inlined
-def least(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled,
-          matters: Compiled) -> Compiled:
-    """Return the least score over all kinds of order, and that kind. ``matters`` are memories, as bits."""
+def total(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled,
+          kind: Compiled) -> Compiled:
+    """Return the score where the loops at the memories rest as row ``kind`` of the kinds says; below 0 all do."""
+    kinds = tariff[19]
+    cycles, energy = steps, 0.0
+    for i in range(tariff[8].shape[1]):
+        value = sums[0, i]
+        if kind >= 0:
+            for m in range(kinds.shape[1]):
+                value += sums[kinds[kind, m], i]
+        if i == 0:
+            energy = value
+        else:
+            cycles = max(cycles, value * factors[i])
+    cycles = np.ceil(cycles * SLACK) + ahead
+    return worth(tariff, cycles, energy + tariff[9][1] * cycles)
+
+
+@inlined
+def least(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled, matters: Compiled,
+          cut: Compiled) -> Compiled:
+    """Return the least score over all kinds of order, and that kind; none where it cannot be below ``cut``.
+
+    ``matters`` are memories, as bits.
+    """
     kinds, ways = tariff[19], len(tariff[14])
     best, which = np.inf, 0
+    if total(tariff, steps, ahead, sums, factors, NONE) >= cut:
+        return best, which
     for kind in range(len(kinds)):
         same = False
         for m in range(kinds.shape[1]):
@@ -362,11 +373,11 @@ def spread(sp: Compiled, tariff: Compiled, e: Compiled, factors: Compiled) -> Co
 
 
 @compiled
-def bound_of(sp: Compiled, tariff: Compiled, e: Compiled, last: Compiled, room: Compiled) -> Compiled:
+def bound_of(sp: Compiled, tariff: Compiled, e: Compiled, last: Compiled, room: Compiled, cut: Compiled) -> Compiled:
     """Return what no order of the loops of a mapping can beat, and the kind of order that may come to it.
 
     Kinds tell, for each memory but the innermost, which class of dimensions runs innermost. ``last`` ``(s + 1, d)`` and
-    ``room`` are rooms to work in.
+    ``room`` are rooms to work in. Where the bound is not below ``cut``, it may be told as infinite.
     """
     tensors = tariff[2][2]
     parts, factors, sums = room[tensors + 2:], room[tensors + 6], room[tensors + 7:]
@@ -375,8 +386,10 @@ def bound_of(sp: Compiled, tariff: Compiled, e: Compiled, last: Compiled, room: 
     if len(tariff[11]):
         last_into(sp, tariff, e, last)
         ahead = ramping(tariff, e, last)
+    if worth(tariff, room[tensors, 0] + ahead, tariff[9][2]) >= cut:
+        return np.inf, 0
     matters = tally(sp, tariff, e, room, lanes, sums, parts)
-    return least(tariff, room[tensors, 0], ahead, sums, factors, matters)
+    return least(tariff, room[tensors, 0], ahead, sums, factors, matters, cut)
 
 
 @entry
@@ -385,4 +398,4 @@ def bounds_into(sp: Compiled, tariff: Compiled, work: Compiled, room: Compiled, 
     """Write to ``out`` ``(b)`` what no order of the loops of each mapping can beat."""
     for b in range(steps.shape[2]):
         load(sp, steps, ranks, b, work[EXTENTS], work[RANKS])
-        out[b] = bound_of(sp, tariff, work[EXTENTS], work[COUNTS], room)[0]
+        out[b] = bound_of(sp, tariff, work[EXTENTS], work[COUNTS], room, np.inf)[0]

@@ -7,11 +7,11 @@ import numpy as np
 
 from tilewright.base import stamped
 from tilewright.mapping.spaces.arrays import DIMS, META, ORDER_COUNT, SLOT, SLOTS
-from tilewright.mapping.spaces.kernels import ZERO, Compiled, chance, compiled, entry, fit, store
+from tilewright.mapping.spaces.kernels import ZERO, Compiled, below, chance, compiled, entry, fit, repair, store
 from tilewright.mapping.spaces.sampling import COUNTS, EXTENTS, LANES, RANKS, ROWS
 from tilewright.mapping.spaces.signature import remember, signature
 from tilewright.search.mappers.auto_bounds import bound_of
-from tilewright.search.mappers.gamma_kernels import conceive
+from tilewright.search.mappers.gamma_kernels import conceive, vary
 
 FOLLOWING = 0.8
 """Chance that a candidate's loops are put into the order that its bound asks for."""
@@ -48,42 +48,84 @@ def copy(source: Compiled, target: Compiled, rows: Compiled, columns: Compiled) 
             target[s, d] = source[s, d]
 
 
+@compiled
+def admit(steps: Compiled, ranks: Compiled, places: Compiled, scores: Compiled, have: Compiled, child: Compiled,
+          child_ranks: Compiled, sp: Compiled, score: Compiled) -> Compiled:
+    """Let a child that is better than the worst of a population take its place; return how many live."""
+    size = scores.shape[0]
+    if have == size and not score < scores[size - 1]:
+        return have
+    if have < size:
+        places[have] = have
+        have += 1
+    at, place = have - 1, places[have - 1]
+    while at > 0 and score < scores[at - 1]:
+        scores[at], places[at] = scores[at - 1], places[at - 1]
+        at -= 1
+    scores[at], places[at] = score, place
+    store(sp, child, child_ranks, steps, ranks, place)
+    return have
+
+
+@compiled
+def change(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled) -> Compiled:
+    """Make a changed copy of the mapping ``kept`` ``(2, s + 1, d)`` into ``work``."""
+    copy(kept[0], work[EXTENTS], sp[META, SLOTS] + 1, sp[META, DIMS])
+    copy(kept[1], work[RANKS], sp[META, SLOTS], sp[META, DIMS])
+    vary(sp, rng, rates, work, ZERO)
+    repair(sp, work[EXTENTS], work[ROWS, LANES], below(rng, sp[META, DIMS]))
+
+
+@compiled
+def weigh(sp: Compiled, rng: Compiled, work: Compiled, tariff: Compiled, room: Compiled, cut: Compiled) -> Compiled:
+    """Return the bound of the mapping in ``work``, infinite if that is not below ``cut``; most follow it in order."""
+    if len(tariff[10]) == 0:
+        return 0.0
+    bound, kind = bound_of(sp, tariff, work[EXTENTS], work[COUNTS], room, cut)
+    if bound < cut and chance(rng) < FOLLOWING:
+        set_orders(sp, tariff, work[RANKS], kind, work[ROWS, LANES])
+    return bound
+
+
 @entry
 @_named
 def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled, seen: Compiled,
-            steps: Compiled, ranks: Compiled, places: Compiled, parents: Compiled, children: Compiled,
-            child_ranks: Compiled, span: Compiled, limit: Compiled, most: Compiled, tariff: Compiled,
+            steps: Compiled, ranks: Compiled, places: Compiled, scores: Compiled, have: Compiled, parents: Compiled,
+            children: Compiled, child_ranks: Compiled, span: Compiled, tries: Compiled, tariff: Compiled,
             room: Compiled) -> Compiled:
     """Write the children of a population to places ``span[0]`` to ``span[1]`` of two arrays ``(s, d, b)``.
 
-    Each is the first of up to ``most`` candidates that fits, was no child before and whose bound is below ``limit``;
-    if none is, that of the least bound. The population and its ``parents`` are as in `gamma_kernels.breed`; without
-    any, candidates are drawn. Most have their loops in the order that the bound asks for. ``kept`` ``(2, s + 1, d)`` is
-    room for the best candidate.
+    Each is the first of up to ``tries[0]`` candidates that fits, was no child before and whose bound lets it live among
+    the ``have`` of the population; if none is, that of the least bound. Children join the population at once, with
+    their bounds as scores (given is a copy of it), unless ``have`` is 0. It and its ``parents`` are as in
+    `gamma_kernels.breed`; without any, mappings are drawn, and each is changed ``tries[1] - 1`` times, where its bound
+    does not rise. Most have their loops in the order that the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for
+    the best candidate.
     """
-    e, r, rows, dims = work[EXTENTS], work[RANKS], sp[META, SLOTS], sp[META, DIMS]
-    bounded = len(tariff[10]) > 0
+    e, r, bounded = work[EXTENTS], work[RANKS], len(tariff[10]) > 0
     for b in range(span[0], span[1]):
         least, found = np.inf, False
-        for _ in range(most):
-            conceive(sp, rng, rates, work, steps, ranks, places, parents, ZERO)
+        limit = scores[-1] if have == len(scores) else np.inf
+        if parents == 0 and bounded:
+            limit = -np.inf
+        for _ in range(tries[0 if parents > 0 else 1]):
+            if found and parents == 0:
+                change(sp, rng, rates, work, kept)
+            else:
+                conceive(sp, rng, rates, work, steps, ranks, places, parents, ZERO)
             if not fit(sp, e, rng):
                 continue
-            bound = 0.0
-            if bounded:
-                bound, kind = bound_of(sp, tariff, e, work[COUNTS], room)
-                if found and bound >= least:
-                    continue
-                if chance(rng) < FOLLOWING:
-                    set_orders(sp, tariff, r, kind, work[ROWS, LANES])
-            if not remember(seen, signature(sp, e, r)):
+            bound = weigh(sp, rng, work, tariff, room, least)
+            if bound >= least or not remember(seen, signature(sp, e, r)):
                 continue
             least, found = bound, True
-            copy(e, kept[0], rows + 1, dims)
-            copy(r, kept[1], rows, dims)
+            copy(e, kept[0], sp[META, SLOTS] + 1, sp[META, DIMS])
+            copy(r, kept[1], sp[META, SLOTS], sp[META, DIMS])
             if bound < limit:
                 break
-        if found:
-            store(sp, kept[0], kept[1], children, child_ranks, b)
-        else:
+        if not found:
             store(sp, e, r, children, child_ranks, b)
+            continue
+        store(sp, kept[0], kept[1], children, child_ranks, b)
+        if have > 0 and bounded:
+            have = admit(steps, ranks, places, scores, have, kept[0], kept[1], sp, least)

@@ -22,12 +22,12 @@ def tariff_of(space: MapSpace, objective: Objective | None) -> tuple[Tariff, tup
     """Return the arrays of `auto_bounds`, and the shape of the room that its functions work in.
 
     They are: slots of memories, outside the arrays around them, and the first and last of fan-outs ``(4, .)``; which
-    dimensions tensors use ``(t, d)``; numbers of memories, fan-outs, tensors and ways to count pieces;
-    axes and where those of each tensor begin; boundaries ``(b, 3)``; the ways to count ``(k, s)``, and which to use by
-    boundary, side and memories that advance ``(b, 2, m + 1)``; weights ``(2 b + 1, r)``; limits (operations, leakage,
-    and accesses by dimensions of each tensor); terms of the objective (none where it cannot be bound); what nothing
-    overlaps; words of tensors, and of their axes that do not slide; classes ``(c, t)`` of dimensions by the tensors
-    that do not use them; which slots are lanes; instances and fan-outs outside for every port ``(r, 2)``; how
+    dimensions tensors use ``(t, d)``; numbers of memories, fan-outs, tensors and ways to count pieces; axes and where
+    those of each tensor begin; boundaries ``(b, 3)``; the ways to count ``(k, s)``, and which to use by boundary, side
+    and memories that advance ``(b, 2, m + 1)``; weights ``(2 b + 1, r)``; limits (operations, leakage, the least
+    energy, and accesses by dimensions of each tensor); terms of the objective (none where it cannot be bound); what
+    nothing overlaps; words of tensors, and of their axes that do not slide; classes ``(c, t)`` of dimensions by the
+    tensors that do not use them; which slots are lanes; instances and fan-outs outside for every port ``(r, 2)``; how
     boundaries are counted ``(b)``; what loops do to sliding axes there ``(b 2 (m + 1), s)``; and the kinds of order
     ``(k, m)``, as rows of sums: classes of dimensions that run innermost at each memory but the innermost.
     """
@@ -52,11 +52,14 @@ def tariff_of(space: MapSpace, objective: Objective | None) -> tuple[Tariff, tup
     plain = np.array([np.prod([sizes[active[p]] for p, r in axes[spans[t]:spans[t + 1], :2] if r < 0], dtype=np.float64)
                       for t in range(tensors)])
     counts = memories, fans, tensors, len(modes)
+    outer = edges[:, 2] < memories
+    energy = weights[0, -1] + (weights[0, :len(edges)] + weights[0, len(edges):-1])[outer] @ words[edges[outer, 0]]
     kinds = np.indices((len(classes),) * (memories - 1)).reshape(memories - 1, -1).T
     kinds = np.ascontiguousarray(kinds + 1 + len(classes) * np.arange(memories - 1))
     tariff = (where, np.ascontiguousarray(1 - unused.T), counts, axes, spans, edges, modes, used,
-              np.ascontiguousarray(weights.T), np.array([*limits[:2], *used_by]), terms, tables.ramp(tails=True), words,
-              plain, classes, lanes, tables.ports, _counting(tables, edges, share), windows, kinds)
+              np.ascontiguousarray(weights.T), np.array([*limits[:2], energy, *used_by]), terms,
+              tables.ramp(tails=True), words, plain, classes, lanes, tables.ports, _counting(tables, edges, share),
+              windows, kinds)
     return tariff, (tensors + 8 + (memories - 1) * len(classes) + KNOWN * len(active),
                     max(len(modes) + slots, len(weights), slots + 2))
 
