@@ -58,8 +58,8 @@ class AutoOptions:
 
     population: int = 100
     islands: int = 0
-    candidates: int = 3
-    climb: int = 60
+    candidates: int = 5
+    climb: int = 25
     parents: float = 1.0
     patience: int = 15
     inherit: float = 0.5
@@ -93,9 +93,6 @@ class AutoMapper:
         self.gamma.bear = self._bear
         slots = task.space.scratch().shape[1:]
         self.kept = np.zeros((STRANDS, 2, *slots), dtype=np.int64)
-        self.trial = tuple(np.zeros((STRANDS, *array.shape[1:]), dtype=array.dtype) for array in (
-            self.gamma.steps, self.gamma.ranks, self.gamma.places, self.gamma.scores))
-        """Copies of an island's population, one for each strand, in which children live at once."""
         self.walk = self._enumeration()
         self.covers_space = self.walk is not None
         self.bred, self.best = 0, np.inf
@@ -170,14 +167,11 @@ class AutoMapper:
         from tilewright.search.mappers import auto_kernels  # noqa: PLC0415  (Numba loads late)
 
         gamma, (tariff, room) = self.gamma, self._tariff
-        steps, ranks, places, scores = self.trial
-        have = int(gamma.counts[island, 0])
-        for own, given in ((steps, gamma.steps), (ranks, gamma.ranks), (places, gamma.places), (scores, gamma.scores)):
-            own[strand] = given[island]
         auto_kernels.propose(
             gamma.table(strand), gamma.rng[strand, island], gamma.rates, gamma.work[strand], self.kept[strand],
-            gamma.seen[island, strand], steps[strand], ranks[strand], places[strand], scores[strand], have, parents,
-            batch.steps, batch.ranks, span, (self.options.candidates, self.options.climb), tariff, room[strand],
+            gamma.seen[island, strand], gamma.steps[island], gamma.ranks[island], gamma.places[island], parents,
+            batch.steps, batch.ranks, span, float(gamma.scores[island, -1]),
+            (self.options.candidates, self.options.climb), tariff, room[strand],
         )
 
     def state(self) -> State:

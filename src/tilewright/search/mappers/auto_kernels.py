@@ -49,25 +49,6 @@ def copy(source: Compiled, target: Compiled, rows: Compiled, columns: Compiled) 
 
 
 @compiled
-def admit(steps: Compiled, ranks: Compiled, places: Compiled, scores: Compiled, have: Compiled, child: Compiled,
-          child_ranks: Compiled, sp: Compiled, score: Compiled) -> Compiled:
-    """Let a child that is better than the worst of a population take its place; return how many live."""
-    size = scores.shape[0]
-    if have == size and not score < scores[size - 1]:
-        return have
-    if have < size:
-        places[have] = have
-        have += 1
-    at, place = have - 1, places[have - 1]
-    while at > 0 and score < scores[at - 1]:
-        scores[at], places[at] = scores[at - 1], places[at - 1]
-        at -= 1
-    scores[at], places[at] = score, place
-    store(sp, child, child_ranks, steps, ranks, place)
-    return have
-
-
-@compiled
 def change(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled) -> Compiled:
     """Make a changed copy of the mapping ``kept`` ``(2, s + 1, d)`` into ``work``."""
     copy(kept[0], work[EXTENTS], sp[META, SLOTS] + 1, sp[META, DIMS])
@@ -90,24 +71,20 @@ def weigh(sp: Compiled, rng: Compiled, work: Compiled, tariff: Compiled, room: C
 @entry
 @_named
 def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled, seen: Compiled,
-            steps: Compiled, ranks: Compiled, places: Compiled, scores: Compiled, have: Compiled, parents: Compiled,
-            children: Compiled, child_ranks: Compiled, span: Compiled, tries: Compiled, tariff: Compiled,
+            steps: Compiled, ranks: Compiled, places: Compiled, parents: Compiled, children: Compiled,
+            child_ranks: Compiled, span: Compiled, limit: Compiled, tries: Compiled, tariff: Compiled,
             room: Compiled) -> Compiled:
     """Write the children of a population to places ``span[0]`` to ``span[1]`` of two arrays ``(s, d, b)``.
 
-    Each is the first of up to ``tries[0]`` candidates that fits, was no child before and whose bound lets it live among
-    the ``have`` of the population; if none is, that of the least bound. Children join the population at once, with
-    their bounds as scores (given is a copy of it), unless ``have`` is 0. It and its ``parents`` are as in
-    `gamma_kernels.breed`; without any, mappings are drawn, and each is changed ``tries[1] - 1`` times, where its bound
-    does not rise. Most have their loops in the order that the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for
-    the best candidate.
+    Each is the first of up to ``tries[0]`` candidates that fits, was no child before and whose bound is below
+    ``limit``; if none is, that of the least bound. The population and its ``parents`` are as in `gamma_kernels.breed`;
+    without any, mappings are drawn, and each is changed ``tries[1] - 1`` times, where its bound does not rise. Most
+    have their loops in the order that the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for the best candidate.
     """
-    e, r, bounded = work[EXTENTS], work[RANKS], len(tariff[10]) > 0
+    e, r = work[EXTENTS], work[RANKS]
+    descends = parents == 0 and len(tariff[10]) > 0
     for b in range(span[0], span[1]):
         least, found = np.inf, False
-        limit = scores[-1] if have == len(scores) else np.inf
-        if parents == 0 and bounded:
-            limit = -np.inf
         for _ in range(tries[0 if parents > 0 else 1]):
             if found and parents == 0:
                 change(sp, rng, rates, work, kept)
@@ -121,11 +98,9 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
             least, found = bound, True
             copy(e, kept[0], sp[META, SLOTS] + 1, sp[META, DIMS])
             copy(r, kept[1], sp[META, SLOTS], sp[META, DIMS])
-            if bound < limit:
+            if bound < limit and not descends:
                 break
-        if not found:
+        if found:
+            store(sp, kept[0], kept[1], children, child_ranks, b)
+        else:
             store(sp, e, r, children, child_ranks, b)
-            continue
-        store(sp, kept[0], kept[1], children, child_ranks, b)
-        if have > 0 and bounded:
-            have = admit(steps, ranks, places, scores, have, kept[0], kept[1], sp, least)
