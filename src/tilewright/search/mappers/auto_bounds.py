@@ -141,10 +141,9 @@ def last_into(sp: Compiled, tariff: Compiled, e: Compiled, last: Compiled) -> Co
 
 
 @compiled
-def sliding(tariff: Compiled, e: Compiled, a: Compiled, modes: Compiled, k: Compiled, sp: Compiled,
+def sliding(axes: Compiled, e: Compiled, a: Compiled, modes: Compiled, k: Compiled, sp: Compiled,
             parts: Compiled) -> Compiled:
     """Return the words of all pieces along sliding axis ``a`` together."""
-    axes = tariff[3]
     p, r = axes[a, 0], axes[a, 1]
     firsts = cut(modes, k, e, p, np.float64(sp[SIZES, p]), parts)
     seconds = cut(modes, k, e, r, np.float64(sp[SIZES, r]), parts[2:])
@@ -158,22 +157,33 @@ def sliding(tariff: Compiled, e: Compiled, a: Compiled, modes: Compiled, k: Comp
 
 
 @inlined
+def charged(weights: Compiled, row: Compiled) -> Compiled:
+    """Whether any weight of a row is not 0."""
+    for i in range(weights.shape[1]):
+        if weights[row, i] != 0.0:
+            return True
+    return False
+
+
+@inlined
 def moving(tariff: Compiled, sp: Compiled, e: Compiled, b: Compiled, side: Compiled, at: Compiled,
            parts: Compiled) -> Compiled:
     """Return the words of one visit to all tiles at boundary ``b``, of its parent (0) or children (1).
 
-    Along at most one sliding axis, loops at memory ``at`` bring in only what is new.
+    Along at most one sliding axis, loops at memory ``at`` bring in only what is new. 0 where none are charged for it.
     """
     axes, spans, edges, windows = tariff[3], tariff[4], tariff[5], tariff[18]
     t, places = edges[b, 0], tariff[2][0] + 1
+    if side == 1 and not charged(tariff[8], len(edges) + b):
+        return 0.0
     total, saved = tariff[13][t], 1.0
     for a in range(spans[t], spans[t + 1]):
         if axes[a, 1] >= 0:
             k = (b * 2 + side) * places
-            words = sliding(tariff, e, a, windows, k, sp, parts)
+            words = sliding(axes, e, a, windows, k, sp, parts)
             total *= words
             if at >= 0 and tariff[17][b] != 0:
-                saved = min(saved, sliding(tariff, e, a, windows, k + 1 + at, sp, parts) / words)
+                saved = min(saved, sliding(axes, e, a, windows, k + 1 + at, sp, parts) / words)
     return max(total * saved, tariff[12][t])
 
 
