@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union, cast
 
-from tilewright.base import InputError, unknown_name
+from tilewright.base import InputError, unknown_name, whole_of
 from tilewright.hardware import Accelerator, find_accelerator
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import load_mapping as read_mapping
@@ -258,11 +258,12 @@ def _sizes(text: str, given: str, required: str, optional: Mapping[str, int]) ->
     names = required.split()
     for part in filter(None, given.replace(" ", ",").split(",")):
         name, _, number = part.partition("=")
-        if not number.isdecimal() or int(number) < 1:
+        size = whole_of(number)
+        if size is None:
             raise InputError(text, "must give sizes as NAME=NUMBER, separated by commas", part)
         if name not in names and name not in optional:
             raise InputError(text, f"must give only {', '.join([*names, *optional])}", name)
-        found[name] = int(number)
+        found[name] = size
     missing = [name for name in names if name not in found]
     if missing:
         raise InputError(text, f"must give {', '.join(names)}", f"no {', '.join(missing)}")

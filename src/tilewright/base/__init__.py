@@ -6,7 +6,7 @@ from tilewright.base.extras import EXTRAS, has_extra, require_extra
 from tilewright.base.located import Location, line_of, path_text
 from tilewright.base.registry import Registry, unknown_name
 from tilewright.base.threads import share
-from tilewright.base.words import value_of
+from tilewright.base.words import value_of, whole_of
 
 __all__ = [
     "EXTRAS",
@@ -22,4 +22,5 @@ __all__ = [
     "stamped",
     "unknown_name",
     "value_of",
+    "whole_of",
 ]

@@ -11,3 +11,11 @@ def value_of(text: str) -> str | int | float | bool:
         except ValueError:
             continue
     return text
+
+
+def whole_of(text: str, least: int = 1, most: int = 2**63 - 1) -> int | None:
+    """Return the whole number that a text of digits says; None where it is none from ``least`` to ``most``."""
+    digits = text.lstrip("0") or "0"
+    if not text.isdecimal() or len(digits) > len(str(most)):  # Python refuses to read thousands of digits
+        return None
+    return number if least <= (number := int(digits)) <= most else None

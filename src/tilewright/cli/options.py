@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.base import InputError, value_of
+from tilewright.base import InputError, value_of, whole_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,9 +94,10 @@ def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:
     """Read ``NAME=SIZE`` texts; a size that is no positive integer is an `InputError`."""
     found = {}
     for name, text in _pairs(given, option):
-        if not text.isdecimal() or int(text) < 1:
+        size = whole_of(text)
+        if size is None:
             raise InputError(f"{option} {name}", "must be a positive integer", text, f"For example {option} {name}=1")
-        found[name] = int(text)
+        found[name] = size
     return found
 
 

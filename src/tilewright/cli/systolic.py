@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.base import InputError
+from tilewright.base import InputError, whole_of
 from tilewright.cli.options import Bind, Json, Network, SomeLayers, console, sizes, write_text
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ def _kilobytes(given: str | None) -> list[int] | None:
     if given is None:
         return None
     parts = [part.strip() for part in given.split(",")]
-    if not all(part.isdecimal() for part in parts):
+    sizes = [size for part in parts if (size := whole_of(part, 0)) is not None]
+    if len(sizes) != len(parts):
         raise InputError("--sram", "must be three whole numbers of KiB", given, "For example --sram 64,64,64")
-    return [int(part) for part in parts]
+    return sizes
 
 
 def _print(run: "SystolicRun", screen: "Console") -> None:

@@ -1,6 +1,15 @@
 """What it runs on: memories, fan-outs, technology, the zoo of accelerators."""
 
-from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Buffering, Compute, Fanout, Memory
+from tilewright.hardware.accelerator import (
+    MOST_INSTANCES,
+    Accelerator,
+    AccessEnergy,
+    Bandwidth,
+    Buffering,
+    Compute,
+    Fanout,
+    Memory,
+)
 from tilewright.hardware.files import dump_accelerator, load_accelerator
 from tilewright.hardware.flexibility import (
     AXES,
@@ -33,6 +42,7 @@ __all__ = [
     "AXES",
     "CLASSES",
     "CONVOLUTION",
+    "MOST_INSTANCES",
     "PUBLISHED_PERCENT",
     "PUBLISHED_UM2",
     "RUN_BITS",

@@ -11,6 +11,8 @@ from tilewright.hardware.flexibility_costs import flexibility_overhead
 from tilewright.hardware.sparsity import Sparsity, sparsity_problems
 
 Buffering = Literal["single", "double", "buffet"]
+MOST_INSTANCES = 2**31 - 1
+"""Instances that one array may have: searches count them in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,9 @@ class Accelerator:
         if self.frequency_mhz <= 0:
             raise InputError(f"{self.name}.frequency_mhz", "must be positive", self.frequency_mhz)
         for index, level in enumerate(self.levels):
-            if isinstance(level, Fanout) and min(level.shape) < 1:
-                raise InputError(f"{path}[{index}].shape", "must be two positive integers", level.shape)
+            if isinstance(level, Fanout) and not (min(level.shape) >= 1 and level.instances <= MOST_INSTANCES):
+                raise InputError(f"{path}[{index}].shape",
+                                 f"must be two positive integers, {MOST_INSTANCES:,} instances at most", level.shape)
         if self.flexibility is not None:
             memories = {memory.name: Room(memory.capacity_bytes, tuple(memory.keeps)) for memory in self.memories}
             arrays = {fanout.name: fanout.instances for fanout in self.fanouts}

@@ -143,6 +143,7 @@ FILES = {
     "kernel": (weights_are(4, 3, 30, 3), BOUND, "node conv.kernel: must fit in the padded input"),
     "code_for_a_size": (batch_is("__import__('os').mkdir('ran')"), BOUND, "must state its sizes as torch.export does"),
     "method_for_a_size": (batch_is("Symbol('s0').__class__"), BOUND, "must state its sizes as torch.export does"),
+    "endless_number": (batch_is("Integer('1e999999999')"), BOUND, "must state its sizes as torch.export does"),
     "no_expression": (batch_is("1 +"), BOUND, "must state its sizes as torch.export does"),
     "long_expression": (batch_is("Add(" + "Integer(1), " * 9000 + ")"), BOUND, "an expression of "),
     "deep_expression": (batch_is("Add(" * 4000 + ")" * 4000), BOUND, "must state its sizes as torch.export does"),

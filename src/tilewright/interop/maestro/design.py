@@ -19,8 +19,8 @@ from tilewright.interop.maestro.hardware import Hardware, build_machine, is_hard
 from tilewright.interop.maestro.layers import View, read_layer
 from tilewright.interop.maestro.mapping import MOST_SIDES, Translation, checked_lanes, used_arrays
 from tilewright.interop.maestro.network import Layer, NetworkText, parse_network
-from tilewright.interop.maestro.source import read_text
 from tilewright.interop.notes import Note
+from tilewright.interop.texts import read_text
 from tilewright.workload import Graph, MacNode
 
 _GLANCE = 20_000

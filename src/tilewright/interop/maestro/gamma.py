@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.base import InputError
+from tilewright.base import InputError, whole_of
 from tilewright.interop.maestro.network import Directive, Layer, NetworkText, Stage
 from tilewright.interop.notes import Note
 
@@ -29,7 +29,7 @@ _LOG = re.compile(r"\s*Layer id:")
 _LOG_LAYER = re.compile(r"^Layer:\s*\[([^\]]*)\]", re.MULTILINE)
 _GENE = re.compile(r"\[\s*['\"](\w+)['\"]\s*,\s*(?:np\.int\d+\()?(\d+)\)?\s*\]")
 _BETWEEN = re.compile(r"[\s,\[\]]*")
-_ROW_LIMIT = 10**6
+_LARGEST = 2**31
 
 
 def is_log(text: str) -> bool:
@@ -95,10 +95,10 @@ def _rows(label: str, text: str) -> list[tuple[int, list[str]]]:
 
 
 def _whole(where: str, text: str, least: int = 1) -> int:
-    number = text.removesuffix(".0")
-    if not number.isdecimal() or not least <= int(number) <= 2**31:
-        raise InputError(where, f"must be a whole number of at least {least}", text)
-    return int(number)
+    number = whole_of(text.removesuffix(".0"), least, _LARGEST)
+    if number is None:
+        raise InputError(where, f"must be a whole number from {least} to {_LARGEST}", text)
+    return number
 
 
 def _layer(label: str, name: str, line: int, values: dict[str, int]) -> Layer:

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.base import unknown_name
-from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, technology
+from tilewright.hardware import (
+    MOST_INSTANCES,
+    Accelerator,
+    AccessEnergy,
+    Bandwidth,
+    Compute,
+    Fanout,
+    Memory,
+    technology,
+)
 from tilewright.hardware import Technology as Table
 from tilewright.interop.maestro.mapping import DRAM, L1, L2, RESHAPED, array_name, between_name
 from tilewright.interop.maestro.source import Reader
@@ -73,6 +82,8 @@ def parse_hardware(label: str, text: str, notes: list[Note]) -> Hardware:
             raise reader.fail(f"{token.text} must be given once", line=token.line)
         reader.skip(":", "=")
         found[key] = reader.whole(token.text)
+        if key == "elements" and found[key] > MOST_INSTANCES:
+            raise reader.fail(f"{token.text} must be at most {MOST_INSTANCES}", found[key], line=token.line)
         reader.skip(";", ",")
         if key == "hops":
             notes.append(Note(f"{label}:{token.line} {token.text}", "dropped", "hops take no time here"))

@@ -1,6 +1,7 @@
 """Sizes that depend on dynamic dimensions: expressions read as data, never run, and the dimensions bound."""
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,8 @@ from tilewright.interop.scene import check_bindings
 _LONGEST = 20_000
 _LARGEST = 2**63
 _STEEPEST = 64
+_NUMBER = re.compile(r"[+-]?[0-9.]{1,400}(e[+-]?[0-9]{1,2})?")
+"""Digits of a number; a power of ten with more digits would take for ever to write out."""
 
 
 class _Unknown(Exception):
@@ -98,7 +101,11 @@ def _value(node: ast.expr, symbols: Mapping[str, int]) -> Fraction:
         if name not in symbols:
             raise _Unknown
         return Fraction(symbols[name])
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if _NUMBER.fullmatch(node.value) is None:
+            raise ValueError(f"no number: {node.value[:80]}")
+        return Fraction(node.value)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return Fraction(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_value(node.operand, symbols)

@@ -4,10 +4,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.base import InputError, unknown_name
+from tilewright.base import InputError, unknown_name, whole_of
 from tilewright.cost import SYSTOLIC_DATAFLOWS, SystolicArray, SystolicMemories
 from tilewright.hardware import Accelerator, load_accelerator
 from tilewright.interop.notes import Kind, Note
+from tilewright.interop.texts import read_text
 
 ARCHITECTURE = "architecture_presets"
 RESTING = {"os": "outputs", "ws": "weights", "is": "inputs"}
@@ -116,10 +117,10 @@ class _File:
 
     def whole(self, section: str, name: str) -> int:
         setting = self.setting(section, name)
-        text = setting.value
-        if not text.isdecimal() or not 1 <= int(text) <= _LARGEST:
-            raise InputError(self.where(setting), f"must be a whole number from 1 to {_LARGEST}", text)
-        return int(text)
+        number = whole_of(setting.value, 1, _LARGEST)
+        if number is None:
+            raise InputError(self.where(setting), f"must be a whole number from 1 to {_LARGEST}", setting.value)
+        return number
 
 
 def parse_settings(path: Path) -> _File:
@@ -150,22 +151,6 @@ def parse_settings(path: Path) -> _File:
                              f"must be given once; it also stands in line {found[key].line}", setting.value)
         found[key] = setting
     return _File(path.name, found)
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(str(path), "must be an existing file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(path), "must be a readable text file in UTF-8", str(error)) from None
 
 
 def read_config(path: str | Path) -> tuple[ScaleSimConfig, tuple[Note, ...]]:
@@ -214,11 +199,12 @@ def _bandwidth(file: _File) -> int | None:
         return None
     setting = file.setting(ARCHITECTURE, "Bandwidth")
     rates = [part.strip() for part in setting.value.split(",")]
-    if not all(rate.isdecimal() and 1 <= int(rate) <= _LARGEST for rate in rates):
+    first = whole_of(rates[0], 1, _LARGEST)
+    if first is None or any(whole_of(rate, 1, _LARGEST) is None for rate in rates):
         raise InputError(file.where(setting), "must be whole numbers of words a cycle, from 1", setting.value)
     if len(set(rates)) > 1:
         file.note(setting, "dropped", "all but the first bandwidth, which SCALE-Sim takes for every tensor")
-    return int(rates[0])
+    return first
 
 
 def _note_the_rest(file: _File) -> None:

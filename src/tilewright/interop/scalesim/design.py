@@ -9,8 +9,9 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, Part, refuse_sizes
 from tilewright.interop.notes import Note
-from tilewright.interop.scalesim.config import ARCHITECTURE, ScaleSimConfig, read_config, read_text
+from tilewright.interop.scalesim.config import ARCHITECTURE, ScaleSimConfig, read_config
 from tilewright.interop.scalesim.topology import read_topology, shape_of
+from tilewright.interop.texts import read_text
 from tilewright.workload import Graph, MacNode
 
 _START = 2**16

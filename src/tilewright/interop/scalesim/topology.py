@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tilewright.base import InputError
+from tilewright.base import InputError, whole_of
 from tilewright.interop.notes import Kind, Note
-from tilewright.interop.scalesim.config import read_text
+from tilewright.interop.texts import read_text
 from tilewright.workload import MacNode, Operator, convolution, matmul, with_densities
 
 Shape = Literal["convolutions", "products"]
@@ -39,9 +39,10 @@ class _Row:
         """Return the sizes of the columns that every row has, and the stride of columns where there is one."""
         found = []
         for column, cell in zip((*self.columns, "Stride Width"), self.cells, strict=False):
-            if not cell.isdecimal() or not 1 <= int(cell) <= _LARGEST:
+            number = whole_of(cell, 1, _LARGEST)
+            if number is None:
                 raise InputError(self.where(column), f"must be a whole number from 1 to {_LARGEST}", cell or "nothing")
-            found.append(int(cell))
+            found.append(number)
         return found
 
 
@@ -132,10 +133,10 @@ def _densities(row: _Row, operator: Operator, ratio: str | None) -> Operator:
     if ratio is None:
         return operator
     found = _RATIO.fullmatch(ratio)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+    some, every = (whole_of(part, 1, _LARGEST) for part in found.groups()) if found else (None, None)
+    if some is None or every is None or some > every:
         raise InputError(row.where("Sparsity"), "must be a ratio N:M, N of every M weights not zero, N from 1 to M",
                          ratio)
-    some, every = int(found[1]), int(found[2])
     return operator if some == every else with_densities(operator, {"weights": f"{some}:{every}"})
 
 

@@ -9,6 +9,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, Part
 from tilewright.interop.notes import Note, refuse_notes
+from tilewright.interop.texts import read_text
 from tilewright.interop.timeloop.architecture import read_design
 from tilewright.interop.timeloop.directives import node_directives, read_directives
 from tilewright.interop.timeloop.energies import Energies, read_energies, with_energies
@@ -34,11 +35,14 @@ def holds_timeloop(path: Path) -> frozenset[Part]:
     if path.suffix.lower() not in _SUFFIXES:
         return frozenset()
     try:
-        text = path.read_text(encoding="utf-8")
-        if re.search(r"^\{[{%]", text, re.MULTILINE):
-            text = expanded(path)
-    except (OSError, UnicodeDecodeError, InputError):
+        text = read_text(path)
+    except InputError:
         return frozenset()
+    if re.search(r"^\{[{%]", text, re.MULTILINE):
+        try:
+            text = expanded(path)
+        except InputError:  # which reading it will tell
+            return frozenset({"settings"})
     names = (line.split(":")[0] for line in text.splitlines() if line[:1].isalpha())
     return frozenset(_SECTIONS[name] for name in names if name in _SECTIONS)
 

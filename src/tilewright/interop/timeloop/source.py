@@ -17,6 +17,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from tilewright.base import InputError, Location, line_of, path_text
 from tilewright.interop.notes import Kind, Note
+from tilewright.interop.texts import read_text
 
 WEIGHTS_NAME = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
 """Names of tensors that are taken for weights."""
@@ -26,6 +27,10 @@ HARMLESS = ("version", "dumped_by_timeloop_front_end")
 """Sections that change nothing."""
 ESTIMATORS = ("components", "compound_components")
 """Sections that only say how energies are estimated; of no use where an ERT gives them."""
+_LARGEST_NUMBER = 1e30
+_MOST_SHOWN = 200
+"""Letters of a wrong value that are shown, at most."""
+_MOST_VALUES = 10**6
 UNUSED = {"mapper": "how Timeloop searches", "globals": "what Timeloop and Accelergy are run with",
           "ERT_summary": "a summary; the ERT itself is read", "ART_summary": "a summary; the ART itself is read",
           "energy_estimation": "a result, not an input", "action_counts": "a result, not an input"}
@@ -93,10 +98,11 @@ class Section:
         if isinstance(node, str):
             try:
                 value = evaluate(node, names or {})
-            except (ValueError, SyntaxError, ZeroDivisionError, OverflowError) as error:
-                raise self.fail(path, "must be a number or an expression of known names", node, str(error)) from None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise self.fail(path, "must be a finite number", _shown(node))
+            except (ValueError, SyntaxError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
+                raise self.fail(path, "must be a number or an expression of known names", node[:_MOST_SHOWN],
+                                str(error)[:_MOST_SHOWN]) from None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_NUMBER:
+            raise self.fail(path, "must be a finite number", str(_shown(node))[:_MOST_SHOWN])
         return float(value)
 
     def whole(self, node: Any, path: Sequence[str | int], names: Mapping[str, Any] | None = None,
@@ -174,19 +180,14 @@ def expanded(path: Path, within: tuple[Path, ...] = ()) -> str:
     """
     if path.resolve() in within:
         raise InputError(within[-1].name, "must not include a file that includes it", path.name)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(str(path), "must be an existing file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(path), "must be a readable text file in UTF-8", str(error)) from None
+    text = read_text(path)
     if "{{" not in text and "{%" not in text:
         return text
     folders, inside = [path.parent], (*within, path.resolve())
 
     def include_text(name: str) -> str:
         for folder in folders:
-            if (folder / name).is_file():
+            if _is_file(folder / name):
                 return expanded(folder / name, inside)
         raise InputError(path.name, "must include files that exist", name)
 
@@ -196,14 +197,23 @@ def expanded(path: Path, within: tuple[Path, ...] = ()) -> str:
 
     environment = SandboxedEnvironment()
     environment.globals |= {"include_text": include_text, "add_to_path": add_to_path,
-                            "path_exists": lambda name: any((folder / name).is_file() for folder in folders)}
+                            "path_exists": lambda name: any(_is_file(folder / name) for folder in folders)}
     try:
         return environment.from_string(text).render()
-    except (TemplateError, TypeError, ValueError, ArithmeticError, MemoryError) as error:
+    except InputError:
+        raise
+    except (TemplateError, TypeError, ValueError, ArithmeticError, MemoryError, RecursionError) as error:
         number = getattr(error, "lineno", None)
         line = f":{number}" if number else ""
         raise InputError(f"{path.name}{line}", "must be a Jinja2 template of include_text, add_to_path and path_exists",
                          str(error)) from None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file system takes
+        return False
 
 
 def _parse(label: str, text: str) -> CommentedMap:
@@ -212,14 +222,36 @@ def _parse(label: str, text: str) -> CommentedMap:
         tree = yaml.load(text)
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        problem = str(error.problem or error.context).split("\n")[0]
+        problem = str(error.problem or error.context).split("\n")[0][:_MOST_SHOWN]
         raise InputError(f"{label}:{line}", f"must be YAML: {problem}") from None
-    except YAMLError as error:
-        raise InputError(label, "must be YAML", str(error).split("\n")[0]) from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise InputError(label, "must be YAML", str(error).split("\n")[0][:_MOST_SHOWN]) from None
     if not isinstance(tree, CommentedMap):
         raise InputError(f"{label}:1", f"must hold one of {', '.join(SECTIONS)}",
                          "nothing" if tree is None else type(tree).__name__)
+    _check_size(label, tree)
     return tree
+
+
+def _check_size(label: str, document: CommentedMap) -> None:
+    """Refuse a tree that is endless, or too large, once what its aliases stand for is written out."""
+    sizes: dict[int, int] = {}
+
+    def size_of(node: Any) -> int:
+        if not isinstance(node, CommentedMap | CommentedSeq):
+            return 1
+        if id(node) not in sizes:
+            sizes[id(node)] = _MOST_VALUES  # as long as it is not known: what holds itself is endless
+            inside = node.values() if isinstance(node, CommentedMap) else node
+            sizes[id(node)] = 1 + sum(map(size_of, inside))
+        return sizes[id(node)]
+
+    try:
+        found = size_of(document)
+    except RecursionError:
+        found = _MOST_VALUES
+    if found >= _MOST_VALUES:
+        raise InputError(label, f"must have fewer than {_MOST_VALUES:,} values, aliases written out")
 
 
 def _plain(node: Any) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.base import InputError, unknown_name
+from tilewright.base import InputError, unknown_name, whole_of
 from tilewright.workload.graph import Graph
 
 _DATA = Path(__file__).parent / "data"
@@ -94,8 +94,9 @@ def _suffix_options(name: str, suffix: str) -> dict[str, int]:
     options = {}
     for part in filter(None, suffix.split(",")):
         key, _, value = part.partition("=")
-        if not value.isdecimal():
+        size = whole_of(value, 0)
+        if size is None:
             raise InputError(f"network {name}", "must give options as `name:option=number,...`", part,
                              "For example 'bert-base:sequence=128,batch=4'")
-        options[key.strip()] = int(value)
+        options[key.strip()] = size
     return options
