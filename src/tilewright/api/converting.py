@@ -1,7 +1,7 @@
 """Foreign files made ours, and ours made foreign."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from tilewright.base import InputError
@@ -11,6 +11,8 @@ from tilewright.mapping import Constraints, dump_constraints, dump_mapping
 from tilewright.workload import dump_operators
 
 OURS = "tilewright"
+_LONGEST_NAME = 60
+"""Letters of a layer that the name of its mapping's file has, at most: file systems have a limit."""
 
 
 def read_foreign(paths: Sequence[str | Path], *, form: str | None = None, bind: Mapping[str, int] | None = None,
@@ -90,8 +92,18 @@ def _ours(what: Foreign) -> ForeignText:
             notes.append(Note("network.yaml", "dropped", f"{others} nodes that are not multiply-accumulates"))
         operators = {node.name: node.operator for node in what.graph.mac_nodes}
         for name, mapping in what.mappings.items():
-            behind = "" if len(operators) == 1 else "-" + re.sub(r"[^\w.-]+", "_", name)
-            files[f"mapping{behind}.yaml"] = dump_mapping(mapping, operators[name], what.accelerator)
+            stem = "mapping" if len(operators) == 1 else "mapping-" + re.sub(r"[^\w.-]+", "_", name)[:_LONGEST_NAME]
+            files[_free(stem, files)] = dump_mapping(mapping, operators[name], what.accelerator)
     if what.constraints is not None and what.constraints != Constraints():
         files["space.yaml"] = dump_constraints(what.constraints)
     return ForeignText(files, tuple(notes))
+
+
+def _free(stem: str, taken: Collection[str]) -> str:
+    """Return the name of a YAML file that no other has, whether or not capitals are told apart."""
+    known = {name.lower() for name in taken}
+    name, number = f"{stem}.yaml", 1
+    while name.lower() in known:
+        number += 1
+        name = f"{stem}.{number}.yaml"
+    return name

@@ -74,7 +74,7 @@ class ForeignText:
             paths = [place / name for name in self.files]
             for path in paths:
                 path.write_text(self.files[path.name], encoding="utf-8")
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name with a null byte
             raise InputError("--out", "must be a folder that can be written", str(folder), str(error)) from None
         return paths
 

@@ -71,3 +71,14 @@ def test_wrong_words_are_named(tilewright, words, message):
     done = tilewright(*words)
     assert done.code == 2
     assert message in done.err
+
+
+def test_layers_of_like_names_keep_a_file_each(tilewright, tmp_path):
+    body = "{ Type: GEMM Dimensions { M: 4, N: 4, K: 6 } Dataflow { SpatialMap(1,1) M; } }"
+    layers = "".join(f"Layer {name} {body} "
+                     for name in ("a/b", "a_b", "A b", "x" * 300))
+    (tmp_path / "alike.m").write_text(f"Network n {{ {layers} }}")
+    done = tilewright("convert", "alike.m", "hw.m", "--out", "ours")
+    assert done.code == 0, done.err
+    for name, layer in (("a_b", '"a/b"'), ("a_b.2", "a_b"), ("A_b.3", '"A b"'), ("x" * 60, "x" * 300)):
+        assert f"operator: {layer}\n" in (tmp_path / "ours" / f"mapping-{name}.yaml").read_text()

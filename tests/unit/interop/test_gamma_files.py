@@ -123,7 +123,7 @@ def test_what_gamma_has_no_words_for_is_told():
     made = dump_gamma(Foreign(Graph("net", tuple(MacNode(operator) for operator in operators))))
     assert made.files == {"net.csv": "K,C,Y,X,R,S,T\n6,4,7,7,3,3,1\n3,4,2,1,1,1,3\n"}
     assert [(note.where, note.kind) for note in made.notes] == [
-        ("net.groups", "dropped"), ("net.batch", "dropped"), ("stride", "approximated")]
+        ("net.groups", "dropped"), ("net.batch", "dropped"), ("stride", "approximated"), ("net", "dropped")]
 
 
 def test_layers_without_a_genome_have_empty_cells(searched, tmp_path):

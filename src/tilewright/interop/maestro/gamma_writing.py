@@ -39,7 +39,10 @@ def dump_gamma(what: Foreign) -> ForeignText:
     if what.graph is not None:
         layers = _layers(what.graph, notes)
         rows = [_row(view, notes) for _, view in layers]
-        files[f"{plain_name(what.graph.name).replace('/', '_')}.csv"] = _table(COLUMNS, rows)
+        if [node.name for node, _ in layers] != [f"Layer_{number}" for number in range(1, len(layers) + 1)]:
+            notes.append(Note(what.graph.name, "dropped", "the names of its layers: GAMMA's tables have none"))
+        stem = plain_name(what.graph.name).replace("/", "_")
+        files[f"{stem}_layers.csv" if f"{stem}.csv".lower() == RESULT_FILE else f"{stem}.csv"] = _table(COLUMNS, rows)
         if what.mappings and what.accelerator is not None:
             files[RESULT_FILE] = _result(layers, what.accelerator, what.mappings, notes)
     if what.accelerator is not None:

@@ -64,7 +64,10 @@ def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[st
             notes.append(Note(f"{graph.name}.{node.name}", "dropped", f"that it runs {node.count} times"))
         view = view_of(node.operator)
         strides, sizes = layer_sizes(view, notes)
-        lines += [f"  Layer {plain_name(node.name)} {{", f"    Type: {view.type}"]
+        name = plain_name(node.name)
+        if name != node.name:
+            notes.append(Note(f"{graph.name}.{node.name}", "approximated", f"called {name}"))
+        lines += [f"  Layer {name} {{", f"    Type: {view.type}"]
         if strides:
             lines.append(f"    Stride {{ {_pairs(strides)} }}")
         lines.append(f"    Dimensions {{ {_pairs(sizes)} }}")

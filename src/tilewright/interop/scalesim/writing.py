@@ -166,6 +166,7 @@ class _Writer:
     convolutions: list[_Line] = field(default_factory=list)
     products: list[_Line] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
 
     def note(self, where: str, kind: Kind, text: str) -> None:
         self.notes.append(Note(where, kind, text))
@@ -196,9 +197,14 @@ class _Writer:
             plain = f"{plain}_{DEPTHWISE}"
         if depthwise is False:
             plain = plain.replace(DEPTHWISE, "_".join(DEPTHWISE))
-        if plain != name:
-            self.note(name, "approximated", f"called {plain}")
-        return plain
+        free, number = plain, 1
+        while free in self.names:
+            number += 1
+            free = f"{plain}_{number}"
+        self.names.add(free)
+        if free != name:
+            self.note(name, "approximated", f"called {free}")
+        return free
 
     def _ratio(self, operator: Operator) -> str | None:
         for tensor in operator.tensors:
