@@ -61,6 +61,6 @@ def test_the_command_line_keeps_fronts(monkeypatch, tmp_path, capsys):
     assert "Pareto fronts of latency and energy" in capsys.readouterr().out
     assert read_run(json).layers[0].front.points
     assert 'id="fronts"' in page.read_text(encoding="utf-8")
-    for wrong, said in (("latency", "two or more"), ("latency,speed", "metric of the front")):
+    for wrong, said in (("latency", "two or more"), ("latency,speed", "front: must be a known metric")):
         assert command(monkeypatch, *given, "--front", wrong) == 2
         assert said in capsys.readouterr().err.replace("\n", " ")
