@@ -202,7 +202,8 @@ def systolic(network: Network, arch: Machine | None = None, *,  # noqa: PLR0913 
         energy = systolic_energy(ours, machine) if ours is not None and isinstance(machine, Accelerator) else None
         rows.append(SystolicRow(node.name, node.count, figures, energy))
     if not rows:
-        raise InputError(graph.name, "must have a layer that is a matrix product or convolution", len(skipped))
+        why = "; ".join(f"{name} {rule}" for name, rule in skipped[:3])
+        raise InputError(graph.name, "must have a layer that a systolic array can be counted for", None, why)
     name = machine if isinstance(machine, str) else machine.name
     return SystolicRun(graph.name, name, found, tuple(rows), tuple(skipped), (*told, *notes), tuple(conventions))
 
@@ -236,7 +237,15 @@ def _given(array: str | tuple[int, int] | None, dataflow: str | None, sram_kb: S
                          "For example --sram 64,64,64")
     config = ScaleSimConfig(f"{rows}x{columns}", rows, columns, (sram_kb[0], sram_kb[1], sram_kb[2]), flow, bandwidth)
     found = config.array()
-    return config.accelerator(), found, ()
+    return _built(config, "--sram"), found, ()
+
+
+def _built(config: ScaleSimConfig, where: str) -> Accelerator:
+    """Return the machine of a configuration; errors name the file or the option that it comes from."""
+    try:
+        return config.accelerator()
+    except InputError as error:
+        raise InputError(where, error.rule, error.given, error.mend) from None
 
 
 def _named(arch: Machine | None, dataflow: str | None, sram_kb: Sequence[int] | None,
@@ -254,7 +263,7 @@ def _named(arch: Machine | None, dataflow: str | None, sram_kb: Sequence[int] | 
             config = ScaleSimConfig(config.name, config.rows, config.columns, config.sram_kb, dataflow,
                                     config.bandwidth)
         found = config.array()
-        return config.accelerator(), found, notes
+        return _built(config, str(arch)), found, notes
     machine = load_accelerator(arch)
     return machine, systolic_array(machine, dataflow or _resting(machine)), ()
 

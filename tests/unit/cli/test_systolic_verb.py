@@ -129,7 +129,7 @@ def test_layers_that_are_no_products_are_named(tilewright, tmp_path):
     up = transposed_convolution("up", in_channels=2, out_channels=2, kernel=3, in_size=(4, 4))
     found = systolic([matmul("p", m=4, n=4, k=4), up], array=(2, 2))
     assert [name for name, _ in found.skipped] == ["up"]
-    with pytest.raises(InputError, match="matrix product or convolution"):
+    with pytest.raises(InputError, match="must have a layer that a systolic array can be counted for"):
         systolic([up], array=(2, 2))
 
 
@@ -147,6 +147,8 @@ def test_layers_that_are_no_products_are_named(tilewright, tmp_path):
     (("--array", "4x4", "--layers", "none"), "layers: must match at least one layer"),
     (("--arch", "simba-like", "--dataflow", "ws"), "must have one array to be a systolic one"),
     (("--arch", "absent.cfg"), "absent.cfg"),
+    (("--array", "8x8", "--sram", "99999999,1,1"), "--sram: technology.45nm.sram.read knows"),
+    (("--array", "99999999999999999999x8"), "Conv1 "),
     (("--config", "scale.cfg", "--strict"), "net.csv:2 Conv1: must be honoured in full, but would be"),
 ])
 def test_wrong_options_are_one_clear_error(words, message, tilewright):
