@@ -20,6 +20,8 @@ TEXTS = ASSUMPTIONS | {
     NO_NETWORK: "energy is that of accesses and compute (ours: also of networks and leakage, where stated)",
 }
 Number = int | float
+MOST_EXPLAINED_MACS = 50_000
+"""Multiply-accumulates of the largest nest whose differences are explained: more would take many minutes."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     Parameters
     ----------
     reasons
-        Find out which assumptions every differing figure hangs on: some thirty walks (seconds for small nests).
+        Find out which assumptions every differing figure hangs on: some thirty walks (seconds for small nests); larger
+        ones than `MOST_EXPLAINED_MACS` are not walked for it.
 
     Raises
     ------
@@ -111,7 +114,10 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     columns = [_ours(cost) if name == OURS else _theirs(replays[name]) for name in names]
     because: dict[str, set[str]] = {}
     unexplained = ""
-    if reasons:
+    if reasons and operator.macs > MOST_EXPLAINED_MACS:
+        unexplained = (f"too large to tell why: it must have at most {MOST_EXPLAINED_MACS:,} multiply-accumulates, not "
+                       f"{operator.macs:,}. Replay a smaller layer of its kind")
+    elif reasons:
         try:
             because = _reasons(operator, accelerator, mapping, tuple(replays))
         except InputError as error:

@@ -36,6 +36,14 @@ def test_three_conventions_side_by_side(tilewright, mapping):
     assert "psum_read_every_mac: the innermost memory reads a partial sum for every multiply-accumulate" in done.out
 
 
+def test_large_nests_are_replayed_without_reasons_and_say_so(tilewright):
+    layer = ("--network", "matmul:M=64,N=64,K=64", "--arch", "tpu-like")
+    assert tilewright("evaluate", "--dataflow", "weight-stationary", *layer, "--write", "large.yaml").code == 0
+    done = tilewright("replay", "large.yaml", *layer)
+    assert done.code == 0, done.err
+    assert "too large to tell why: it must have at most 50,000 multiply-accumulates, not 262,144" in done.out
+
+
 def test_the_same_as_json(tilewright, mapping, tmp_path):
     file = tmp_path / "out.json"
     tilewright("replay", mapping, "--network", LAYER, "--arch", "eyeriss", "--json", str(file))
