@@ -58,8 +58,8 @@ class AutoOptions:
 
     population: int = 100
     islands: int = 0
-    candidates: int = 5
-    climb: int = 25
+    candidates: int = 6
+    climb: int = 200
     parents: float = 1.0
     patience: int = 15
     inherit: float = 0.5
