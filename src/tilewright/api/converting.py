@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from tilewright.base import InputError
+from tilewright.base import InputError, unknown_name
 from tilewright.hardware import dump_accelerator
 from tilewright.interop import FORMATS, Foreign, ForeignText, Note, format_of, refuse_notes
 from tilewright.mapping import Constraints, dump_constraints, dump_mapping
@@ -51,6 +51,8 @@ def convert(what: Foreign, to: str = OURS, *, strict: bool = False) -> ForeignTe
     """
     if to == OURS:
         made = _ours(what)
+    elif to not in FORMATS:
+        raise unknown_name("format", to, [OURS, *FORMATS])
     else:
         write = FORMATS.get(to).write
         if write is None:

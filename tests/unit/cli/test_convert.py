@@ -79,6 +79,7 @@ def test_energies_of_tables_hold_wherever_a_machine_is_named(written, tilewright
     (("convert", "none.yaml", "--out", "x"), "none.yaml: must be an existing file"),
     (("convert", "a.yaml", "b.yaml", "--to", "timeloop", "--out", "x"), "must be an existing file"),
     (("convert", "a.yaml", "--layer", "x", "--out", "x"), "must be left out with foreign files"),
+    (("convert", "--network", LAYER, "--to", "tilewrigth"), "Did you mean tilewright"),
     (("evaluate", "tl/mapping.yaml", "-n", LAYER, "-a", "edge-s1"), "this is one of timeloop"),
     (("map", "tl/problem.yaml", "--bind", "M=3", "-a", "edge-s1"), "Write the sizes into it"),
 ])
