@@ -12,6 +12,20 @@ Words = NDArray[np.int64]
 NEVER = np.iinfo(np.int64).max
 
 
+@njit(cache=True, nogil=True, inline="always")
+def looked_up(address: int, fetched: int, held: int, epoch: int, half: int, eager: bool,
+              held_since: Words) -> tuple[int, int, int]:
+    """Return ``fetched``, ``held`` and ``epoch`` after a word was asked for: fetched if its half does not hold it."""
+    if held_since[address] < epoch:
+        if held == half and not eager:
+            epoch, held = epoch + 1, 0
+        held_since[address] = epoch
+        fetched, held = fetched + 1, held + 1
+        if held == half and eager:
+            epoch, held = epoch + 1, 0
+    return fetched, held, epoch
+
+
 @njit(cache=True, nogil=True)
 def skewed_fetches(lanes: Words, times: Words, width: int, outer: int, inner: int, half: int, eager: bool,
                    held_since: Words) -> int:
@@ -40,14 +54,7 @@ def skewed_fetches(lanes: Words, times: Words, width: int, outer: int, inner: in
                 for cycle in range(time_count + here - 1):
                     for lane in range(max(0, cycle - time_count + 1), min(here, cycle + 1)):
                         address = lanes[first + lane] + times[cycle - lane]
-                        if held_since[address] >= epoch:
-                            continue
-                        if held == half and not eager:
-                            epoch, held = epoch + 1, 0
-                        held_since[address] = epoch
-                        fetched, held = fetched + 1, held + 1
-                        if held == half and eager:
-                            epoch, held = epoch + 1, 0
+                        fetched, held, epoch = looked_up(address, fetched, held, epoch, half, eager, held_since)
     return fetched
 
 
@@ -72,12 +79,5 @@ def resting_fetches(down: Words, across: Words, rows: int, columns: int, half: i
             for row in range(min(top + rows, down.shape[0]) - 1, top - 1, -1):
                 for column in range(left, min(left + columns, across.shape[0])):
                     address = down[row] + across[column]
-                    if held_since[address] >= epoch:
-                        continue
-                    if held == half and not eager:
-                        epoch, held = epoch + 1, 0
-                    held_since[address] = epoch
-                    fetched, held = fetched + 1, held + 1
-                    if held == half and eager:
-                        epoch, held = epoch + 1, 0
+                    fetched, held, epoch = looked_up(address, fetched, held, epoch, half, eager, held_since)
     return fetched

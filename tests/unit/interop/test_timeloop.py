@@ -134,19 +134,6 @@ mapspace_constraints:
 """
 
 
-@pytest.fixture
-def read(tmp_path):
-    """Return what the given texts hold, as files of their section's name."""
-    def reader(*texts, **options):
-        paths = []
-        for text in texts:
-            path = tmp_path / f"{text.split(':')[0]}.yaml"
-            path.write_text(text)
-            paths.append(path)
-        return load_timeloop(paths, **options)
-    return reader
-
-
 def test_a_problem_is_an_operator(read):
     operator = read(PROBLEM).operator
     assert operator.sizes == {"C": 8, "K": 4, "R": 3, "P": 12}

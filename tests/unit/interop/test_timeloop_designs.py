@@ -324,19 +324,6 @@ mapping:
 """
 
 
-@pytest.fixture
-def read(tmp_path):
-    """Return what the given texts hold, as files of their section's name."""
-    def reader(*texts, **options):
-        paths = []
-        for text in texts:
-            path = tmp_path / f"{text.split(':')[0]}.yaml"
-            path.write_text(text)
-            paths.append(path)
-        return load_timeloop(paths, **options)
-    return reader
-
-
 DESIGNS = {
     "eyeriss-0.3": (EYERISS_3, EYERISS_3_CONSTRAINTS, CONV), "simba-0.3": (SIMBA_3, CONV),
     "stationary-0.3": (STATIONARY_3, STATIONARY_3_CONSTRAINTS, CONV), "simba-0.4": (SIMBA_4, CONV),
