@@ -1,4 +1,6 @@
-"""Values that people type as words."""
+"""Words: values that people type, names that are free."""
+
+from collections.abc import Container
 
 
 def value_of(text: str) -> str | int | float | bool:
@@ -19,3 +21,12 @@ def whole_of(text: str, least: int = 1, most: int = 2**63 - 1) -> int | None:
     if not text.isdecimal() or len(digits) > len(str(most)):  # Python refuses to read thousands of digits
         return None
     return number if least <= (number := int(digits)) <= most else None
+
+
+def free_name(wanted: str, taken: Container[str], mark: str = "_") -> str:
+    """Return ``wanted``; where it is taken, with the first number from 2 behind a mark that makes it free."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}{mark}{number}"
+    return name

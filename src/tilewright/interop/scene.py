@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from tilewright.base import InputError
+from tilewright.base import InputError, free_name
 from tilewright.interop.notes import Note
 from tilewright.workload import Graph, Node, Unmodelled, coverage
 
@@ -55,9 +55,7 @@ class Scene:
 
     def free_name(self, wanted: str) -> str:
         """Return ``wanted``, numbered if it is taken."""
-        name, number = wanted, 2
-        while name in self.names:
-            name, number = f"{wanted}_{number}", number + 1
+        name = free_name(wanted, self.names)
         self.names.add(name)
         return name
 

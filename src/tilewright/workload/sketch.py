@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from tilewright.base import InputError
+from tilewright.base import InputError, free_name
 from tilewright.workload.build import Padding, Sizes, convolution, linear, matmul
 from tilewright.workload.graph import DataMovement, Graph, MacNode, Node, Unmodelled, VectorOperator
 from tilewright.workload.operator import Operator
@@ -178,12 +178,7 @@ class Sketch:
 
     def _free(self, name: str) -> str:
         """Return ``name``, numbered if it is taken."""
-        if name not in self.values:
-            return name
-        number = 2
-        while f"{name}_{number}" in self.values:
-            number += 1
-        return f"{name}_{number}"
+        return free_name(name, self.values)
 
 
 def _spare(x: Value, window: Window) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilewright.base import InputError
+from tilewright.base import InputError, free_name
 from tilewright.interop.formats import Foreign, Part
 from tilewright.interop.maestro.gamma import (
     is_genomes,
@@ -180,10 +180,7 @@ def _named(layers: Sequence[Layer], notes: list[Note]) -> list[tuple[Layer, str]
     used: set[str] = set()
     found = []
     for layer in layers:
-        name, number = layer.name, 1
-        while name in used:
-            number += 1
-            name = f"{layer.name}.{number}"
+        name = free_name(layer.name, used, ".")
         if name != layer.name:
             notes.append(Note(layer.where(), "approximated", f"the name, as {name}: another layer has it"))
         used.add(name)

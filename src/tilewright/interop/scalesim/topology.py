@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tilewright.base import InputError, whole_of
+from tilewright.base import InputError, free_name, whole_of
 from tilewright.interop.notes import Kind, Note
 from tilewright.interop.texts import read_text
 from tilewright.workload import MacNode, Operator, convolution, matmul, with_densities
@@ -72,13 +72,10 @@ def read_topology(path: Path, notes: list[Note]) -> list[MacNode]:
                          next(iter(text.splitlines()), "") or "nothing",
                          f"Layer name, {', '.join(CONVOLUTION)}, or Layer, {', '.join(PRODUCT)},")
     columns = CONVOLUTION if shape == "convolutions" else PRODUCT
-    nodes, names = [], set()
+    nodes, names = [], set[str]()
     for row in _rows(path.name, text, columns, notes):
         operator = _convolution(row, notes) if shape == "convolutions" else _product(row)
-        name, number = row.name, 1
-        while name in names:
-            number += 1
-            name = f"{row.name}_{number}"
+        name = free_name(row.name, names)
         if name != row.name:
             _note(notes, row, "approximated", f"a name that another layer has; called {name}")
         names.add(name)
