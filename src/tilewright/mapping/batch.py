@@ -1,5 +1,6 @@
 """Many mappings as arrays: the encoding that the compiled model and the mappers work on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -145,6 +146,12 @@ class MappingBatch:
             LevelLoops(name, tuple(found), None if index in fanouts else layout.keeps[index])
             for index, (name, found) in enumerate(zip(layout.levels, loops, strict=True))
         ))
+
+    @classmethod
+    def joined(cls, parts: Sequence["MappingBatch"]) -> "MappingBatch":
+        """Return the mappings of one or more batches of one layout, one batch after the other."""
+        return cls(parts[0].layout, np.concatenate([part.steps for part in parts], axis=2),
+                   np.concatenate([part.ranks for part in parts], axis=2))
 
     def take(self, index: NDArray[np.intp] | slice) -> "MappingBatch":
         """Return the mappings at ``index`` as a batch of their own."""

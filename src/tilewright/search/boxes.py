@@ -198,7 +198,7 @@ class VectorMapper:
         if self.optimiser is None:
             return
         self.waiting.append(losses)
-        if self.handed == len(self.points) :
+        if self.handed == len(self.points):
             self.optimiser.tell(np.concatenate(self.waiting))
             self.waiting = []
 

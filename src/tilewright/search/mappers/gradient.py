@@ -112,7 +112,7 @@ class GradientMapper:
         coarse = self.rng.random(len(points[0])) < (0.3 if correct else 0.0)
         parts = [to_mappings((points[0][which], points[1][which]), self.space, rounding)
                  for which, rounding in ((~coarse, None), (coarse, self.rounding)) if which.any()]
-        found = self._fresh(_joined(parts))
+        found = self._fresh(MappingBatch.joined(parts))
         if not len(found):
             self.idle[0] += 1
             drawn = self.space.sample(self.rng, self.options.corrections // 4 + 1, 0.5)
@@ -197,7 +197,7 @@ class GradientMapper:
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Keep the best mappings, and note whether corrections still improve on them."""
         before = self.scores[0] if len(self.scores) else np.inf
-        whole = _joined([self.best, batch])
+        whole = MappingBatch.joined([self.best, batch])
         every = np.concatenate([self.scores, scores])
         places = np.argsort(every, kind="stable")
         places = places[np.concatenate([[True], np.diff(every[places]) > 0])] if len(places) else places
@@ -226,11 +226,6 @@ class GradientMapper:
         self.waiting = MappingBatch(layout, state["waiting.steps"], state["waiting.ranks"])
         self.scores, self.seen, self.idle = state["scores"].copy(), state["seen"].copy(), state["idle"].copy()
         unpack_generator(self.rng, state["rng"])
-
-
-def _joined(parts: list[MappingBatch]) -> MappingBatch:
-    return MappingBatch(parts[0].layout, np.concatenate([part.steps for part in parts], axis=2),
-                        np.concatenate([part.ranks for part in parts], axis=2))
 
 
 def perfect_part(space: MapSpace) -> MapSpace | None:

@@ -130,7 +130,7 @@ class PrunedRandomMapper:
             found = self._fresh(following, wanted)
         if not found and not self.proposed:  # nothing fits: let that be seen
             found = [self.space.sample(self.rng, wanted, self.options.filling, self.options.dividing)]
-        batch = _joined(found) if found else self.space.empty(0)
+        batch = MappingBatch.joined(found) if found else self.space.empty(0)
         self.proposed += len(batch)
         return batch
 
@@ -188,8 +188,3 @@ class PrunedRandomMapper:
         if walk:
             self.walk, self.covers_space = Enumeration(self.space, distinct=True), True
             self.walk.state = walk
-
-
-def _joined(parts: list[MappingBatch]) -> MappingBatch:
-    return MappingBatch(parts[0].layout, np.concatenate([part.steps for part in parts], axis=2),
-                        np.concatenate([part.ranks for part in parts], axis=2))
