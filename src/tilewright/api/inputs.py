@@ -133,12 +133,9 @@ def load_accelerator(machine: Machine) -> Accelerator:
             found = form.read([Path(one) for one in files], {}).accelerator
             assert found is not None
             return found
-    tables = [file for file in files[1:] if _foreign(file, "energies") is not None]
-    if tables and len(tables) == len(files) - 1:
-        energise = getattr(_foreign(tables[0], "energies"), "energise", None)
-        if energise is not None:
-            accelerator: Accelerator = energise(find_accelerator(files[0]), [Path(file) for file in tables])[0]
-            return accelerator
+    tables = [_foreign(file, "energies") for file in files[1:]]
+    if tables and all(tables) and tables[0] is not None and tables[0].energise is not None:
+        return tables[0].energise(find_accelerator(files[0]), [Path(file) for file in files[1:]])[0]
     return find_accelerator(str(machine))
 
 

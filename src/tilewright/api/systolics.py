@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from tilewright.base import InputError, unknown_name
 from tilewright.cost import (
     SYSTOLIC_ASSUMPTIONS,
     SYSTOLIC_CONVENTIONS,
+    SYSTOLIC_RESTING,
     SystolicArray,
     SystolicLayer,
     SystolicMemories,
@@ -25,7 +26,6 @@ from tilewright.interop import Note, ScaleSimConfig, format_of, read_config
 OURS, THEIRS = "tilewright", "scale-sim"
 _PARTED = {"cycles": "cycles", "SRAM writes": "output_writes", "SRAM reads of partial sums": "output_reads"}
 _OF_DRAM = ("partial_sums_leave", "hundredth_sets", "reach_beyond")
-_RESTING = {"outputs": "os", "weights": "ws", "inputs": "is"}
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def _given(array: str | tuple[int, int] | None, dataflow: str | None, sram_kb: S
     rates = (bandwidth, bandwidth, bandwidth)
     if sram_kb is None:
         return f"{rows}x{columns}", SystolicArray(rows, columns, flow, SystolicMemories(), rates), ()
-    if len(sram_kb) != len(_RESTING) or any(size < 1 for size in sram_kb):
+    if len(sram_kb) != len(SYSTOLIC_RESTING) or any(size < 1 for size in sram_kb):
         raise InputError("--sram", "must be three positive numbers of KiB: inputs, weights, outputs", list(sram_kb),
                          "For example --sram 64,64,64")
     config = ScaleSimConfig(f"{rows}x{columns}", rows, columns, (sram_kb[0], sram_kb[1], sram_kb[2]), flow, bandwidth)
@@ -260,8 +260,7 @@ def _named(arch: Machine | None, dataflow: str | None, sram_kb: Sequence[int] | 
     if form is not None and form.name == THEIRS:
         config, notes = read_config(Path(str(arch)))
         if dataflow is not None:
-            config = ScaleSimConfig(config.name, config.rows, config.columns, config.sram_kb, dataflow,
-                                    config.bandwidth)
+            config = replace(config, dataflow=dataflow)
         found = config.array()
         return _built(config, str(arch)), found, notes
     machine = load_accelerator(arch)
@@ -271,8 +270,8 @@ def _named(arch: Machine | None, dataflow: str | None, sram_kb: Sequence[int] | 
 def _resting(machine: Accelerator) -> str:
     """Return the dataflow of the one tensor that rests in the innermost memory."""
     inner = machine.memories[-1]
-    kept = [role for role in _RESTING if inner.can_keep(role[0].upper(), role)]
+    kept = {role: flow for flow, role in SYSTOLIC_RESTING.items() if inner.can_keep(role[0].upper(), role)}
     if len(kept) != 1 or len(machine.memories) < 2:
         raise InputError("--dataflow", f"must be given, as {inner.name} of {machine.name} keeps {', '.join(kept)}",
                          None, "os, ws or is")
-    return _RESTING[kept[0]]
+    return next(iter(kept.values()))

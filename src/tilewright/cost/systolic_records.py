@@ -13,6 +13,8 @@ Real: TypeAlias = NDArray[np.float64]
 
 SYSTOLIC_DATAFLOWS = {"os": "output-stationary", "ws": "weight-stationary", "is": "input-stationary"}
 """Dataflows of systolic arrays: short name, long name."""
+SYSTOLIC_RESTING = {"os": "outputs", "ws": "weights", "is": "inputs"}
+"""What rests in the elements, by dataflow."""
 
 SYSTOLIC_ASSUMPTIONS = {
     "whole_folds": "every fold takes as long as one that fills the array (ours: only as long as its own rows and "

@@ -9,7 +9,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, ForeignText
 from tilewright.interop.maestro.gamma import AS_PRODUCT, COLUMNS, ELEMENTS, GENES, SOLUTION, TYPES
-from tilewright.interop.maestro.hardware import Hardware, hardware_of
+from tilewright.interop.maestro.hardware import hardware_of, hardware_text
 from tilewright.interop.maestro.layers import View, layer_sizes, view_of
 from tilewright.interop.maestro.stages import Level, levels_of, rows_of
 from tilewright.interop.maestro.writing import check_writable, plain_name
@@ -46,7 +46,7 @@ def dump_gamma(what: Foreign) -> ForeignText:
         if what.mappings and what.accelerator is not None:
             files[RESULT_FILE] = _result(layers, what.accelerator, what.mappings, notes)
     if what.accelerator is not None:
-        files[HARDWARE_FILE] = _hardware(hardware_of(what.accelerator, notes))
+        files[HARDWARE_FILE] = hardware_text(hardware_of(what.accelerator, notes), _NAMES)
     return ForeignText(files, tuple(dict.fromkeys(notes)))
 
 
@@ -133,8 +133,3 @@ def _table(header: tuple[str, ...], rows: list[list[int]] | list[list[object]]) 
     writer.writerow(header)
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _hardware(hardware: Hardware) -> str:
-    lines = [f"{name}: {value}" for key, name in _NAMES.items() if (value := getattr(hardware, key)) is not None]
-    return "\n".join(lines) + "\n"

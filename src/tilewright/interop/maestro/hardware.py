@@ -4,7 +4,7 @@ The machine is DRAM, a shared L2, one array for every level of clusters, and an 
 have 8 bits, since MAESTRO counts elements and bytes alike.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.base import unknown_name
@@ -93,9 +93,9 @@ def parse_hardware(label: str, text: str, notes: list[Note]) -> Hardware:
     return Hardware(**found)
 
 
-def hardware_text(hardware: Hardware) -> str:
-    """Return the hardware as a file that `parse_hardware` reads back."""
-    lines = [f"{name}: {value}" for key, name in _WRITTEN.items() if (value := getattr(hardware, key)) is not None]
+def hardware_text(hardware: Hardware, names: Mapping[str, str] = _WRITTEN) -> str:
+    """Return the hardware as a file that `parse_hardware` reads back; ``names`` are those of its fields, of `KEYS`."""
+    lines = [f"{name}: {value}" for key, name in names.items() if (value := getattr(hardware, key)) is not None]
     return "\n".join(lines) + "\n"
 
 

@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.base import InputError, unknown_name, whole_of
-from tilewright.cost import SYSTOLIC_DATAFLOWS, SystolicArray, SystolicMemories
+from tilewright.cost import SYSTOLIC_DATAFLOWS, SYSTOLIC_RESTING, SystolicArray, SystolicMemories
 from tilewright.hardware import Accelerator, load_accelerator
 from tilewright.interop.notes import Kind, Note
 from tilewright.interop.texts import read_text
 
 ARCHITECTURE = "architecture_presets"
-RESTING = {"os": "outputs", "ws": "weights", "is": "inputs"}
-"""What rests in the elements, by dataflow."""
 MEMORIES = {"inputs": "IfmapSRAM", "weights": "FilterSRAM", "outputs": "OfmapSRAM"}
 SIZES = {"inputs": "IfmapSramSzkB", "weights": "FilterSramSzkB", "outputs": "OfmapSramSzkB"}
 _OFFSETS = ("ifmapoffset", "filteroffset", "ofmapoffset")
@@ -77,8 +75,8 @@ class ScaleSimConfig:
                          "buffering: double}")
         lines += [f"- {{fanout: PEs, shape: [{self.columns}, {self.rows}], multicast: true, "
                   f"reduce: {'false' if self.dataflow == 'os' else 'true'}}}",
-                  f"- {{memory: PERegister, keeps: [{RESTING[self.dataflow]}], kind: registers, capacity_bytes: 1, "
-                  "buffering: buffet}", "compute: {name: MAC, type: int, width_bits: 8}"]
+                  f"- {{memory: PERegister, keeps: [{SYSTOLIC_RESTING[self.dataflow]}], kind: registers, "
+                  "capacity_bytes: 1, buffering: buffet}", "compute: {name: MAC, type: int, width_bits: 8}"]
         return load_accelerator("\n".join(lines) + "\n")
 
 

@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass, field
 from math import ceil
 
-from tilewright.base import InputError
-from tilewright.cost import SystolicProduct, systolic_array
+from tilewright.base import InputError, free_name
+from tilewright.cost import SYSTOLIC_RESTING, SystolicProduct, systolic_array
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.interop.formats import Foreign, ForeignText
 from tilewright.interop.notes import Kind, Note
-from tilewright.interop.scalesim.config import RESTING, SIZES, ScaleSimConfig
+from tilewright.interop.scalesim.config import SIZES, ScaleSimConfig
 from tilewright.interop.scalesim.topology import CONVOLUTION, DEPTHWISE, PRODUCT
 from tilewright.workload import Graph, MacNode, Operator
 
@@ -85,9 +85,9 @@ def _dataflow(accelerator: Accelerator) -> str | None:
     """Return the dataflow of the one tensor that rests inside the array, None where that is none or several."""
     arrays = [level for level in accelerator.levels if isinstance(level, Fanout)]
     inside = accelerator.levels[accelerator.levels.index(arrays[-1]) + 1:] if arrays else ()
-    kept = {role for level in inside if isinstance(level, Memory) for role in RESTING.values()
+    kept = {role for level in inside if isinstance(level, Memory) for role in SYSTOLIC_RESTING.values()
             if level.can_keep(role[0].upper(), role)}
-    return next((flow for flow, role in RESTING.items() if kept == {role}), None)
+    return next((flow for flow, role in SYSTOLIC_RESTING.items() if kept == {role}), None)
 
 
 def _config_text(config: ScaleSimConfig) -> str:
@@ -197,10 +197,7 @@ class _Writer:
             plain = f"{plain}_{DEPTHWISE}"
         if depthwise is False:
             plain = plain.replace(DEPTHWISE, "_".join(DEPTHWISE))
-        free, number = plain, 1
-        while free in self.names:
-            number += 1
-            free = f"{plain}_{number}"
+        free = free_name(plain, self.names)
         self.names.add(free)
         if free != name:
             self.note(name, "approximated", f"called {free}")
