@@ -1,6 +1,6 @@
 """Units, errors, seeds, registry: what every room stands on."""
 
-from tilewright.base.compiling import part_options, stamped
+from tilewright.base.compiling import kept, part_options, stamped
 from tilewright.base.errors import InputError
 from tilewright.base.extras import EXTRAS, has_extra, require_extra
 from tilewright.base.located import Location, line_of, path_text
@@ -15,6 +15,7 @@ __all__ = [
     "Registry",
     "free_name",
     "has_extra",
+    "kept",
     "line_of",
     "part_options",
     "path_text",

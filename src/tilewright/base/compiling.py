@@ -31,3 +31,12 @@ def part_options() -> dict[str, Any]:
     from tilewright.base.parts import PartCompiler  # noqa: PLC0415  (Numba loads late)
 
     return {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
+
+
+def kept(dispatcher: F) -> F:
+    """Keep on disk what Numba compiles of a function, as its ``cache=True`` does, but never load damaged files."""
+    from tilewright.base.caching import CheckedCache  # noqa: PLC0415  (Numba loads late)
+
+    function: Any = dispatcher
+    function._cache = CheckedCache(function.py_func)
+    return dispatcher

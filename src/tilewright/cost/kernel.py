@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from tilewright.base import part_options, stamped
+from tilewright.base import kept, part_options, stamped
 from tilewright.cost import program
 from tilewright.cost.program import LANES, Op
 
@@ -775,7 +775,8 @@ def _store(out, v, outputs, first, count):
             target[np.uint64(first) + i] = v[row, i]
 
 
-@njit(**_OPTIONS, cache=True)
+@kept
+@njit(**_OPTIONS)
 @stamped([Path(program.__file__)])
 def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: C901, PLR0912, PLR0915
     """Score mappings ``begin`` to ``end`` of a batch.

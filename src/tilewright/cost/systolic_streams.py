@@ -8,11 +8,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from tilewright.base import kept
+
 Words = NDArray[np.int64]
 NEVER = np.iinfo(np.int64).max
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def looked_up(address: int, fetched: int, held: int, epoch: int, half: int, eager: bool,
               held_since: Words) -> tuple[int, int, int]:
     """Return ``fetched``, ``held`` and ``epoch`` after a word was asked for: fetched if its half does not hold it."""
@@ -26,7 +28,8 @@ def looked_up(address: int, fetched: int, held: int, epoch: int, half: int, eage
     return fetched, held, epoch
 
 
-@njit(cache=True, nogil=True)
+@kept
+@njit(nogil=True)
 def skewed_fetches(lanes: Words, times: Words, width: int, outer: int, inner: int, half: int, eager: bool,
                    held_since: Words) -> int:
     """Return the words fetched for operands that enter an edge of the array, each lane one cycle behind the last.
@@ -58,7 +61,8 @@ def skewed_fetches(lanes: Words, times: Words, width: int, outer: int, inner: in
     return fetched
 
 
-@njit(cache=True, nogil=True)
+@kept
+@njit(nogil=True)
 def resting_fetches(down: Words, across: Words, rows: int, columns: int, half: int, eager: bool,
                     held_since: Words) -> int:
     """Return the words fetched for an operand that rests in the array, a tile a fold, its last row entering first.

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from tilewright.base import kept
+
 TOGETHER = 64
 """Mappings written at a time, so that their rows stay at hand."""
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@kept
+@njit(nogil=True, error_model="numpy")
 def encode(steps: Any, ranks: Any, sizes: Any, logs: Any, layer: Any, counts: Any, orders: Any, features: Any) -> None:
     """Fill ``features`` ``(b, f)``, which begin as ``layer`` ``(f)``, with the mappings ``steps`` and ``ranks``.
 

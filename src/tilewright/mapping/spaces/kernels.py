@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from tilewright.base import part_options, stamped
+from tilewright.base import kept, part_options, stamped
 from tilewright.mapping.spaces.arrays import (
     ACTIVE,
     ALL_DIMS,
@@ -83,7 +83,7 @@ def inlined(function: F) -> F:
 
 def entry(function: F) -> F:
     """Compile ``function`` for Python to call, with all that it calls, and keep it on disk."""
-    return cast(F, njit(**OPTIONS, cache=True)(_named(function)))
+    return cast(F, kept(njit(**OPTIONS)(_named(function))))
 
 
 @compiled

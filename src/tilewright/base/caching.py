@@ -1,0 +1,72 @@
+"""Compiled functions on disk, each file with its own checksum: what is damaged is compiled anew, never loaded.
+
+Numba loads whatever its files hold. Of a file that was cut short or overwritten, unpickling fails, or LLVM ends the
+whole process; so a file's checksum is looked at before anything in it is.
+"""
+
+import hashlib
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+_LENGTH = hashlib.sha256().digest_size
+
+
+class CheckedCache(FunctionCache):
+    """What Numba keeps of one function."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, f"{self._impl.filename_base}.sum",
+                                  self._impl.locator.get_source_stamp())
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled; where that cannot be written, it serves this process alone."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            warnings.warn(f"The compiled engine cannot be kept in {self._cache_path} ({error.strerror or error}): the "
+                          "next process compiles it anew", RuntimeWarning, stacklevel=2)
+
+
+class _Files(IndexDataCacheFile):
+    """The index of a function's compiled forms, and a file for each; all end in the checksum of what is before it."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a compiled form, and in its file what it is a form of: another process may write the same file."""
+        super().save(key, (key, data))
+
+    def load(self, key: Any) -> Any:
+        """Return a compiled form, None where it was not kept or is damaged."""
+        found = super().load(key)
+        return found[1] if found is not None and found[0] == key else None
+
+    def _load_index(self) -> Any:
+        return super()._load_index() if self._sound(self._index_path) else {}
+
+    def _load_data(self, name: str) -> Any:
+        return super()._load_data(name) if self._sound(self._data_path(name)) else None
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
+        written = io.BytesIO()
+        with super()._open_for_write(filepath) as file:
+            yield written
+            file.write(written.getvalue() + hashlib.sha256(written.getvalue()).digest())
+
+    def _sound(self, path: str) -> bool:
+        """Whether a file is there and whole."""
+        try:
+            content = Path(path).read_bytes()
+        except OSError:
+            return False
+        if hashlib.sha256(content[:-_LENGTH]).digest() == content[-_LENGTH:]:
+            return True
+        warnings.warn(f"The compiled engine kept in {self._cache_path} is damaged: it is thrown away and compiled anew",
+                      RuntimeWarning, stacklevel=2)
+        return False
