@@ -16,35 +16,43 @@ from tilewright.interop.timeloop.energies import Energies, read_energies, with_e
 from tilewright.interop.timeloop.machine import Said, build_accelerator
 from tilewright.interop.timeloop.mapping import apart_in, build_constraints, build_mapping, kept_by, kept_by_names
 from tilewright.interop.timeloop.problem import read_problem
-from tilewright.interop.timeloop.source import ESTIMATORS, UNUSED, Files, Section, expanded, read_files
+from tilewright.interop.timeloop.source import ESTIMATORS, UNUSED, Files, Section, read_files
 from tilewright.interop.timeloop.sparsity import read_sparsity
+from tilewright.interop.timeloop.templates import Given, rendered
 from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph, MacNode, Operator
 
-CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "constraints", "mapspace")
+CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "constraints", "extra_mapping_constraints",
+               "mapspace")
 _SECTIONS: Mapping[str, Part] = {
     "problem": "network", "architecture": "accelerator", "mapping": "mapping", "ERT": "energies", "ART": "energies",
     **dict.fromkeys(CONSTRAINTS, "constraints"), **dict.fromkeys((*ESTIMATORS, *UNUSED), "settings"),
     "sparse_optimizations": "settings", "variables": "settings"}
-_SUFFIXES = (".yaml", ".yml")
+_SUFFIXES = (".yaml", ".yml", ".jinja", ".jinja2")
 
 
 def holds_timeloop(path: Path) -> frozenset[Part]:
     """Return what a YAML file holds whose sections, at its margin, are Timeloop's."""
-    if path.suffix.lower() not in _SUFFIXES:
+    given = Given.of(path)
+    if given.path.suffix.lower() not in _SUFFIXES:
         return frozenset()
     try:
-        text = read_text(path)
+        text = read_text(given.path)
     except InputError:
         return frozenset()
+    found = _sections_at_margin(text)
     if re.search(r"^\{[{%]", text, re.MULTILINE):
         try:
-            text = expanded(path)
+            found |= _sections_at_margin(rendered(given).text)
         except InputError:  # which reading it will tell
-            return frozenset({"settings"})
+            found |= {"settings"}
+    return frozenset(found)
+
+
+def _sections_at_margin(text: str) -> set[Part]:
     names = (line.split(":")[0] for line in text.splitlines() if line[:1].isalpha())
-    return frozenset(_SECTIONS[name] for name in names if name in _SECTIONS)
+    return {_SECTIONS[name] for name in names if name in _SECTIONS}
 
 
 def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None, *,

@@ -9,20 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-from jinja2.sandbox import SandboxedEnvironment
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from tilewright.base import InputError, Location, line_of, path_text
 from tilewright.interop.notes import Kind, Note
-from tilewright.interop.texts import read_text
+from tilewright.interop.timeloop.rendering import INCLUDED
+from tilewright.interop.timeloop.templates import Given, Rendered, rendered
 
 WEIGHTS_NAME = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
 """Names of tensors that are taken for weights."""
 SECTIONS = ("architecture", "problem", "mapping", "architecture_constraints", "mapspace_constraints", "constraints",
-            "mapspace", "sparse_optimizations", "variables", "ERT", "ART")
+            "extra_mapping_constraints", "mapspace", "sparse_optimizations", "variables", "ERT", "ART")
 HARMLESS = ("version", "dumped_by_timeloop_front_end")
 """Sections that change nothing."""
 ESTIMATORS = ("components", "compound_components")
@@ -31,23 +30,36 @@ _LARGEST_NUMBER = 1e30
 _MOST_SHOWN = 200
 """Letters of a wrong value that are shown, at most."""
 _MOST_VALUES = 10**6
+_MERGE = "<<<"
+"""The key of what a mapping takes over where it says nothing itself, as Timeloop's front end knows it."""
 UNUSED = {"mapper": "how Timeloop searches", "globals": "what Timeloop and Accelergy are run with",
           "ERT_summary": "a summary; the ERT itself is read", "ART_summary": "a summary; the ART itself is read",
           "energy_estimation": "a result, not an input", "action_counts": "a result, not an input"}
 @dataclass(frozen=True)
 class Section:
-    """One part of a file (``architecture`` and so on): its plain tree, and where its values stand."""
+    """One part of a file (``architecture`` and so on): its plain tree, and where its values stand.
+
+    ``files`` are the names of files that parts of the document come from, by the identity of those parts.
+    """
 
     label: str
     name: str
     tree: Any
     document: Any
     notes: list[Note] = field(compare=False)
+    files: Mapping[int, str] = field(default_factory=dict, compare=False)
 
     def where(self, *path: str | int) -> str:
         """Return ``file:line section.path`` of a value."""
         location: Location = (self.name, *path)
-        return f"{self.label}:{line_of(self.document, location)} {path_text(location)[1:]}"
+        label, node = self.label, self.document
+        for key in location[:-1]:
+            try:
+                node = node[key]
+            except (KeyError, IndexError, TypeError):
+                break
+            label = self.files.get(id(node), label)
+        return f"{label}:{line_of(self.document, location)} {path_text(location)[1:]}"
 
     def at(self, path: Sequence[str | int]) -> Any:
         """Return the value at a path, None where there is none."""
@@ -140,20 +152,20 @@ class Files:
 
 
 def read_files(paths: Sequence[str | Path]) -> Files:
-    """Read Timeloop YAML files; Jinja2 includes are expanded.
+    """Read Timeloop YAML files; Jinja2 includes are expanded, with variables such as ``top.yaml:architecture=NAME``.
 
     Raises
     ------
     InputError
         If a file cannot be read, is not YAML, or holds none of Timeloop's sections.
     """
-    files = Files()
-    for path in map(Path, paths):
-        document = _parse(path.name, expanded(path))
-        found = False
+    files, given = Files(), [Given.of(path) for path in paths]
+    for one in given:
+        path, found = one.path, False
+        document, origins = _whole(path.name, rendered(one, given))
         for name, tree in document.items():
             if name in SECTIONS or name in ESTIMATORS:
-                section = Section(path.name, str(name), _plain(tree), document, files.notes)
+                section = Section(path.name, str(name), _plain(tree), document, files.notes, origins)
                 files.sections.append(section)
                 found = True
             elif name in HARMLESS:
@@ -170,53 +182,56 @@ def read_files(paths: Sequence[str | Path]) -> Files:
     return files
 
 
-def expanded(path: Path, within: tuple[Path, ...] = ()) -> str:
-    """Return the text of a file with its Jinja2 includes; ``within`` are the files that include it.
+def _whole(label: str, texts: Rendered) -> tuple[CommentedMap, dict[int, str]]:
+    """Return the tree of a file with those of the files it includes in their places, and whose which parts are."""
+    trees = {name: _parse(*part) for name, part in texts.texts.items()}
+    document, origins = _parse(label, texts.text), {}
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, includes itself, or is no template of the functions that Timeloop's front end has.
-    """
-    if path.resolve() in within:
-        raise InputError(within[-1].name, "must not include a file that includes it", path.name)
-    text = read_text(path)
-    if "{{" not in text and "{%" not in text:
-        return text
-    folders, inside = [path.parent], (*within, path.resolve())
+    def within(name: str, keys: Sequence[str]) -> Any:
+        node = trees[name]
+        for key in keys:
+            if not isinstance(node, CommentedMap) or key not in node:
+                raise InputError(texts.texts[name][0], f"must hold {'.'.join(keys)}, which {label} includes")
+            node = node[key]
+        origins[id(node)] = texts.texts[name][0]
+        return node
 
-    def include_text(name: str) -> str:
-        for folder in folders:
-            if _is_file(folder / name):
-                return expanded(folder / name, inside)
-        raise InputError(path.name, "must include files that exist", name)
+    def settled(node: Any) -> Any:
+        if isinstance(node, TaggedScalar) and node.tag.value == INCLUDED:
+            names, *keys = str(node.value).split(".")
+            found = [within(name, keys) for name in names.split("+")]
+            return found[0] if len(found) == 1 else [item for part in found for item in (
+                part if isinstance(part, list) else [part])]
+        if isinstance(node, CommentedMap | CommentedSeq):
+            for key in list(node) if isinstance(node, CommentedMap) else range(len(node)):
+                node[key] = settled(node[key])
+        return _merged(node)
 
-    def add_to_path(folder: str) -> str:
-        folders.append(path.parent / folder)
-        return ""
-
-    environment = SandboxedEnvironment()
-    environment.globals |= {"include_text": include_text, "add_to_path": add_to_path,
-                            "path_exists": lambda name: any(_is_file(folder / name) for folder in folders)}
-    try:
-        return environment.from_string(text).render()
-    except InputError:
-        raise
-    except (TemplateError, TypeError, ValueError, ArithmeticError, MemoryError, RecursionError) as error:
-        number = getattr(error, "lineno", None)
-        line = f":{number}" if number else ""
-        raise InputError(f"{path.name}{line}", "must be a Jinja2 template of include_text, add_to_path and path_exists",
-                         str(error)) from None
+    for tree in (*trees.values(), document):
+        settled(tree)
+    if not isinstance(document, CommentedMap):
+        raise InputError(f"{label}:1", f"must hold one of {', '.join(SECTIONS)}",
+                         "nothing" if document is None else type(document).__name__)
+    _check_size(label, document)
+    return document, origins
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name that no file system takes
-        return False
+def _merged(node: Any) -> Any:
+    """Return a mapping with what its key ``<<<`` holds behind its own entries, those within one another too."""
+    if isinstance(node, CommentedMap) and isinstance(node.get(_MERGE), CommentedMap):
+        _fill(node, node.pop(_MERGE))
+    return node
 
 
-def _parse(label: str, text: str) -> CommentedMap:
+def _fill(node: CommentedMap, more: CommentedMap) -> None:
+    for key, value in more.items():
+        if key not in node:
+            node[key] = value
+        elif isinstance(node[key], CommentedMap) and isinstance(value, CommentedMap) and node[key] is not value:
+            _fill(node[key], value)
+
+
+def _parse(label: str, text: str) -> Any:
     yaml = YAML(typ="rt", pure=True)
     try:
         tree = yaml.load(text)
@@ -226,14 +241,11 @@ def _parse(label: str, text: str) -> CommentedMap:
         raise InputError(f"{label}:{line}", f"must be YAML: {problem}") from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise InputError(label, "must be YAML", str(error).split("\n")[0][:_MOST_SHOWN]) from None
-    if not isinstance(tree, CommentedMap):
-        raise InputError(f"{label}:1", f"must hold one of {', '.join(SECTIONS)}",
-                         "nothing" if tree is None else type(tree).__name__)
     _check_size(label, tree)
     return tree
 
 
-def _check_size(label: str, document: CommentedMap) -> None:
+def _check_size(label: str, document: Any) -> None:
     """Refuse a tree that is endless, or too large, once what its aliases stand for is written out."""
     sizes: dict[int, int] = {}
 

@@ -1,0 +1,93 @@
+"""The texts of Timeloop's files: templates are rendered by a process of its own, with limits on time and memory."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.base import InputError
+from tilewright.interop.texts import read_text
+from tilewright.interop.timeloop import rendering
+
+_GIVEN = re.compile(r"(?P<file>.+?)(?P<said>(?::[A-Za-z_]\w*=[^:]*)+)", re.DOTALL)
+MOST_SECONDS, MOST_BYTES = 5, 2**30
+"""Time of the processor and memory that a template may take with all that it includes."""
+_LONGEST_WAIT = 60
+"""Seconds that a machine under load may take for those of the processor."""
+_MOST_SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Given:
+    """A file, and the variables of its template: ``top.yaml.jinja2:architecture=eyeriss_like``."""
+
+    path: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str | Path) -> "Given":
+        """Read a file's name, and what stands behind it."""
+        match = _GIVEN.fullmatch(str(text))
+        if match is None or _is_file(Path(text)):
+            return cls(Path(text))
+        said = (pair.partition("=") for pair in match["said"][1:].split(":"))
+        return cls(Path(match["file"]), {name: value for name, _, value in said})
+
+    @property
+    def folders(self) -> list[Path]:
+        """Folders of the files that are given: its own, and those of files that its variables name."""
+        own, named = self.path.resolve().parent, []
+        for value in self.variables.values():
+            with suppress(OSError, ValueError):  # a name that no file system takes
+                named.append((own / value).resolve().parent)
+        return [own, *named]
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """The text of a file, templates written out; and the name and text of each file that it includes as a tree."""
+
+    text: str
+    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def rendered(given: Given, beside: Sequence[Given] = ()) -> Rendered:
+    """Return the text of a file; it may include what stands in its folder and in those of the files ``beside`` it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, includes itself or anything elsewhere, is no template of the functions that Timeloop's
+        front end has, or takes more time or memory than any that is meant.
+    """
+    text = read_text(given.path)
+    if "{{" not in text and "{%" not in text:
+        return Rendered(text)
+    named = os.environ.get("TILEWRIGHT_INCLUDE", "").split(os.pathsep)
+    further = [Path(folder).resolve() for folder in named if folder]
+    roots = {*given.folders, *(folder for other in beside for folder in other.folders), *further}
+    asked = {"path": str(given.path.resolve()), "variables": dict(given.variables), "roots": sorted(map(str, roots)),
+             "seconds": MOST_SECONDS, "bytes": MOST_BYTES}
+    try:
+        done = subprocess.run([sys.executable, "-P", rendering.__file__], input=json.dumps(asked), text=True,
+                              encoding="utf-8", capture_output=True, timeout=_LONGEST_WAIT, check=False)
+        answer = json.loads(done.stdout)
+    except (subprocess.TimeoutExpired, ValueError, MemoryError):
+        raise InputError(given.path.name, f"must be a template that takes at most {MOST_SECONDS} s and "
+                         f"{MOST_BYTES // 2**20:,} MiB") from None
+    if "refused" in answer:
+        where, rule, *more = (part[:_MOST_SHOWN] for part in answer["refused"])
+        raise InputError(where, rule, *more)
+    return Rendered(answer["text"], {name: (label, part) for name, (label, part) in answer["texts"].items()})
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file system takes
+        return False
