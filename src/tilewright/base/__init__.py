@@ -1,6 +1,7 @@
 """Units, errors, seeds, registry: what every room stands on."""
 
 from tilewright.base.compiling import kept, part_options, stamped
+from tilewright.base.documents import MOST_BYTES, MOST_VALUES, open_binary, read_json, read_text, read_yaml
 from tilewright.base.errors import InputError
 from tilewright.base.extras import EXTRAS, has_extra, require_extra
 from tilewright.base.located import Location, line_of, path_text
@@ -10,6 +11,8 @@ from tilewright.base.words import free_name, value_of, whole_of
 
 __all__ = [
     "EXTRAS",
+    "MOST_BYTES",
+    "MOST_VALUES",
     "InputError",
     "Location",
     "Registry",
@@ -17,8 +20,12 @@ __all__ = [
     "has_extra",
     "kept",
     "line_of",
+    "open_binary",
     "part_options",
     "path_text",
+    "read_json",
+    "read_text",
+    "read_yaml",
     "require_extra",
     "share",
     "stamped",

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError
 
-from tilewright.base import InputError, Location, line_of, path_text
+from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml
 from tilewright.hardware.accelerator import Accelerator, Memory
 from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
@@ -38,14 +37,7 @@ def load_accelerator(source: str | Path) -> Accelerator:
     """
     if isinstance(source, str) and "\n" in source:
         return _Document("<text>", source).accelerator()
-    path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(str(path), "must be an existing accelerator file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(path), "must be a readable text file", str(error)) from None
-    return _Document(path.name, text).accelerator()
+    return _Document(Path(source).name, read_text(source)).accelerator()
 
 
 class _Document:
@@ -56,14 +48,7 @@ class _Document:
         self.tree = self._parse(text)
 
     def _parse(self, text: str) -> CommentedMap:
-        try:
-            tree = YAML(typ="rt", pure=True).load(text)
-        except MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 1
-            problem = str(error.problem or error.context).split("\n")[0]
-            raise InputError(f"{self.label}:{line} arch", f"must be YAML: {problem}") from None
-        except Exception as error:  # ruamel raises bare errors of its own for control characters and the like
-            raise InputError(f"{self.label} arch", "must be YAML", str(error).split("\n")[0]) from None
+        tree = read_yaml(text, self.label, "lines")
         if not isinstance(tree, CommentedMap):
             raise InputError(f"{self.label}:1 arch", "must be a mapping of fields",
                              "nothing" if tree is None else type(tree).__name__,

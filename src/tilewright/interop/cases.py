@@ -6,14 +6,14 @@ coefficient]``); ``levels``, outermost first, of kind ``memory`` (``keeps``, ``l
 ``reduce``), with loops as ``[dimension, step]``, outer to inner; ``energy_pj_per_mac``. Unknown keys are ignored.
 """
 
-import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tilewright.base import InputError, path_text
+from tilewright.base import MOST_BYTES, InputError, open_binary, path_text, read_json
 from tilewright.cost import Cost
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
@@ -137,9 +137,11 @@ def case_lines(source: Path | Iterable[bytes]) -> Iterator[tuple[str, str]]:
     """
     if isinstance(source, Path):
         try:
-            with source.open("rb") as file:
-                yield from _numbered(str(source), file)
-        except OSError as error:
+            with open_binary(source) as file:
+                yield from _numbered(str(source), iter(partial(file.readline, MOST_BYTES + 1), b""))
+        except InputError:
+            raise
+        except (OSError, ValueError) as error:  # ValueError: a name with a null byte
             raise InputError(str(source), "must be a readable text file", str(error)) from None
     else:
         yield from _numbered("standard input", source)
@@ -147,6 +149,8 @@ def case_lines(source: Path | Iterable[bytes]) -> Iterator[tuple[str, str]]:
 
 def _numbered(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines, start=1):
+        if len(line) > MOST_BYTES:
+            raise InputError(f"{name}:{number}", f"must have at most {MOST_BYTES // 2**20} MiB a line")
         try:
             text = line.decode("utf-8").strip()
         except UnicodeDecodeError as error:
@@ -157,10 +161,7 @@ def _numbered(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
 
 def parse_case(line: str, where: str = "case") -> Case:
     """Return the case in one line of JSON; ``where`` (``file:line``) opens the messages of errors."""
-    try:
-        raw = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(where, "must be one JSON object per line", f"{error.msg} at column {error.colno}") from None
+    raw = read_json(line, where, one_line=True)
     try:
         found = _Case.model_validate(raw)
     except ValidationError as error:

@@ -23,11 +23,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, get_args
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from tilewright.base import InputError
+from tilewright.base import InputError, read_text, read_yaml
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping, SpatialAxis
 from tilewright.workload import Operator
@@ -74,29 +72,13 @@ def load_mapping(source: str | Path, operator: Operator, accelerator: Accelerato
     """
     name, text = _read(source)
     reader = _Reader(name, operator, accelerator)
-    return reader.mapping(_compose(name, text))
+    return reader.mapping(read_yaml(text, name, "nodes"))
 
 
 def _read(source: str | Path) -> tuple[str, str]:
     if isinstance(source, str) and ("\n" in source or not source.endswith((".yaml", ".yml"))):
         return "mapping", source
-    try:
-        return str(source), Path(source).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(source), "must be a mapping file that can be read", error.strerror) from None
-    except UnicodeDecodeError:
-        raise InputError(str(source), "must be a text file in UTF-8") from None
-
-
-def _compose(name: str, text: str) -> Node | None:
-    try:
-        node: Node | None = YAML().compose(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InputError(f"{name}:{line}", "must be YAML", mend=f"The parser says: {error.problem}") from None
-    except (YAMLError, RecursionError) as error:
-        raise InputError(name, "must be YAML", mend=f"The parser says: {error}") from None
-    return node
+    return str(source), read_text(source)
 
 
 @dataclass(frozen=True)

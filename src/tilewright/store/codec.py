@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tilewright.base import InputError, path_text
+from tilewright.base import InputError, path_text, read_json
 from tilewright.store.record import SCHEMA_VERSION, LayerRecord, RunRecord
 
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -35,10 +35,7 @@ def run_from_json(text: str | bytes, where: str = "record") -> RunRecord:
 
     Of a pipeline, which is two runs, it is the second one; the first where there was no second.
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(where, "must be JSON", str(error)) from None
+    data = read_json(text, where)
     if isinstance(data, dict) and "pipeline" in data:
         data = data.get("then") or data.get("first")
     if not isinstance(data, dict) or not isinstance(data.get("schema_version"), int):

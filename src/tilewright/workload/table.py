@@ -13,13 +13,12 @@
 Each layer reads the one before it, or the one that it names as ``input``. `LAYERS` lists the kinds.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from tilewright.base import InputError, unknown_name
+from tilewright.base import InputError, read_json, read_text, read_yaml, unknown_name
 from tilewright.workload import layers_image, layers_sequence
 from tilewright.workload.graph import Graph
 from tilewright.workload.plain import operators_graph
@@ -83,11 +82,8 @@ def read_table(path: str | Path, /, **options: int) -> Graph:
 
 def read_document(path: Path) -> dict[str, Any]:
     """Read one YAML or JSON file that holds a mapping."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(path), "must be a readable text file", type(error).__name__) from None
-    document = _json(path, text) if path.suffix == ".json" else _yaml(path, text)
+    text = read_text(path)
+    document = (read_json if path.suffix == ".json" else read_yaml)(text, str(path))
     if not isinstance(document, dict):
         raise InputError(str(path), "must hold a mapping with `layers` or `operators`", type(document).__name__)
     return document
@@ -195,25 +191,3 @@ def _options(name: str, known: Mapping[str, Any], given: Mapping[str, int]) -> d
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"{name}.options.{key}", "must be a positive integer", value)
     return chosen
-
-
-def _json(path: Path, text: str) -> object:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}", "must be valid JSON", error.msg) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(str(path), "must be valid JSON", str(error)) from None
-
-
-def _yaml(path: Path, text: str) -> object:
-    from ruamel.yaml import YAML  # noqa: PLC0415  (late: it is slow to load)
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
-
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InputError(f"{path}:{line}", "must be valid YAML", error.problem) from None
-    except (YAMLError, ValueError, RecursionError) as error:  # ruamel lets bare errors of long numbers and such through
-        raise InputError(str(path), "must be valid YAML", str(error).splitlines()[0]) from None

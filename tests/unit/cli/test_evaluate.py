@@ -129,7 +129,7 @@ def test_large_counts_stay_exact(tilewright, tmp_path):
 
 
 @pytest.mark.parametrize(("line", "message"), [
-    ("{", "must be one JSON object per line"),
+    ("{", "must be JSON"),
     (json.dumps(CASE | {"dims": {"P": 0, "R": 3}}), "dims.P"),
     (json.dumps(CASE | {"levels": CASE["levels"][:1]}), "must be a complete loop nest"),
     (json.dumps([1]), "cases.jsonl:2"),

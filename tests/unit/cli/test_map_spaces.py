@@ -105,7 +105,7 @@ def test_a_layer_left_without_a_mapping_says_what_to_do(tilewright, machine, tmp
 
 WRONG = {
     "missing": ((), None,
-        "none.yaml: must be a space file that can be read"),
+        "none.yaml: must be an existing file"),
     "line": ((), "loops:\n  PEs.X: [Z]\n",
         "mine.yaml:2: loops.PEs.X[0]: must be a dimension of matmul; Got 'Z'"),
     "tiling beside": (("--tiling", "perfect"), "tiling: ruby\n",

@@ -165,7 +165,7 @@ def test_the_sparse_accel_b_is_that_of_the_release():
 def test_unknown_names_suggest_near_ones(tmp_path):
     with pytest.raises(InputError, match=r"must be a known accelerator; Got 'eyeris'; Did you mean eyeriss\?"):
         find_accelerator("eyeris")
-    with pytest.raises(InputError, match="must be an existing accelerator file"):
+    with pytest.raises(InputError, match="must be an existing file"):
         find_accelerator("nowhere.yaml")
     path = tmp_path / "mine.yaml"
     path.write_text(dump_accelerator(preset("edge-s1")), encoding="utf-8")

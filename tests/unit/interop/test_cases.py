@@ -88,7 +88,7 @@ def test_files_are_read_in_order(tmp_path):
 def test_errors_name_file_and_line(tmp_path):
     path = tmp_path / "cases.jsonl"
     path.write_text(line() + "\n\n{broken\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"cases\.jsonl:3: must be one JSON object per line; Got .* at column 2"):
+    with pytest.raises(InputError, match=r"cases\.jsonl:3: must be JSON; Got .* at column 2"):
         list(read_cases(path))
     with pytest.raises(InputError, match=r"missing\.jsonl: must be a readable text file"):
         list(read_cases(tmp_path / "missing.jsonl"))

@@ -201,7 +201,7 @@ WRONG = {
     "empty": ("", TEXT, "config.json:1: must be JSON"),
     "text": ("hello", TEXT, "config.json:1: must be JSON"),
     "cut": (bert()[:-9], TEXT, "config.json:1: must be JSON"),
-    "not_utf8": (b"\xff\xfe{}", TEXT, "must be JSON in UTF-8"),
+    "not_utf8": (b"\xff\xfe{}", TEXT, "must be a readable text file in UTF-8"),
     "deep": ("[" * 100_000, TEXT, "must be JSON"),
     "list": ("[]", TEXT, "must be a JSON object; Got 'list'"),
     "no_type": ("{}", TEXT, "model_type: must name a model of transformers"),

@@ -117,7 +117,7 @@ FILES = {
     "archive": (lambda good: zipped(readme="hello"), BOUND, "Got 'an archive of 1 other files'"),
     "two_programs": (lambda good: zipped(**{NAME: "{}", "net/models/other.json": "{}"}), BOUND,
                      "must hold one program"),
-    "no_json": (lambda good: packed("{'graph_module'"), BOUND, "models/model.json: must be JSON"),
+    "no_json": (lambda good: packed("{'graph_module'"), BOUND, "models/model.json:1: must be JSON"),
     "deep_json": (lambda good: packed("[" * 100_000), BOUND, "models/model.json: must be JSON"),
     "list": (lambda good: packed([]), BOUND, "models/model.json"),
     "nothing_in_it": (lambda good: packed({}), BOUND, "model.json: schema_version: Field required"),

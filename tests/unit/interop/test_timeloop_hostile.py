@@ -19,7 +19,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12))
 HOSTILE = {
     "aliases of aliases": (BOMB + "problem:\n  shape: *a11\n", "must have fewer than 1,000,000 values"),
-    "a deep nest": ("problem: " + "[" * 600 + "]" * 600, "must be YAML"),
+    "a deep nest": ("problem: " + "[" * 600 + "]" * 600, "must nest at most 100 deep"),
     "thousands of digits": (PROBLEM.replace("K: 4", "K: " + "9" * 5000), "must be YAML"),
     "hundreds of digits": (PROBLEM.replace("K: 4", "K: " + "9" * 400), "must be a finite number"),
     "a code page": (PROBLEM.replace("small", "sm\udce4ll"), "must be a readable text file in UTF-8"),

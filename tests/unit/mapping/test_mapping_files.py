@@ -70,7 +70,7 @@ MALFORMED = [
     ("levels: [\n", "mapping:2: must be YAML; The parser says: expected the node content, but found '<stream end>'."),
     ("levels: \x00\n", "mapping: must be YAML; The parser says: unacceptable character #x0000"),
     ("a: 1\n---\nb: 2\n", "mapping:2: must be YAML; The parser says: but found another document."),
-    ("levels: " + "[" * 3000, "mapping: must be YAML; The parser says: maximum recursion depth exceeded"),
+    ("levels: " + "[" * 3000, "mapping: must nest at most 100 deep"),
     ("levels: *here\n", "mapping:1: must be YAML; The parser says: found undefined alias 'here'."),
     ("- 1\n- 2\n", "mapping:1: the file: must be fields and values; Got 'a list'."),
     ("levels: 3\n", "mapping:1: levels: must be a list; Got '3'; Put it in [ ]."),
@@ -128,10 +128,9 @@ def test_malformed_files_say_what_where_and_how(machines, text, message):
 
 
 def test_a_missing_or_binary_file_is_an_input_error(machines, tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.yaml: must be a mapping file that can be read; "
-                                         r"Got 'No such file or directory'"):
+    with pytest.raises(InputError, match=r"nowhere\.yaml: must be an existing file"):
         load_mapping(tmp_path / "nowhere.yaml", CONV, machines["spads"])
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="must be a text file in UTF-8"):
+    with pytest.raises(InputError, match="must be a readable text file in UTF-8"):
         load_mapping(binary, CONV, machines["spads"])

@@ -63,9 +63,9 @@ def test_recurrent_steps_run_one_after_the_other() -> None:
 
 IMAGE = "input: [1, 8, 8]\nlayers: "
 MALFORMED = [
-    ("layers: [", "t.yaml:1: must be valid YAML"),
-    ("layers: " + "[" * 3000, "t.yaml: must be valid YAML"),
-    ("layers: " + "9" * 5000, "t.yaml: must be valid YAML"),
+    ("layers: [", "t.yaml:1: must be YAML"),
+    ("layers: " + "[" * 3000, "t.yaml: must nest at most 100 deep"),
+    ("layers: " + "9" * 5000, "t.yaml: must be YAML"),
     ("- a\n- b\n", "must hold a mapping with `layers` or `operators`; Got 'list'"),
     ("", "must hold a mapping with `layers` or `operators`; Got 'NoneType'"),
     ("name: n\n", "n.layers: must be a list with at least one layer."),
@@ -102,13 +102,13 @@ def test_malformed_tables_say_where_and_what(tmp_path: Path, words: str, message
 
 
 def test_missing_and_binary_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="must be a readable text file; Got 'FileNotFoundError'"):
+    with pytest.raises(InputError, match="must be an existing file"):
         read_table(tmp_path / "no.yaml")
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(InputError, match="must be a readable text file; Got 'UnicodeDecodeError'"):
+    with pytest.raises(InputError, match="must be a readable text file in UTF-8"):
         read_table(tmp_path / "b.yaml")
     (tmp_path / "b.json").write_text('{"layers": ]')
-    with pytest.raises(InputError, match=r"b.json:1: must be valid JSON"):
+    with pytest.raises(InputError, match=r"b.json:1: must be JSON"):
         read_table(tmp_path / "b.json")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilewright.base import InputError, free_name
+from tilewright.base import InputError, free_name, read_text
 from tilewright.interop.formats import Foreign, Part
 from tilewright.interop.maestro.gamma import (
     is_genomes,
@@ -20,7 +20,6 @@ from tilewright.interop.maestro.layers import View, read_layer
 from tilewright.interop.maestro.mapping import MOST_SIDES, Translation, checked_lanes, used_arrays
 from tilewright.interop.maestro.network import Layer, NetworkText, parse_network
 from tilewright.interop.notes import Note
-from tilewright.interop.texts import read_text
 from tilewright.workload import Graph, MacNode
 
 _GLANCE = 20_000

@@ -5,14 +5,13 @@ neither is done, and PyTorch need not be installed. The layout: ``<name>/models/
 PyTorch 2.8, ``serialized_exported_program.json`` before; the schema: ``torch._export.serde.schema``, version 8.
 """
 
-import json
 import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tilewright.base import InputError, path_text
+from tilewright.base import InputError, path_text, read_json
 from tilewright.interop.pytorch.program import Body, Call, Program, Ref, Size, TensorInfo, Value, flatten, module_path
 
 _SCHEMA = 8
@@ -88,11 +87,7 @@ def read_archive(path: str | Path) -> Program:
     """
     file = Path(path)
     name, text = _document(file)
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file}: {name}", "must be JSON", str(error) or type(error).__name__,
-                         "The file is broken; export it again") from None
+    raw = read_json(text, f"{file}: {name}")
     try:
         exported = _Exported.model_validate(raw)
     except ValidationError as errors:

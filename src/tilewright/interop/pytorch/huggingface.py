@@ -4,13 +4,12 @@ Only classes of the installed ``transformers`` are built: code that a configurat
 never run. Attention is the "eager" one, whose two products are seen; experts are products of groups of tokens.
 """
 
-import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright.base import InputError, require_extra
+from tilewright.base import InputError, read_json, read_text, require_extra
 from tilewright.interop.pytorch.torch import export_module, on_meta, quietly, read_exported, zeros_for
 from tilewright.interop.pytorch.translate import graph_of
 from tilewright.interop.scene import check_bindings
@@ -34,8 +33,8 @@ def configuration_file(path: str | Path) -> Path | None:
     try:
         if file.suffix.lower() != ".json" or not file.is_file() or file.stat().st_size > _LARGEST:
             return None
-        raw = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        raw = read_json(read_text(file), str(file))
+    except (OSError, ValueError):  # InputError among them
         return file if file.name == _FILE else None
     if isinstance(raw, dict) and any(mark in raw for mark in _OURS):
         return None
@@ -82,12 +81,7 @@ def is_pretrained(given: object) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{file}:{error.lineno}", "must be JSON", f"{error.msg} at column {error.colno}") from None
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(str(file), "must be JSON in UTF-8", f"{type(error).__name__}: {error}") from None
+    raw = read_json(read_text(file), str(file))
     if not isinstance(raw, dict):
         raise InputError(str(file), "must be a JSON object", type(raw).__name__)
     kind = raw.get("model_type")

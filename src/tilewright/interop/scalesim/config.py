@@ -4,11 +4,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.base import InputError, unknown_name, whole_of
+from tilewright.base import InputError, read_text, unknown_name, whole_of
 from tilewright.cost import SYSTOLIC_DATAFLOWS, SYSTOLIC_RESTING, SystolicArray, SystolicMemories
 from tilewright.hardware import Accelerator, load_accelerator
 from tilewright.interop.notes import Kind, Note
-from tilewright.interop.texts import read_text
 
 ARCHITECTURE = "architecture_presets"
 MEMORIES = {"inputs": "IfmapSRAM", "weights": "FilterSRAM", "outputs": "OfmapSRAM"}

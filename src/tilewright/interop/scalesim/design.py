@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.base import InputError
+from tilewright.base import InputError, read_text
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, Part, refuse_sizes
 from tilewright.interop.notes import Note
 from tilewright.interop.scalesim.config import ARCHITECTURE, ScaleSimConfig, read_config
 from tilewright.interop.scalesim.topology import read_topology, shape_of
-from tilewright.interop.texts import read_text
 from tilewright.workload import Graph, MacNode
 
 _START = 2**16

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tilewright.base import InputError, free_name, whole_of
+from tilewright.base import InputError, free_name, read_text, whole_of
 from tilewright.interop.notes import Kind, Note
-from tilewright.interop.texts import read_text
 from tilewright.workload import MacNode, Operator, convolution, matmul, with_densities
 
 Shape = Literal["convolutions", "products"]

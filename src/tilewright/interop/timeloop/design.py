@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.base import InputError
+from tilewright.base import InputError, read_text
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, Part
 from tilewright.interop.notes import Note, refuse_notes
-from tilewright.interop.texts import read_text
 from tilewright.interop.timeloop.architecture import read_design
 from tilewright.interop.timeloop.directives import node_directives, read_directives
 from tilewright.interop.timeloop.energies import Energies, read_energies, with_energies

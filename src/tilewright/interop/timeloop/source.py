@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tilewright.base import InputError, Location, line_of, path_text
+from tilewright.base import MOST_VALUES, InputError, Location, line_of, path_text, read_yaml
 from tilewright.interop.notes import Kind, Note
 from tilewright.interop.timeloop.rendering import INCLUDED
 from tilewright.interop.timeloop.templates import Given, Rendered, rendered
@@ -29,7 +27,6 @@ ESTIMATORS = ("components", "compound_components")
 _LARGEST_NUMBER = 1e30
 _MOST_SHOWN = 200
 """Letters of a wrong value that are shown, at most."""
-_MOST_VALUES = 10**6
 _MERGE = "<<<"
 """The key of what a mapping takes over where it says nothing itself, as Timeloop's front end knows it."""
 UNUSED = {"mapper": "how Timeloop searches", "globals": "what Timeloop and Accelergy are run with",
@@ -184,8 +181,8 @@ def read_files(paths: Sequence[str | Path]) -> Files:
 
 def _whole(label: str, texts: Rendered) -> tuple[CommentedMap, dict[int, str]]:
     """Return the tree of a file with those of the files it includes in their places, and whose which parts are."""
-    trees = {name: _parse(*part) for name, part in texts.texts.items()}
-    document, origins = _parse(label, texts.text), {}
+    trees = {name: read_yaml(part[1], part[0], "lines") for name, part in texts.texts.items()}
+    document, origins = read_yaml(texts.text, label, "lines"), {}
 
     def within(name: str, keys: Sequence[str]) -> Any:
         node = trees[name]
@@ -231,20 +228,6 @@ def _fill(node: CommentedMap, more: CommentedMap) -> None:
             _fill(node[key], value)
 
 
-def _parse(label: str, text: str) -> Any:
-    yaml = YAML(typ="rt", pure=True)
-    try:
-        tree = yaml.load(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        problem = str(error.problem or error.context).split("\n")[0][:_MOST_SHOWN]
-        raise InputError(f"{label}:{line}", f"must be YAML: {problem}") from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise InputError(label, "must be YAML", str(error).split("\n")[0][:_MOST_SHOWN]) from None
-    _check_size(label, tree)
-    return tree
-
-
 def _check_size(label: str, document: Any) -> None:
     """Refuse a tree that is endless, or too large, once what its aliases stand for is written out."""
     sizes: dict[int, int] = {}
@@ -253,7 +236,7 @@ def _check_size(label: str, document: Any) -> None:
         if not isinstance(node, CommentedMap | CommentedSeq):
             return 1
         if id(node) not in sizes:
-            sizes[id(node)] = _MOST_VALUES  # as long as it is not known: what holds itself is endless
+            sizes[id(node)] = MOST_VALUES  # as long as it is not known: what holds itself is endless
             inside = node.values() if isinstance(node, CommentedMap) else node
             sizes[id(node)] = 1 + sum(map(size_of, inside))
         return sizes[id(node)]
@@ -261,9 +244,9 @@ def _check_size(label: str, document: Any) -> None:
     try:
         found = size_of(document)
     except RecursionError:
-        found = _MOST_VALUES
-    if found >= _MOST_VALUES:
-        raise InputError(label, f"must have fewer than {_MOST_VALUES:,} values, aliases written out")
+        found = MOST_VALUES
+    if found >= MOST_VALUES:
+        raise InputError(label, f"must have fewer than {MOST_VALUES:,} values, aliases written out")
 
 
 def _plain(node: Any) -> Any:

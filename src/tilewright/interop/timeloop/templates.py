@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.base import InputError
-from tilewright.interop.texts import read_text
+from tilewright.base import InputError, read_text
 from tilewright.interop.timeloop import rendering
 
 _GIVEN = re.compile(r"(?P<file>.+?)(?P<said>(?::[A-Za-z_]\w*=[^:]*)+)", re.DOTALL)

@@ -28,9 +28,8 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tilewright.base import InputError, Location, line_of, path_text
+from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import slot_axes
 from tilewright.mapping.spaces.conflicts import refuse_empty
@@ -129,13 +128,7 @@ def read_space(source: str | Path) -> "SpaceFile":
     """
     if isinstance(source, str) and "\n" in source:
         return SpaceFile.parse("space", source)
-    try:
-        text = Path(source).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(source), "must be a space file that can be read", error.strerror) from None
-    except UnicodeDecodeError:
-        raise InputError(str(source), "must be a text file in UTF-8") from None
-    return SpaceFile.parse(str(source), text)
+    return SpaceFile.parse(str(source), read_text(source))
 
 
 @dataclass(frozen=True)
@@ -228,16 +221,7 @@ class SpaceFile:
 
 
 def _parsed(name: str, text: str) -> CommentedMap:
-    try:
-        tree = YAML(typ="rt", pure=True).load(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        problem = str(error.problem or error.context).split("\n", maxsplit=1)[0]
-        star = "alias" in f"{problem}{error.context}"
-        mend = f'Quote the star: "{ANY}"' if star else f"The parser says: {problem}"
-        raise InputError(f"{name}:{line}", "must be YAML", mend=mend) from None
-    except (YAMLError, ValueError, RecursionError) as error:  # ruamel lets bare errors of long numbers and such through
-        raise InputError(name, "must be YAML", mend=f"The parser says: {error}".split("\n", maxsplit=1)[0]) from None
+    tree = read_yaml(text, name, "lines")
     if not isinstance(tree, CommentedMap):
         given = "nothing" if tree is None else "a list" if isinstance(tree, list) else str(tree)
         raise InputError(f"{name}:1", "must be fields and values", given, "For example tiling: ruby-s")

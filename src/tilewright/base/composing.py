@@ -1,0 +1,81 @@
+"""YAML composed within limits: ruamel.yaml loads late, so this stands apart from what asks for it."""
+
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
+from ruamel.yaml.nodes import Node
+
+from tilewright.base.documents import MOST_DEEP, MOST_VALUES
+from tilewright.base.errors import InputError
+
+_MOST_SHOWN = 200
+"""Letters of what the parser says that are shown, at most."""
+
+
+class _Endless(Exception):
+    """A document is larger or deeper than any that is meant, or holds itself."""
+
+
+class _BoundedComposer(Composer):
+    """Composes nodes as they are read, and ends where the document gets too large; ruamel would go on.
+
+    ``values`` counts what has been read so far, aliases written out; ``measured`` holds the values and the depth of
+    every collection that is whole.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.values = self.level = self.deepest = 0
+        self.measured: dict[int, tuple[int, int]] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Node:
+        """Return the next node, within the limits."""
+        alias = bool(self.parser.check_event(AliasEvent))
+        before, outer, self.deepest = self.values, self.deepest, 0
+        self.level += 1
+        self._check()
+        node: Node = super().compose_node(parent, index)
+        if alias:
+            if id(node) not in self.measured:
+                raise _Endless("must not hold itself")
+            values, self.deepest = self.measured[id(node)]
+            self.values += values
+        else:
+            self.values += 1
+            self.measured[id(node)] = self.values - before, self.deepest
+        self._check()
+        self.level -= 1
+        self.deepest = max(outer, self.deepest + 1)
+        return node
+
+    def _check(self) -> None:
+        if self.values >= MOST_VALUES:
+            raise _Endless(f"must have fewer than {MOST_VALUES:,} values, aliases written out")
+        if self.level + self.deepest > MOST_DEEP:
+            raise _Endless(f"must nest at most {MOST_DEEP} deep, aliases written out")
+
+
+def composed(text: str, label: str, kind: str) -> Any:
+    """Return what a YAML document says; see `tilewright.base.documents.read_yaml`."""
+    yaml = YAML(typ="safe" if kind == "plain" else "rt", pure=True)
+    yaml.Composer = _BoundedComposer
+    try:
+        return yaml.compose(text) if kind == "nodes" else yaml.load(text)
+    except _Endless as error:
+        raise InputError(label, str(error), None, "Split the file, or write less of it with aliases") from None
+    except MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        problem = str(error.problem or error.context)
+        star = "scanning an alias" in str(error.context)
+        mend = 'Quote the star: "*"' if star else f"The parser says: {_short(problem)}"
+        raise InputError(f"{label}{line}", "must be YAML", None, mend) from None
+    except (YAMLError, ValueError, ArithmeticError, AttributeError, LookupError, TypeError,
+            RecursionError) as error:  # ruamel lets bare errors of long numbers, odd tags and such through
+        raise InputError(label, "must be YAML", None, f"The parser says: {_short(str(error))}") from None
+
+
+def _short(text: str) -> str:
+    return text.split("\n", maxsplit=1)[0][:_MOST_SHOWN]

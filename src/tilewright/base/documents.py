@@ -1,0 +1,91 @@
+"""The one reader of files that people write: text, YAML and JSON, within limits of size and depth.
+
+A file that a user was sent must not take the memory or the day: it ends in an error that says which limit it breaks.
+"""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from tilewright.base.errors import InputError
+
+MOST_BYTES = 16 * 2**20
+"""Bytes of a file that people write, at most."""
+MOST_VALUES, MOST_DEEP = 10**6, 100
+"""Values of a document once what its aliases stand for is written out, and collections within one another."""
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a file, without the mark of its byte order.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is larger than `MOST_BYTES`, or is not UTF-8.
+    """
+    try:
+        return _bytes(path).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(str(path), "must be an existing file") from None
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name with a null byte
+        raise InputError(str(path), "must be a readable text file in UTF-8", str(error)) from None
+
+
+def open_binary(path: str | Path) -> BinaryIO:
+    """Open a file to read its bytes; a pipe that nobody writes to is found empty, where `open` would wait for ever.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `open`.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(handle, True)
+    return open(handle, "rb")
+
+
+def _bytes(path: str | Path) -> bytes:
+    with open_binary(path) as file:
+        pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+        found = file.read(MOST_BYTES + 1)
+    if pipe and not found:
+        raise InputError(str(path), "must be a file, or a pipe that something is written to", "an empty pipe")
+    if len(found) > MOST_BYTES:
+        raise InputError(str(path), f"must have at most {MOST_BYTES // 2**20} MiB")
+    return found
+
+
+def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "nodes"] = "plain") -> Any:
+    """Return what one YAML document says: in plain collections, in ruamel's, which know their lines, or as nodes.
+
+    Raises
+    ------
+    InputError
+        With ``label`` and line, if it is not YAML, or larger or deeper than any document that is meant once what its
+        aliases stand for is written out.
+    """
+    from tilewright.base.composing import composed  # noqa: PLC0415  (ruamel.yaml loads late)
+
+    return composed(text, label, kind)
+
+
+def read_json(text: str | bytes, label: str, one_line: bool = False) -> Any:
+    """Return what a JSON document says; ``one_line`` tells the column of an error, not the line.
+
+    Raises
+    ------
+    InputError
+        With ``label`` and line, if it is not JSON, or too deep to be read.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place, column = (label, f" at column {error.colno}") if one_line else (f"{label}:{error.lineno}", "")
+        raise InputError(place, "must be JSON", f"{error.msg}{column}") from None
+    except RecursionError:
+        raise InputError(label, "must be JSON whose brackets nest less deep") from None
+    except ValueError as error:  # not UTF-8, or a number of thousands of digits
+        raise InputError(label, "must be JSON in UTF-8", str(error)) from None
