@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from tilewright.api.answers import NO_ANSWERS, Answers, find_answers
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.fronts import front_of, front_record
@@ -178,10 +179,13 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     progress: Watcher | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] | bool = True,
+    again: bool = False,
 ) -> Run:
     """Find the best mapping of every distinct layer of a network on an accelerator.
 
-    Layers of equal shape are searched once. Ctrl-C ends the searches; what was found so far is in the run.
+    Layers of equal shape are searched once. A search that the store has made before is answered from there: same layer
+    and machine, mappings to choose from, objective, mapper, budget of mappings, seed and code. Ctrl-C ends the
+    searches; what was found so far is in the run.
 
     Parameters
     ----------
@@ -229,6 +233,8 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     store
         True appends the run to the default store, and its best mappings to the library there, False to none; or a file
         or database URL.
+    again
+        Search anew what the store could answer.
 
     Raises
     ------
@@ -243,10 +249,11 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     share = warm_budget(task.budget, operators, warm.beginnings(operators), task.workers)
     task = replace(task.allotted(share, warm_start=warm.kind, front=metrics), warmth=warm)
     run_id = new_run_id()
-    searched = _searched(task, progress, checkpoint, run_id)
+    answers = find_answers(task, store, again, checkpoint)
+    searched = _searched(task, progress, checkpoint, run_id, answers.results)
     found = ((unique, searched.results[unique.operator.name]) for unique in unique_operators(task.graph)
              if unique.operator.name in searched.results)
-    record = run_record(task, found, searched.unfinished, searched.seconds)
+    record = run_record(task, found, searched.unfinished, searched.seconds, answers)
     return replace(kept_run(replace(record, id=run_id), store), library=warm.end())
 
 
@@ -270,17 +277,19 @@ class _Searched:
 
 
 def _searched(task: Task, progress: Watcher | None,
-              checkpoint: str | os.PathLike[str] | None, run_id: str) -> _Searched:
+              checkpoint: str | os.PathLike[str] | None, run_id: str, answers: Mapping[str, SearchResult]) -> _Searched:
     request, warm = task.request, task.warmth
     spaces = {unique.operator.name: task.space(unique.operator) for unique in unique_operators(task.graph)}
-    ready_cache()
-    warm_up(task)
+    left = len(spaces) - len(answers)
+    if left:
+        ready_cache()
+        warm_up(task)
     if progress is not None:
-        progress.begin(len(unique_operators(task.graph)), task.budget)
+        progress.begin(left, task.budget)
     found = search_network(
         task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
         seed=request.seed, space=task.spaces, options=request.options, warm_start=warm.kind, known=warm.known,
-        front=request.front, workers=task.workers, progress=progress,
+        answers=answers, front=request.front, workers=task.workers, progress=progress,
         checkpoint=None if checkpoint is None else Path(checkpoint),
         recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, run_id))
     results = {layer.result.operator.name: layer.result for layer in found.layers}
@@ -288,24 +297,24 @@ def _searched(task: Task, progress: Watcher | None,
 
 
 def run_record(task: Task, found: Iterable[tuple[UniqueOperator, SearchResult]], unfinished: tuple[str, ...],
-               seconds: float) -> RunRecord:
+               seconds: float, answers: Answers = NO_ANSWERS) -> RunRecord:
     """Return the record of what was found for layers; ``unfinished`` names those whose search had not ended."""
     graph, accelerator = task.graph, task.accelerator
     machine = accelerator_record(accelerator)
     bits = dict(accelerator.word_bits)["inputs"]
-    layers = tuple(_layer_record(task, unique, result) for unique, result in found)
+    layers = tuple(_layer_record(task, unique, result, answers) for unique, result in found)
     return RunRecord(
         new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, task.request,
         totals_of(layers, machine, seconds), layers, vector_records(graph, bits), not_modelled(graph), unfinished)
 
 
-def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult) -> LayerRecord:
+def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:
     accelerator, space = task.accelerator, task.space(unique.operator)
     operator, constraints = space.operator, space.constraints
     padding = Padding(unique.operator, operator)
     bounds = bounds_record(space_bounds(space), result.bound)
     bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
-                       search=_search_record(result), front=front_record(result.front))
+                       search=answers.marked(operator.name, _search_record(result)), front=front_record(result.front))
     if result.mapping is None or result.cost is None:
         return padded_record(replace(bare, reason=f"No legal mapping among {result.samples:,} samples: "
                                     f"{why_unmapped(operator, accelerator, constraints != Constraints())}"), padding)

@@ -79,6 +79,8 @@ def map_network(
     json: Json = None,
     store: StorePlace = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not append the run to the store.")] = False,
+    again: Annotated[bool, typer.Option(
+        "--again", help="Search anew what the store could answer from an equal search.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(
         "--checkpoint", metavar="FOLDER", show_default=False,
         help="Keep the searches there every few seconds, so that a run that ends early can go on.")] = None,
@@ -95,8 +97,9 @@ def map_network(
 ) -> None:
     """Find the best mapping of every layer of a network on an accelerator.
 
-    Ends with a table, and with --report a page. Layers of equal shape are searched once. Ctrl-C ends the searches and
-    keeps what they found (exit code 130). Exit code 1: some layer has no legal mapping, or none within constraints.
+    Ends with a table, and with --report a page. Layers of equal shape are searched once, and a search that the store
+    has made before, of a number of mappings, is answered from there. Ctrl-C ends the searches and keeps what they found
+    (exit code 130). Exit code 1: some layer has no legal mapping, or none within constraints.
     """
     from tilewright.api import map_network as search_all
     from tilewright.cli.progress import Progress
@@ -112,7 +115,7 @@ def map_network(
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
             density=shares(density), densities=densities, front=front or (), warm_start=warm_start.value,
             workers=workers, progress=shown, checkpoint=folder,
-            store=False if no_store else store or True)
+            store=False if no_store else store or True, again=again)
     screen = console(json)
     print_run(run.record, screen)
     _tell_places(run, report, json, folder)

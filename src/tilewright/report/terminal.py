@@ -266,6 +266,7 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
                    style="bold red")
     if record.unfinished:
         yield Text(f"Interrupted before the end: {', '.join(record.unfinished)}.", style="bold red")
+    yield from _answer_lines(record)
     yield from _warm_lines(record)
     if record.network.coverage:
         yield Text(record.network.coverage)
@@ -276,6 +277,17 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
         yield Text(f"  not modelled: {remark}", style="yellow")
     for note in record.network.notes:
         yield Text(f"  assumed: {note}", style="dim")
+
+
+def _answer_lines(record: RunRecord) -> Iterable[Text]:
+    """Say which layers the store had searched before, and when."""
+    known = [(layer.name, layer.search.answer.created[:10]) for layer in record.layers
+             if layer.search is not None and layer.search.answer is not None]
+    if known:
+        names = "all layers" if len(known) == len(record.layers) else ", ".join(name for name, _ in known)
+        days = sorted({day for _, day in known})
+        yield Text(f"From the store: {names}, searched {days[0] if len(days) == 1 else f'{days[0]} to {days[-1]}'}; "
+                   "--again searches anew.")
 
 
 def _warm_lines(record: RunRecord) -> Iterable[Text]:

@@ -6,16 +6,15 @@ import json
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from tilewright.base import InputError
+from tilewright.store import model_sources
 
 FILE = "cells.jsonl"
-_MODEL = ("hardware", "workload", "mapping", "cost", "search")
 
 
 class CellFile:
@@ -77,7 +76,7 @@ class CellFile:
         line = self.found.get(key)
         if line is None:
             return None
-        if line["sources"] != sources():
+        if line["sources"] != model_sources():
             if not self.keep_outdated:
                 return None
             self.outdated.add(key)
@@ -88,7 +87,7 @@ class CellFile:
 
     def put(self, cell: Mapping[str, object], value: dict[str, Any]) -> None:
         """Keep the value of a cell; it is on the disk when this returns."""
-        line = {"key": self.key(cell), "cell": dict(cell), "value": value, "sources": sources(),
+        line = {"key": self.key(cell), "cell": dict(cell), "value": value, "sources": model_sources(),
                 "when": datetime.now(UTC).isoformat(timespec="seconds")}
         self.found[line["key"]] = line  # type: ignore[index]
         self._put.add(line["key"])  # type: ignore[arg-type]
@@ -107,21 +106,9 @@ class CellFile:
         for text_line in text.splitlines():
             try:
                 line = json.loads(text_line)
-                if self.found.get(line["key"], {}).get("sources") != sources():  # those of the present ones stay
+                if self.found.get(line["key"], {}).get("sources") != model_sources():  # those of the present ones stay
                     self.found[line["key"]] = {"value": line["value"], "sources": line["sources"]}
             except (ValueError, KeyError, TypeError):
                 continue
         if text and not text.endswith("\n"):
             self.file.write("\n")
-
-
-@cache
-def sources() -> str:
-    """Return a hash of the code that decides what a mapping costs and which are found."""
-    root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for room in _MODEL:
-        for path in sorted((root / room).rglob("*")):
-            if path.suffix in (".py", ".yaml", ".json"):
-                digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]

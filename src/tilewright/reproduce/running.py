@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.base import InputError
-from tilewright.reproduce.cells import CellFile, sources
+from tilewright.reproduce.cells import CellFile
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
+from tilewright.store import model_sources
 
 DEFAULT_FOLDER = Path("out/reproduce")
 
@@ -200,7 +201,7 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
         outcome = Outcome(
             study, setting, findings, time.perf_counter() - began, watch.computed, len(cells.taken),
             len(cells.outdated), datetime.now(UTC).isoformat(timespec="seconds"), folder,
-            {"tilewright": version("tilewright"), "sources": sources(), "study": str(study.version)})
+            {"tilewright": version("tilewright"), "sources": model_sources(), "study": str(study.version)})
         write_outcome(outcome)
     return outcome
 

@@ -35,6 +35,7 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     options: Options | None = None,
     warm_start: WarmStart = "off",
     known: Dictionary[str, Sequence[Source]] | None = None,
+    answers: Dictionary[str, SearchResult] | None = None,
     densities: Densities | None = None,
     front: str | Iterable[str] = (),
     workers: int | None = None,
@@ -61,6 +62,8 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
         What layers begin from: nothing; the best mapping of the layer before; those of the most similar layers before;
         or of those and of ``known`` mappings, by the operator's name, the most similar (see `beginnings`). A layer then
         waits for those that it begins from.
+    answers
+        Results that are there already, by the operator's name: those are not searched.
     densities
         As of `search`.
     front
@@ -78,9 +81,11 @@ def search_network(  # noqa: PLR0913  (keywords of the one entry point)
     directory = Path(checkpoint) if checkpoint else None
 
     def run(index: int, found: Dictionary[int, SearchResult]) -> SearchResult | None:
+        operator = layers[index].operator
+        if answers and operator.name in answers:
+            return answers[operator.name]
         if stop.is_set():
             return None
-        operator = layers[index].operator
         file = directory / f"{index:04d}.npz" if directory else None
         watch = Watch(progress=progress, checkpoint=file, stop=stop, recorder=recorder,
                       threads=max(1, cores // side_by_side))

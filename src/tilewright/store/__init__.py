@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tilewright.store.record import (
     SCHEMA_VERSION,
     AcceleratorRecord,
+    AnswerRecord,
     BoundsRecord,
     CostRecord,
     CountRecord,
@@ -43,9 +44,11 @@ if TYPE_CHECKING:
         cost_record,
         fingerprint,
         mapping_of,
+        model_sources,
         network_record,
         new_run_id,
         not_modelled,
+        operator_fingerprint,
         operator_of,
         operator_record,
         padded_record,
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
     )
     from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run, write_whole
     from tilewright.store.database import RunSummary, Store
-    from tilewright.store.library import Entry, Library, Provenance, Shelf, entry
+    from tilewright.store.library import Entry, Library, Provenance, Shelf, entry, problem
     from tilewright.store.nest import level_records, mapping_from, mapping_record
     from tilewright.store.opening import default_path, store_url
     from tilewright.store.saving import Kept, keep
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SCHEMA_VERSION",
     "AcceleratorRecord",
+    "AnswerRecord",
     "BoundsRecord",
     "CostRecord",
     "CountRecord",
@@ -108,12 +112,15 @@ __all__ = [
     "mapping_from",
     "mapping_of",
     "mapping_record",
+    "model_sources",
     "network_record",
     "new_run_id",
     "not_modelled",
+    "operator_fingerprint",
     "operator_of",
     "operator_record",
     "padded_record",
+    "problem",
     "read_run",
     "record_to_json",
     "roofline_record",
@@ -129,11 +136,12 @@ __all__ = [
 
 _LATER = {
     "build": ("accelerator_of", "accelerator_record", "bounds_record", "cost_record", "fingerprint", "mapping_of",
-              "network_record", "new_run_id", "not_modelled", "operator_of", "operator_record", "padded_record",
-              "roofline_record", "software_record", "timestamp", "totals_of", "vector_records"),
+              "model_sources", "network_record", "new_run_id", "not_modelled", "operator_fingerprint", "operator_of",
+              "operator_record", "padded_record", "roofline_record", "software_record", "timestamp", "totals_of",
+              "vector_records"),
     "codec": ("read_run", "record_to_json", "run_from_json", "write_run", "write_whole"),
     "database": ("RunSummary", "Store"),
-    "library": ("Entry", "Library", "Provenance", "Shelf", "entry"),
+    "library": ("Entry", "Library", "Provenance", "Shelf", "entry", "problem"),
     "nest": ("level_records", "mapping_from", "mapping_record"),
     "opening": ("default_path", "store_url"),
     "saving": ("Kept", "keep"),

@@ -7,7 +7,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 
 from tilewright.base import InputError
 from tilewright.cost import Bounds, Cost, outermost_bytes, roofline
@@ -53,6 +55,18 @@ def fingerprint(*things: object) -> str:
              for thing in things]
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_number)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def model_sources() -> str:
+    """Return a hash of the code that decides what a mapping costs and which are found."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for room in ("hardware", "workload", "mapping", "cost", "search"):
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix in (".py", ".yaml", ".json"):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 LATER = ("sparsity", "structure", "even")
@@ -275,7 +289,7 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
         latency_cycles=latency, energy_pj=energy, edp=energy * latency, macs=macs,
         utilisation=busy,
         area_um2=accelerator.area_um2, seconds=float(seconds),
-        samples=sum(layer.search.samples for layer in layers if layer.search is not None),
+        samples=sum(layer.search.samples for layer in layers if layer.search is not None and not layer.search.answer),
         bound_latency_cycles=bound_latency if bounded else None,
         bound_energy_pj=bound_energy if bounded else None,
         bound_edp=bound_latency * bound_energy if bounded else None,

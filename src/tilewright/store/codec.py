@@ -58,6 +58,14 @@ def _upgraded(data: dict[str, Any], where: str) -> dict[str, Any]:
     return {**data, "schema_version": SCHEMA_VERSION}
 
 
+def layer_from_json(text: str | bytes, where: str = "record") -> LayerRecord:
+    """Return the layer that ``text`` describes; what is none is an `InputError`."""
+    try:
+        return _layer_adapter().validate_json(text)
+    except ValidationError as error:
+        raise _refused(error, where) from None
+
+
 def write_run(record: RunRecord, path: str | os.PathLike[str]) -> Path:
     """Write a run as indented JSON; the file appears whole or not at all.
 
@@ -98,14 +106,23 @@ def _adapter() -> TypeAdapter[RunRecord]:
     return TypeAdapter(RunRecord)
 
 
+@cache
+def _layer_adapter() -> TypeAdapter[LayerRecord]:
+    return TypeAdapter(LayerRecord)
+
+
 def _validated(data: dict[str, Any], where: str) -> RunRecord:
     try:
         return _adapter().validate_python(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        given = first.get("input")
-        raise InputError(f"{where}{path_text(first['loc'])}", first["msg"][0].lower() + first["msg"][1:],
-                         given if isinstance(given, str | int | float) else None) from None
+        raise _refused(error, where) from None
+
+
+def _refused(error: ValidationError, where: str) -> InputError:
+    first = error.errors(include_url=False)[0]
+    given = first.get("input")
+    return InputError(f"{where}{path_text(first['loc'])}", first["msg"][0].lower() + first["msg"][1:],
+                      given if isinstance(given, str | int | float) else None)
 
 
 def _plain(value: object) -> object:

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from tilewright.base import InputError
-from tilewright.store.codec import record_to_json, run_from_json, write_whole
+from tilewright.store.codec import layer_from_json, record_to_json, run_from_json, write_whole
 from tilewright.store.opening import Database, shown_url
-from tilewright.store.record import LayerRecord, RunRecord
+from tilewright.store.record import AnswerRecord, LayerRecord, RunRecord
 from tilewright.store.tables import LAYERS, RUNS
 
 
@@ -95,6 +95,25 @@ class Store:
         """Return a run by its identity or an unambiguous beginning of it; ``last`` is the newest."""
         with self._database.transaction() as connection:
             return _read(connection, _resolve(connection, run_id, self.url))
+
+    @property
+    def missing(self) -> bool:
+        """Whether it is a file that is not there yet."""
+        return self._database.missing
+
+    def answer(self, operator_sha256: str, key: str) -> tuple[AnswerRecord, LayerRecord] | None:
+        """Return the newest layer whose search had this key, and the run that made it; None where there is none."""
+        query = (sa.select(RUNS.c.id, RUNS.c.created, LAYERS.c.record).join(LAYERS, LAYERS.c.run_id == RUNS.c.id)
+                 .where(LAYERS.c.operator_sha256 == operator_sha256,
+                        LAYERS.c.record.contains(json.dumps({"key": key})[1:-1]))
+                 .order_by(RUNS.c.created.desc(), RUNS.c.id.desc()).limit(1))
+        with self._database.transaction() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        layer = layer_from_json(row.record, f"run {row.id}")
+        told = layer.search and layer.search.answer
+        return told or AnswerRecord(row.id, row.created), layer
 
     def export_json(self, path: str | os.PathLike[str], run_ids: tuple[str, ...] | None = None) -> int:
         """Write runs (all where None) as a JSON array, oldest first, and return how many."""

@@ -110,7 +110,7 @@ def entry(space: MapSpace, objective: str, mapping: Mapping, cost: tuple[float, 
               for level in mapping.levels]
     score, latency_cycles, energy_pj = cost
     return Entry(
-        **_problem(space, objective), form=form(operator), structure=structure(space),
+        **problem(space, objective), form=form(operator), structure=structure(space),
         dimensions=json.dumps(operator.dimensions), score=float(score), latency_cycles=int(latency_cycles),
         energy_pj=float(energy_pj), mapping=json.dumps(levels), layer=operator.name, network=provenance.network,
         accelerator=machine.name, run_id=provenance.run_id, mapper=provenance.mapper, seed=provenance.seed,
@@ -118,7 +118,8 @@ def entry(space: MapSpace, objective: str, mapping: Mapping, cost: tuple[float, 
         tilewright_version=software_record().tilewright)
 
 
-def _problem(space: MapSpace, objective: str) -> dict[str, str]:
+def problem(space: MapSpace, objective: str) -> dict[str, str]:
+    """Return what a best mapping is the best of."""
     return {
         "operator_sha256": operator_fingerprint(space.operator),
         "accelerator_sha256": machine_fingerprint(space.accelerator), "objective": objective,
@@ -260,12 +261,12 @@ def _read(connection: Connection, key: tuple[str, ...]) -> Entry:
 
 def _nearest(known: list[dict[str, Any]], space: MapSpace, objective: str) -> list[dict[str, Any]]:
     """Return the rows in the order of how good they are to begin from."""
-    problem = _problem(space, objective)
+    wanted = problem(space, objective)
     newest = sorted(known, key=lambda row: (row["found"], *(row[name] for name in KEY)), reverse=True)
 
     def rank(row: dict[str, Any]) -> tuple[object, ...]:
         distance, ratio = edit_distance(space.operator.sizes, row["sizes"])
-        other = {name: row[name] != problem[name] for name in KEY}
+        other = {name: row[name] != wanted[name] for name in KEY}
         return (distance, other["accelerator_sha256"], other["objective"], ratio, other["operator_sha256"],
                 other["space_sha256"], other["model"])
 

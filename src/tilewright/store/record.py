@@ -316,13 +316,22 @@ class StartRecord:
 
 
 @dataclass(frozen=True)
+class AnswerRecord:
+    """The run that made a search whose result was then taken from the store, and when it was."""
+
+    run: str
+    created: str
+
+
+@dataclass(frozen=True)
 class SearchRecord:
     """How the mapping was found.
 
     ``history`` lists ``(samples, seconds, best score)`` whenever the best score improved, ``stopped`` says why the
     search ended, ``score`` is the best value of the objective. Where not ``feasible``, the mapping breaks a constraint;
     where ``complete``, all of the space was scored, so that the mapping is its optimum. ``start`` lists the mappings
-    that it began from, the most similar first.
+    that it began from, the most similar first. ``key`` is what an equal search is known by, empty where it would not
+    find the same; with an ``answer``, the result was taken from the store, and samples and seconds are those of then.
     """
 
     mapper: str
@@ -336,6 +345,8 @@ class SearchRecord:
     feasible: bool = True
     complete: bool = False
     start: tuple[StartRecord, ...] = ()
+    key: str = ""
+    answer: AnswerRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -410,9 +421,9 @@ class VectorRecord:
 class TotalsRecord:
     """The whole network: layers times counts, run one after another.
 
-    ``edp`` is the product of total energy and total latency. ``seconds`` and ``samples`` are those of the search.
-    Bounds are None where one layer has none; ``unmapped_layers`` are missing from all other totals. ``macs`` are those
-    that layers ask for; of those done, ``ineffectual_share`` is on padding.
+    ``edp`` is the product of total energy and total latency. ``seconds`` and ``samples`` are those of the search,
+    without what was taken from the store. Bounds are None where one layer has none; ``unmapped_layers`` are missing
+    from all other totals. ``macs`` are those that layers ask for; of those done, ``ineffectual_share`` is on padding.
     """
 
     latency_cycles: int

@@ -145,6 +145,15 @@ def test_a_run_is_exported_as_json_and_csv(tilewright, machine, tmp_path):
     assert [run["request"]["seed"] for run in json.loads((tmp_path / "one.json").read_text())] == [2]
 
 
+def test_a_run_that_is_asked_for_twice_is_answered_from_the_store(tilewright, machine):
+    words = ("map", "ncf", "-a", machine, "-b", "300")
+    assert "From the store" not in tilewright(*words).out
+    again = tilewright(*words)
+    assert again.code == 0 and "From the store: all layers, searched " in again.out and " 0 samples in " in again.out
+    assert "From the store" not in tilewright(*words, "--again").out
+    assert "From the store" not in tilewright(*words, "--no-store").out
+
+
 def test_a_layer_of_a_run_is_shown_closely_and_its_mapping_evaluates_to_the_same(tilewright, machine):
     tilewright("map", "ncf", "-a", machine, "-b", "500")
     shown = tilewright("show", "last", "--layer", "mlp.1", "--mapping", "best.yaml")
@@ -187,7 +196,7 @@ def test_a_run_that_ends_early_goes_on_where_it_was(tilewright, tmp_path, blow):
         assert 200_000 <= early.totals.samples < 800_000
         assert open_run("last").record.id == early.id
     assert tilewright(*words, *kept[:2], "--resume", "--json", "late.json").code == 0
-    assert tilewright(*words, "--json", "undisturbed.json").code == 0
+    assert tilewright(*words, "--again", "--json", "undisturbed.json").code == 0
     late, undisturbed = (open_run(tmp_path / name).record for name in ("late.json", "undisturbed.json"))
     assert late.totals.samples == 800_000
     assert [layer.mapping for layer in late.layers] == [layer.mapping for layer in undisturbed.layers]
