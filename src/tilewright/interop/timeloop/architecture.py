@@ -71,6 +71,11 @@ class Design:
         return tuple(place for place in self.places if place.kind == "memory")
 
     @property
+    def by_front_end(self) -> bool:
+        """Whether it is as Timeloop's front end reads it (version 0.4), not the program itself."""
+        return "nodes" in self.section.tree
+
+    @property
     def compute(self) -> Place:
         """The compute unit."""
         return self.places[-1]

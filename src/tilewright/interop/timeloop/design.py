@@ -10,10 +10,17 @@ from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, Part
 from tilewright.interop.notes import Note, refuse_notes
 from tilewright.interop.timeloop.architecture import read_design
-from tilewright.interop.timeloop.directives import node_directives, read_directives
+from tilewright.interop.timeloop.directives import Directive, node_directives, read_directives, together
 from tilewright.interop.timeloop.energies import Energies, read_energies, with_energies
 from tilewright.interop.timeloop.machine import Said, build_accelerator
-from tilewright.interop.timeloop.mapping import apart_in, build_constraints, build_mapping, kept_by, kept_by_names
+from tilewright.interop.timeloop.mapping import (
+    apart_in,
+    build_constraints,
+    build_mapping,
+    keeping_as,
+    kept_by,
+    kept_by_names,
+)
 from tilewright.interop.timeloop.problem import read_problem
 from tilewright.interop.timeloop.source import ESTIMATORS, UNUSED, Files, Section, read_files
 from tilewright.interop.timeloop.sparsity import read_sparsity
@@ -128,18 +135,23 @@ def _build(files: Files, architecture: Section, operator: Operator | None, energ
             section.note((), "dropped", "it needs the problem whose tensors and dimensions it names")
         if mapping is not None:
             raise mapping.fail((), "must come with its architecture and problem")
-        at_nodes, listed, mapped = [], [], []
+        constraining: list[Directive] = []
+        mapped: list[Directive] = []
         kept = kept_by_names(design)
     else:
         at_nodes = node_directives(design, operator)
         listed = [directive for section in files.named(*CONSTRAINTS)
                   for directive in read_directives(section, design, operator)]
-        mapped = read_directives(mapping, design, operator) if mapping is not None else []
+        constraining = together([*at_nodes, *listed], design, operator)
+        mapped = together(read_directives(mapping, design, operator), design, operator) if mapping is not None else []
         kept = kept_by(at_nodes, operator)
-    said = Said(kept, apart_in([*at_nodes, *listed, *mapped]))
+    said = Said(kept, apart_in([*constraining, *mapped]))
     sparsity = read_sparsity(files, design, operator, kept)
     accelerator = build_accelerator(design, energies, operator, said, sparsity)
     if operator is None:
         return accelerator, None, None
     nest = build_mapping(mapping, mapped, design, operator, accelerator) if mapping is not None else None
-    return accelerator, nest, build_constraints([*at_nodes, *listed], operator, accelerator)
+    constraints = build_constraints(constraining, operator, accelerator)
+    if mapping is not None and nest is not None:
+        constraints = keeping_as(nest, constraints, mapping)
+    return accelerator, nest, constraints

@@ -1,8 +1,8 @@
 """Timeloop's directives, of mappings and constraints: factors, permutations, splits, tensors kept and passed by."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tilewright.interop.timeloop.architecture import Design, Place
@@ -307,12 +307,75 @@ def _permutation(section: Section, path: Path, given: Any, operator: Operator) -
     return tuple(parts)
 
 
-def sides(directive: Directive) -> dict[str, Side]:
-    """Return the side of the array for each dimension: those before the split go along X, the others along Y."""
+def together(directives: Sequence[Directive], design: Design, operator: Operator) -> list[Directive]:
+    """Return directives with all that is said of the loops of one array in one of them, as Timeloop's front end does.
+
+    It also puts innermost what runs once there, if no permutation names it: a split counts those loops too.
+
+    Raises
+    ------
+    InputError
+        If two give an array different permutations or splits.
+    """
+    found: list[Directive] = []
+    spatial: dict[str, Directive] = {}
+    for directive in directives:
+        if directive.kind != "spatial":
+            found.append(directive)
+        elif directive.place.name not in spatial:
+            spatial[directive.place.name] = replace(directive, factors=dict(directive.factors))
+            found.append(spatial[directive.place.name])
+        else:
+            _join(spatial[directive.place.name], directive)
+    if design.by_front_end:
+        for directive in spatial.values():
+            once = (name for name, factor in directive.factors.items() if factor.count == 1)
+            for name in (*once, *(name for name, size in operator.dimensions if size == 1)):
+                if name not in directive.permutation:
+                    directive.permutation = (name, *directive.permutation)
+    return found
+
+
+def _join(directive: Directive, other: Directive) -> None:
+    first = directive.section.where(*directive.path)
+    for what, mine, theirs in (("permutation", directive.permutation, other.permutation),
+                               ("split", directive.split, other.split)):
+        if mine not in ((), None) and theirs not in ((), None) and mine != theirs:
+            raise other.section.fail((*other.path, what), f"must be {mine} as in {first}", theirs)
+    for name, factor in other.factors.items():
+        held = directive.factors.setdefault(name, factor)
+        if held.count != factor.count:
+            raise other.section.fail((*other.path, "factors"), f"must give {name} as in {first}: {held.count}",
+                                     factor.count)
+    directive.permutation = directive.permutation or other.permutation
+    directive.split = other.split if directive.split is None else directive.split
+    directive.most = other.most if directive.most is None else directive.most
+    directive.least = other.least if directive.least is None else directive.least
+    directive.apart = (*directive.apart, *other.apart)
+
+
+def split_sides(directive: Directive, operator: Operator) -> dict[str, Side]:
+    """Return the side of the array for each dimension by the split: those before it go along X, the others along Y.
+
+    Dimensions that no permutation names come behind, in any order: where the split is among those, they may be on
+    either side and are left out here.
+    """
+    split, order = directive.split, directive.permutation
+    if split is None:
+        return {}
+    found: dict[str, Side] = {name: "X" if index < split else "Y" for index, name in enumerate(order)}
+    if split <= len(order) or split >= len(operator.sizes):
+        found |= {name: "Y" if split <= len(order) else "X" for name in operator.sizes if name not in order}
+    return found
+
+
+def sides(directive: Directive, operator: Operator) -> dict[str, Side]:
+    """Return the side of the array for each dimension of a mapping that gives factors."""
+    if directive.split is not None:
+        rest = (name for name in operator.sizes if name not in directive.permutation)
+        return split_sides(replace(directive, permutation=(*directive.permutation, *rest)), operator)
     order = [*directive.permutation, *(name for name in directive.factors if name not in directive.permutation)]
     x, y = directive.place.mesh
-    if directive.split is not None:
-        return {name: "X" if index < directive.split else "Y" for index, name in enumerate(order)}
     if y == 1 or x == 1:
         return dict.fromkeys(order, "X" if y == 1 else "Y")
     chosen: dict[str, Side] = {}
@@ -321,5 +384,3 @@ def sides(directive: Directive) -> dict[str, Side]:
         used *= max(1, directive.factors[name].count) if name in directive.factors else 1
         chosen[name] = "X" if used <= x and "Y" not in chosen.values() else "Y"
     return chosen
-
-

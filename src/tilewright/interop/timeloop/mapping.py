@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from tilewright.hardware import Accelerator, Memory
 from tilewright.interop.timeloop.architecture import Design
-from tilewright.interop.timeloop.directives import Directive, Factor, Path, Side, sides
+from tilewright.interop.timeloop.directives import Directive, Factor, Path, Side, sides, split_sides
 from tilewright.interop.timeloop.machine import role_of
 from tilewright.interop.timeloop.source import Section
 from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops, Loop
@@ -49,7 +49,7 @@ def _loops(directive: Directive | None, operator: Operator) -> Iterator[Spelt]:
         return
     named = [name for name in directive.permutation if name in directive.factors]
     order = [*named, *(name for name in operator.sizes if name in directive.factors and name not in named)]
-    along = sides(directive) if directive.kind == "spatial" else {}
+    along = sides(directive, operator) if directive.kind == "spatial" else {}
     for name in reversed(order):
         yield name, directive.factors[name], along.get(name), directive
 
@@ -162,6 +162,16 @@ def build_constraints(directives: Sequence[Directive], operator: Operator, accel
     return Constraints(keeps=keeps, orders=orders, factors=factors, utilization=utilization)
 
 
+def keeping_as(nest: Nest, constraints: Constraints, section: Section) -> Constraints:
+    """Return constraints that also keep what a design's own mapping does, where memories are free to keep less."""
+    chosen = {entry.level: entry.keeps for entry in nest.levels[1:]
+              if entry.keeps is not None and entry.level not in constraints.keeps}
+    for name, kept in chosen.items():
+        section.note((), "approximated", f"what {name} keeps, which is open: {', '.join(kept) or 'nothing'}, as the "
+                     "mapping does")
+    return replace(constraints, keeps={**constraints.keeps, **chosen})
+
+
 Limits = dict[str, dict[str, Bounds]]
 V = TypeVar("V")
 
@@ -212,10 +222,11 @@ def _all_factors(directive: Directive, operator: Operator) -> dict[str, Factor]:
 
 def _bound_sides(factors: Limits, directive: Directive, operator: Operator) -> None:
     """Bound the factors on either side; where a split says so, a dimension has one side only."""
-    along = sides(directive) if directive.split is not None else {}
+    along = split_sides(directive, operator)
     place, given = directive.place, _all_factors(directive, operator)
-    if directive.split is not None:
-        along |= {name: "Y" for name in operator.sizes if name not in along}
+    if directive.split is not None and len(along) < len(operator.sizes):
+        directive.section.note((*directive.path, "split"), "approximated", f"a split at {directive.split} among "
+                               "dimensions that no permutation names: they may lie on either side, any number of them")
     lengths = dict(zip(("X", "Y"), place.mesh, strict=True))
     open_sides = [side for side, length in lengths.items() if length > 1]
     for name, factor in given.items():

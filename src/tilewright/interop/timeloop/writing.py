@@ -329,14 +329,15 @@ class Writer:
             return [CommentedMap(fields)]
         x = [name for name in self.operator.sizes if name in barred["Y"] and name not in barred["X"]]
         y = [name for name in self.operator.sizes if name in barred["X"] and name not in barred["Y"]]
-        never = [f"{name}=1" for name in self.operator.sizes if name in barred["X"] and name in barred["Y"]]
+        idle = [name for name in self.operator.sizes if name in barred["X"] and name in barred["Y"]]
+        never = [f"{name}=1" for name in idle]
         free = [name for name in self.operator.sizes if name not in barred["X"] | barred["Y"]]
         if free:
             self.note(f"loops.{fanout.name}", "dropped", f"which side {', '.join(free)} may take: either, here")
             return [CommentedMap({**fields, "factors": flow(never)})] if never else []
         fixed = [text for side in sides for text in found[side] if not text.endswith("=1")]
-        return [CommentedMap({**fields, "factors": flow([*never, *fixed]), "permutation": flow([*x, *y]),
-                              "split": len(x)})]
+        return [CommentedMap({**fields, "factors": flow([*never, *fixed]), "permutation": flow([*x, *y, *idle]),
+                              "split": len(x)})]  # all are named: the front end would put the rest before the split
 
 
 def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | None = None,
