@@ -62,18 +62,6 @@ def test_levels_of_parallelism_come_and_go_as_the_systems_allow(name, least, mos
     assert found.min() < most
 
 
-def test_the_published_version_spreads_one_dimension_along_a_side():
-    space = MapSpace(LAYER, preset("edge-s3"))
-    batch = evolve(space, 4, paper=True)
-    sizes = np.array(list(LAYER.sizes.values()))[None, :, None]
-    extents = np.concatenate([np.broadcast_to(sizes, (1, *batch.steps.shape[1:])), batch.steps])
-    for s, slot in enumerate(space.layout.slots):
-        if slot.axis != "T":
-            assert (extents[s + 1] < extents[s]).sum(axis=0).max() == 1
-    assert not space.fits(batch).all()
-    assert search(LAYER, preset("edge-s3"), mapper="gamma", options={"paper": True}, budget=4000).mapping is not None
-
-
 OPERATORS = ("tile", "parallel", "reorder", "growth", "aging", "move", "fill", "nudge", "expand", "rebuild")
 
 
@@ -88,7 +76,7 @@ def test_every_operator_changes_what_it_is_named_after_and_leaves_it_sound(opera
     rates = GammaOptions(**dict.fromkeys(OPERATORS, 0.0) | {operator: 1.0}, crossover=0.0, single=1.0, chain=0.0,
                          newcomer=0.0, repair=False, distinct=False).rates()
     kernels.breed(space.table, random_state(np.random.default_rng(4)), rates, space.scratch(), np.zeros(64, np.uint64),
-                  parents.steps, parents.ranks, np.arange(60), 60, children.steps, children.ranks, (0, 400), 0)
+                  parents.steps, parents.ranks, np.arange(60), 60, children.steps, children.ranks, (0, 400))
     repaired = space.repair(children)
     assert np.array_equal(repaired.steps, children.steps)
     known = {parents.steps[:, :, i].tobytes() for i in range(60)}
@@ -128,7 +116,7 @@ def test_crossover_takes_whole_dimensions_from_two_parents():
     rates = GammaOptions(**dict.fromkeys(OPERATORS, 0.0), crossover=1.0, single=0.0, newcomer=0.0, repair=False,
                          distinct=False).rates()
     kernels.breed(space.table, random_state(np.random.default_rng(6)), rates, space.scratch(), np.zeros(64, np.uint64),
-                  parents.steps, parents.ranks, np.arange(2), 2, children.steps, children.ranks, (0, 200), 0)
+                  parents.steps, parents.ranks, np.arange(2), 2, children.steps, children.ranks, (0, 200))
     sources = parents.steps[:, :, :, None] == children.steps[:, :, None, :]
     of_one_parent = sources.all(axis=0)
     assert of_one_parent.any(axis=1).all()

@@ -66,3 +66,28 @@ def test_nothing_drawn_is_lost_between_batches():
     columns = np.concatenate([np.concatenate([batch.steps, batch.ranks]).reshape(-1, len(batch)) for batch in batches],
                              axis=1)
     assert len(np.unique(columns, axis=1).T) == columns.shape[1]
+
+
+def test_walkers_end_after_so_many_mappings_in_a_row_that_do_not_improve_on_their_own_best():
+    space = MapSpace(matmul("product", m=96, n=80, k=64), preset("eyeriss"))
+    options = {"stall": 40, "walkers": 3, "batch": 12}
+    made = MAPPERS.get("random-pruned")(Task(space, np.random.default_rng(4), None, options))
+    rng = np.random.default_rng(5)
+    told = [[], [], []]
+    while len(batch := made.ask(10**6)):
+        going = [w for w in range(3) if not ended(told[w], 40)]
+        scores = rng.random(len(batch)) / (1 + sum(map(len, told))) ** 0.3
+        for turn, walker in enumerate(going):
+            told[walker] += scores[turn::len(going)].tolist()
+        made.tell(batch, scores)
+    assert all(ended(scores, 40) for scores in told)
+    assert all(not ended(scores[:-12], 40) for scores in told)
+    assert len({len(scores) for scores in told}) > 1
+    whole = search(space.operator, space.accelerator, mapper="random-pruned", budget=10**6, space=space,
+                   options={"stall": 100, "walkers": 4})
+    assert 400 <= whole.samples < 10**5
+
+
+def ended(scores, stall):
+    """Whether the last so many scores are no better than the best before them."""
+    return len(scores) > stall and min(scores[-stall:]) >= min(scores[:-stall])

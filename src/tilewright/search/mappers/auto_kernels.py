@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewright.base import stamped
 from tilewright.mapping.spaces.arrays import DIMS, META, ORDER_COUNT, SLOT, SLOTS
-from tilewright.mapping.spaces.kernels import ZERO, Compiled, below, chance, compiled, entry, fit, repair, store
+from tilewright.mapping.spaces.kernels import Compiled, below, chance, compiled, entry, fit, repair, store
 from tilewright.mapping.spaces.sampling import COUNTS, EXTENTS, LANES, RANKS, ROWS
 from tilewright.mapping.spaces.signature import remember, signature
 from tilewright.search.mappers.auto_bounds import bound_of
@@ -53,7 +53,7 @@ def change(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: C
     """Make a changed copy of the mapping ``kept`` ``(2, s + 1, d)`` into ``work``."""
     copy(kept[0], work[EXTENTS], sp[META, SLOTS] + 1, sp[META, DIMS])
     copy(kept[1], work[RANKS], sp[META, SLOTS], sp[META, DIMS])
-    vary(sp, rng, rates, work, ZERO)
+    vary(sp, rng, rates, work)
     repair(sp, work[EXTENTS], work[ROWS, LANES], below(rng, sp[META, DIMS]))
 
 
@@ -89,7 +89,7 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
             if found and parents == 0:
                 change(sp, rng, rates, work, kept)
             else:
-                conceive(sp, rng, rates, work, steps, ranks, places, parents, ZERO)
+                conceive(sp, rng, rates, work, steps, ranks, places, parents)
             if not fit(sp, e, rng):
                 continue
             bound = weigh(sp, rng, work, tariff, room, least)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError, share
 from tilewright.mapping import MappingBatch, random_state
 from tilewright.search.mapper import MAPPERS, State, Task, read_options
-from tilewright.search.objective import BREAKS_CONSTRAINT
+from tilewright.search.mappers.gamma_paper import PublishedGamma
 
 MOST_ISLANDS = 8
 SAMPLES_PER_ISLAND = 40_000
@@ -39,9 +39,7 @@ class GammaOptions:
     islands
         Populations that evolve apart; 0 takes one, and with large budgets up to eight.
     paper
-        The published algorithm: its six operators at a rate of 0.5, one dimension along each side of an array, as many
-        sides in use as its systems S1 to S3 ask for, mappings that do not fit worth nothing, and none of the extensions
-        below.
+        The published algorithm, with `population` alone to choose: none of the options below holds.
     crossover
         Take the tile sizes of some dimensions, or the order at one memory, from another parent.
     tile
@@ -118,19 +116,11 @@ class GammaOptions:
         if self.chain >= 1:
             raise InputError("options.chain", "must be below 1", self.chain)
 
-    @property
-    def fits(self) -> bool:
-        """Whether children are made to fit."""
-        return self.repair and not self.paper
-
     def rates(self) -> NDArray[np.float64]:
         """Return what the compiled operators read, in the order that they name."""
-        if self.paper:
-            return np.array([0.5] * 6 + [0.0] * 10 + [1.0])
         return np.array([
             self.crossover, self.tile, self.parallel, self.reorder, self.growth, self.aging, self.move, self.fill,
             self.nudge, self.expand, self.rebuild, self.single, self.chain, self.newcomer, self.repair, self.distinct,
-            0.0,
         ])
 
 
@@ -140,6 +130,28 @@ class GammaMapper:
 
     Every generation each island's best mappings have as many children as there are survivors; of both, the best live
     on. The same seed gives the same children on any number of threads.
+
+    With ``paper=true`` it is the published algorithm (chapter 4 of Kao's dissertation): genomes of one to three
+    mappers, each with a parallel dimension, tiles and an order of its own; crossover, two mutations, reorder, growth
+    and aging, each at a rate of 0.5; what does not fit is worth nothing. What the text leaves open, and what was chosen
+    (the release is github.com/maestro-project/gamma):
+
+    - *What a mapper is here*: one side of an array. Its loops run at the innermost memory outside that side, those of
+      the first mapper at the outermost; memories between hold no more than what passes. Two mappers at one memory
+      loop over a dimension together there.
+    - *First generation*: of one mapper by the text, grown to the fewest of the system (two on S1 and S3), as in the
+      release. Tiles are uniform up to the layer's, but all of size 1 in two genomes, as in the release: without them
+      hardly anything fits the elements of 512 bytes.
+    - *Which tile sizes crossover interchanges*: those of one random dimension, at all mappers that both parents have
+      (the release's); both children live.
+    - *How many units a mapper has*: a gene that the tile mutation draws too, where the array's shape is free (the text
+      mutates the parallel dimension and tiles only).
+    - *Mutated tiles* are uniform up to the layer's, then cut to the tile of the mapper outside (the release's); a
+      mapper that grows is random, as the text says, where the release has tiles of size 1.
+    - *Reorder* swaps two dimensions of one mapper; growth and aging stop at the systems' fewest and most mappers.
+    - *Selection*: 5 % of the population live on, 40 % have children, equal genomes count once (the release's). Where
+      nothing fits, a new first generation is drawn (the release's).
+    - *Given mappings* (a warm start) are scored, but are no genomes and have no children.
     """
 
     covers_space = False
@@ -150,6 +162,10 @@ class GammaMapper:
         self.threads = task.threads
         self.options = read_options(GammaOptions, task.options, "gamma")
         self.rates = self.options.rates()
+        self.published: PublishedGamma | None = None
+        if self.options.paper:
+            self.published = PublishedGamma(task, self.options.population, levels_in_use(task))
+            return
         self.start = None if task.start is None else task.start.take(slice(0, self.options.population))
         size = self.options.population
         affordable = (task.samples or MOST_ISLANDS * SAMPLES_PER_ISLAND) // SAMPLES_PER_ISLAND
@@ -169,12 +185,13 @@ class GammaMapper:
         self.seen = np.zeros((islands, STRANDS, self.options.remembered), dtype=np.uint64)
         room = task.space.scratch()
         self.work = np.zeros((STRANDS, len(room) + 1, *room.shape[1:]), dtype=room.dtype)[:, :len(room)]
-        self.least_levels = levels_in_use(task) if self.options.paper else 0
         self.bear: Callable[[MappingBatch, int, int, Span, int], None] = self._bear
         """Breeds children: given are the batch, the island, the strand, their places and the number of parents."""
 
     def ask(self, most: int) -> MappingBatch:
         """Propose the next generation of every island, or its first ``most`` mappings."""
+        if self.published is not None:
+            return self.published.ask(most)
         batch = self.space.unwritten(self.options.population * len(self.steps))
         begin = self.start is not None and self.counts[0, 1] == NOT_BEGUN
         if begin:
@@ -208,7 +225,7 @@ class GammaMapper:
         span = island * size + size * strand // STRANDS, island * size + size * (strand + 1) // STRANDS
         for part, parents in self._litters(island, span):
             self.bear(batch, island, strand, part, parents)
-        self.space.legalise(batch, self.rng[strand, island], span, fitting=self.options.fits)
+        self.space.legalise(batch, self.rng[strand, island], span, fitting=self.options.repair)
 
     def table(self, strand: int) -> NDArray[np.int64]:
         """Return the table of the space that the operators of a strand read."""
@@ -220,7 +237,7 @@ class GammaMapper:
         gamma_kernels.breed(
             self.table(strand), self.rng[strand, island], self.rates, self.work[strand],
             self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
-            batch.steps, batch.ranks, span, self.least_levels,
+            batch.steps, batch.ranks, span,
         )
 
     def _litters(self, island: int, span: Span) -> list[tuple[Span, int]]:
@@ -235,8 +252,9 @@ class GammaMapper:
         """Let the best of parents and children survive, and start islands afresh that do not improve any more."""
         from tilewright.search.mappers import gamma_kernels  # noqa: PLC0415  (Numba loads late)
 
-        if self.options.paper:
-            scores = np.where(scores < BREAKS_CONSTRAINT, scores, np.inf)
+        if self.published is not None:
+            self.published.tell(scores)
+            return
         for island in range(len(self.steps)):
             before = self.scores[island, 0]
             self.counts[island, 0] = gamma_kernels.survive(
@@ -244,17 +262,22 @@ class GammaMapper:
                 self.counts[island, 0], batch.steps, batch.ranks, scores, island * self.options.population,
             )
             self.counts[island, 1] = 0 if self.scores[island, 0] < before else self.counts[island, 1] + 1
-            if 0 < self.options.patience <= self.counts[island, 1] and not self.options.paper:
+            if 0 < self.options.patience <= self.counts[island, 1]:
                 self.counts[island] = 0
                 self.scores[island] = np.inf
                 self.seen[island] = 0
 
     def state(self) -> State:
         """Return the populations, generators and what was proposed."""
+        if self.published is not None:
+            return self.published.state()
         return {name: getattr(self, name).copy() for name in _STATE}
 
     def restore(self, state: State) -> None:
         """Set the populations, generators and what was proposed."""
+        if self.published is not None:
+            self.published.restore(state)
+            return
         for name in _STATE:
             getattr(self, name)[:] = state[name]
 

@@ -54,7 +54,7 @@ from tilewright.mapping.spaces.signature import remember, signature
 # Entries of the rates; the first are operators.
 CROSSOVER, TILE, PARALLEL, REORDER, GROWTH, AGING, MOVE, FILL, NUDGE, EXPAND, REBUILD = range(11)
 OPERATORS = 11
-SINGLE, CHAIN, NEWCOMER, REPAIR, DISTINCT, ALONE = range(11, 17)
+SINGLE, CHAIN, NEWCOMER, REPAIR, DISTINCT = range(11, 16)
 RETRIES = 4
 
 
@@ -240,14 +240,10 @@ def grow(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) -> Compiled:
 
 
 @compiled
-def age(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, least: Compiled) -> Compiled:
-    """Remove a level of parallelism, as long as ``least`` are left: nothing is spread along one side any more."""
+def age(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
+    """Remove a level of parallelism: nothing is spread along one side any more."""
     s = random_slot(sp, rng, SPATIAL)
-    lanes(sp, e, used, sp[META, DIMS] - 1)
-    levels = 0
-    for side in range(sp[META, SLOTS]):
-        levels += used[side] > 1
-    if s < 0 or levels <= least:
+    if s < 0:
         return
     for d in range(sp[META, DIMS]):
         if e[s + 1, d] < e[s, d]:
@@ -385,15 +381,14 @@ def cross(sp: Compiled, rng: Compiled, e: Compiled, r: Compiled, steps: Compiled
 
 
 @compiled
-def mutate_sides(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, which: Compiled,
-                 least: Compiled) -> Compiled:
+def mutate_sides(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, which: Compiled) -> Compiled:
     """Apply operator number ``which``, one of those that change the sides of arrays."""
     if which == PARALLEL:
         mutate_parallel(sp, e, rng, used)
     elif which == GROWTH:
         grow(sp, e, rng, used)
     elif which == AGING:
-        age(sp, e, rng, used, least)
+        age(sp, e, rng)
     else:
         s = random_slot(sp, rng, SPATIAL)
         if s >= 0:
@@ -401,7 +396,7 @@ def mutate_sides(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, which
 
 
 @compiled
-def mutate(sp: Compiled, rng: Compiled, work: Compiled, which: Compiled, least: Compiled) -> Compiled:
+def mutate(sp: Compiled, rng: Compiled, work: Compiled, which: Compiled) -> Compiled:
     """Apply operator number ``which``; steps stay monotone, but may not divide or fit any more."""
     e, rows = work[EXTENTS], work[ROWS]
     if which == REORDER:
@@ -419,7 +414,7 @@ def mutate(sp: Compiled, rng: Compiled, work: Compiled, which: Compiled, least: 
         fit(sp, e, rng)
         rebuild(sp, e, rng, rows[LANES], rows[LEFT])
     else:
-        mutate_sides(sp, e, rng, rows[LANES], which, least)
+        mutate_sides(sp, e, rng, rows[LANES], which)
 
 
 @compiled
@@ -437,17 +432,17 @@ def draw_operator(rates: Compiled, rng: Compiled) -> Compiled:
 
 
 @compiled
-def vary(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, least: Compiled) -> Compiled:
+def vary(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled) -> Compiled:
     """Change the mapping in ``work``: by one operator (and perhaps more), or by each with its own rate."""
     if chance(rng) < rates[SINGLE]:
         which = draw_operator(rates, rng)
         while which >= 0:
-            mutate(sp, rng, work, which, least)
+            mutate(sp, rng, work, which)
             which = draw_operator(rates, rng) if chance(rng) < rates[CHAIN] else -1
         return
     for which in range(CROSSOVER + 1, OPERATORS):
         if chance(rng) < rates[which]:
-            mutate(sp, rng, work, which, least)
+            mutate(sp, rng, work, which)
 
 
 @compiled
@@ -458,22 +453,8 @@ def by_rank(rng: Compiled, count: Compiled) -> Compiled:
 
 
 @compiled
-def leave_one(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
-    """Leave only the dimension with the most lanes along each side."""
-    for s in range(sp[META, SLOTS]):
-        if sp[SLOT + s, KIND] == SPATIAL:
-            kept = 0
-            for d in range(sp[META, DIMS]):
-                if e[s, d] * e[s + 1, kept] > e[s, kept] * e[s + 1, d]:
-                    kept = d
-            for d in range(sp[META, DIMS]):
-                if d != kept and e[s + 1, d] < e[s, d]:
-                    gather(sp, e, rng, s, d)
-
-
-@compiled
 def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps: Compiled, ranks: Compiled,
-             places: Compiled, count: Compiled, least: Compiled) -> Compiled:
+             places: Compiled, count: Compiled) -> Compiled:
     """Make one child of the first ``count`` of a population into ``work``, or draw a newcomer."""
     e = work[EXTENTS]
     if count == 0 or chance(rng) < rates[NEWCOMER]:
@@ -482,35 +463,31 @@ def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps
         load(sp, steps, ranks, places[by_rank(rng, count)], e, work[RANKS])
         if chance(rng) < rates[CROSSOVER]:
             cross(sp, rng, e, work[RANKS], steps, ranks, places[by_rank(rng, count)])
-        vary(sp, rng, rates, work, least)
+        vary(sp, rng, rates, work)
         repair(sp, e, work[ROWS, LANES], below(rng, sp[META, DIMS]))
-    if rates[ALONE] > 0.0:
-        leave_one(sp, e, rng)
-        repair(sp, e, work[ROWS, LANES], ZERO)
 
 
 @entry
 def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Compiled, steps: Compiled,
           ranks: Compiled, places: Compiled, parents: Compiled, children: Compiled, child_ranks: Compiled,
-          span: Compiled, least: Compiled) -> Compiled:
+          span: Compiled) -> Compiled:
     """Write the children of a population to places ``span[0]`` to ``span[1]`` of two arrays ``(s, d, b)``.
 
     The population is ``steps`` and ``ranks`` ``(s, d, p)``, of which the best ``parents`` have children; where they
     stand, best first, says ``places`` (no parents: draw the first population). ``seen`` holds the signatures of
-    mappings that were children before; a child that is known is changed once more. Aging leaves ``least`` levels of
-    parallelism.
+    mappings that were children before; a child that is known is changed once more.
     """
     e, r = work[EXTENTS], work[RANKS]
     for b in range(span[0], span[1]):
-        conceive(sp, rng, rates, work, steps, ranks, places, parents, least)
+        conceive(sp, rng, rates, work, steps, ranks, places, parents)
         for attempt in range(RETRIES):
             fits = rates[REPAIR] == 0.0 or fit(sp, e, rng)
             if attempt == RETRIES - 1 or (fits and (rates[DISTINCT] == 0.0 or remember(seen, signature(sp, e, r)))):
                 break
             if not fits:
-                conceive(sp, rng, rates, work, steps, ranks, places, parents, least)
+                conceive(sp, rng, rates, work, steps, ranks, places, parents)
                 continue
-            mutate(sp, rng, work, draw_operator(rates, rng), least)
+            mutate(sp, rng, work, draw_operator(rates, rng))
             repair(sp, e, work[ROWS, LANES], below(rng, sp[META, DIMS]))
         store(sp, e, r, children, child_ranks, b)
 

@@ -39,8 +39,9 @@ class RandomOptions:
             value = getattr(self, entry.name)
             if isinstance(value, float) and not 0 <= value <= 1:
                 raise InputError(f"options.{entry.name}", "must be from 0 to 1", value)
-            if not isinstance(value, float) and value < 1:
-                raise InputError(f"options.{entry.name}", "must be at least 1", value)
+            least = 0 if entry.name == "stall" else 1
+            if not isinstance(value, float) and value < least:
+                raise InputError(f"options.{entry.name}", f"must be at least {least}", value)
 
 
 @MAPPERS.register("random")
@@ -87,12 +88,19 @@ class PrunedOptions(RandomOptions):
     dry
         Times in a row that a batch is drawn nearly in vain before what was found is proposed, and the mappings of the
         space then one by one, unless these are too many.
+    stall
+        Mappings in a row that do not improve on a walker's best after which the walker ends, and with the last one the
+        search; 0 for never. Looked at once a batch. Timeloop's `victory_condition`.
+    walkers
+        Searches that go on side by side, taking turns, each with a best of its own. Timeloop's `num_threads`.
     """
 
     dividing: float = 0.7
     remembered: int = 1 << 18
     draws: int = 200
     dry: int = 20
+    stall: int = 0
+    walkers: int = 1
 
 
 @MAPPERS.register("random-pruned")
@@ -116,9 +124,18 @@ class PrunedRandomMapper:
         self.spare = task.space.empty(0)
         """Drawn and found fresh, but more than was wanted."""
         self.walk: Enumeration | None = None
+        self.best = np.full(self.options.walkers, np.inf)
+        """The best score of every walker, and how many mappings in a row have not improved on it."""
+        self.since = np.zeros(self.options.walkers, dtype=np.int64)
+
+    def _going(self) -> NDArray[np.intp]:
+        """Return the walkers that go on."""
+        return np.flatnonzero((self.since < self.options.stall) | (self.options.stall == 0))
 
     def ask(self, most: int) -> MappingBatch:
         """Propose ``batch`` mappings, or ``most`` if that is less; what is left of a small space; or none."""
+        if not len(self._going()):
+            return self.space.empty(0)
         wanted = min(most, self.options.batch)
         found = self._take_spare(wanted)
         if self.walk is None:
@@ -170,12 +187,20 @@ class PrunedRandomMapper:
         return [found] if len(found) else []
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
-        """Learn nothing."""
+        """Count for every walker how long its best has not improved."""
+        going = self._going()
+        for turn, walker in enumerate(going if self.options.stall else ()):
+            own = scores[turn::len(going)]
+            lower = np.minimum.accumulate(np.concatenate([self.best[walker:walker + 1], own]))
+            better = np.flatnonzero(own < lower[:-1])
+            self.since[walker] = len(own) - 1 - better[-1] if len(better) else self.since[walker] + len(own)
+            self.best[walker] = lower[-1]
 
     def state(self) -> State:
         """Return the generator's state, what was proposed, and how far the space is walked through."""
         walk = {} if self.walk is None else {f"walk.{name}": part.copy() for name, part in self.walk.state.items()}
         return {"rng": pack_generator(self.rng), "seen": self.seen.copy(),
+                "best": self.best.copy(), "since": self.since.copy(),
                 "proposed": np.array([self.proposed], dtype=np.int64), "spare.steps": self.spare.steps,
                 "spare.ranks": self.spare.ranks, **walk}
 
@@ -183,6 +208,7 @@ class PrunedRandomMapper:
         """Set all of that."""
         unpack_generator(self.rng, state["rng"])
         self.seen, self.proposed = state["seen"].copy(), int(state["proposed"][0])
+        self.best, self.since = state["best"].copy(), state["since"].copy()
         self.spare = MappingBatch(self.space.layout, state["spare.steps"], state["spare.ranks"])
         walk = {name.removeprefix("walk."): part.copy() for name, part in state.items() if name.startswith("walk.")}
         if walk:

@@ -1,0 +1,331 @@
+"""Gamma as published (Kao, dissertation, Georgia Tech 2022, chapter 4; Kao and Krishna, ICCAD 2020): whole genomes.
+
+A genome is a list of one to three mappers, outermost first. Each has a dimension that is spread over units, how many
+units there may be, and the tile of every dimension that one unit works on, in an order. Here a mapper stands for one
+side of an array, outermost first; the sides beyond the last mapper have one lane. What the text leaves open, and what
+was chosen, says `GammaMapper`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tilewright.hardware import Fanout
+from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search.mapper import State, Task, pack_generator, unpack_generator
+from tilewright.search.objective import BREAKS_CONSTRAINT
+
+RATE = 0.5
+"""Chance of crossover, mutation and each other operator (section 4.4.1)."""
+ELITE, PARENTS = 0.05, 0.4
+"""Shares of a generation that live on, and that have children (the release's; the text gives none)."""
+UNITS = 2
+"""Genomes of the first generation whose tiles are all of size 1 (the release's)."""
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Genomes:
+    """``p`` genomes of up to ``l`` mappers over ``d`` dimensions.
+
+    Parameters
+    ----------
+    depth
+        ``(p)``: how many mappers each has; what is beyond them counts for nothing.
+    parallel, units
+        ``(p, l)``: the dimension that is spread, and over how many units at most.
+    tiles, ranks
+        ``(p, l, d)``: tiles, none larger than that of the mapper outside; places in the order of loops.
+    """
+
+    depth: Numbers
+    parallel: Numbers
+    units: Numbers
+    tiles: Numbers
+    ranks: Numbers
+
+    def take(self, chosen: NDArray[np.intp]) -> "Genomes":
+        """Return copies of some of them."""
+        return Genomes(*(part[chosen] for part in self.parts))
+
+    def joined(self, other: "Genomes") -> "Genomes":
+        """Return these and the others."""
+        return Genomes(*(np.concatenate(pair) for pair in zip(self.parts, other.parts, strict=True)))
+
+    @property
+    def parts(self) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
+        """The arrays."""
+        return self.depth, self.parallel, self.units, self.tiles, self.ranks
+
+    def __len__(self) -> int:
+        return len(self.depth)
+
+
+class Breeding:
+    """The operators of section 4.3.3 on genomes of a space; each changes them in place, at the published rate."""
+
+    def __init__(self, space: MapSpace, least: int, rng: Generator) -> None:
+        self.rng = rng
+        sizes = np.array(list(space.operator.sizes.values()), dtype=np.int64)
+        self.active = np.flatnonzero(sizes > 1) if (sizes > 1).any() else np.arange(len(sizes))
+        self.sizes = sizes[self.active]
+        self.sides = [s for s, slot in enumerate(space.layout.slots) if slot.axis != "T"]
+        self.most = max(1, len(self.sides))
+        self.least = min(max(1, least), self.most)
+        self.limits = np.array(side_lanes(space) or [1], dtype=np.int64)
+
+    def first(self, count: int) -> Genomes:
+        """Return random genomes of one mapper, grown to the fewest mappers of the system."""
+        dims = len(self.sizes)
+        made = Genomes(np.zeros(count, dtype=np.int64), *(np.ones((count, self.most), dtype=np.int64) for _ in "pu"),
+                       *(np.ones((count, self.most, dims), dtype=np.int64) for _ in "tr"))
+        for _ in range(self.least):
+            self.append(made, np.arange(count))
+        made.tiles[:UNITS] = 1
+        return made
+
+    def chosen(self, count: int) -> NDArray[np.intp]:
+        """Return which of so many an operator changes."""
+        return np.flatnonzero(self.rng.random(count) < RATE)
+
+    def append(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
+        """Give genomes a random mapper more, the innermost."""
+        at, dims = genomes.depth[who], len(self.sizes)
+        genomes.tiles[who, at] = self.rng.integers(1, self.outside(genomes, who, at) + 1)
+        genomes.ranks[who, at] = self.rng.random((len(who), dims)).argsort(axis=1)
+        genomes.parallel[who, at] = self.rng.integers(0, dims, len(who))
+        genomes.units[who, at] = self.draw_units(genomes, who, at)
+        genomes.depth[who] += 1
+
+    def outside(self, genomes: Genomes, who: NDArray[np.intp], at: Numbers) -> Numbers:
+        """Return ``(w, d)``: the tile of the mapper outside, or the layer."""
+        return np.where((at == 0)[:, None], self.sizes, genomes.tiles[who, np.maximum(at - 1, 0)])
+
+    def draw_units(self, genomes: Genomes, who: NDArray[np.intp], at: Numbers) -> Numbers:
+        """Return random numbers of units, up to what there is to spread and the lanes of the side."""
+        spread = np.take_along_axis(self.outside(genomes, who, at), genomes.parallel[who, at][:, None], axis=1)[:, 0]
+        return self.rng.integers(1, np.minimum(spread, self.limits[at]) + 1)
+
+    def level(self, genomes: Genomes, who: NDArray[np.intp]) -> Numbers:
+        """Return a random mapper of each genome."""
+        return self.rng.integers(0, genomes.depth[who])
+
+    def cross(self, genomes: Genomes) -> None:
+        """Exchange the tiles of one dimension between neighbours, at all mappers that both have."""
+        pairs = len(genomes) // 2
+        who = 2 * self.chosen(pairs)
+        d = self.rng.integers(0, len(self.sizes), len(who))
+        for at in range(self.most):
+            both = np.minimum(genomes.depth[who], genomes.depth[who + 1]) > at
+            one, where = who[both], d[both]
+            mine = genomes.tiles[one, at, where]
+            genomes.tiles[one, at, where] = genomes.tiles[one + 1, at, where]
+            genomes.tiles[one + 1, at, where] = mine
+
+    def mutate_parallel(self, genomes: Genomes) -> None:
+        """Let one mapper spread a random dimension."""
+        who = self.chosen(len(genomes))
+        genomes.parallel[who, self.level(genomes, who)] = self.rng.integers(0, len(self.sizes), len(who))
+
+    def mutate_tile(self, genomes: Genomes) -> None:
+        """Give one pair of genes a random number: a tile, or how many units there are."""
+        who = self.chosen(len(genomes))
+        at, d = self.level(genomes, who), self.rng.integers(0, len(self.sizes) + 1, len(who))
+        units = d == len(self.sizes)
+        genomes.units[who[units], at[units]] = self.draw_units(genomes, who[units], at[units])
+        who, at, d = who[~units], at[~units], d[~units]
+        genomes.tiles[who, at, d] = self.rng.integers(1, self.sizes[d] + 1)
+
+    def reorder(self, genomes: Genomes) -> None:
+        """Let two dimensions of one mapper change places."""
+        who = self.chosen(len(genomes))
+        at = self.level(genomes, who)
+        one, other = self.rng.integers(0, len(self.sizes), (2, len(who)))
+        mine = genomes.ranks[who, at, one]
+        genomes.ranks[who, at, one] = genomes.ranks[who, at, other]
+        genomes.ranks[who, at, other] = mine
+
+    def grow(self, genomes: Genomes) -> None:
+        """Append a random mapper at the tail, the innermost, where the system has room for it."""
+        who = self.chosen(len(genomes))
+        self.append(genomes, who[genomes.depth[who] < self.most])
+
+    def age(self, genomes: Genomes) -> None:
+        """Cut off the mapper at the tail, where the system lets it go."""
+        who = self.chosen(len(genomes))
+        genomes.depth[who[genomes.depth[who] > self.least]] -= 1
+
+    def mend(self, genomes: Genomes) -> None:
+        """Cut tiles to those of the mapper outside."""
+        np.minimum(genomes.tiles[:, 0], self.sizes, out=genomes.tiles[:, 0])
+        np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
+
+    def children(self, parents: Genomes, count: int) -> Genomes:
+        """Return children of pairs of different parents, where there are two."""
+        pairs = self.rng.random(((count + 1) // 2, len(parents))).argsort(axis=1)[:, :2]
+        if len(parents) == 1:
+            pairs = np.repeat(pairs, 2, axis=1)
+        made = parents.take(pairs.ravel()[:count])
+        for operator in (self.cross, self.mutate_parallel, self.mutate_tile, self.reorder, self.grow, self.age):
+            operator(made)
+        self.mend(made)
+        return made
+
+
+
+def side_lanes(space: MapSpace) -> list[int]:
+    """Return the most lanes along each side of the arrays, outermost first."""
+    found = []
+    for slot in space.layout.slots:
+        level = space.accelerator.levels[slot.level]
+        if isinstance(level, Fanout):
+            free = level.flexible or level.blocks is not None
+            found.append(level.instances if free else level.shape[0 if slot.axis == "X" else 1])
+    return found
+
+
+class Decoding:
+    """What genomes mean on a machine.
+
+    A mapper's temporal loops, in its order, run at the outermost memory for the first mapper, and for the others at the
+    innermost memory outside the side it stands for; where two share a memory, those of the outer one stand outside. The
+    innermost memory holds the tile of the last mapper. An array of free shape has all its elements on the side that is
+    used alone; where both are, the inner mapper says how many it takes, and the outer one has the others.
+    """
+
+    def __init__(self, space: MapSpace, breeding: Breeding) -> None:
+        self.space, self.active, self.sizes = space, breeding.active, breeding.sizes
+        self.sides, self.limits = breeding.sides, breeding.limits
+        slots = space.layout.slots
+        self.memories = [s for s, slot in enumerate(slots) if slot.axis == "T"]
+        levels = [space.accelerator.levels[slots[s].level] for s in self.sides]
+        self.shared = [at + 1 < len(levels) and level is levels[at + 1] and isinstance(level, Fanout)
+                       and (level.flexible or level.blocks is not None) for at, level in enumerate(levels)]
+        """For each side, whether it shares the lanes of its array with the next one."""
+
+    def batch(self, genomes: Genomes) -> MappingBatch:
+        """Return the mappings that genomes stand for; the space makes legal what it has no room for."""
+        batch = self.space.empty(len(genomes))
+        steps, ranks = batch.steps.copy(), batch.ranks.copy()
+        for depth in np.unique(genomes.depth):
+            who = np.flatnonzero(genomes.depth == depth)
+            found = self._decoded(genomes.take(who), int(depth))
+            steps[:, :, who], ranks[:, :, who] = (part.transpose(0, 2, 1) for part in found)
+        return self.space.repair(MappingBatch(batch.layout, steps, ranks))
+
+    def lanes(self, genomes: Genomes, depth: int) -> Numbers:
+        """Return ``(p, l)``: over how many units each mapper may spread."""
+        lanes = np.repeat(self.limits[None, :depth], len(genomes), axis=0)
+        for at in range(depth - 1):
+            if self.shared[at]:
+                lanes[:, at + 1] = np.minimum(genomes.units[:, at + 1], self.limits[at + 1])
+                lanes[:, at] = self.limits[at] // lanes[:, at + 1]
+        return lanes
+
+    def homes(self, depth: int) -> dict[int, list[int]]:
+        """Return which mappers' loops run at each memory (slots); the last one stands for the words of a tile."""
+        homes: dict[int, list[int]] = {s: [] for s in self.memories}
+        inner = self.memories[-1]
+        for at in range(depth):
+            outside = [s for s in self.memories if at == 0 or s < self.sides[at]]
+            homes[self.memories[0] if at == 0 else outside[-1]].append(at)
+        if not self._inside(depth):
+            homes[inner].append(depth)
+        return homes
+
+    def _inside(self, depth: int) -> bool:
+        """Whether the last mapper's side is inside all memories, so that each unit takes single words."""
+        return bool(self.sides) and self.sides[depth - 1] > self.memories[-1]
+
+    def _decoded(self, genomes: Genomes, depth: int) -> tuple[Numbers, Numbers]:
+        """Return steps and ranks ``(s, p, d)`` of genomes of one depth."""
+        count, dims = len(genomes), len(self.sizes)
+        lanes, homes = self.lanes(genomes, depth), self.homes(depth)
+        tiles = [genomes.tiles[:, at] for at in range(depth)] + [np.ones((count, dims), dtype=np.int64)]
+        if self._inside(depth):
+            tiles[depth - 1] = tiles[depth]
+        outer = [np.broadcast_to(self.sizes, (count, dims)), *tiles]
+        """The tile outside each mapper."""
+
+        def spread(extents: Numbers, at: int) -> Numbers:
+            chosen = np.arange(dims) == genomes.parallel[:, at, None]
+            wide: Numbers = np.where(chosen, extents * lanes[:, at, None], extents)
+            return np.minimum(wide, outer[at])
+
+        shape = (len(self.space.layout.slots), count, len(self.space.operator.sizes))
+        steps, ranks = np.ones(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        current, last = np.ones((count, dims), dtype=np.int64), np.full((count, shape[2]), 2 * dims)
+        for s in reversed(range(shape[0])):
+            steps[s][:, self.active] = current
+            if homes.get(s):
+                first = homes[s][0]
+                inner, current = current, outer[first]
+                for at in reversed(range(first)):
+                    if self.sides[at] > s:
+                        current = spread(current, at)
+                own = [genomes.ranks[:, min(at, depth - 1)] for at in (first, homes[s][-1])]
+                loops = inner < current if len(homes[s]) == 1 else spread(tiles[first], first) < outer[first]
+                last[:, self.active] = np.where(loops, own[0], dims + own[1])
+            elif s in self.sides and self.sides.index(s) < depth:
+                current = spread(current, self.sides.index(s))
+            ranks[s] = last.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+        return np.minimum.accumulate(steps, axis=0), ranks
+
+
+class PublishedGamma:
+    """Proposes generations of genomes and breeds the next from the best."""
+
+    def __init__(self, task: Task, population: int, least: int) -> None:
+        self.rng, self.population, self.start = task.rng, population, task.start
+        self.breeding = Breeding(task.space, least, task.rng)
+        self.decoding = Decoding(task.space, self.breeding)
+        self.elite, self.scores = self.breeding.first(0), np.empty(0)
+        """Who lives on from the last generation, best first."""
+        self.parents = self.breeding.first(0)
+        self.asked = self.breeding.first(0)
+
+    def ask(self, most: int) -> MappingBatch:
+        """Propose the next generation, or its first ``most`` mappings."""
+        fresh = not len(self.parents)
+        self.asked = (self.breeding.first(self.population) if fresh
+                      else self.breeding.children(self.parents, self.population))
+        batch = self.decoding.batch(self.asked)
+        if self.start is not None:
+            given = min(len(self.start), self.population)
+            batch.steps[:, :, :given], batch.ranks[:, :, :given] = (
+                self.start.steps[:, :, :given], self.start.ranks[:, :, :given])
+        return batch.take(slice(0, most)) if most < len(batch) else batch
+
+    def tell(self, scores: NDArray[np.float64]) -> None:
+        """Choose elite and parents among the generation and the elite before it, of those that fit."""
+        scores = np.where(scores < BREAKS_CONSTRAINT, scores, np.inf)
+        if self.start is not None:
+            scores[:len(self.start)] = np.inf
+            self.start = None
+        every = self.elite.joined(self.asked.take(np.arange(len(scores))))
+        values = np.concatenate([self.scores, scores])
+        ranked = values.argsort(kind="stable")
+        ranked = ranked[np.isfinite(values[ranked])]
+        genes = np.concatenate([part.reshape(len(every), -1) for part in every.parts], axis=1)[ranked]
+        ranked = ranked[np.sort(np.unique(genes, axis=0, return_index=True)[1])]
+        self.parents = every.take(ranked[:round(PARENTS * self.population) or 1])
+        kept = ranked[:round(ELITE * self.population) or 1]
+        self.elite, self.scores = every.take(kept), values[kept]
+
+    def state(self) -> State:
+        """Return elite, parents, whether the given mappings were proposed, and the generator's state."""
+        parts = {f"{name}{index}": part.copy() for name in ("elite", "parents")
+                 for index, part in enumerate(getattr(self, name).parts)}
+        return {**parts, "scores": self.scores.copy(), "rng": pack_generator(self.rng),
+                "begun": np.array([self.start is None])}
+
+    def restore(self, state: State) -> None:
+        """Set all of that."""
+        self.elite, self.parents = (Genomes(*(state[f"{name}{index}"] for index in range(len(self.elite.parts))))
+                                    for name in ("elite", "parents"))
+        self.scores = state["scores"]
+        unpack_generator(self.rng, state["rng"])
+        self.start = None if state["begun"][0] else self.start
