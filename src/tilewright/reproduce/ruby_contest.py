@@ -17,8 +17,12 @@ Restrict = Callable[[Operator, Accelerator], Constraints]
 
 TILINGS = {"perfect": "perfect", "padding": "perfect", "ruby-s": "ruby-s", "ruby-t": "ruby-t", "ruby": "ruby"}
 """By strategy: the tiling of its space. ``padding`` is perfect tiling of a padded operator."""
-PLAIN = {"random-pruned": {"dividing": 0.0}}
-"""Options of mappers that search as published: Timeloop's random search has no leaning to whole factors."""
+RANDOM = "random-pruned"
+PUBLISHED: dict[str, Any] = {"dividing": 0.0, "stall": 3_000, "walkers": 24, "batch": 240}
+"""How the paper's mapper searches (section IV): at random, without a leaning to whole factors, until 3,000 valid
+mappings in a row do not improve EDP, on 24 threads, each of which ends so, as Timeloop's do."""
+LONGEST = 3_000_000
+"""Mappings at which such a search is broken off; few come near."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,9 @@ def network_layers(*networks: str, every: int = 1) -> list[Layer]:
 def play(watch: Watch, matches: Sequence[Match], seeds: int, figure: str = "edp") -> list[Entry]:
     """Search every match with every seed, take the runs of median ``figure``, and have the oracle count each."""
     spaces = [match.space for match in matches]
-    cells = [search_cell(watch, match.key, space, mapper=match.mapper, samples=match.samples, seed=seed,
-                         objective=match.objective, options=PLAIN.get(match.mapper))
+    cells = [search_cell(watch, match.key, space, mapper=match.mapper, seed=seed, objective=match.objective,
+                         **({"samples": LONGEST, "options": PUBLISHED} if match.mapper == RANDOM else
+                            {"samples": match.samples}))
              for match, space in zip(matches, spaces, strict=True) for seed in range(seeds)]
     values = watch.run(cells)
     medians = [median_run(values[at:at + seeds], figure) for at in range(0, len(values), seeds)]

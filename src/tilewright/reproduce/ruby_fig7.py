@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.mapping import MapSpace
-from tilewright.reproduce.ruby_contest import FLOWS, PLAIN, TILINGS, change
+from tilewright.reproduce.ruby_contest import FLOWS, RANDOM, TILINGS, change
 from tilewright.reproduce.ruby_machines import toy
 from tilewright.reproduce.running import Watch
 from tilewright.reproduce.searching import bound_figures, median_curve, median_run, oracle_cell, search_cell
@@ -79,8 +79,8 @@ def run(setting: Setting, watch: Watch) -> Findings:
     keys = {(name, strategy): {"panel": name, "strategy": strategy} for name, strategy in spaces}
     seeds = range(setting.seeds)
     values = iter(watch.run([
-        search_cell(watch, keys[where], space, mapper="random-pruned", samples=setting["samples"], seed=seed,
-                    options={"batch": _BATCH, **PLAIN["random-pruned"]})
+        search_cell(watch, keys[where], space, mapper=RANDOM, samples=setting["samples"], seed=seed,
+                    options={"batch": _BATCH, "dividing": 0.0})
         for where, space in spaces.items() for seed in seeds]))
     runs = {where: [next(values) for _ in seeds] for where in spaces}
     medians = {where: median_run(found) for where, found in runs.items()}
