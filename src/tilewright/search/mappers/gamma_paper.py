@@ -252,8 +252,9 @@ class Decoding:
 
         def spread(extents: Numbers, at: int) -> Numbers:
             chosen = np.arange(dims) == genomes.parallel[:, at, None]
-            wide: Numbers = np.where(chosen, extents * lanes[:, at, None], extents)
-            return np.minimum(wide, outer[at])
+            wide = np.where(chosen, extents * lanes[:, at, None], extents)
+            found: Numbers = np.minimum(wide, outer[at])
+            return found
 
         shape = (len(self.space.layout.slots), count, len(self.space.operator.sizes))
         steps, ranks = np.ones(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
