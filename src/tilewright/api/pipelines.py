@@ -16,6 +16,7 @@ from tilewright.api.spaces import Limits
 from tilewright.api.tasks import Asked, Scalar, Task, layer_budget, prepare, warm_up
 from tilewright.api.text import shown
 from tilewright.api.warm import warmth
+from tilewright.base import write_whole
 from tilewright.search import (
     Budget,
     Objective,
@@ -82,9 +83,7 @@ class Pipeline:
 
     def write_json(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it as JSON; folders are made."""
-        place = ready_place(path)
-        place.write_text(json.dumps(self.plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        return place
+        return write_whole(ready_place(path), json.dumps(self.plain, indent=1, ensure_ascii=False) + "\n")
 
     def __str__(self) -> str:
         from tilewright.report import print_sheet  # noqa: PLC0415  (rich loads late)

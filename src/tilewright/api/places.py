@@ -1,6 +1,7 @@
 """Where results go."""
 
 import os
+import tempfile
 from pathlib import Path
 
 from tilewright.base import InputError
@@ -12,11 +13,14 @@ def ready_place(path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     InputError
-        If they cannot be made, or the path is a folder.
+        If they cannot be made or written, or the path is a folder.
     """
     place = Path(path)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists() or place.is_file():
+            with tempfile.TemporaryFile(dir=place.parent):
+                pass
     except OSError as error:
         raise InputError(str(place), "must be a place that can be written", error.strerror or str(error)) from None
     if place.is_dir():

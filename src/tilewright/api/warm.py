@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tilewright.api.places import ready_place
-from tilewright.base import InputError
+from tilewright.base import InputError, write_whole
 from tilewright.mapping import MapSpace
 from tilewright.search import (
     NEIGHBOURS,
@@ -23,7 +23,7 @@ from tilewright.search import (
     largest_first,
     rounds,
 )
-from tilewright.store import Entry, Provenance, Shelf, entry, write_whole
+from tilewright.store import Entry, Provenance, Shelf, entry
 from tilewright.workload import Operator, edit_distance
 
 STARTS = "starts.json"

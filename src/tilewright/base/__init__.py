@@ -4,6 +4,7 @@ from tilewright.base.compiling import kept, part_options, stamped
 from tilewright.base.documents import MOST_BYTES, MOST_VALUES, open_binary, read_json, read_text, read_yaml
 from tilewright.base.errors import InputError
 from tilewright.base.extras import EXTRAS, has_extra, require_extra
+from tilewright.base.files import csv_text, replace_file, write_whole
 from tilewright.base.located import Location, line_of, path_text
 from tilewright.base.registry import Registry, unknown_name
 from tilewright.base.threads import share
@@ -16,6 +17,7 @@ __all__ = [
     "InputError",
     "Location",
     "Registry",
+    "csv_text",
     "free_name",
     "has_extra",
     "kept",
@@ -26,10 +28,12 @@ __all__ = [
     "read_json",
     "read_text",
     "read_yaml",
+    "replace_file",
     "require_extra",
     "share",
     "stamped",
     "unknown_name",
     "value_of",
     "whole_of",
+    "write_whole",
 ]

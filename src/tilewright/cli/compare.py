@@ -1,7 +1,5 @@
 """``tilewright compare``: which mapper is better, how surely, and how fast."""
 
-import csv
-import io
 import json
 import shlex
 import sys
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.base import csv_text
 from tilewright.cli.options import (
     Arch,
     Bind,
@@ -107,9 +106,7 @@ def deliver(sheet: "Sheet", tree: object, places: tuple[Path | None, str | None,
         write_text(str(out / f"{name}.json"), text)
         tables = (*sheet.tables, *more)
         for table in tables:
-            lines = io.StringIO()
-            csv.writer(lines).writerows([table.columns, *table.rows])
-            write_text(str(out / f"{table.name}.csv"), lines.getvalue())
+            write_text(str(out / f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
         page = write_sheet(sheet, out / f"{name}.html")
         typer.echo(f"Written: {page}; beside it {name}.json and {len(tables)} CSV files.", err=True)
 

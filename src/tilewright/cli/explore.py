@@ -1,7 +1,5 @@
 """``tilewright explore``: which flexibility pays."""
 
-import csv
-import io
 import json
 import shlex
 import sys
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.base import csv_text
 from tilewright.cli.options import Arch, Json, MapperName, console, write_text
 
 if TYPE_CHECKING:
@@ -77,8 +76,6 @@ def _write(out: Path, sheet: "Sheet", tree: str) -> None:
 
     write_text(str(out / "explore.json"), tree)
     for table in sheet.tables:
-        text = io.StringIO()
-        csv.writer(text).writerows([table.columns, *table.rows])
-        write_text(str(out / f"{table.name}.csv"), text.getvalue())
+        write_text(str(out / f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
     page = write_sheet(sheet, out / "explore.html")
     typer.echo(f"Written: {page}; beside it explore.json and {len(sheet.tables)} CSV files.", err=True)

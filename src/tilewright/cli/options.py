@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.base import InputError, value_of, whole_of
+from tilewright.base import InputError, value_of, whole_of, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,8 +143,4 @@ def write_text(place: str, text: str) -> None:
         return
     from tilewright.api import ready_place
 
-    path = ready_place(Path(place))
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(place, "must be a file that can be written", error.strerror or str(error)) from None
+    write_whole(ready_place(Path(place)), text)

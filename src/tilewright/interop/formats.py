@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tilewright.base import InputError, Registry
+from tilewright.base import InputError, Registry, replace_file
 from tilewright.hardware import Accelerator
 from tilewright.interop.notes import Note
 from tilewright.mapping import Constraints
@@ -73,7 +73,7 @@ class ForeignText:
             place.mkdir(parents=True, exist_ok=True)
             paths = [place / name for name in self.files]
             for path in paths:
-                path.write_text(self.files[path.name], encoding="utf-8")
+                replace_file(path, self.files[path.name].encode())
         except (OSError, ValueError) as error:  # ValueError: a name with a null byte
             raise InputError("--out", "must be a folder that can be written", str(folder), str(error)) from None
         return paths

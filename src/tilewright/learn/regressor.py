@@ -1,5 +1,6 @@
 """A multi-layer perceptron from vectors to vectors, with the means and deviations that normalise both."""
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, replace_file
 from tilewright.learn.threads import one_thread
 
 Floats = NDArray[np.float32]
@@ -109,10 +110,10 @@ class Regressor:
 def save_regressor(path: Path, regressor: Regressor, about: Mapping[str, Any]) -> None:
     """Write a network, and plain data about it, so that the file is either the old or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
+    text = io.BytesIO()
     torch.save({"kind": _KIND, "about": json.dumps(about),
-                "arrays": {name: torch.from_numpy(array) for name, array in regressor.arrays().items()}}, part)
-    part.replace(path)
+                "arrays": {name: torch.from_numpy(array) for name, array in regressor.arrays().items()}}, text)
+    replace_file(path, text.getvalue())
 
 
 def load_regressor(path: Path) -> tuple[Regressor, dict[str, Any]]:

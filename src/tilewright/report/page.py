@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from tilewright.base import InputError
+from tilewright.base import write_whole
 from tilewright.report import figures
 from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value, together
 from tilewright.report.quantities import (
@@ -61,14 +61,7 @@ def write_page(record: RunRecord, path: str | os.PathLike[str]) -> Path:
     InputError
         If the place cannot be written.
     """
-    target = Path(path)
-    text = render_page(record)
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(path), "must be a file that can be written", error.strerror or str(error),
-                         "Choose another place for the report") from None
-    return target
+    return write_whole(Path(path), render_page(record))
 
 
 @cache

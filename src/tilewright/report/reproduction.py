@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from tilewright.base import write_whole
 from tilewright.report.quantities import MISSING, engineering, significant
 from tilewright.report.terminal import print_listing
 from tilewright.reproduce import Outcome, Table, Value
@@ -57,9 +58,7 @@ def write_reproduction(outcome: Outcome) -> Path:
     text = page_environment().get_template("reproduction.html.j2").render(
         outcome=outcome, figures=figures, numeric=numeric, shown=shown, plotly_js=get_plotlyjs(),
         version=outcome.versions["tilewright"])
-    path = outcome.file("html")
-    path.write_text(text, encoding="utf-8")
-    return path
+    return write_whole(outcome.file("html"), text)
 
 
 def shown(cell: Value) -> str:

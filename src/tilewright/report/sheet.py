@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.base import InputError
+from tilewright.base import write_whole
 from tilewright.report.reproduction import print_tables, shown
 from tilewright.reproduce import Plot, Table, Value
 
@@ -72,10 +72,4 @@ def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
     text = page_environment().get_template("sheet.html.j2").render(
         sheet=sheet, figures={plot.name: {"data": plot.data, "layout": plot.layout} for plot in plots},
         numeric=numeric, shown=shown, plotly_js=get_plotlyjs(), version=version("tilewright"))
-    target = Path(path)
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(path), "must be a file that can be written", error.strerror or str(error),
-                         "Choose another place for the page") from None
-    return target
+    return write_whole(Path(path), text)

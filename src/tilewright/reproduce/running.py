@@ -1,6 +1,5 @@
 """Runs a study: computes its cells on all cores, keeps each as it ends, and writes what was found."""
 
-import csv
 import json
 import os
 import threading
@@ -13,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tilewright.base import InputError
+from tilewright.base import InputError, csv_text, write_whole
 from tilewright.reproduce.cells import CellFile
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
 from tilewright.store import model_sources
@@ -219,8 +218,5 @@ def write_outcome(outcome: Outcome) -> None:
               for each in outcome.findings.judgements]
     claims = Table("claims", "Claims", ("Verdict", "Claim", "Published", "Ours", "Judged", "Because"), tuple(judged))
     for table in (*outcome.findings.tables, claims):
-        with outcome.file(f"{table.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table.columns)
-            writer.writerows(table.rows)
-    outcome.file("json").write_text(json.dumps(outcome.plain, indent=1) + "\n", encoding="utf-8")
+        write_whole(outcome.file(f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
+    write_whole(outcome.file("json"), json.dumps(outcome.plain, indent=1) + "\n")

@@ -1,13 +1,13 @@
 """Checkpoints of searches: one file each, replaced as a whole, tied to what it was a search of."""
 
+import io
 import json
-import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from tilewright.base import InputError
+from tilewright.base import InputError, replace_file
 from tilewright.search.mapper import State
 
 _KEY = "search"
@@ -16,13 +16,10 @@ _KEY = "search"
 def save_checkpoint(path: Path, identity: dict[str, str], state: State) -> None:
     """Write ``state`` and what identifies the search, so that the file is either the old or the new one, never half."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        text = np.frombuffer(json.dumps(identity).encode(), dtype=np.uint8)
-        np.savez(file, allow_pickle=False, **{_KEY: text}, **state)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    file = io.BytesIO()
+    text = np.frombuffer(json.dumps(identity).encode(), dtype=np.uint8)
+    np.savez(file, allow_pickle=False, **{_KEY: text}, **state)
+    replace_file(path, file.getvalue())
 
 
 def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:

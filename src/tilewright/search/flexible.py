@@ -135,8 +135,7 @@ def _why_ended(runs: Sequence[Run], budget: Budget, started: float) -> Stopped:
 def _member(request: Request, share: tuple[int | None, int], watch: Watch, model: CostModel) -> Run:
     """Return the search of one member: of all its mappings where its share of the samples covers them."""
     samples, members = share
-    size = request.space.size()
-    if size.exact and size.mappings <= (FEW if samples is None else samples // members):
+    if request.space.within(FEW if samples is None else samples // members):
         request = replace(request, mapper="exhaustive", options={}, start=None)
     # A mapper plans for the samples that a finalist gets.
     finalist = 1 if members == 1 else max(1, math.ceil(math.log2(members)))

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         totals_of,
         vector_records,
     )
-    from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run, write_whole
+    from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run
     from tilewright.store.database import RunSummary, Store
     from tilewright.store.library import Entry, Library, Provenance, Shelf, entry, problem
     from tilewright.store.nest import level_records, mapping_from, mapping_record
@@ -131,7 +131,6 @@ __all__ = [
     "totals_of",
     "vector_records",
     "write_run",
-    "write_whole",
 ]
 
 _LATER = {
@@ -139,7 +138,7 @@ _LATER = {
               "model_sources", "network_record", "new_run_id", "not_modelled", "operator_fingerprint", "operator_of",
               "operator_record", "padded_record", "roofline_record", "software_record", "timestamp", "totals_of",
               "vector_records"),
-    "codec": ("read_run", "record_to_json", "run_from_json", "write_run", "write_whole"),
+    "codec": ("read_run", "record_to_json", "run_from_json", "write_run"),
     "database": ("RunSummary", "Store"),
     "library": ("Entry", "Library", "Provenance", "Shelf", "entry", "problem"),
     "nest": ("level_records", "mapping_from", "mapping_record"),

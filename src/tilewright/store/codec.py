@@ -3,9 +3,7 @@
 import json
 import math
 import os
-import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tilewright.base import InputError, path_text, read_json
+from tilewright.base import InputError, path_text, read_json, write_whole
 from tilewright.store.record import SCHEMA_VERSION, LayerRecord, RunRecord
 
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -84,21 +82,6 @@ def read_run(path: str | os.PathLike[str]) -> RunRecord:
     except OSError as error:
         raise InputError(str(path), "must be a readable JSON file", error.strerror or str(error)) from None
     return run_from_json(text, str(path))
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a text file through a temporary neighbour, so that no half of it is ever seen."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise InputError(str(path), "must be a file that can be written", error.strerror or str(error),
-                         "Choose another place") from None
-    return path
 
 
 @cache

@@ -1,7 +1,5 @@
 """The store: an append-only database of runs and their layers, SQLite by default."""
 
-import csv
-import io
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -11,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from tilewright.base import InputError
-from tilewright.store.codec import layer_from_json, record_to_json, run_from_json, write_whole
+from tilewright.base import InputError, csv_text, write_whole
+from tilewright.store.codec import layer_from_json, record_to_json, run_from_json
 from tilewright.store.opening import Database, shown_url
 from tilewright.store.record import AnswerRecord, LayerRecord, RunRecord
 from tilewright.store.tables import LAYERS, RUNS
@@ -131,12 +129,8 @@ class Store:
             if run_ids is not None:
                 query = query.where(RUNS.c.id.in_(self._chosen(connection, run_ids)))
             result = connection.execute(query)
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(result.keys())
             rows = [tuple(row) for row in result]
-            writer.writerows(rows)
-        write_whole(Path(path), text.getvalue())
+        write_whole(Path(path), csv_text([result.keys(), *rows]))
         return len(rows)
 
     def close(self) -> None:

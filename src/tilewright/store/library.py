@@ -14,11 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from tilewright.base import InputError
+from tilewright.base import InputError, write_whole
 from tilewright.hardware import Accelerator
 from tilewright.mapping import LevelLoops, Loop, Mapping, MapSpace
 from tilewright.store.build import fingerprint, operator_fingerprint, software_record, timestamp
-from tilewright.store.codec import write_whole
 from tilewright.store.opening import Database
 from tilewright.store.tables import LIBRARY
 from tilewright.workload import edit_distance, form

@@ -178,6 +178,14 @@ def test_the_count_is_that_of_brute_force(name, tiling):
             assert expected == 0, (kind, m, n, k)
             continue
         assert (size.mappings, size.exact, size.error) == (expected, True, 0.0), (kind, m, n, k)
+        assert [space.within(most) for most in (expected - 1, expected, expected + 1)] == [False, True, True]
+
+
+@pytest.mark.parametrize("name", ["eyeriss", "tpu-like", "simba-like"])
+def test_that_a_space_is_large_is_told_without_counting_it(name, monkeypatch):
+    layer = next(node.operator for node in zoo.load("resnet50").mac_nodes if node.name == "layer1.0.conv2")
+    monkeypatch.setattr(MapSpace, "size", None)
+    assert not MapSpace(layer, preset(name)).within(1_000_000)
 
 
 @pytest.mark.parametrize("tiling", TILINGS)

@@ -110,7 +110,7 @@ def test_exports_hold_every_run_and_layer(store, tmp_path):
     assert store.export_csv(tmp_path / "all.csv") == 4
     rows = list(csv.DictReader((tmp_path / "all.csv").read_text().splitlines()))
     assert [(row["run_network"], row["name"], row["latency_cycles"]) for row in rows] == [
-        ("tiny", "fc", "9"), ("tiny", "gru", ""), ("=vgg", "fc", "9"), ("=vgg", "gru", "")]
+        ("tiny", "fc", "9"), ("tiny", "gru", ""), ("'=vgg", "fc", "9"), ("'=vgg", "gru", "")]
     assert rows[1]["reason"] == "no tile fits"
     assert store.export_csv(tmp_path / "one.csv", ("20260102",)) == 2
     assert store.export_json(tmp_path / "one.json", ("20260102",)) == 1

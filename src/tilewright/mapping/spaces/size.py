@@ -275,6 +275,14 @@ def space_size(space: SpaceArrays, patterns: list[Patterns]) -> SpaceSize:
     return tables_size(SpaceTables(space, patterns))
 
 
+def tilings(tables: SpaceTables) -> float:
+    """Return how many mappings there are whatever the orders of their loops, each of which has some: far fewer."""
+    if tables.empty or not tables.dims:
+        return float(not tables.empty)
+    alike = np.ones((1, 1 << len(tables.patterns)))
+    return float(tables.futures(Nodes(np.ones(1), [alike] * len(tables.dims), 0))[0][0, 0])
+
+
 def tables_size(tables: SpaceTables) -> SpaceSize:
     """Count the mappings that tables stand for."""
     if tables.empty:

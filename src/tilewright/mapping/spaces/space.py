@@ -166,7 +166,12 @@ class MapSpace:
 
     def size(self) -> SpaceSize:
         """Return how many mappings `enumerate` yields: counted, or estimated where that would take too long."""
-        return self._size
+        return self._uniform.size
+
+    def within(self, most: int) -> bool:
+        """Whether the space is known to hold at most ``most`` mappings; much sooner than `size` where it holds more."""
+        more = not self.constraints.orders and self._uniform.tilings() > most
+        return not more and self.size().exact and self.size().mappings <= most
 
     def legal_size(self, rng: Generator, draws: int = 20_000) -> SpaceSize:
         """Return an unbiased estimate of how many of them fit the memories too, with its error (`UniformDraws`)."""
@@ -203,10 +208,6 @@ class MapSpace:
                 raise InputError("number", f"must be from 0 to {self.size().mappings - 1}", number)
             self._uniform.numbered.write(int(number), batch.steps[:, :, b], batch.ranks[:, :, b])
         return batch
-
-    @cached_property
-    def _size(self) -> SpaceSize:
-        return self._uniform.size()
 
     @cached_property
     def _uniform(self) -> UniformDraws:

@@ -38,7 +38,7 @@ from tilewright.mapping.spaces.lists import (
 )
 from tilewright.mapping.spaces.numbers import NumberedSpace
 from tilewright.mapping.spaces.orders import Patterns
-from tilewright.mapping.spaces.size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
+from tilewright.mapping.spaces.size import Nodes, SpaceSize, SpaceTables, space_size, tables_size, tilings
 from tilewright.mapping.spaces.walks import ChainDrawer, Index, choose, totals
 
 # Draws at a time; most for a share that makes up a size, and the error that is enough; draws for each mapping, and
@@ -181,8 +181,9 @@ class UniformDraws:
         """Draws from those whose every dimension alone leaves room for one word of the others in all memories."""
         return TableDraws(_tables(within_capacities(self.space), self.patterns), legal=True)
 
+    @cached_property
     def size(self) -> SpaceSize:
-        """Return how many mappings there are."""
+        """How many mappings there are."""
         try:
             return space_size(self.space, self.patterns)
         except TooLarge:
@@ -196,6 +197,13 @@ class UniformDraws:
                 raise error from None
         return self._share(every, np.random.default_rng(0), SHARE_DRAWS, legal=False)
 
+    def tilings(self) -> float:
+        """Return how many there are whatever the orders of their loops, 0 where that takes too long to tell."""
+        try:
+            return tilings(SpaceTables(self.space, self.patterns))
+        except TooLarge:
+            return 0.0
+
     @cached_property
     def numbered(self) -> NumberedSpace:
         """The mappings by number.
@@ -205,7 +213,7 @@ class UniformDraws:
         InputError
             If the space is too large for that.
         """
-        size = self.size()
+        size = self.size
         tables = self.every.tables
         if not size.exact or tables.space.slots is not self.space.slots:
             raise InputError("space", "must be counted exactly, to number its mappings", str(size))

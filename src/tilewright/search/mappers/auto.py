@@ -103,8 +103,8 @@ class AutoMapper:
     def _enumeration(self) -> ExhaustiveMapper | None:
         if not self.options.enumerate or self.task.start is not None:
             return None
-        size = self.task.space.size()
-        covered = size.exact and 0 < size.mappings <= (FEW if self.task.samples is None else self.task.samples)
+        space = self.task.space
+        covered = space.within(FEW if self.task.samples is None else self.task.samples) and space.size().mappings
         return ExhaustiveMapper(replace(self.task, options={})) if covered else None
 
     @property

@@ -114,8 +114,7 @@ class ExactMapper:
 
     @cached_property
     def _start(self) -> int:
-        size = self.task.space.size()
-        return 0 if size.exact and size.mappings <= self.options.start else self.options.start
+        return 0 if self.task.space.within(self.options.start) else self.options.start
 
     def ask(self, most: int) -> MappingBatch:
         """Propose the next mappings that may beat the best so far, or the best again where none has been found yet."""

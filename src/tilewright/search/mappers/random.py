@@ -168,8 +168,7 @@ class PrunedRandomMapper:
             if not left or vain == self.options.dry:
                 break
         if vain == self.options.dry and left:
-            size = self.space.size()
-            if size.exact and size.mappings <= WALKED:
+            if self.space.within(WALKED):
                 self.walk, self.covers_space = Enumeration(self.space, distinct=True), True
         return parts
 
