@@ -55,6 +55,19 @@ def test_weights_enter_behind_the_rows_of_the_block_before():
         assert (found.compute_cycles, found.rounds) == (cycles, 1)
 
 
+def test_the_first_load_and_the_last_store_overlap_nothing():
+    """One round on 16 x 16 units: rows of the outputs that are begun are stored whole, four cycles each."""
+    machine = preset("accel-a")
+    rate = machine.memories[0].bandwidth.shared
+    for m, n, stored in ((5, 3, 4), (17, 1, 8), (16, 16, 64), (33, 1, 12)):
+        operator = matmul("product", m=m, n=n, k=16)
+        found = round_latency(operator, machine, dataflow("weight-stationary", operator, machine), Sequencer())
+        assert (found.rounds, found.store_cycles) == (1, stored)
+        assert found.load_cycles == pytest.approx((m + n) * 16 / rate)
+        assert found.first_cycles == min(found.load_cycles, found.compute_cycles)
+        assert found.cycles == found.load_cycles + found.compute_cycles + stored
+
+
 def test_rounds_can_be_asked_for_from_the_command_line(capsys, monkeypatch, tmp_path, ours):
     from tilewright.cli import main
 

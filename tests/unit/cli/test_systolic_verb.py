@@ -45,7 +45,7 @@ def figures(tilewright, *words):
 
 def test_a_topology_on_a_configuration(tilewright):
     found = figures(tilewright, "net.csv", "--config", "scale.cfg")
-    assert found["array"]["rows"], found["array"]["columns"] == (16, 8)
+    assert (found["array"]["rows"], found["array"]["columns"]) == (16, 8)
     assert found["array"]["memory_words"] == {"inputs": 4096, "weights": 4096, "outputs": 4096}
     first, second, third = found["layers"]
     assert (first["m"], first["n"], first["k"], first["products"]) == (100, 32, 27, 1)

@@ -156,6 +156,20 @@ def test_an_architecture_is_an_accelerator(read):
     assert registers.leakage_mw == 0.125
 
 
+@pytest.mark.parametrize(("given", "ports"), [
+    ("bandwidth: 6", (3.0, 3.0, None)),
+    ("bandwidth: 6, write_bandwidth: 5", (3.0, 5.0, None)),
+    ("shared_bandwidth: 6", (None, None, 6.0)),
+    ("read_bandwidth: 6", (6.0, None, None)),
+])
+def test_a_bandwidth_of_both_ports_is_half_of_it_for_each(read, given, ports):
+    """As the program reads it: `bandwidth` is that of reads and writes together, half for each."""
+    machine = read(ARCH.replace("{width: 256, datawidth: 8}", f"{{width: 256, datawidth: 8, {given}}}"),
+                   PROBLEM).accelerator
+    found = machine.level("MainMemory").bandwidth
+    assert (found.read, found.write, found.shared) == ports
+
+
 def test_without_a_reference_table_energies_are_ours_and_noted(read):
     found = read(ARCH, PROBLEM)
     assert all(level.energy.read_pj > 0 for level in found.accelerator.memories)

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -180,6 +181,21 @@ def test_curves_and_goals_by_hand():
     (first, second, duel), = found.duels()
     assert (first, second) == ("a", "b")
     assert duel.wins == 8 / 9
+
+
+def test_duels_are_at_the_samples_and_seconds_that_all_had():
+    """`late` overtakes `early` after the samples and the seconds that the shorter searches had."""
+    found = made({"early": [[(10, 1.0, 5.0)]] * 6, "late": [[(20, 2.0, 9.0), (150, 15.0, 1.0)]] * 6}, samples=200)
+    longer = [replace(a, samples=200, seconds=20.0) if a.contender == "late" else replace(a, samples=100, seconds=10.0)
+              for a in found.attempts]
+    found = replace(found, attempts=tuple(longer))
+    assert (found.equal_samples, found.equal_seconds) == (100, 10.0)
+    for clock in ("samples", "seconds"):
+        (_, _, duel), = found.duels(clock)
+        assert duel.wins == 1.0 and duel.p < 0.01, clock
+    assert (found.final("early").median, found.final("late").median) == (5.0, 1.0)
+    one_short = replace(found, attempts=(replace(longer[0], samples=60), *longer[1:]))
+    assert one_short.equal_samples == 60
 
 
 def test_a_search_that_ends_by_itself_does_not_shorten_the_others(space):

@@ -1,6 +1,7 @@
 """Searches on machines that make use of zeros, and over several densities."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tilewright.hardware import Compression, Elision, Sparsity, preset
 from tilewright.mapping import MapSpace, is_legal
 from tilewright.search import Objective, Scorer, Sweep, search, search_network, search_spaces
 from tilewright.search.run import model_of
+from tilewright.search.sweep import SweptCosts
 from tilewright.workload import convolution, matmul, with_densities
 
 DENSE = preset("edge-s1")
@@ -93,6 +95,23 @@ def test_limits_hold_at_every_density():
     space = goal.widest(MapSpace(OPERATOR, MACHINE))
     costs = model_of(space, goal).score(space.sample(np.random.default_rng(0), 50))
     assert np.all(Scorer(goal, space.operator, MACHINE).scores(costs) >= 1e150)
+
+
+def test_a_limit_broken_or_a_tile_too_large_at_one_density_alone_counts():
+    """Mapping d breaks the limit at density d alone, the last at none; and so for what does not fit."""
+    def part(place, latency, excess):
+        latency_cycles, over = np.full(4, 10.0), np.zeros(4)
+        latency_cycles[place], over[place] = latency, excess
+        return SimpleNamespace(latency_cycles=latency_cycles, energy_pj=np.ones(4), area_um2=1.0, excess=over,
+                               legal=over == 0)
+
+    goal = Objective.parse("latency", ["latency<=15"]).over("1,0.5,0.1")
+    slow = SweptCosts(tuple((1.0, part(place, 20.0, 0.0)) for place in range(3)))
+    assert (Scorer(goal, OPERATOR, MACHINE).scores(slow) >= 1e150).tolist() == [True, True, True, False]
+    large = SweptCosts(tuple((1.0, part(place, 10.0, 0.5 + place)) for place in range(3)))
+    assert large.legal.tolist() == [False, False, False, True]
+    assert large.excess.tolist() == [0.5, 1.5, 2.5, 0.0]
+    assert (Scorer(goal, OPERATOR, MACHINE).scores(large) >= 1e200).tolist() == [True, True, True, False]
 
 
 def test_sweeps_are_read_with_the_papers_weights_or_others():
