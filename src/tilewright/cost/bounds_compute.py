@@ -100,5 +100,5 @@ class ComputeStage:
             return most
         first, second = (group for group in groups if group is not None)
         lanes = high[:, first] * high[:, second]
-        words = self.tiles.boxes(tensor, (first, second), (low[:, first], low[:, second]))
+        words = self.tiles.boxes(tensor, {first: low[:, first], second: low[:, second]})
         return np.minimum(most, lanes / np.minimum(words, lanes))

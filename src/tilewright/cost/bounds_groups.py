@@ -99,8 +99,7 @@ class Tiles:
         which one extent is 1 does not). Sliding axes between the same two groups are looked up in `sliding_words`;
         groups that slide otherwise count as 1.
         """
-        sliding = [axis for axis in tensor.axes
-                   if len(axis.terms) > 1 and all(name in self.group_of for name in axis.dimensions)]
+        sliding = self._slides(tensor)
         pairs = {(self.group_of[first], self.group_of[second]) for first, second in (x.dimensions for x in sliding)}
         left_out = {place for pair in pairs for place in pair}
         total = np.ones([1] * len(self.groups))
@@ -112,24 +111,22 @@ class Tiles:
         return total
 
     def _spread(self, table: Floats, places: tuple[int, ...]) -> Floats:
-        """Return a table over the groups ``places`` as one over all groups."""
-        if len(places) == 2 and places[0] > places[1]:
-            table, places = table.T, places[::-1]
+        """Return a table over the groups ``places``, in their order, as one over all groups."""
         shape = [1] * len(self.groups)
         for place in places:
             shape[place] = len(self.groups[place].least)
         return table.reshape(shape)
 
-    def boxes(self, tensor: Tensor, places: tuple[int, int], least: tuple[Floats, Floats]) -> Floats:
-        """Return (n) the least words of n boxes of ``tensor`` with at least these products in two groups."""
-        axes = [axis for axis in tensor.axes
+    def _slides(self, tensor: Tensor) -> list[Axis]:
+        """Return the axes that slide between groups, each with the dimension of the earlier group first."""
+        return [Axis(tuple(sorted(axis.terms, key=lambda term: self.group_of[term[0]]))) for axis in tensor.axes
                 if len(axis.terms) > 1 and all(name in self.group_of for name in axis.dimensions)]
-        known = [np.unique(products, return_inverse=True) for products in least]
-        ordered = places
-        if axes and self.group_of[axes[0].dimensions[0]] != places[0]:
-            known, ordered = known[::-1], places[::-1]
-        table = self._sliding(axes, ordered, (known[0][0], known[1][0]))
-        return table[known[0][1], known[1][1]]
+
+    def boxes(self, tensor: Tensor, least: dict[int, Floats]) -> Floats:
+        """Return (n) the least words of n boxes of ``tensor`` with at least these products in the two groups named."""
+        first, second = sorted(least)
+        (firsts, row), (seconds, column) = (np.unique(least[at], return_inverse=True) for at in (first, second))
+        return self._sliding(self._slides(tensor), (first, second), (firsts, seconds))[row, column]
 
     def _sliding(self, axes: list[Axis], pair: tuple[int, int],
                  least: tuple[Floats, Floats] | None = None) -> Floats:
@@ -143,10 +140,10 @@ def sliding_words(axes: list[Axis], sizes: dict[str, int], least: tuple[Floats, 
                   spare: tuple[bool, bool]) -> Floats:
     """Return (i, j) the least words of a box along sliding ``axes`` and the plain dimensions of the same two groups.
 
-    The box has products of extents of at least ``least[0][i]`` and ``least[1][j]`` in the groups of the axes' first and
-    second dimensions; ``spare`` says whether plain dimensions may provide part of those. Each extent lies in one of few
-    ranges; its product counts at the range's end, its words at the beginning. Words only grow with extents, so that
-    the least over all ranges is a lower bound.
+    The box has products of extents of at least ``least[0][i]`` in the group of the first dimension of every axis, and
+    ``least[1][j]`` in that of the second; ``spare`` says whether plain dimensions may provide part of those. Each
+    extent lies in one of few ranges; its product counts at the range's end, its words at the beginning. Words only grow
+    with extents, so that the least over all ranges is a lower bound.
     """
     tops, words = [np.ones(1), np.ones(1)], np.ones(1)
     for axis in axes:

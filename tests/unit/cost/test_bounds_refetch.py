@@ -10,8 +10,18 @@ from tilewright.cost.bounds_refetch import _dual
 from tilewright.cost.bounds_traffic import Traffic
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
-from tilewright.mapping import Constraints, MapSpace
-from tilewright.workload import ROLES, Operator, convolution, depthwise, einsum, matmul, transposed_convolution
+from tilewright.mapping import Constraints, LevelLoops, Loop, Mapping, MapSpace
+from tilewright.workload import (
+    ROLES,
+    Axis,
+    Operator,
+    Tensor,
+    convolution,
+    depthwise,
+    einsum,
+    matmul,
+    transposed_convolution,
+)
 
 ONE = AccessEnergy(1.0, 1.0, 1.0, 1.0)
 
@@ -68,6 +78,24 @@ def test_no_tile_has_fewer_words_than_its_cell(operator):
                      for g in tiles.groups)
         for tensor in operator.tensors:
             assert words[tensor.name][cell] <= tensor.words(extents) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_lanes_share_as_many_words_whichever_term_of_a_sliding_axis_comes_first(turned):
+    """384 operations on 150 inputs: with the other order of terms, all lanes were once said to share too few."""
+    rows, columns = (("P", 3), ("R", 3)), (("S", 2), ("Q", 2))
+    operator = Operator("turned", "conv", (("C", 6), ("P", 4), ("Q", 4), ("R", 2), ("S", 2)), (
+        Tensor("W", "weights", tuple(Axis(((name, 1),)) for name in "CRS")),
+        Tensor("I", "inputs", (Axis((("C", 1),)), Axis(rows), Axis(columns if turned else columns[::-1]))),
+        Tensor("O", "outputs", tuple(Axis(((name, 1),)) for name in "PQ"))))
+    accelerator = machine(Fanout("F0", (4, 2), multicast=False), Fanout("F1", (5, 2), reduce=False),
+                          Fanout("F2", (6, 2)))
+    mapping = Mapping((LevelLoops("DRAM"), LevelLoops("F0", (Loop("C", 2, "X"), Loop("C", 1, "Y"))),
+                       LevelLoops("F1", (Loop("P", 1, "X"), Loop("Q", 2, "Y"))),
+                       LevelLoops("F2", (Loop("R", 1, "X"), Loop("Q", 1, "X"), Loop("S", 1, "Y")))))
+    cost, bounds = walk(operator, accelerator, mapping), layer_bounds(operator, accelerator)
+    assert [cost.counts["DRAM", name].reads for name in "WIO"] == [24, 150, 0]
+    assert bounds.energy_pj == pytest.approx(cost.energy_pj, rel=1e-9) and bounds.energy_pj <= cost.energy_pj
 
 
 def test_a_product_too_large_for_its_buffer_is_fetched_again_as_often_as_the_best_tile_needs():
