@@ -87,8 +87,11 @@ def flow(tensor: Tensor, operator: Operator, accelerator: Accelerator, chain: tu
 
 
 def _merging(tensor: Tensor, operator: Operator, arrays: Iterable[Fanout]) -> bool:
-    """Whether partial sums are always read back into one of the instances that merge (rule 5)."""
-    slides = any(len(axis.terms) > 1 and all(operator.sizes[d] > 1 for d in axis.dimensions) for axis in tensor.axes)
+    """Whether partial sums are always read back into one of the instances that merge (rule 5).
+
+    Lanes along an axis of two dimensions may be set apart even where one of these has only one value.
+    """
+    slides = any(len(axis.terms) > 1 and any(operator.sizes[d] > 1 for d in axis.dimensions) for axis in tensor.axes)
     return not slides and all(array.reduce or array.instances == 1 for array in arrays)
 
 

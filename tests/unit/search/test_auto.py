@@ -13,7 +13,7 @@ from tilewright.search import MAPPERS, Budget, Objective, Task, Watch, search
 from tilewright.search.mappers.auto_tables import tariff_of
 from tilewright.search.objective import Scorer
 from tilewright.search.run import dense_model
-from tilewright.workload import ROLES, convolution, depthwise, einsum, matmul
+from tilewright.workload import ROLES, convolution, depthwise, einsum, matmul, transposed_convolution
 
 EYERISS, EDGE = preset("eyeriss"), preset("edge-s2")
 ENERGY = AccessEnergy(2.0, 1.5, 1.0, 0.5)
@@ -62,6 +62,17 @@ def test_no_mapping_scores_below_its_bound(operator, accelerator, tiling, object
     space = MapSpace(operator, accelerator, tiling)
     batch = space.sample(np.random.default_rng(4), 3000, filling=0.5)
     assert (bounds(space, objective, batch) <= scores(space, objective, batch)).all()
+
+
+def test_partial_sums_need_not_be_read_back_along_an_axis_whose_window_is_one():
+    """Lanes over P that a loop inside sets apart combine at the parent, though R has one value (rule 5)."""
+    operator = transposed_convolution("t", in_channels=3, out_channels=1, in_size=(4,), kernel=1)
+    free = AccessEnergy(0.0, 0.0, 0.0, 0.0)
+    accelerator = Accelerator("m", (Memory("DRAM", ROLES, free), Fanout("PEs", (2, 1), network_energy_pj_per_word=1.0),
+                                    Memory("L1", ("weights",), free)))
+    space = MapSpace(operator, accelerator, "perfect")
+    batch = MAPPERS.get("exhaustive")(Task(space, np.random.default_rng(0))).ask(10**6)
+    assert (bounds(space, "energy", batch) <= scores(space, "energy", batch)).all()
 
 
 @pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
