@@ -105,12 +105,12 @@ class RelaxedModel:
         traffic = _Traffic(self, words, logs)
         log_cycles = self._log_cycles(logs, traffic, softness)
         energy = traffic.energy_pj(torch.exp(log_cycles))
-        return Estimate(log_cycles, torch.log(energy), self.fitting.excess(logs))
+        return Estimate(log_cycles, torch.log(torch.clamp(energy, min=TINY)), self.fitting.excess(logs))
 
     def scores(self, scorer: Scorer, found: Estimate, penalty: float) -> torch.Tensor:
         """Return ``(b)``: the logarithm of the objective, and penalties for what does not fit or breaks its limits."""
         metrics = torch.exp(found.log_cycles), torch.exp(found.log_energy), self.accelerator.area_um2
-        total = torch.log(scorer.values(*metrics)) + penalty * found.excess
+        total = torch.log(torch.clamp(scorer.values(*metrics), min=TINY)) + penalty * found.excess
         for limit in scorer.objective.constraints:
             alone = Scorer(Objective.parse(limit.metric), self.operator, self.accelerator)
             over = torch.log(alone.values(*metrics)) - log(limit.most)

@@ -88,8 +88,8 @@ class Family:
             if place in memories:
                 ranked[:, memories.index(place)] = orders[:, m]
         layer = self._layer(space)
-        parts = [np.broadcast_to(layer, (len(logs), len(layer))), shown.reshape(len(logs), -1) / np.log(2),
-                 ranked.reshape(len(logs), -1)]
+        parts = [np.broadcast_to(layer, (len(logs), len(layer))),
+                 *(part.reshape(len(logs), part.shape[1] * part.shape[2]) for part in (shown / np.log(2), ranked))]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def encode(self, batch: MappingBatch, space: MapSpace, features: Floats) -> None:

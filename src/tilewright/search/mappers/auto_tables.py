@@ -54,7 +54,7 @@ def tariff_of(space: MapSpace, objective: Objective | None) -> tuple[Tariff, tup
     counts = memories, fans, tensors, len(modes)
     outer = edges[:, 2] < memories
     energy = weights[0, -1] + (weights[0, :len(edges)] + weights[0, len(edges):-1])[outer] @ words[edges[outer, 0]]
-    kinds = np.indices((len(classes),) * (memories - 1)).reshape(memories - 1, -1).T
+    kinds = np.indices((len(classes),) * (memories - 1)).reshape(memories - 1, len(classes) ** (memories - 1)).T
     kinds = np.ascontiguousarray(kinds + 1 + len(classes) * np.arange(memories - 1))
     tariff = (where, np.ascontiguousarray(1 - unused.T), counts, axes, spans, edges, modes, used,
               np.ascontiguousarray(weights.T), np.array([*limits[:2], energy, *used_by]), terms,
