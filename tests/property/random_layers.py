@@ -1,0 +1,126 @@
+"""Seeded random layers with their machines: tiny ones, so that every mapping can be tried, and larger ones.
+
+What a machine charges for is often a single kind of access or port, so that bounds on single counts of words are met
+and no slack elsewhere hides one that is too high.
+"""
+
+from dataclasses import replace
+from math import exp, log
+from typing import TypeVar
+
+import numpy as np
+
+from tilewright.hardware import (
+    Accelerator,
+    AccessEnergy,
+    Bandwidth,
+    Compression,
+    Compute,
+    Elision,
+    Fanout,
+    Memory,
+    Sparsity,
+)
+from tilewright.mapping import Constraints, MapSpace
+from tilewright.validation.random_nests import random_operator
+from tilewright.workload import ROLES, Operator, einsum, with_densities
+
+T = TypeVar("T")
+EINSUMS = ("ab,bc,cd->ad", "ab,bc,c->a", "abc,cd->abd", "ab,ab->ab", "a,b->ab", "abc,acd->abd")
+
+
+def pick(rng: np.random.Generator, *options: T) -> T:
+    return options[rng.integers(len(options))]
+
+
+def between(rng: np.random.Generator, low: float, high: float) -> float:
+    """Draw evenly in the logarithm."""
+    return float(exp(rng.uniform(log(low), log(high))))
+
+
+def random_space(rng: np.random.Generator) -> MapSpace:
+    """Return the space of a layer, most often with imperfect tiling, sometimes where memories keep less than they may.
+
+    Two in three are tiny.
+    """
+    operator = _operator(rng, most=2 if rng.random() < 0.67 else 7)
+    accelerator = _machine(rng, operator)
+    keeps = {memory.name: tuple(t.name for t in operator.tensors
+                                if memory.can_keep(t.name, t.role) and rng.random() < 0.6)
+             for memory in accelerator.memories[1:]} if rng.random() < 0.2 else {}
+    return MapSpace(operator, accelerator, pick(rng, "perfect", "imperfect", "imperfect"), Constraints(keeps=keeps))
+
+
+def sparse(rng: np.random.Generator, space: MapSpace) -> MapSpace:
+    """Return the same layer with zeros among its operands, on a machine that makes use of them."""
+    operator = with_densities(space.operator, {t.name: pick(rng, 0.1, 0.3, 0.6, 1.0) for t in space.operator.operands})
+    kept = [(memory.name, t) for memory in space.accelerator.memories for t in operator.tensors
+            if memory.can_keep(t.name, t.role) and rng.random() < 0.4]
+    formats = tuple(Compression(memory, t.name, pick(rng, "bitmask", "coordinates", "csr", "uncompressed"))
+                    for memory, t in kept)
+    leaders = {t.name: tuple(o.name for o in operator.operands if o is not t and set(o.dimensions) & set(t.dimensions))
+               for t in operator.tensors} if len(operator.tensors) == 3 else {}
+    elisions = tuple(Elision(memory, pick(rng, "gate", "skip"), t.name, leaders[t.name])
+                     for memory, t in kept if leaders.get(t.name) and rng.random() < 0.6)
+    names = [t.name for t in operator.operands]
+    gated = tuple(name for name in names if rng.random() < 0.3)
+    made = Sparsity(formats, elisions, gated, tuple(n for n in names if n not in gated and rng.random() < 0.3))
+    return MapSpace(operator, replace(space.accelerator, sparsity=made), space.tiling, space.constraints)
+
+
+def _operator(rng: np.random.Generator, most: int) -> Operator:
+    if rng.random() < 0.1:
+        return einsum(pick(rng, *EINSUMS), {name: int(rng.integers(1, most + 2)) for name in "abcd"})
+    return random_operator(rng, int(between(rng, 8, 60 if most == 2 else 1500)))
+
+
+def _machine(rng: np.random.Generator, operator: Operator) -> Accelerator:
+    inner = ["memory"] * pick(rng, 0, 0, 1, 1, 1, 2, 2, 3, 4) + ["fanout"] * pick(rng, 0, 1, 1, 1, 2, 2, 3, 4)
+    kinds = ["memory", *(inner[i] for i in rng.permutation(len(inner)))]
+    levels: list[Memory | Fanout] = []
+    for at, kind in enumerate(kinds):
+        levels.append(_fanout(rng, f"F{at}", operator) if kind == "fanout" else _memory(rng, at, operator))
+        if kind == "memory" and "fanout" not in kinds[:at]:
+            levels[at] = replace(levels[at], block_words=pick(rng, 1, 1, 1, 4))
+    return Accelerator("random", tuple(levels),
+                       Compute("MAC", pick(rng, 0.0, 0.0, 0.3), leakage_mw=pick(rng, 0.0, 0.0, 0.0, 0.01)),
+                       frequency_mhz=pick(rng, 200.0, 1000.0),
+                       word_bits=tuple((role, pick(rng, 8, 8, 16, 32)) for role in ROLES))
+
+
+def _fanout(rng: np.random.Generator, name: str, operator: Operator) -> Fanout:
+    """Return an array, often just large enough for some dimensions."""
+    sizes = [size for size in operator.sizes.values() if size > 1] or [1]
+    wide = pick(rng, *sizes) if rng.random() < 0.5 else int(rng.integers(1, 7))
+    shape = min(wide, 12), pick(rng, 1, 1, 2, 3)
+    blocks = (1, shape[1]) if rng.random() < 0.05 else None
+    return Fanout(name, shape, multicast=bool(rng.random() < 0.6), reduce=bool(rng.random() < 0.6),
+                  flexible=blocks is None and bool(rng.random() < 0.1), blocks=blocks,
+                  network_energy_pj_per_word=pick(rng, 0.0, 0.0, 0.5, 3.0))
+
+
+def _memory(rng: np.random.Generator, at: int, operator: Operator) -> Memory:
+    words = {t.name: t.words(operator.sizes) for t in operator.tensors}
+    keeps = tuple(name for name in words if at == 0 or rng.random() < 0.75)
+    limited = at > 0 and rng.random() < 0.75
+    size, apart = between(rng, 3, max(8, 2.5 * sum(words.values()))), limited and rng.random() < 0.3
+    return Memory(
+        f"M{at}", keeps, _energy(rng), word_bits=pick(rng, 8, 8, 16, 32), bandwidth=_bandwidth(rng),
+        capacity_bytes=size if limited and not (apart and rng.random() < 0.5) else None,
+        partitions_bytes=tuple((n, between(rng, 2, 4 + 2 * words[n])) for n in keeps if rng.random() < 0.8)
+        if apart else (),
+        buffering=pick(rng, "single", "double", "buffet"),
+        leakage_mw=pick(rng, 0.0, 0.0, 0.0, 0.01))
+
+
+def _energy(rng: np.random.Generator) -> AccessEnergy:
+    kind = rng.random()
+    if kind < 0.3:
+        return AccessEnergy(*np.eye(4)[rng.integers(4)].tolist())
+    return AccessEnergy(*(0.0 if kind < 0.6 else pick(rng, 0.0, 0.5, 1.0, 2.0, 10.0) for _ in range(4)))
+
+
+def _bandwidth(rng: np.random.Generator) -> Bandwidth:
+    kind, rates = rng.random(), [pick(rng, 0.25, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 8.0) for _ in range(3)]
+    kept = [kind < 0.15 or kind > 0.8, 0.15 < kind < 0.3 or kind > 0.85, 0.3 < kind < 0.45 or kind > 0.9]
+    return Bandwidth(*(rate if own else None for rate, own in zip(rates, kept, strict=True)))
