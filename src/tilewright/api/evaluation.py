@@ -8,6 +8,7 @@ from tilewright.api.inputs import (
     Machine,
     Network,
     load_accelerator,
+    load_layers,
     load_mapping,
     load_network,
     pick_operator,
@@ -151,7 +152,7 @@ def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = 
     if density:
         refuse_density(accelerator, "density")
     found: dict[str, Bounds] = {}
-    for unique in unique_operators(graph_with_densities(load_network(network, bind), density or {})):
+    for unique in unique_operators(graph_with_densities(load_layers(network, bind), density or {})):
         found.update(dict.fromkeys(unique.names, layer_bounds(unique.operator, accelerator)))
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.flexions import of_class
-from tilewright.api.inputs import Machine, Network, is_torch, load_accelerator, load_network, refuse_sparse
+from tilewright.api.inputs import Machine, Network, is_torch, load_accelerator, load_layers, refuse_sparse
 from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, assumed, tune, with_flexibility
 from tilewright.codesign import explore as explore_choices
@@ -72,7 +72,7 @@ def explore(  # noqa: PLR0913  (keywords of an entry point)
         raise InputError("objective", f"must be one of {', '.join(FIGURES)}", objective)
     if budget < 1:
         raise InputError("budget", "must be a positive integer", budget)
-    graphs = [load_network(one) for one in ([networks] if isinstance(networks, str | Path) or is_torch(
+    graphs = [load_layers(one) for one in ([networks] if isinstance(networks, str | Path) or is_torch(
         networks) or not isinstance(networks, Sequence) else networks)]
     named = {graph.name: graph for graph in graphs}
     if len(named) < len(graphs):
@@ -91,7 +91,7 @@ def _fixed(machine: Accelerator, tuned_for: Network | None, objective: str, seed
     """Return the machine with the axes fixed that its choices do not loosen."""
     if tuned_for is not None:
         loose = replace(machine, flexibility=machine.flexibility or assumed(machine))
-        layers = list(unique_operators(load_network(tuned_for)))
+        layers = list(unique_operators(load_layers(tuned_for)))
         design, _, _ = tune(layers, loose, samples=TUNING_SAMPLES, seed=seed, objective=objective)
         return with_flexibility(loose, design)
     if machine.flexibility is None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, pick_operator
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_layers, load_network, pick_operator
 from tilewright.base import InputError
 from tilewright.codesign import NetworkFlexion, assumed, measure_flexion, with_flexibility
 from tilewright.hardware import AXES, CLASSES, Accelerator, Flexibility
@@ -82,7 +82,7 @@ def flexibility(  # noqa: PLR0913  (keywords of an entry point)
     (0.033, 0.083)
     """
     accelerator = flexible_accelerator(arch, klass)
-    graph = load_network(network, bind)
+    graph = load_layers(network, bind)
     if layer is not None:
         graph = load_network(replace(pick_operator(graph, layer), name=layer))
     return measure_flexion(graph, accelerator, axes.upper(), seed=seed)

@@ -22,6 +22,7 @@ Machine: TypeAlias = str | Path | Accelerator
 LARGEST = 2**31 - 1
 LARGEST_COUNT = 2**53
 _LONG = 200
+_SHOWN = 3
 _TABLES = (".yaml", ".yml", ".json")
 
 
@@ -193,18 +194,35 @@ def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str,
     InputError
         If there is no layer of this name; the nearest names are told.
     """
-    graph = load_network(network, bind)
+    graph = select_layers(load_network(network, bind), None)
     operators = {node.name: node.operator for node in graph.mac_nodes}
     if layer is None:
         if len({operator.signature for operator in operators.values()}) == 1:
-            return next(iter(operators.values()))
+            layer = next(iter(operators))
+            check_sizes(layer, operators[layer])
+            return operators[layer]
         raise InputError("layer", f"must be given, as {graph.name} has {len(operators)} layers", None,
-                         f"For example {', '.join(list(operators)[:3]) or 'none'}")
+                         f"For example {', '.join(list(operators)[:3])}")
     if layer not in operators:
         mend = unknown_name("layer", layer, list(operators)).mend
         raise InputError("layer", f"must be a layer of {graph.name}", layer,
                          mend if len(mend) < _LONG else f"For example {', '.join(list(operators)[:3])}")
+    check_sizes(layer, operators[layer])
     return operators[layer]
+
+
+def load_layers(network: Network, bind: Mapping[str, int] | None = None, pattern: str | None = None) -> Graph:
+    """Return the network that a user names, or its layers whose names match a pattern, to be mapped and counted.
+
+    Raises
+    ------
+    InputError
+        As `load_network` and `select_layers`, or if a layer is too large to be counted exactly.
+    """
+    graph = select_layers(load_network(network, bind), pattern)
+    for node in graph.mac_nodes:
+        check_sizes(node.name, node.operator)
+    return graph
 
 
 def select_layers(graph: Graph, pattern: str | None) -> Graph:
@@ -215,10 +233,10 @@ def select_layers(graph: Graph, pattern: str | None) -> Graph:
     InputError
         If no layer to be mapped matches, or the network has none at all.
     """
+    if not graph.mac_nodes:
+        raise InputError(graph.name, "must have at least one layer of multiply-accumulates",
+                         f"{len(graph.nodes)} other nodes", _lost(graph))
     if pattern is None:
-        if not graph.mac_nodes:
-            raise InputError(graph.name, "must have at least one layer of multiply-accumulates",
-                             f"{len(graph.nodes)} other nodes")
         return graph
     chosen = {node.name for node in graph.mac_nodes if fnmatchcase(node.name, pattern)}
     kept = tuple(_alone(node, chosen) for node in graph.mac_nodes if node.name in chosen)
@@ -232,16 +250,36 @@ def select_layers(graph: Graph, pattern: str | None) -> Graph:
     return Graph(graph.name, kept, graph.source, (*graph.notes, note))
 
 
-def check_sizes(graph: Graph) -> None:
-    """Refuse what the compiled engine cannot count exactly: its steps have 31 bits, its counts 53."""
-    for node in graph.mac_nodes:
-        if node.operator.macs > LARGEST_COUNT:
-            raise InputError(f"{node.name}.macs", f"must be at most {LARGEST_COUNT:,} to be searched",
-                             node.operator.macs, "Split the layer")
-        for name, size in node.operator.dimensions:
-            if size > LARGEST:
-                raise InputError(f"{node.name}.{name}", f"must be at most {LARGEST:,} to be searched", size,
-                                 "Split the dimension in two")
+def _lost(graph: Graph) -> str:
+    """Return what is not modelled of a network, as far as that is why nothing is left of it."""
+    lost = coverage(graph).unmodelled
+    return f"Not modelled: {'; '.join(f'{len(names)} x {text}' for text, names in lost[:_SHOWN])}" if lost else ""
+
+
+def check_sizes(name: str, operator: Operator) -> None:
+    """Refuse a layer that the compiled engine cannot count exactly: its steps have 31 bits, its counts 53.
+
+    No count is above four words a multiply-accumulate (two read, a partial sum read and written), which a tensor more
+    makes five; nor is any sum of counts at one memory.
+
+    Raises
+    ------
+    InputError
+        If a size, a stride or dilation, or a count may be larger.
+    """
+    for dimension, size in operator.dimensions:
+        if size > LARGEST:
+            raise InputError(f"{name}.{dimension}", f"must be at most {LARGEST:,} to be counted", size,
+                             "Split the dimension in two")
+    for tensor in operator.tensors:
+        for dimension, step in (term for axis in tensor.axes for term in axis.terms):
+            if step > LARGEST:
+                raise InputError(f"{name}.{tensor.name}.{dimension}",
+                                 f"must have a stride or dilation of at most {LARGEST:,}", step)
+    most = LARGEST_COUNT // (len(operator.tensors) + 1)
+    if operator.macs > most:
+        raise InputError(f"{name}.macs", f"must be at most {most:,}, as counts are exact up to 2^53", operator.macs,
+                         "Split the layer")
 
 
 def _alone(node: MacNode, chosen: set[str]) -> MacNode:

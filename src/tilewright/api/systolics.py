@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_network, select_layers
+from tilewright.api.inputs import Machine, Network, load_accelerator, load_layers
 from tilewright.base import InputError, unknown_name
 from tilewright.cost import (
     SYSTOLIC_ASSUMPTIONS,
@@ -180,7 +180,7 @@ def systolic(network: Network, arch: Machine | None = None, *,  # noqa: PLR0913 
     for name in conventions:
         if name not in SYSTOLIC_CONVENTIONS:
             raise unknown_name("convention of systolic arrays", name, list(SYSTOLIC_CONVENTIONS))
-    graph = select_layers(load_network(network, bind), layers)
+    graph = load_layers(network, bind, layers)
     told = _told(network, bind)
     if (arch is None) == (array is None):
         raise InputError("array", "must be given, or a machine, and not both", array, "For example --array 32x32")

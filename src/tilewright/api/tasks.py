@@ -13,12 +13,10 @@ from typing import Any
 from tilewright.api.inputs import (
     Machine,
     Network,
-    check_sizes,
     load_accelerator,
-    load_network,
+    load_layers,
     name_of,
     refuse_density,
-    select_layers,
 )
 from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
 from tilewright.api.warm import OFF, Warmth
@@ -104,8 +102,7 @@ def prepare(asked: Asked) -> Task:
     """
     accelerator = flexible_machine(load_accelerator(asked.arch))
     density = asked.density or {}
-    graph = graph_with_densities(select_layers(load_network(asked.network, asked.bind), asked.layers), density)
-    check_sizes(graph)
+    graph = graph_with_densities(load_layers(asked.network, asked.bind, asked.layers), density)
     budget = read_budget(asked.budget)
     MAPPERS.get(asked.mapper)
     limits, spaces = split_limits(asked.constraints)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.api.inputs import load_accelerator, load_network
+from tilewright.api.inputs import load_accelerator, load_layers
 from tilewright.api.places import ready_place
 from tilewright.base import InputError, require_extra
 from tilewright.hardware import Accelerator
@@ -122,7 +122,7 @@ def train_surrogate(  # noqa: PLR0913  (keywords of the one entry point)
 
 def _operators(networks: Sequence[str | Path]) -> list[Operator]:
     found = {unique.operator.signature: unique.operator for network in networks
-             for unique in unique_operators(load_network(network))}
+             for unique in unique_operators(load_layers(network))}
     kinds: dict[tuple[str, ...], list[Operator]] = {}
     for operator in found.values():
         kinds.setdefault(tuple(operator.sizes), []).append(operator)

@@ -14,7 +14,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     from tilewright.api import bounds as layer_bounds
     from tilewright.api import load_accelerator, load_network, refuse_density
     from tilewright.report import engineering, print_listing, significant
-    from tilewright.workload import graph_with_densities, unique_operators
+    from tilewright.workload import coverage, graph_with_densities, unique_operators
 
     graph, accelerator = load_network(network, sizes(bind, "--bind")), load_accelerator(arch)
     if density:
@@ -45,6 +45,10 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
         ("Layer", "Times", "MACs", "Compute\n(cycles)", "Data\n(cycles)", "Latency\nset by", "Energy\n(J)",
          "Energy\nmost in", "EDP\n(J·cycles)", "Intensity\n(MACs/B)", "Roof\n(MACs/cycle)"),
         rows, (1, 2, 3, 4, 6, 8, 9, 10), screen)
-    screen.print(f"\nThe whole network: at least {cycles:,} cycles = "
+    known = coverage(graph)
+    if known.unmodelled:
+        screen.print(f"\n{known.sentence}.", markup=False, soft_wrap=True)
+    whole = "What is modelled of the network" if known.unmodelled else "The whole network"
+    screen.print(f"\n{whole}: at least {cycles:,} cycles = "
                  f"{engineering(cycles / (accelerator.frequency_mhz * 1e6), 's')} at "
                  f"{accelerator.frequency_mhz:g} MHz, and {engineering(energy, 'J')}.", markup=False, soft_wrap=True)

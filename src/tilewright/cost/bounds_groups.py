@@ -8,6 +8,7 @@ can only lower a bound.
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ def _cells(sizes: list[int], perfect: bool) -> tuple[Floats, Floats]:
     """Return the least product of extents for each number of pieces that no smaller product reaches."""
     least, pieces = np.ones(1), np.ones(1)
     for size in sizes:
-        extents = np.arange(1, size + 1)
+        extents = _first_extents(size)
         if perfect:
             extents = extents[size % extents == 0]
         counts = -(-size // extents)
@@ -63,6 +64,12 @@ def _cells(sizes: list[int], perfect: bool) -> tuple[Floats, Floats]:
         if len(least) > 40 * CELLS:
             least, pieces = _thinned(least, pieces, 40 * CELLS)
     return _thinned(least, pieces, CELLS)
+
+
+def _first_extents(size: int) -> NDArray[np.int64]:
+    """Return the extents from which on fewer pieces do, and others among them, in order: some 2 sqrt(size) in all."""
+    few = np.arange(1, isqrt(size) + 3)
+    return np.unique(np.minimum(size, np.concatenate((few, -(-size // few)))))
 
 
 def _thinned(least: Floats, pieces: Floats, most: int) -> tuple[Floats, Floats]:

@@ -5,6 +5,7 @@ run time). Multiply-accumulate nodes become operators, the rest vector work or d
 words; what cannot be modelled is a node too, with the reason. Weights are not read: external data may be missing.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
 from tilewright.interop.formats import FORMATS, Foreign, Format, Part
-from tilewright.interop.onnx_macs import translate_macs
+from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
 from tilewright.interop.onnx_vectors import translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, graph_notes, translated
 from tilewright.workload import Graph, Node
@@ -309,11 +310,21 @@ class _Attributes(Mapping[str, Any]):
         return len(self._protos)
 
 
+def _within(proto: "NodeProto") -> "list[NodeProto]":
+    """Nodes in the bodies of a control-flow node, and in bodies within those."""
+    bodies = [a.g for a in proto.attribute if a.HasField("g")] + [g for a in proto.attribute for g in a.graphs]
+    return [inner for body in bodies for node in body.node for inner in (node, *_within(node))]
+
+
 def _captured(proto: "NodeProto") -> list[str]:
     """Names that the bodies of a control-flow node read, among them those of the graph around it."""
-    bodies = [a.g for a in proto.attribute if a.HasField("g")] + [g for a in proto.attribute for g in a.graphs]
-    inner = [node for body in bodies for node in body.node]
-    return [name for node in inner for name in (*node.input, *_captured(node))]
+    return [name for node in _within(proto) for name in node.input]
+
+
+def _lost_within(proto: "NodeProto") -> str:
+    """Say what multiply-accumulates are lost with a control-flow node."""
+    kinds = Counter(node.op_type for node in _within(proto) if node.op_type in MAC_TRANSLATORS)
+    return f"; within it {', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}" if kinds else ""
 
 
 def _is_constant(scene: Scene, proto: "NodeProto") -> bool:
@@ -327,7 +338,7 @@ def _is_constant(scene: Scene, proto: "NodeProto") -> bool:
 
 def _nodes(view: NodeView, proto: "NodeProto") -> Sequence[Node]:
     if proto.op_type in _CONTROL:
-        return [view.unmodelled(f"control flow, {_CONTROL[proto.op_type]}")]
+        return [view.unmodelled(f"control flow, {_CONTROL[proto.op_type]}{_lost_within(proto)}")]
     if proto.domain not in _DOMAINS:
         return [view.unmodelled(f"operator of the domain {proto.domain}", _estimate(view))]
 

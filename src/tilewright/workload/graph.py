@@ -216,13 +216,13 @@ class Coverage:
 
     @property
     def macs_fraction(self) -> float:
-        """Modelled multiply-accumulates over all known ones."""
-        return _fraction(self.macs_modelled, self.macs_unmodelled)
+        """Modelled multiply-accumulates over all known ones; 0 where none is modelled of a network that has some."""
+        return _fraction(self.macs_modelled, self.macs_unmodelled, bool(self.unknown))
 
     @property
     def bytes_fraction(self) -> float:
-        """Modelled bytes over all known ones."""
-        return _fraction(self.bytes_modelled, self.bytes_unmodelled)
+        """Modelled bytes over all known ones; 0 where none is modelled of a network that has some."""
+        return _fraction(self.bytes_modelled, self.bytes_unmodelled, bool(self.unknown))
 
     @property
     def sentence(self) -> str:
@@ -265,8 +265,8 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ..
     return tuple((text, tuple(names)) for text, names in groups.items())
 
 
-def _fraction(part: float, rest: float) -> float:
-    return part / (part + rest) if part + rest else 1.0
+def _fraction(part: float, rest: float, unknown: bool) -> float:
+    return part / (part + rest) if part + rest else float(not unknown)
 
 
 def _percent(fraction: float) -> str:

@@ -372,9 +372,23 @@ def test_control_flow_and_strangers_are_listed(load) -> None:
                                                   ("odd", "operator of the domain my.house")]
     assert [node.inputs for node in lost] == [("before",), ("branch",)]
     sentence = coverage(graph).sentence
-    assert sentence.startswith("at most 100 % of MACs")
+    assert sentence.startswith("at most 100 % of MACs")  # the one product; nobody knows what the others have
     assert "branch (If: control flow, branches are chosen at run time)" in sentence
     assert sentence.endswith("MACs or bytes unknown of branch, odd")
+
+
+def test_products_within_control_flow_are_told_and_none_is_called_modelled(load) -> None:
+    inner = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["i"])], "inner", [], [tensor("i", 2, 4)])
+    body = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["j"]),
+                              helper.make_node("If", ["c"], ["t"], then_branch=inner, else_branch=inner)],
+                             "then", [], [tensor("t", 2, 4)])
+    other = helper.make_graph([helper.make_node("Conv", ["x", "k"], ["e"])], "else", [], [tensor("e", 2, 4)])
+    nodes = [helper.make_node("If", ["c"], ["y"], "branch", then_branch=body, else_branch=other)]
+    graph = load(nodes, [tensor("c", kind=TensorProto.BOOL), tensor("x", 2, 3)], weights(w=(3, 4)))
+    (lost,) = graph.nodes
+    assert isinstance(lost, Unmodelled)
+    assert lost.reason == "control flow, branches are chosen at run time; within it 1 Conv, 3 MatMul"
+    assert coverage(graph).sentence.startswith("at most 0.0 % of MACs, at most ")
 
 
 def test_what_follows_an_unknown_shape_is_listed_too(load) -> None:
