@@ -13,6 +13,7 @@ from tilewright.api import mappers_page
 from tilewright.cli import main
 from tilewright.interop import load_onnx
 from tilewright.search import MAPPERS
+from tilewright.search.mappers.auto import AutoOptions
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
@@ -91,6 +92,13 @@ def test_the_readme_gives_the_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for mark in ("job", "tests"):
         assert re.search(rf"^<!-- {mark} -->\n```sh\npython3 -m venv [^\n]+\n```$", text, re.MULTILINE)
+
+
+def test_numbers_of_the_readme_are_so():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    words = {6: "six", 19: "nineteen", 20: "twenty", 21: "twenty-one"}
+    assert f"bounds up to {words[AutoOptions().candidates]} candidates" in text
+    assert f"[{words[len(MAPPERS)].capitalize()} mappers]" in text
 
 
 def test_pictures_are_small():

@@ -40,6 +40,7 @@ def test_every_mapping_of_a_front_costs_what_it_says():
     (name,) = run.layers
     machine = tw.load_accelerator("eyeriss")
     operator = tw.matmul("m", m=32, n=24, k=16)
+    assert run.front(name).points
     for point in run.front(name).points[:5]:
         cost = tw.evaluate(point.mapping, operator, machine).cost
         told = METRICS["edp"].of(float(cost.latency_cycles), cost.energy_pj, 0.0, 0.0)

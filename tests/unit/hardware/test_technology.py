@@ -63,6 +63,7 @@ def test_published_operations_come_back():
 def test_costs_do_not_fall_with_capacity(name, kind):
     store = technology(name).storage[kind]
     curves = [store.read_pj_per_bit, store.write_pj_per_bit, store.area_um2, store.leakage_mw]
+    assert None not in curves[:2]
     for curve in filter(None, curves):
         steps = 200
         ratio = (curve.high / curve.low) ** (1 / steps)

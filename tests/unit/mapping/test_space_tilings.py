@@ -225,10 +225,13 @@ def test_everything_agrees_with_brute_force(name, tiling, constraints):
 @pytest.mark.parametrize("tiling", TILINGS)
 def test_every_legal_mapping_is_its_own_repair(tiling, constraints):
     space = make("fixed", tiling, constraints)
+    seen = 0
     for batch in space.enumerate():
         repaired = space.repair(batch)
         assert np.array_equal(repaired.steps, batch.steps)
         assert np.array_equal(repaired.ranks, batch.ranks)
+        seen += len(batch)
+    assert seen == space.size().mappings > 0
 
 
 @pytest.mark.parametrize(("size", "tiling", "constraints"), [

@@ -10,6 +10,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import MAPPERS, Budget, Objective, Task, Watch, search
+from tilewright.search.mappers.auto import AutoMapper
 from tilewright.search.mappers.auto_tables import tariff_of
 from tilewright.search.objective import Scorer
 from tilewright.search.run import dense_model
@@ -87,6 +88,22 @@ def test_bounds_are_met_by_some_order_of_the_loops_where_nothing_slides(accelera
         many = batch.take(np.zeros(4000, dtype=np.intp))
         many.ranks[:] = np.argsort(rng.random(many.ranks.shape), axis=1)
         assert scores(space, "energy", many).min() == pytest.approx(bounds(space, "energy", batch)[0], rel=1e-6)
+
+
+def test_half_to_three_quarters_of_the_children_scored_could_not_survive(monkeypatch):
+    """Where bounds rule out all candidates for a sample, it is spent on one of them: the page of mappers says so."""
+    layer = convolution("c", in_channels=64, out_channels=64, in_size=56, kernel=3)
+    space, bear, found = MapSpace(layer, EYERISS), AutoMapper._bear, []
+
+    def noted(self, batch, island, strand, span, parents):
+        bear(self, batch, island, strand, span, parents)
+        if parents:
+            limit = float(self.gamma.scores[island, -1])
+            found.extend(bounds(space, "edp", batch.take(slice(span[0], span[1]))) >= limit)
+
+    monkeypatch.setattr(AutoMapper, "_bear", noted)
+    search(layer, EYERISS, budget=3000, seed=1, space=space)
+    assert 0.5 < np.mean(found) < 0.75
 
 
 CASES = [

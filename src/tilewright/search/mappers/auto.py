@@ -2,8 +2,9 @@
 
 The bound of a child is what no order of its loops can beat (`auto_bounds`): a sum over boundaries between memories,
 exact but for what sliding windows save. Mappings that are drawn descend by their bounds before they are scored. A child
-that could not be among the survivors by its bound is not scored; another is bred in its place. The bound also tells
-which tensors should rest at which memory, so that orders of loops need no search.
+that could not be among the survivors by its bound is not scored, but another bred in its place; after a few in vain the
+one of the least bound is scored all the same. The bound also tells which tensors should rest at which memory, so that
+orders of loops need no search.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -77,11 +78,12 @@ class AutoOptions:
 
 @MAPPERS.register("auto")
 class AutoMapper:
-    """Breeds as gamma does, but scores only children that can survive by their bounds; enumerates and proves if it can.
+    """Breeds as gamma does, but looks at the bounds of children before it scores one; enumerates and proves if it can.
 
-    Spaces that the budget covers are enumerated. With perfect tiling, where the budget lasts, branch and bound goes on
-    beside the breeding until the best is proved to be the optimum. The same seed gives the same result on any number of
-    threads.
+    Of a few children the first is scored whose bound lets it survive. Where bounds rule all of them out, that of the
+    least bound is scored all the same: half to three quarters of those scored, on layers tried. Spaces that the budget
+    covers are enumerated. With perfect tiling, where the budget lasts, branch and bound goes on beside the breeding
+    until the best is proved to be the optimum. The same seed gives the same result on any number of threads.
     """
 
     takes_start = True
