@@ -11,7 +11,7 @@ except where the busiest instance of a memory is not followed exactly, which `_r
 """
 
 import operator as compare
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -108,6 +108,20 @@ def test_all_three_agree_on_windows_with_holes(seed):
         met.add(_relation(case).__name__)
         check(case)
     assert met == {"le", "eq"}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_all_three_agree_on_words_of_any_width(seed):
+    """1, 4 or 12 bits, in memories of other widths: accesses, port time and latency are shares of words."""
+    rng = np.random.default_rng((seed, 11))
+    for number in range(15):
+        layer, machine, mapping = random_case(rng, most_macs=2000)
+        layer = replace(layer, tensors=tuple(
+            replace(tensor, word_bits=int(rng.choice([1, 3, 4, 12, 24, 33]))) for tensor in layer.tensors))
+        machine = replace(machine, levels=tuple(
+            replace(level, word_bits=int(rng.choice([1, 4, 16, 64]))) if isinstance(level, Memory) else level
+            for level in machine.levels))
+        check(Case(f"widths {seed}.{number}", layer, machine, mapping))
 
 
 def cases(seed, count):

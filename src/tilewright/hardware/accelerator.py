@@ -54,7 +54,8 @@ class Memory:
     partitions_bytes
         ``(role or tensor name, bytes)`` where tensors have scratchpads of their own.
     word_bits
-        Width of a word, to which energies and bandwidths refer; a tensor of another width scales them.
+        Width of a word, to which energies and bandwidths refer; a tensor of another width scales them. Files that do
+        not state it mean the width of what the memory keeps, that of inputs before weights before outputs.
     block_words
         Words that one access moves. Accesses = words / block, rounded up per tensor and instance; energies stay per
         word, so that an access costs ``block_words`` times the energy of one word.

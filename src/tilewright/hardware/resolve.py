@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tilewright.base import InputError, Location
 from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
-from tilewright.hardware.schema import AcceleratorFields, ComputeFields, FanoutFields, MemoryFields
+from tilewright.hardware.schema import ROLE_NAMES, AcceleratorFields, ComputeFields, FanoutFields, MemoryFields
 from tilewright.hardware.technology import Technology
 
 Fail = Callable[[Location, str, object, str], InputError]
@@ -79,7 +79,7 @@ class Resolver:
             raise self.fail(where, path + error.rule, error.given, error.mend) from None
 
     def _memory(self, fields: MemoryFields, where: Location) -> Memory:
-        bits = fields.word_bits or self.fields.word_bits.inputs
+        bits = fields.word_bits or self._word_bits(fields)
         ports = fields.bandwidth_words_per_cycle
         return Memory(
             name=fields.memory,
@@ -94,6 +94,16 @@ class Resolver:
             area_um2=self._memory_area(fields, where),
             leakage_mw=self._memory_leakage(fields, where),
         )
+
+    def _word_bits(self, fields: MemoryFields) -> int:
+        """Return the width of words where a memory does not state it: of what it keeps, inputs before the others."""
+        widths = {role: int(getattr(self.fields.word_bits, role)) for role in ROLE_NAMES}
+        kept = {role: bits for role, bits in widths.items() if role in fields.keeps} or widths
+        role, bits = next(iter(kept.items()))
+        if len({*kept.values()}) > 1:
+            self.assumptions.append(f"Words of {fields.memory}: {bits} bits, as those of {role}; tensors of other "
+                                    "widths take as many of them as their bits need (word_bits of the memory).")
+        return bits
 
     def _energy(self, fields: MemoryFields, bits: int, where: Location) -> AccessEnergy:
         given = fields.energy_pj_per_word

@@ -55,6 +55,14 @@ def product(node: NodeView, name: str, sizes: tuple[int, int, int, int], weights
     return mac(node, matmul(name, m, n, k, batch), weights, note)
 
 
+def packed(node: NodeView, sizes: tuple[int, int, int, int], weights: str, bits: int) -> MacNode:
+    """Make a product whose weights have words of ``bits``; the inputs behind them are scales and zero points."""
+    made = product(node, node.name, sizes, weights, f"a product with weights of {bits} bits, without the "
+                   f"{node.scene.words(node.inputs[2:4]):,} scales and zero points beside them")
+    tensors = tuple(replace(t, word_bits=bits) if t.role == "weights" else t for t in made.operator.tensors)
+    return replace(made, operator=replace(made.operator, tensors=tensors))
+
+
 def oriented(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[str, str], note: str = "") -> MacNode:
     """Make the product of two tensors; where only the left one is constant, of their transposes, so that it is W."""
     left, right = sides

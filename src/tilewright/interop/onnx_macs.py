@@ -12,6 +12,7 @@ from tilewright.interop.nests import (
     deconvolved,
     fold,
     oriented,
+    packed,
     product,
     recurrent,
     summed,
@@ -105,11 +106,12 @@ def _matmul(node: NodeView, left: int = 0, right: int = 1) -> list[Node]:
 
 
 def _matmul_packed(node: NodeView) -> list[Node]:
-    """Weights packed in blocks (MatMulNBits): the sizes are attributes."""
-    n, k = node.integer("N"), node.integer("K")
+    """Weights packed in blocks (MatMulNBits), each with a scale: the sizes and the width are attributes."""
+    n, k, bits = node.integer("N"), node.integer("K"), node.integer("bits", 4)
+    if not 1 <= bits <= 64:
+        raise node.error("must have weights of 1 to 64 bits", bits)
     rows = node.words(0) // max(1, k)
-    note = f"a product with weights of {node.integer('bits', 4)} bits"
-    return [product(node, node.name, (1, rows, n, k), node.input(1), note)]
+    return [packed(node, (1, rows, n, k), node.input(1), bits)]
 
 
 def _einsum(node: NodeView) -> list[Node]:

@@ -44,6 +44,21 @@ compute: {type: int, width_bits: 8}
 """
 
 
+@pytest.mark.parametrize(("keeps", "bits", "told"), [
+    ("[outputs]", 16, False), ("[inputs, weights]", 8, False), ("[weights]", 8, False), ("[weights, outputs]", 8, True),
+    ("[inputs, outputs]", 8, True), ("[O]", 8, True),
+])
+def test_words_of_a_memory_are_those_of_what_it_keeps(keeps, bits, told):
+    """32-bit outputs in a memory that keeps nothing else are not taken for 8-bit words; a choice is told."""
+    machine = load_accelerator(GOOD.replace("keeps: [inputs, outputs]", f"keeps: {keeps}"))
+    glb = machine.levels[1]
+    assert glb.word_bits == bits
+    assert glb.energy.read_pj == technology("45nm").read_pj("sram", 65536, bits)
+    assert any(line.startswith(f"Words of GLB: {bits} bits") for line in machine.assumptions) == told
+    stated = load_accelerator(GOOD.replace("keeps: [inputs, outputs]", f"keeps: {keeps}\n    word_bits: 12"))
+    assert stated.levels[1].word_bits == 12 and not any("Words of GLB" in line for line in stated.assumptions)
+
+
 def test_a_good_file():
     machine = load_accelerator(GOOD)
     table = technology("45nm")

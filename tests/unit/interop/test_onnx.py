@@ -9,7 +9,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tilewright.cost import cost_model, layer_bounds
+from tilewright.hardware import preset
 from tilewright.interop import load_onnx
+from tilewright.mapping import dataflow
 from tilewright.workload import (
     DataMovement,
     Graph,
@@ -295,7 +298,27 @@ def test_transposed_and_packed_products_of_other_vendors(load) -> None:
     constants = [*weights(b=(3, 4), s=(9,)), numpy_helper.from_array(np.zeros((9, 1, 8), np.uint8), "p")]
     graph = load(nodes, [tensor("a", 5, 4)], constants, [tensor("d", 5, 9), tensor("c", 5, 3)])
     assert [node.macs for node in graph.mac_nodes] == [60, 135]
-    assert "d as a product with weights of 4 bits" in coverage(graph).sentence
+    assert "d as a product with weights of 4 bits, without the 9 scales and zero points" in coverage(graph).sentence
+    assert [node.operator.tensor("W").word_bits for node in graph.mac_nodes] == [None, 4]
+    assert graph.mac_nodes[1].bytes_moved(8) == 5 * 3 + 3 * 9 / 2 + 5 * 9
+
+
+def test_packed_weights_take_their_bits_in_every_memory(load) -> None:
+    """A machine of 16-bit words moves a 4-bit weight as a quarter of a word, and holds it in half a byte."""
+    def product(bits):
+        node = helper.make_node("MatMulNBits", ["a", "p", "s"], ["d"], domain=MICROSOFT, N=64, K=32, bits=bits,
+                                block_size=16)
+        constants = [*weights(s=(128,)), numpy_helper.from_array(np.zeros((64, 2, bits * 2), np.uint8), "p")]
+        return load([node], [tensor("a", 8, 32)], constants, [tensor("d", 8, 64)]).mac_nodes[0].operator
+
+    machine = preset("eyeriss")
+    four, sixteen = product(4), product(16)
+    mapping = dataflow("weight-stationary", four, machine)
+    costs = {bits: cost_model(operator, machine).cost(mapping) for bits, operator in ((4, four), (16, sixteen))}
+    assert costs[4].counts == costs[16].counts  # words are words; their energy is that of their bits
+    dram = machine.memories[0].energy.read_pj * costs[4].counts["DRAM", "W"].reads
+    assert costs[16].energy_pj - costs[4].energy_pj >= 0.75 * dram > 0
+    assert layer_bounds(four, machine).energy_pj < layer_bounds(sixteen, machine).energy_pj
 
 
 def vector_of(graph: Graph) -> VectorOperator:

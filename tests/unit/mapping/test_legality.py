@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import LevelLoops, Loop, Mapping, extents_at, is_legal, repair, violations
+from tilewright.cost import DenseModel
+from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
+from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, extents_at, is_legal, repair, violations
 from tilewright.mapping.cures import Case, Draft
 from tilewright.mapping.fit import lanes
 from tilewright.workload import convolution, matmul
 
+ENERGY = AccessEnergy(1.0, 1.0, 1.0, 1.0)
 CONV = convolution("conv", in_channels=64, out_channels=64, in_size=56, kernel=3, padding=1)
 DRAM = (Loop("P", 4), Loop("K", 16), Loop("C", 16))
 GLB = (Loop("P", 1), Loop("Q", 7), Loop("C", 2))
@@ -29,6 +31,21 @@ def check(found, machine, operator=CONV):
         after = {other.key for other in violations(violation.cure, operator, machine)}
         assert violation.key not in after
     return [(violation.kind, str(violation)) for violation in found]
+
+
+@pytest.mark.parametrize("bits", [1, 3, 4, 12, 33])
+def test_a_tile_takes_the_bits_of_its_words_and_no_more(bits):
+    """10 x 3 weights of any width fit a memory of just their bits, and one of an eighth of a byte less is too small."""
+    layer = matmul("m", m=2, n=10, k=3)
+    layer = replace(layer, tensors=tuple(replace(t, word_bits=bits) if t.name == "W" else t for t in layer.tensors))
+    mapped = Mapping((LevelLoops("DRAM", (Loop("M", 1),)),
+                      LevelLoops("Buffer", (Loop("N", 1), Loop("K", 1)))))
+    for short in (0, 1):
+        buffer = Memory("Buffer", ("weights",), ENERGY, capacity_bytes=(30 * bits - short) / 8, buffering="single")
+        machine = Accelerator("a", (Memory("DRAM", ("inputs", "weights", "outputs"), ENERGY), buffer))
+        assert is_legal(mapped, layer, machine) == (not short)
+        batch = MappingBatch.from_mappings([mapped], layer, machine)
+        assert bool(DenseModel(layer, machine, batch.layout).score(batch).legal[0]) == (not short)
 
 
 def test_a_legal_mapping_has_none(machines):

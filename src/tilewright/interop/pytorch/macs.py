@@ -15,6 +15,7 @@ from tilewright.interop.nests import (
     fold,
     mac,
     oriented,
+    packed,
     product,
     recurrent,
     summed,
@@ -153,7 +154,7 @@ def _packed(node: NodeView) -> list[Node]:
     x, out = shape(node, "self"), node.out()
     bits = 8 if "int8" in node.kind else 4
     sizes = (1, prod(x[:-1]), out[-1], x[-1])
-    return [product(node, node.name, sizes, tensor(node, "mat2"), f"a product with weights of {bits} bits")]
+    return [packed(node, sizes, tensor(node, "mat2"), bits)]
 
 
 def _experts(weights: str, rows: str) -> Translator:
