@@ -4,16 +4,18 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tilewright.base import InputError, has_extra
-from tilewright.hardware import preset
-from tilewright.mapping import MapSpace, is_legal
+from tilewright.cost import layer_bounds
+from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory, preset
+from tilewright.mapping import MapSpace, extents_at, is_legal
 from tilewright.search import MAPPERS, Budget, Task, Watch, search
-from tilewright.workload import matmul
+from tilewright.workload import convolution, matmul
 
 OPERATOR = matmul("small", m=24, n=18, k=20)
 ACCELERATOR = preset("eyeriss")
@@ -94,6 +96,44 @@ def test_a_mapping_is_found_and_is_legal_and_costs_what_was_scored(mapper):
     assert result.score == pytest.approx(result.cost.edp, rel=1e-9)
     assert result.score == pytest.approx(result.history[-1].score, rel=1e-9)
     assert result.feasible
+
+
+STRIDED = convolution("strided", in_channels=4, out_channels=6, kernel=(1, 3), out_size=(6, 10), stride=3, dilation=2)
+SMALL = Accelerator("small", (
+    Memory("DRAM", ("inputs", "weights", "outputs"), AccessEnergy(*[100.0] * 4)),
+    Memory("GLB", ("inputs", "weights", "outputs"), AccessEnergy(*[6.0] * 4), 260.0),
+    Fanout("PE", (4, 2)),
+    Memory("RF", ("inputs", "weights", "outputs"), AccessEnergy(*[1.0] * 4), 40.0)), Compute("MAC", 1.0))
+
+
+def boxes_fit(mapping, operator, machine):
+    """Whether the smallest boxes around all tiles fit, by the coordinates that they reach."""
+    copies = {memory.name: 2 if memory.buffering == "double" else 1 for memory in machine.memories}
+    for entry, extents in zip(mapping.levels, extents_at(mapping, operator.sizes), strict=False):
+        room = getattr(machine.level(entry.level), "capacity_bytes", None)
+        if room is not None:
+            kept = [t for t in operator.tensors if entry.keeps is None or t.name in entry.keeps]
+            reach = [[max(sum(times * at for (_, times), at in zip(axis.terms, spots, strict=True))
+                          for spots in product(*(range(extents[d]) for d in axis.dimensions))) for axis in tensor.axes]
+                     for tensor in kept]
+            if copies[entry.level] * sum(math.prod(last + 1 for last in tensor) for tensor in reach) > room:
+                return False
+    return True
+
+
+@EVERY
+def test_boxes_fit_where_a_machine_counts_them(mapper):
+    machine = replace(SMALL, footprint="box")
+    found = search(STRIDED, machine, mapper=mapper, budget=60 if mapper in SLOW else 600, seed=3)
+    assert found.mapping is not None
+    assert is_legal(found.mapping, STRIDED, machine)
+    assert boxes_fit(found.mapping, STRIDED, machine)
+    assert found.score >= layer_bounds(STRIDED, machine).edp
+
+
+def test_boxes_do_not_fit_by_themselves():
+    found = search(STRIDED, SMALL, mapper="auto", budget=600, seed=3)
+    assert not boxes_fit(found.mapping, STRIDED, SMALL)
 
 
 @EVERY

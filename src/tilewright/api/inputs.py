@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, Union, cast
+from typing import TYPE_CHECKING, TypeAlias, Union, cast, get_args
 
 from tilewright.base import InputError, unknown_name, whole_of
-from tilewright.hardware import Accelerator, find_accelerator
+from tilewright.hardware import Accelerator, Footprint, find_accelerator
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import load_mapping as read_mapping
 from tilewright.workload import Graph, MacNode, Operator, convolution, coverage, einsum, matmul, read_table, zoo
@@ -113,8 +113,10 @@ def _foreign(text: str, part: "Part") -> "Format | None":
     return format_of(text, part)
 
 
-def load_accelerator(machine: Machine) -> Accelerator:
+def load_accelerator(machine: Machine, footprint: str | None = None) -> Accelerator:
     """Return the machine that a user names: a preset, a YAML file, or an accelerator, returned as it is.
+
+    ``footprint``, ``exact`` or ``box``, is what tiles take of its capacities, where that is not left to the machine.
 
     Foreign machines (Timeloop's architectures) are read as they are; files that belong together (ERT, ART, the problem
     whose tensors the constraints name) stand behind one another, separated by commas. An ERT or ART of Accelergy
@@ -125,6 +127,15 @@ def load_accelerator(machine: Machine) -> Accelerator:
     InputError
         If there is no such machine, or the file says something wrong.
     """
+    found = _accelerator(machine)
+    if footprint is None:
+        return found
+    if footprint not in get_args(Footprint):
+        raise InputError("footprint", f"must be one of {', '.join(get_args(Footprint))}", footprint)
+    return replace(found, footprint=cast(Footprint, footprint))
+
+
+def _accelerator(machine: Machine) -> Accelerator:
     if isinstance(machine, Accelerator):
         return machine
     files = str(machine).split(",")

@@ -168,6 +168,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     constraints: Iterable[str | Limits] | Limits = (),
     dataflow: str | None = None,
     pad: bool = False,
+    footprint: str | None = None,
     options: Mapping[str, Scalar] | None = None,
     bind: Mapping[str, int] | None = None,
     layers: str | None = None,
@@ -213,6 +214,9 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     pad
         Search each layer with its sizes rounded up so that whole tiles fill the arrays (`padded`). What is done on
         padding costs time and energy, and counts for nothing in the utilisation.
+    footprint
+        What tiles take of capacities: the words that they touch (``exact``), or the smallest box around them (``box``),
+        as Timeloop counts. Default: as the machine says.
     layers
         A pattern of names (``layer1.*``): only those layers.
     density
@@ -243,7 +247,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     """
     metrics = read_front(front)
     task = prepare(Asked(network, arch, objective, mapper, budget, seed, tiling, constraints, dataflow, pad, options,
-                         bind, layers, density, densities, workers))
+                         bind, layers, density, densities, workers, footprint))
     operators = task.operators
     warm = warmth(warm_start, store, {one.name: task.space(one) for one in operators}, task.objective, checkpoint)
     share = warm_budget(task.budget, operators, warm.beginnings(operators), task.workers)

@@ -53,6 +53,7 @@ class Asked:
     density: Mapping[str, Density] | None = None
     densities: Densities | None = None
     workers: int | None = None
+    footprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def prepare(asked: Asked) -> Task:
     InputError
         If something is wrong.
     """
-    accelerator = flexible_machine(load_accelerator(asked.arch))
+    accelerator = flexible_machine(load_accelerator(asked.arch, asked.footprint))
     density = asked.density or {}
     graph = graph_with_densities(load_layers(asked.network, asked.bind, asked.layers), density)
     budget = read_budget(asked.budget)
@@ -208,6 +209,7 @@ def _command_line(asked: Asked, request: RequestRecord, budget: Budget, constrai
     for name, size in (asked.bind or {}).items():
         words += ["--bind", f"{name}={size}"]
     words += ["--layers", asked.layers] if asked.layers else []
+    words += ["--footprint", asked.footprint] if asked.footprint else []
     return shlex.join(words)
 
 

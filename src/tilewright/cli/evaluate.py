@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Bind, Density, Json, console, shares, sizes, write_text
+from tilewright.cli.options import Bind, Density, FootprintOption, Json, console, shares, sizes, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +36,7 @@ def evaluate(
         "--repair", help="Where the mapping is illegal, evaluate the nearest legal one in its place.")] = False,
     write: Annotated[str | None, typer.Option(
         "--write", metavar="FILE.yaml", show_default=False, help="Write the evaluated mapping; - is stdout.")] = None,
+    footprint: FootprintOption = None,
     bind: Bind = None,
     density: Density = None,
     json_file: Json = None,
@@ -69,7 +70,7 @@ def evaluate(
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
     operator = with_given(pick_operator(network, layer, sizes(bind, "--bind")), shares(density))
-    accelerator = load_accelerator(arch)
+    accelerator = load_accelerator(arch, footprint and footprint.value)
     if density:
         refuse_density(accelerator, "--density")
     found = _evaluated(mapping, dataflow, operator, accelerator)

@@ -12,6 +12,7 @@ from tilewright.cli.options import (
     Bind,
     Dataflow,
     Density,
+    FootprintOption,
     Json,
     LayerWorkers,
     MapperName,
@@ -63,6 +64,7 @@ def map_network(
     constraints: SpaceFile = None,
     dataflow: Dataflow = None,
     pad: Pad = False,
+    footprint: FootprintOption = None,
     constraint: Annotated[list[str] | None, typer.Option(
         "--constraint", "-c", metavar="METRIC<=NUMBER", show_default=False,
         help="A limit on every layer, for example 'latency<=1e6' or 'power<=300' (mW). Repeatable.")] = None,
@@ -111,6 +113,7 @@ def map_network(
         run = search_all(
             network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed,
             tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
+            footprint=footprint and footprint.value,
             constraints=limits(constraint, constraints),
             options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
             density=shares(density), densities=densities, front=front or (), warm_start=warm_start.value,

@@ -71,6 +71,18 @@ TilingOption = Annotated[Tiling | None, typer.Option(
     help="imperfect (unless the constraints say otherwise): any tile; perfect: tiles divide; ruby: full tiles divide, "
          "the last one may be smaller; ruby-s, ruby-t: that of loops in space, in time alone.")]
 
+class Footprints(StrEnum):
+    """What tiles take of capacities; the same as those of the machines, which load late."""
+
+    exact = "exact"
+    box = "box"
+
+
+FootprintOption = Annotated[Footprints | None, typer.Option(
+    "--footprint", show_default=False,
+    help="What tiles take of a memory's capacity: exact, the words that they touch; box, all of the smallest box "
+         "around them, as Timeloop counts. Default: as the machine says (box where it is read from Timeloop's files).")]
+
 Pad = Annotated[bool, typer.Option(
     "--pad", help="Round sizes up so that whole tiles fill the arrays; work on padding is paid for. Tiling is then "
                   "perfect unless given.")]

@@ -11,6 +11,7 @@ from tilewright.cli.options import (
     Arch,
     Bind,
     Dataflow,
+    FootprintOption,
     Json,
     Network,
     Pad,
@@ -37,6 +38,7 @@ def space(
     constraints: SpaceFile = None,
     dataflow: Dataflow = None,
     pad: Pad = False,
+    footprint: FootprintOption = None,
     samples: Annotated[int, typer.Option(
         "--samples", min=0, help="Mappings drawn to estimate how many fit the memories; 0 leaves that out.")] = 20_000,
     draw: Annotated[int, typer.Option(
@@ -59,7 +61,8 @@ def space(
 
     if "-" in (json_file, export) and json_file == export:
         raise InputError("--json, --export", "must not both go to standard output")
-    operator, accelerator = pick_operator(network, layer, sizes(bind, "--bind")), load_accelerator(arch)
+    operator = pick_operator(network, layer, sizes(bind, "--bind"))
+    accelerator = load_accelerator(arch, footprint and footprint.value)
     choice = choose_space(tiling and tiling.value, constraints, dataflow, (), pad)
     choice.refuse_empty([operator], accelerator)
     chosen = choice.space(operator, accelerator)

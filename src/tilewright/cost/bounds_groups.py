@@ -13,6 +13,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.mapping import axis_sides
 from tilewright.workload import Axis, Operator, Tensor
 
 Floats = NDArray[np.float64]
@@ -157,7 +158,8 @@ def sliding_words(axes: list[Axis], sizes: dict[str, int], least: tuple[Floats, 
         low, high = zip(*(ranges(sizes[name], SIDES, SIDES) for name in axis.dimensions), strict=True)
         p, r = (grid.ravel() for grid in np.meshgrid(*low, indexing="ij"))
         ends = [grid.ravel() for grid in np.meshgrid(*high, indexing="ij")]
-        words = np.multiply.outer(words, _axis_words(axis, p, r)).ravel()
+        coefficients = tuple(coefficient for _, coefficient in axis.terms)
+        words = np.multiply.outer(words, axis_sides(coefficients, (p, r), box=False)).ravel()
         tops = [np.multiply.outer(top, end).ravel() for top, end in zip(tops, ends, strict=True)]
     ratios = []
     for top, wanted, free in zip(tops, least, spare, strict=True):
@@ -165,13 +167,6 @@ def sliding_words(axes: list[Axis], sizes: dict[str, int], least: tuple[Floats, 
         ratios.append(missing if free else np.where(missing > 1.0, np.inf, 1.0))
     table: Floats = np.min(words[:, None, None] * ratios[0][:, :, None] * ratios[1][:, None, :], axis=0)
     return table
-
-
-def _axis_words(axis: Axis, p: Floats, r: Floats) -> Floats:
-    (_, stride), (_, dilation) = axis.terms
-    divisor = np.gcd(stride, dilation)
-    found: Floats = p * r - np.maximum(0, p - dilation // divisor) * np.maximum(0, r - stride // divisor)
-    return found
 
 
 def ranges(most: int, exact: int, parts: int) -> tuple[Floats, Floats]:

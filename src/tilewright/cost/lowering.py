@@ -283,6 +283,20 @@ class Words:
             rows.append(self._box(axis, [self.extent(slots, name) for name in axis.dimensions]))
         return self.program.product(rows)
 
+    @remembered
+    def footprint(self, tensor: Tensor, slots: int, box: bool) -> int:
+        """Wide row: words that the nominal tile takes of a capacity, its own or those of the smallest box around it."""
+        if not box:
+            return self.tile(tensor, slots)
+        emit = self.program
+        total = emit.product([])
+        for axis in tensor.axes:
+            words = emit.product([], 1.0 - sum(times for _, times in axis.terms))
+            for name, times in axis.terms:
+                words = emit.one(Op.WADD, words, emit.product([self.extent(slots, name)], float(times)))
+            total = emit.one(Op.WMUL, total, words)
+        return total
+
     def _box(self, axis: Axis, extents: list[int]) -> int:
         (_, stride), (_, dilation) = axis.terms
         divisor = gcd(stride, dilation)

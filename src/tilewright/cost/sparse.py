@@ -23,6 +23,7 @@ from tilewright.mapping import (
     Layout,
     Mapping,
     MappingBatch,
+    axis_sides,
     compression,
     footprint_bits,
     full_keeps,
@@ -175,7 +176,7 @@ class Sums:
         self.plan, self.tallies, self.extents = plan, tallies, extents
         self.accelerator, self.operator = plan.accelerator, plan.operator
         self._made: dict[tuple[str, int, bool], Share] = {}
-        self._tiles: dict[tuple[int, str], list[Floats]] = {}
+        self._tiles: dict[tuple[int, str, bool], list[Floats]] = {}
         self.moved = {(kept.level, kept.tensor.name): self._moved(kept) for kept in plan.kept}
 
     def made(self, at: Crossing, *, time: bool) -> Share:
@@ -190,12 +191,13 @@ class Sums:
             self._made[key] = self.plan.shares.made(at, self.plan.leading(at, time=time), served)
         return self._made[key]
 
-    def _sides(self, level: int, tensor: Tensor) -> list[Floats]:
-        """Words of a tile along each axis."""
-        key = level, tensor.name
+    def _sides(self, level: int, tensor: Tensor, box: bool = False) -> list[Floats]:
+        """Words of a tile along each axis, or of the smallest box around it."""
+        key = level, tensor.name, box
         if key not in self._tiles:
-            self._tiles[key] = [_axis_words(axis.terms, self.extents[level]) for axis in tensor.axes] or [
-                np.ones(len(self.steps))]
+            self._tiles[key] = [
+                axis_sides(tuple(times for _, times in axis.terms), [self.extents[level][d] for d in axis.dimensions],
+                           box) for axis in tensor.axes] or [np.ones(len(self.steps))]
         return self._tiles[key]
 
     def _moved(self, kept: Kept) -> Moved:
@@ -366,7 +368,7 @@ class Sums:
             taken: dict[str | None, Share] = {}
             for kept in self.plan.of(level):
                 owner = partition_of(memory, kept.tensor)
-                sides = self._sides(level, kept.tensor)
+                sides = self._sides(level, kept.tensor, self.accelerator.footprint == "box")
                 bits = footprint_bits(self.accelerator, memory.name, kept.tensor, kept.bits, sides)
                 taken[owner] = taken.get(owner, 0.0) + bits
             copies = 2 if memory.buffering == "double" else 1
@@ -406,17 +408,6 @@ class Sums:
         counts = {kind: self.tallies["total", kept.level, kept.tensor.name, kind] for kind in KINDS}
         words = {kind: _one(count * moved.data.get(kind, 0.0)) for kind, count in counts.items()}
         return Expected(**words, metadata_bits=_one(sum(counts.values()) * moved.metadata))
-
-
-def _axis_words(terms: tuple[tuple[str, int], ...], extents: Extents) -> Floats:
-    """Words of one axis of a box of extents (DESIGN rule 1)."""
-    if len(terms) == 1:
-        return extents[terms[0][0]]
-    (first, stride), (second, dilation) = terms
-    divisor = int(np.gcd(stride, dilation))
-    p, r = extents[first], extents[second]
-    holes = np.maximum(0.0, p - dilation // divisor) * np.maximum(0.0, r - stride // divisor)
-    return np.asarray(p * r - holes)
 
 
 def _whole(words: Share) -> Share:

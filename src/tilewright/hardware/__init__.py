@@ -8,6 +8,7 @@ from tilewright.hardware.accelerator import (
     Buffering,
     Compute,
     Fanout,
+    Footprint,
     Memory,
 )
 from tilewright.hardware.files import dump_accelerator, load_accelerator
@@ -61,6 +62,7 @@ __all__ = [
     "Flexibility",
     "FlexibilityCosts",
     "FlexibilityOverhead",
+    "Footprint",
     "Memory",
     "OrderFlexibility",
     "ParallelismFlexibility",

@@ -11,6 +11,7 @@ from tilewright.hardware.flexibility_costs import flexibility_overhead
 from tilewright.hardware.sparsity import Sparsity, sparsity_problems
 
 Buffering = Literal["single", "double", "buffet"]
+Footprint = Literal["exact", "box"]
 MOST_INSTANCES = 2**31 - 1
 """Instances that one array may have: searches count them in 32 bits."""
 
@@ -146,6 +147,9 @@ class Accelerator:
         What a mapper may choose, and what that costs; None where nothing is said (then all that the levels allow).
     sparsity
         What it makes of zeros; None where it treats them as any other words.
+    footprint
+        What a tile takes of a memory's capacity: the words that it touches (``exact``), or all words of the smallest
+        box around them (``box``), as in Timeloop. Counts, cycles and energies are of the words touched either way.
 
     Raises
     ------
@@ -163,6 +167,7 @@ class Accelerator:
     assumptions: tuple[str, ...] = field(default=(), compare=False)
     flexibility: Flexibility | None = None
     sparsity: Sparsity | None = None
+    footprint: Footprint = "exact"
 
     def __post_init__(self) -> None:
         path = f"{self.name}.levels"

@@ -203,6 +203,7 @@ def dump_accelerator(accelerator: Accelerator) -> str:
         technology=accelerator.technology if known else _flow({"name": accelerator.technology}),
         frequency_mhz=accelerator.frequency_mhz,
         word_bits=_flow(dict(accelerator.word_bits)),
+        footprint=None if accelerator.footprint == "exact" else accelerator.footprint,
         sources=list(accelerator.sources) or None,
         assumptions=list(accelerator.assumptions) or None,
         levels=levels,

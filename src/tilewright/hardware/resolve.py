@@ -61,6 +61,7 @@ class Resolver:
             technology=self.technology_name,
             sources=tuple(fields.sources),
             assumptions=tuple(dict.fromkeys(self.assumptions)),
+            footprint=fields.footprint,
         )
 
     def _note_leakage(self) -> None:

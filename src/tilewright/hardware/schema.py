@@ -256,3 +256,4 @@ class AcceleratorFields(Fields):
     assumptions: list[str] = Field(default_factory=list)
     flexibility: dict[str, Any] | None = None
     sparsity: dict[str, Any] | None = None
+    footprint: Literal["exact", "box"] = "exact"

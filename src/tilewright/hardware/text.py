@@ -20,6 +20,8 @@ def describe(accelerator: Accelerator) -> str:
         "words: " + ", ".join(f"{role} {bits} bit" for role, bits in accelerator.word_bits)
         + f"; memories and units {accelerator.area_um2 / 1e6:.3g} mm2",
     ]
+    if accelerator.footprint == "box":
+        lines.append("capacities: tiles take the smallest box around their words")
     depth = 0
     for level in accelerator.levels:
         indent = "  " * depth + ("└─ " if depth else "")

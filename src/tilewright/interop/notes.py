@@ -6,7 +6,8 @@ from typing import Literal
 
 from tilewright.base import InputError
 
-Kind = Literal["dropped", "approximated"]
+Kind = Literal["dropped", "approximated", "refused"]
+"""``refused``: it is written, but the program that it is for will not take it."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,17 @@
 from tilewright.mapping.batch import Layout, MappingBatch, Slot
 from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
 from tilewright.mapping.files import dump_mapping, load_mapping
-from tilewright.mapping.fit import array_fits, extents_at, full_keeps, partition_of, tensor_bits, tile_bytes, tile_fits
+from tilewright.mapping.fit import (
+    array_fits,
+    extents_at,
+    full_keeps,
+    kept_tensors,
+    lanes,
+    partition_of,
+    tensor_bits,
+    tile_bytes,
+    tile_fits,
+)
 from tilewright.mapping.flexibility import Flexion, TileRule, flexion
 from tilewright.mapping.flexible_spaces import (
     effective_pairs,
@@ -12,7 +22,7 @@ from tilewright.mapping.flexible_spaces import (
     flexible_within,
     stand_ins,
 )
-from tilewright.mapping.footprint import compression, footprint_bits, padding_words, stored
+from tilewright.mapping.footprint import axis_sides, compression, footprint_bits, padding_words, stored
 from tilewright.mapping.legality import Violation, is_legal, repair, violations
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.mapping.padding import Padding, padded
@@ -63,6 +73,7 @@ __all__ = [
     "Violation",
     "Zeros",
     "array_fits",
+    "axis_sides",
     "compression",
     "conflicts",
     "dataflow",
@@ -79,6 +90,8 @@ __all__ = [
     "footprint_bits",
     "full_keeps",
     "is_legal",
+    "kept_tensors",
+    "lanes",
     "load_constraints",
     "load_mapping",
     "load_space",

@@ -32,10 +32,10 @@ def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
 
 def tile_bytes(tensor: Tensor, extents: Extents, accelerator: Accelerator, memory: str = "") -> float:
     """Return the bytes of the tile of ``tensor`` that a box of ``extents`` touches, as ``memory`` keeps it."""
-    bits = tensor_bits(tensor, accelerator)
+    bits, box = tensor_bits(tensor, accelerator), accelerator.footprint == "box"
     if accelerator.sparsity is None or compression(accelerator, memory, tensor) is None:
-        return tensor.words(extents) * bits / 8
-    sides = [np.asarray(float(axis.words(extents))) for axis in tensor.axes]
+        return tensor.words(extents, box) * bits / 8
+    sides = [np.asarray(float(axis.words(extents, box))) for axis in tensor.axes]
     return float(footprint_bits(accelerator, memory, tensor, bits, sides)) / 8
 
 

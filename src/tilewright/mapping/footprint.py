@@ -6,6 +6,7 @@ All functions take numbers or arrays of ``b`` tiles.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import gcd
 from operator import mul as multiply
 
 import numpy as np
@@ -50,6 +51,18 @@ def stored(given: Compression | None, zeros: Zeros, sides: Sides) -> Stored:
     if given.format == "coordinates":
         return Stored(none + density, density * (none + (given.bits or bits_for(tile))))
     return Stored(none + density, density * (none + (given.bits or bits_for(row))) + offset_bits(given, sides) / tile)
+
+
+def axis_sides(coefficients: tuple[int, ...], extents: Sides, box: bool) -> Floats:
+    """Return the words along an axis of boxes of ``extents`` (rule 1), or of the smallest boxes around them."""
+    if box:
+        return np.asarray(1.0 + sum(times * (side - 1.0) for times, side in zip(coefficients, extents, strict=True)))
+    if len(coefficients) == 1:
+        return extents[0]
+    divisor = gcd(*coefficients)
+    stride, dilation = (times // divisor for times in coefficients)
+    p, r = extents
+    return np.asarray(p * r - np.maximum(0.0, p - dilation) * np.maximum(0.0, r - stride))
 
 
 def words_of(sides: Sides) -> Floats:

@@ -279,7 +279,7 @@ class _Fitting:
     """Capacities and array sides, as limits on points."""
 
     def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout) -> None:
-        self.operator, self.layout = operator, layout
+        self.operator, self.layout, self.box = operator, layout, accelerator.footprint == "box"
         self.groups: list[tuple[int, float, list[tuple[int, float]]]] = []
         self.sides: list[tuple[list[int], float]] = []
         for index, level in enumerate(accelerator.levels):
@@ -300,8 +300,8 @@ class _Fitting:
             total = total + torch.relu(logs[:, slots].sum((1, 2)) - limit)
         for first, capacity, members in self.groups:
             extents = torch.exp(logs[:, first:].sum(1))
-            used = sum((bits * tile_words(self.operator.tensors[t], self.layout, extents) for t, bits in members),
-                       start=torch.zeros(()))
+            used = sum((bits * tile_words(self.operator.tensors[t], self.layout, extents, self.box)
+                        for t, bits in members), start=torch.zeros(()))
             total = total + torch.relu(torch.log(used) - log(capacity))
         return total
 
@@ -320,12 +320,14 @@ def _stores(operator: Operator, accelerator: Accelerator, memory: Memory,
     return [(8.0 * size, members) for owner, members in found.items() if (size := sizes[owner]) is not None]
 
 
-def tile_words(tensor: Tensor, layout: Layout, extents: torch.Tensor) -> torch.Tensor:
-    """Return ``(b)``: words of a tile of ``extents`` ``(b, d)``."""
+def tile_words(tensor: Tensor, layout: Layout, extents: torch.Tensor, box: bool = False) -> torch.Tensor:
+    """Return ``(b)``: words of a tile of ``extents`` ``(b, d)``, or of the smallest box around it."""
     at = {name: d for d, name in enumerate(layout.dimensions)}
     total = torch.ones(len(extents), dtype=extents.dtype)
     for axis in tensor.axes:
-        if len(axis.terms) == 1:
+        if box:
+            total = total * (1 + sum(times * (extents[:, at[name]] - 1) for name, times in axis.terms))
+        elif len(axis.terms) == 1:
             total = total * extents[:, at[axis.dimensions[0]]]
         else:
             window = _Sliding(torch.empty(0), (0, 0), *_coefficients(axis))

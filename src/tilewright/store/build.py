@@ -69,11 +69,12 @@ def model_sources() -> str:
     return digest.hexdigest()[:16]
 
 
-LATER = ("sparsity", "structure", "even")
+LATER = {"sparsity": None, "structure": None, "even": False, "footprint": "exact"}
+"""Fields that came later, and what they are where nothing is said: left out there, so that fingerprints stay."""
 
 
 def _told(fields: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if name not in LATER or not (value is None or value is False)}
+    return {name: value for name, value in fields.items() if name not in LATER or value != LATER[name]}
 
 
 def _plain_number(value: object) -> object:

@@ -131,6 +131,8 @@ def machine_fingerprint(accelerator: Accelerator) -> str:
     plain = asdict(accelerator)
     for name in ("name", "technology", "sources", "assumptions"):
         del plain[name]
+    if accelerator.footprint == "exact":  # what it was before there was another: fingerprints stay
+        del plain["footprint"]
     return fingerprint(plain)
 
 

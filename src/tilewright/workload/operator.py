@@ -26,8 +26,13 @@ class Axis:
         """Names of the dimensions that move along this axis."""
         return tuple(name for name, _ in self.terms)
 
-    def words(self, extents: dict[str, int]) -> int:
-        """Count the distinct coordinates touched by a box of ``extents`` (DESIGN rule 1)."""
+    def words(self, extents: dict[str, int], box: bool = False) -> int:
+        """Count the distinct coordinates touched by a box of ``extents`` (DESIGN rule 1).
+
+        With ``box`` count all from the first to the last of them, those between that are not touched too.
+        """
+        if box:
+            return 1 + sum(coefficient * (extents[name] - 1) for name, coefficient in self.terms)
         if len(self.terms) == 1:
             return extents[self.terms[0][0]]
         (first, stride), (second, dilation) = self.terms
@@ -72,9 +77,9 @@ class Tensor:
         """Whether the operator accumulates into this tensor."""
         return self.role == "outputs"
 
-    def words(self, extents: dict[str, int]) -> int:
-        """Count the distinct words touched by a box of ``extents``."""
-        return prod(axis.words(extents) for axis in self.axes)
+    def words(self, extents: dict[str, int], box: bool = False) -> int:
+        """Count the distinct words touched by a box of ``extents``; with ``box`` all of the least box around them."""
+        return prod(axis.words(extents, box) for axis in self.axes)
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def build_accelerator(design: Design, energies: Energies, operator: Operator | N
     return Accelerator(
         design.name, tuple(levels), compute, frequency_mhz=round(1e-6 / design.cycle_seconds, 6),
         word_bits=tuple((role, bits) for role in ("inputs", "weights", "outputs")),
-        sources=(f"read from {design.section.label}",), sparsity=sparsity)
+        sources=(f"read from {design.section.label}",), sparsity=sparsity, footprint="box")
 
 
 def role_of(name: str, operator: Operator | None) -> str:

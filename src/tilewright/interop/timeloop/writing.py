@@ -13,7 +13,7 @@ from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.interop.formats import ForeignText
 from tilewright.interop.notes import Kind, Note
 from tilewright.interop.timeloop.sparsity import sparse_groups
-from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops
+from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops, compression, extents_at, kept_tensors, lanes
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
 
@@ -183,6 +183,7 @@ class Writer:
         InputError
             If steps do not divide one another, which Timeloop cannot express.
         """
+        self._note_refusals(nest)
         entries = CommentedSeq()
         extents = dict(self.operator.sizes)
         for level, entry in zip(self.accelerator.levels, nest.levels, strict=True):
@@ -200,6 +201,36 @@ class Writer:
             if isinstance(level, Memory):
                 entries.extend(self._bypasses(level, entry))
         return entries
+
+    def _note_refusals(self, nest: Nest) -> None:
+        """Note what Timeloop does not take: tiles whose boxes do not fit, lanes beyond the sides of an array.
+
+        It counts words, and of a tile all that lie between those that are touched. Compressed tiles are not looked at.
+        """
+        outside = extents_at(nest, self.operator.sizes)
+        for level, entry, extents in zip(self.accelerator.levels, nest.levels, outside, strict=False):
+            if isinstance(level, Fanout):
+                for side, count, most in zip(SIDES, lanes(entry, extents), level.shape, strict=True):
+                    if count > most:
+                        self.note(f"mapping.{level.name}", "refused",
+                                  f"{count:,} lanes along {side}, more than the {most:,} of the array that is written")
+                continue
+            kept = {tensor.name for tensor in kept_tensors(entry, level, self.operator)
+                    if compression(self.accelerator, level.name, tensor) is None}
+            for name, tensors, room in self.components(level):
+                words = {t.name: t.words(extents, box=True) for t in self.operator.tensors
+                         if t.name in kept and t.name in tensors}
+                total = sum(words.values())
+                if room is not None and total > (most := self._most_words(level, room)):
+                    told = ", ".join(f"{tensor} {count:,}" for tensor, count in words.items())
+                    self.note(f"mapping.{name}", "refused", f"tiles of {total:,} words ({told}), more than the "
+                              f"{most:,} that {name} holds: Timeloop counts boxes, the holes of strides and "
+                              "dilations too; map with --footprint box")
+
+    def _most_words(self, memory: Memory, room: float) -> int:
+        """Return the words that a component may hold by Timeloop's count: whole blocks, half where buffered twice."""
+        block = memory.block_words
+        return int(room * 8 // (memory.word_bits * block)) * block // (2 if memory.buffering == "double" else 1)
 
     def _factors(self, entry: LevelLoops, extents: dict[str, int]) -> tuple[dict[str, str], list[str]]:
         """Return ``P: 5,3`` for each loop, and their dimensions outermost first; ``extents`` move inward."""

@@ -66,8 +66,9 @@ class SpaceArrays(NamedTuple):
     orders
         ``(n, d)`` int8: ranks of the loop orders allowed at slots that restrict them.
     axes
-        ``(a, 5)`` int32: tensor, dimension, coefficient, second dimension or -1, its coefficient; coefficients of one
-        axis divided by their greatest common divisor.
+        ``(a, 6)`` int32: tensor, dimension, coefficient, second dimension or -1, its coefficient, whether tiles take
+        the smallest box around their words. Where they do not, coefficients of one axis are divided by their greatest
+        common divisor.
     groups
         ``(g, 2 + t)`` int64: a temporal slot, bits that fit there, bits that a word of each tensor takes of them.
     relevant
@@ -137,16 +138,16 @@ def slot_table(layout: Layout, accelerator: Accelerator) -> NDArray[np.int32]:
     return table
 
 
-def axis_table(operator: Operator) -> NDArray[np.int32]:
-    """Return ``(a, 5)``: every axis of every tensor."""
+def axis_table(operator: Operator, box: bool) -> NDArray[np.int32]:
+    """Return ``(a, 6)``: every axis of every tensor."""
     at = {name: d for d, name in enumerate(operator.sizes)}
     rows = []
     for t, tensor in enumerate(operator.tensors):
         for axis in tensor.axes:
-            shared = gcd(*(coefficient for _, coefficient in axis.terms))
+            shared = 1 if box else gcd(*(coefficient for _, coefficient in axis.terms))
             first, *rest = [(at[name], coefficient // shared) for name, coefficient in axis.terms]
-            rows.append((t, *first, *(rest[0] if rest else (-1, 1))))
-    return np.array(rows, dtype=np.int32).reshape(-1, 5)
+            rows.append((t, *first, *(rest[0] if rest else (-1, 1)), box))
+    return np.array(rows, dtype=np.int32).reshape(-1, 6)
 
 
 def relevance(operator: Operator) -> NDArray[np.uint8]:
@@ -326,8 +327,8 @@ def active_axes(axes: NDArray[np.int32], active: NDArray[np.intp]) -> NDArray[np
     """Return the axes without dimensions of size 1, the others numbered anew; what no dimension moves is left out."""
     number = {int(d): i for i, d in enumerate(active)}
     rows = []
-    for tensor, first, stride, second, dilation in axes.tolist():
+    for tensor, first, stride, second, dilation, box in axes.tolist():
         terms = [(number[d], c) for d, c in ((first, stride), (second, dilation)) if d in number]
         if terms:
-            rows.append((tensor, *terms[0], *(terms[1] if len(terms) > 1 else (-1, 1))))
-    return np.array(rows, dtype=np.int64).reshape(-1, 5)
+            rows.append((tensor, *terms[0], *(terms[1] if len(terms) > 1 else (-1, 1)), box))
+    return np.array(rows, dtype=np.int64).reshape(-1, 6)

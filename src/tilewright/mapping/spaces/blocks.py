@@ -40,7 +40,19 @@ from tilewright.mapping.spaces.arrays import (
 )
 from tilewright.mapping.spaces.draws import BLOCK as MANY
 from tilewright.mapping.spaces.draws import fill_noise
-from tilewright.mapping.spaces.kernels import FOUR, NONE, ONE, ZERO, Compiled, below, chance, compiled, entry, fit
+from tilewright.mapping.spaces.kernels import (
+    FOUR,
+    NONE,
+    ONE,
+    ZERO,
+    Compiled,
+    axis_words,
+    below,
+    chance,
+    compiled,
+    entry,
+    fit,
+)
 
 # Rows of the scratch array ``(n, MANY)`` float64: random numbers, the most that a count may be, the count, words of a
 # tile, bits in a store; then what is left of each dimension, then the lanes of each slot.
@@ -271,15 +283,14 @@ def weigh(sp: Compiled, e: Compiled, g: Compiled, tile: Compiled, total: Compile
             continue
         tile[:] = np.float64(sp[GROUPS + g, 2 + t])
         for a in range(sp[SPANS, t], sp[SPANS, t + 1]):
-            first = inside[sp[a, 1]]
+            first, stride, dilation, box = inside[sp[a, 1]], np.float64(sp[a, 2]), np.float64(sp[a, 4]), sp[a, 5]
             if sp[a, 3] < 0:
                 for b in range(MANY):
-                    tile[b] *= first[b]
+                    tile[b] *= axis_words(first[b], 1.0, stride, dilation, box)
                 continue
-            second, stride, dilation = inside[sp[a, 3]], np.float64(sp[a, 2]), np.float64(sp[a, 4])
+            second = inside[sp[a, 3]]
             for b in range(MANY):
-                p, q = first[b], second[b]
-                tile[b] *= p * q - max(0.0, p - dilation) * max(0.0, q - stride)
+                tile[b] *= axis_words(first[b], second[b], stride, dilation, box)
         for b in range(MANY):
             total[b] += tile[b]
 

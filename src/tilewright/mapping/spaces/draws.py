@@ -17,7 +17,7 @@ from tilewright.mapping.spaces.fields import (
     ORDER_BITS,
     ROW_BITS,
 )
-from tilewright.mapping.spaces.kernels import GOLDEN, MIX1, MIX2, S27, S30, S31, Compiled, compiled, entry
+from tilewright.mapping.spaces.kernels import GOLDEN, MIX1, MIX2, S27, S30, S31, Compiled, axis_words, compiled, entry
 
 BLOCK = 128
 """Mappings drawn together: independent of one another, so that their look-ups overlap."""
@@ -157,14 +157,13 @@ def draw_block(entries: Compiled, nodes: Compiled, runs: Compiled, pairs: Compil
 def times_axis(axes: Compiled, a: Compiled, before: Compiled, real: Compiled) -> Compiled:
     """Write row ``before`` times the words along axis ``a`` to row TILE (rule 1)."""
     factor, tile, first, second = real[before], real[TILE], real[axes[a, 0]], real[axes[a, 2]]
-    if axes[a, 2] == ONES:
+    stride, dilation, box = np.float64(axes[a, 1]), np.float64(axes[a, 3]), axes[a, 4]
+    if axes[a, 2] == ONES and not box:
         for b in range(BLOCK):
             tile[b] = factor[b] * first[b]
         return
-    stride, dilation = np.float64(axes[a, 1]), np.float64(axes[a, 3])
     for b in range(BLOCK):
-        p, r = first[b], second[b]
-        tile[b] = factor[b] * (p * r - max(0.0, p - dilation) * max(0.0, r - stride))
+        tile[b] = factor[b] * axis_words(first[b], second[b], stride, dilation, box)
 
 
 @compiled

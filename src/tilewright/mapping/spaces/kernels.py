@@ -246,6 +246,14 @@ def repair(sp: Compiled, e: Compiled, used: Compiled, first: Compiled) -> Compil
 
 
 @compiled
+def axis_words(p: Compiled, q: Compiled, stride: Compiled, dilation: Compiled, box: Compiled) -> Compiled:
+    """Return the words along an axis of a box of ``p`` by ``q`` values (rule 1), or of the smallest box around them."""
+    if box:
+        return stride * (p - 1) + dilation * (q - 1) + 1
+    return p * q - max(0, p - dilation) * max(0, q - stride)
+
+
+@compiled
 def tile_bits(sp: Compiled, e: Compiled, g: Compiled) -> Compiled:
     """Return the bits that capacity group ``g`` must hold (DESIGN rules 1 and 10)."""
     s = sp[GROUPS + g, 0]
@@ -254,11 +262,8 @@ def tile_bits(sp: Compiled, e: Compiled, g: Compiled) -> Compiled:
         bits = sp[GROUPS + g, 2 + t]
         if bits > 0:
             for a in range(sp[SPANS, t], sp[SPANS, t + 1]):
-                p = e[s, sp[a, 1]]
-                if sp[a, 3] >= 0:
-                    q = e[s, sp[a, 3]]
-                    p = p * q - max(0, p - sp[a, 4]) * max(0, q - sp[a, 2])
-                bits *= p
+                q = e[s, sp[a, 3]] if sp[a, 3] >= 0 else 1
+                bits *= axis_words(e[s, sp[a, 1]], q, sp[a, 2], sp[a, 4], sp[a, 5])
             total += bits
     return total
 

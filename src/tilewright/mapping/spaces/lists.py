@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.mapping.footprint import axis_sides
 from tilewright.mapping.spaces.arrays import (
     KIND,
     ORDER_COUNT,
@@ -209,16 +210,15 @@ class _Pruning:
         total = np.zeros(1)
         for word, begin, end in self.tiles[first:last]:
             tile = np.full(1, float(word))
-            for p, stride, r, dilation in self.axes[begin:end]:
-                one, two = (rows.get(row, np.ones(1)) for row in (p, r))
-                tile = tile * (one * two - np.maximum(0, one - dilation) * np.maximum(0, two - stride))
+            for p, stride, r, dilation, box in self.axes[begin:end]:
+                tile = tile * axis_sides((stride, dilation), (rows.get(p, np.ones(1)), rows.get(r, np.ones(1))), box)
             total = total + tile
         return np.asarray(total <= capacity)
 
     def open(self, number: int, bundles: list[Bundle]) -> bool:
         """Whether choices of ``bundles``, each of which fits by itself, together may not fit a store."""
         slot, *store = self.stores[number]
-        used = {row for _, begin, end in self.tiles[store[1]:store[2]] for p, _, r, _ in self.axes[begin:end]
+        used = {row for _, begin, end in self.tiles[store[1]:store[2]] for p, _, r, *_ in self.axes[begin:end]
                 for row in (p, r) if row != ONES}
         if any(used <= {EXTENTS + place for place in bundle.places} for bundle in bundles):
             return False
@@ -470,7 +470,8 @@ def capacity_checks(space: SpaceArrays, dims: list[int]) -> tuple[NDArray[np.int
     """Return what `draws` checks: stores, tiles and axes.
 
     A store is a slot, its bits, and where its tiles begin and end; a tile is the bits of a word, and where its axes
-    begin and end; an axis is a row of extents, its coefficient, and the same of a second one, or of ones.
+    begin and end; an axis is a row of extents, its coefficient, the same of a second one, or of ones, and whether tiles
+    take the smallest box around their words.
     """
     known = active_axes(space.axes, np.array(dims, dtype=np.intp)).tolist()
     stores: list[list[int]] = []
@@ -482,9 +483,9 @@ def capacity_checks(space: SpaceArrays, dims: list[int]) -> tuple[NDArray[np.int
             if not word:
                 continue
             first = len(axes)
-            axes += [[EXTENTS + p, stride, ONES if r < 0 else EXTENTS + r, dilation]
-                     for tensor, p, stride, r, dilation in known if tensor == t]
+            axes += [[EXTENTS + p, stride, ONES if r < 0 else EXTENTS + r, dilation, box]
+                     for tensor, p, stride, r, dilation, box in known if tensor == t]
             tiles.append([word, first, len(axes)])
         stores.append([s, capacity, start, len(tiles)])
     return tuple(np.array(rows, dtype=np.int64).reshape(-1, width)
-                 for rows, width in ((stores, 4), (tiles, 3), (axes, 4)))
+                 for rows, width in ((stores, 4), (tiles, 3), (axes, 5)))

@@ -111,7 +111,7 @@ class MapSpace:
             anchor=temporal.argmax(axis=0).astype(np.int32),
             divisors=divisor_table(sizes),
             orders=orders,
-            axes=axis_table(self.operator),
+            axes=axis_table(self.operator, self.accelerator.footprint == "box"),
             groups=capacity_groups(self.operator, self.accelerator, layout),
             relevant=relevance(self.operator),
             perfect=self.tiling == "perfect",
