@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore
     from tilewright.api.flexions import flexibility, flexible_accelerator
-    from tilewright.api.inputs import load_accelerator, load_mapping, load_network, pick_operator, refuse_density
+    from tilewright.api.inputs import (
+        load_accelerator,
+        load_mapping,
+        load_network,
+        load_target,
+        pick_operator,
+        refuse_density,
+    )
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
     from tilewright.api.replaying import Replayed, replay
@@ -55,6 +62,7 @@ __all__ = [
     "load_accelerator",
     "load_mapping",
     "load_network",
+    "load_target",
     "map_network",
     "map_space",
     "mapper_extra",
@@ -85,7 +93,8 @@ _LATER = {
     "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
     "exploring": ("explore",),
     "flexions": ("flexibility", "flexible_accelerator"),
-    "inputs": ("load_accelerator", "load_mapping", "load_network", "pick_operator", "refuse_density"),
+    "inputs": ("load_accelerator", "load_mapping", "load_network", "load_target", "pick_operator",
+               "refuse_density"),
     "pipelines": ("Pipeline", "pipeline"),
     "places": ("ready_place",),
     "replaying": ("Replayed", "replay"),

@@ -7,10 +7,10 @@ from pathlib import Path
 from tilewright.api.inputs import (
     Machine,
     Network,
-    load_accelerator,
     load_layers,
     load_mapping,
     load_network,
+    load_target,
     pick_operator,
     refuse_density,
 )
@@ -101,7 +101,7 @@ def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer:
     >>> found.legal, found.cost.latency_cycles >= found.bounds.latency_cycles
     (True, True)
     """
-    operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
+    operator, (accelerator, _) = pick_operator(network, layer, bind), load_target(arch, network)
     if density:
         refuse_density(accelerator, "density")
     operator = graph_with_densities(load_network(operator), density or {}).mac_nodes[0].operator
@@ -148,7 +148,7 @@ def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = 
 
     Memories keep every tensor that they can, as in a search; ``density`` is as of `evaluate`.
     """
-    accelerator = load_accelerator(arch)
+    accelerator, _ = load_target(arch, network)
     if density:
         refuse_density(accelerator, "density")
     found: dict[str, Bounds] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union, cast, get_args
 
 from tilewright.base import InputError, unknown_name, whole_of
 from tilewright.hardware import Accelerator, Footprint, find_accelerator
+from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import load_mapping as read_mapping
 from tilewright.workload import Graph, MacNode, Operator, convolution, coverage, einsum, matmul, read_table, zoo
@@ -99,9 +100,11 @@ def _told(read: "Foreign") -> Graph:
     graph = read.graph
     assert graph is not None
     known = coverage(graph)
+    unused = (f"{len(read.mappings)} mappings that came with the layers are not used: tilewright convert writes them",
+              ) if read.mappings else ()
     if known.approximations or known.unmodelled:
-        return graph
-    return replace(graph, notes=(*graph.notes, *map(str, read.notes)))
+        return replace(graph, notes=(*graph.notes, *unused))
+    return replace(graph, notes=(*graph.notes, *map(str, read.notes), *unused))
 
 
 def _foreign(text: str, part: "Part") -> "Format | None":
@@ -127,28 +130,60 @@ def load_accelerator(machine: Machine, footprint: str | None = None) -> Accelera
     InputError
         If there is no such machine, or the file says something wrong.
     """
-    found = _accelerator(machine)
-    if footprint is None:
-        return found
-    if footprint not in get_args(Footprint):
+    return load_target(machine, None, footprint)[0]
+
+
+def load_target(machine: Machine, network: Network | None, footprint: str | None = None,
+                ) -> tuple[Accelerator, Constraints | None]:
+    """Return the machine that a user names, and what its own files leave out of the map spaces of a network.
+
+    A Timeloop architecture names the tensors and dimensions of a problem: where the network is one, in a file, they are
+    read together. ``machine`` and ``footprint`` are as of `load_accelerator`.
+
+    Raises
+    ------
+    InputError
+        If there is no such machine, or its files say something wrong.
+    """
+    if footprint is not None and footprint not in get_args(Footprint):
         raise InputError("footprint", f"must be one of {', '.join(get_args(Footprint))}", footprint)
-    return replace(found, footprint=cast(Footprint, footprint))
+    found, constraints = _target(machine, network)
+    return found if footprint is None else replace(found, footprint=cast(Footprint, footprint)), constraints
 
 
-def _accelerator(machine: Machine) -> Accelerator:
+def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, Constraints | None]:
     if isinstance(machine, Accelerator):
-        return machine
+        return machine, None
     files = str(machine).split(",")
     for file in files:
         form = _foreign(file, "accelerator")
         if form is not None:
-            found = form.read([Path(one) for one in files], {}).accelerator
-            assert found is not None
-            return found
+            return _read_together(form, [Path(one) for one in files], network)
     tables = [_foreign(file, "energies") for file in files[1:]]
     if tables and all(tables) and tables[0] is not None and tables[0].energise is not None:
-        return tables[0].energise(find_accelerator(files[0]), [Path(file) for file in files[1:]])[0]
-    return find_accelerator(str(machine))
+        return tables[0].energise(find_accelerator(files[0]), [Path(file) for file in files[1:]])[0], None
+    return find_accelerator(str(machine)), None
+
+
+def _read_together(form: "Format", files: list[Path], network: Network | None,
+                   ) -> tuple[Accelerator, Constraints | None]:
+    """Return a foreign machine, with notes of all that was lost, and its constraints on the maps of the network."""
+    whole = files
+    if form.together and isinstance(network, str | Path) and _foreign(str(network), "network") is form and not any(
+            "network" in form.holds(file) for file in files):
+        whole = [*files, Path(network)]
+    found = form.read(whole, {})
+    assert found.accelerator is not None
+    notes = [str(note) for note in found.notes]
+    ours = str(network) in map(str, whole)
+    constraints = None if found.constraints == Constraints() else found.constraints
+    if constraints is not None and not ours and found.operator is not None:
+        notes.append(f"{files[0]}: dropped: constraints on {found.operator.name}, which is not the network")
+    if found.mappings:
+        notes.append(f"{files[0]}: dropped: a mapping, of no use to a search; tilewright convert makes it a file")
+    known = found.accelerator.assumptions
+    machine = replace(found.accelerator, assumptions=(*known, *(note for note in notes if note not in known)))
+    return machine, constraints if ours else None
 
 
 def refuse_sparse(accelerator: Accelerator, why: str) -> None:

@@ -1,13 +1,13 @@
 """Which map space each layer is searched in: a tiling, a file of constraints, a dataflow."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
 import numpy as np
 
-from tilewright.api.inputs import Machine, Network, load_accelerator, pick_operator
+from tilewright.api.inputs import Machine, Network, load_target, pick_operator
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping import (
@@ -48,6 +48,8 @@ class SpaceChoice:
         layers without them.
     pad
         Whether the spaces are those of padded operators.
+    own
+        What the files of the machine leave out, besides.
     """
 
     tiling: Tiling = "imperfect"
@@ -55,6 +57,7 @@ class SpaceChoice:
     dataflow: str = ""
     elsewhere: frozenset[str] = frozenset()
     pad: bool = False
+    own: Constraints | None = None
 
     @property
     def file_name(self) -> str:
@@ -62,6 +65,12 @@ class SpaceChoice:
         if self.file is None or not self.file.text:
             return ""
         return self.file.name if self.file.name.endswith(_FILES) else "constraints.yaml"
+
+    def text(self, operators: Sequence[Operator], accelerator: Accelerator) -> str:
+        """Return what the spaces leave out as a space file; what the machine's files do, which have one layer, too."""
+        if self.own is not None:
+            return dump_constraints(self.space(operators[0], accelerator).constraints)
+        return self.file.text if self.file else ""
 
     def space(self, operator: Operator, accelerator: Accelerator) -> MapSpace:
         """Return the mappings of one operator to choose from; those of the padded one where operators are padded.
@@ -83,16 +92,21 @@ class SpaceChoice:
 
     def _constraints(self, operator: Operator, accelerator: Accelerator) -> Constraints:
         if self.file is None:
-            return Constraints()
+            return self.own or Constraints()
         others = self.elsewhere - {*operator.sizes, *(tensor.name for tensor in operator.tensors)}
-        return self.file.constraints(operator, accelerator, others)
+        given = self.file.constraints(operator, accelerator, others)
+        try:
+            return given.intersect(self.own, operator) if self.own is not None else given
+        except InputError as error:
+            raise InputError(error.field, "must go with what the files of the machine say", error.given,
+                             "Take the entry out of --constraints, or the constraint out of the architecture") from None
 
     def refuse_empty(self, operators: Iterable[Operator], accelerator: Accelerator) -> None:
         """Raise if what was asked for leaves some operator no mapping, with the smallest set of entries that conflict.
 
         Operators for which the machine alone has none are passed over.
         """
-        if self.file is not None or self.tiling != "imperfect":
+        if self.file is not None or self.own is not None or self.tiling != "imperfect":
             for operator in operators:
                 where = self.file.where if self.file is not None else None
                 refuse_empty(self.space(operator, accelerator), where, alone=False)
@@ -218,7 +232,7 @@ def map_space(  # noqa: PLR0913  (keywords of an entry point)
     >>> space.size().exact
     True
     """
-    operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
-    choice = choose_space(tiling, constraints, dataflow, (), pad)
+    operator, (accelerator, own) = pick_operator(network, layer, bind), load_target(arch, network)
+    choice = replace(choose_space(tiling, constraints, dataflow, (), pad), own=own)
     choice.refuse_empty([operator], accelerator)
     return choice.space(operator, accelerator)

@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_mapping, pick_operator
+from tilewright.api.inputs import Machine, Network, load_mapping, load_target, pick_operator
 from tilewright.api.spaces import Limits, choose_space
 from tilewright.api.tasks import read_budget
 from tilewright.base import InputError
@@ -228,8 +228,9 @@ def study_space(  # noqa: PLR0913
     InputError
         Also where that is a union of several spaces, of which no study is made.
     """
-    operator, accelerator = pick_operator(network, layer, bind), flexible_machine(load_accelerator(arch))
-    choice = choose_space(tiling, constraints, dataflow, [operator])
+    operator, (machine, own) = pick_operator(network, layer, bind), load_target(arch, network)
+    accelerator = flexible_machine(machine)
+    choice = replace(choose_space(tiling, constraints, dataflow, [operator]), own=own)
     choice.refuse_empty([operator], accelerator)
     spaces = flexible_within(choice.space(operator, accelerator))
     if len(spaces) > 1:

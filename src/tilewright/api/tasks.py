@@ -13,8 +13,8 @@ from typing import Any
 from tilewright.api.inputs import (
     Machine,
     Network,
-    load_accelerator,
     load_layers,
+    load_target,
     name_of,
     refuse_density,
 )
@@ -101,7 +101,8 @@ def prepare(asked: Asked) -> Task:
     InputError
         If something is wrong.
     """
-    accelerator = flexible_machine(load_accelerator(asked.arch, asked.footprint))
+    accelerator, own = load_target(asked.arch, asked.network, asked.footprint)
+    accelerator = flexible_machine(accelerator)
     density = asked.density or {}
     graph = graph_with_densities(load_layers(asked.network, asked.bind, asked.layers), density)
     budget = read_budget(asked.budget)
@@ -113,7 +114,7 @@ def prepare(asked: Asked) -> Task:
     if swept.densities is not None:
         graph = graph_with_densities(graph, dict.fromkeys(swept.densities.tensors, swept.densities.largest))
     operators = [unique.operator for unique in unique_operators(graph)]
-    choice = choose_space(asked.tiling, spaces, asked.dataflow, operators, asked.pad)
+    choice = replace(choose_space(asked.tiling, spaces, asked.dataflow, operators, asked.pad), own=own)
     choice.refuse_empty(operators, accelerator)
     if not 0 <= asked.seed <= LARGEST_NUMBER:
         raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", asked.seed)
@@ -123,7 +124,7 @@ def prepare(asked: Asked) -> Task:
     request = RequestRecord(
         str(goal), asked.mapper, asked.seed, choice.tiling, tuple(map(str, goal.constraints)),
         dict(asked.options or {}), budget.samples, budget.seconds, dataflow=choice.dataflow,
-        space=choice.file.text if choice.file else "", pad=asked.pad,
+        space=choice.text(operators, accelerator), pad=asked.pad,
         density={name: str(given) for name, given in density.items()}, densities=str(swept.densities or ""))
     return Task(graph, accelerator, swept, request, budget, workers, choice, asked)
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 
-from tilewright.cli.options import Arch, Bind, Density, Json, Network, console, shares, sizes, write_text
+from tilewright.cli.options import Arch, Bind, Density, Json, Network, console, shares, sizes, tell_lost, write_text
 
 
 def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = None, json_file: Json = None) -> None:
@@ -12,11 +12,11 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     The last columns place the layer under the roofline if every word moved only once. Equal layers share a row.
     """
     from tilewright.api import bounds as layer_bounds
-    from tilewright.api import load_accelerator, load_network, refuse_density
+    from tilewright.api import load_network, load_target, refuse_density
     from tilewright.report import engineering, print_listing, significant
     from tilewright.workload import coverage, graph_with_densities, unique_operators
 
-    graph, accelerator = load_network(network, sizes(bind, "--bind")), load_accelerator(arch)
+    graph, (accelerator, _) = load_network(network, sizes(bind, "--bind")), load_target(arch, network)
     if density:
         refuse_density(accelerator, "--density")
     graph = graph_with_densities(graph, shares(density))
@@ -52,3 +52,4 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     screen.print(f"\n{whole}: at least {cycles:,} cycles = "
                  f"{engineering(cycles / (accelerator.frequency_mhz * 1e6), 's')} at "
                  f"{accelerator.frequency_mhz:g} MHz, and {engineering(energy, 'J')}.", markup=False, soft_wrap=True)
+    tell_lost(accelerator, screen)

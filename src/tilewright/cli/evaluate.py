@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Bind, Density, FootprintOption, Json, console, shares, sizes, write_text
+from tilewright.cli.options import Bind, Density, FootprintOption, Json, console, shares, sizes, tell_lost, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +54,7 @@ def evaluate(
 
     Exit code 1: the mapping is illegal; what is wrong is shown with the smallest change that would mend it.
     """
-    from tilewright.api import load_accelerator, pick_operator, refuse_density
+    from tilewright.api import load_target, pick_operator, refuse_density
     from tilewright.workload import with_given
 
     if cases is not None:
@@ -70,7 +70,7 @@ def evaluate(
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
     operator = with_given(pick_operator(network, layer, sizes(bind, "--bind")), shares(density))
-    accelerator = load_accelerator(arch, footprint and footprint.value)
+    accelerator, _ = load_target(arch, network, footprint and footprint.value)
     if density:
         refuse_density(accelerator, "--density")
     found = _evaluated(mapping, dataflow, operator, accelerator)
@@ -84,6 +84,7 @@ def evaluate(
     if json_file is not None:
         write_text(json_file, _as_json(found))
     _print(found, screen)
+    tell_lost(accelerator, screen)
     raise typer.Exit(0 if found.legal else ILLEGAL)
 
 

@@ -13,6 +13,8 @@ from tilewright.base import InputError, value_of, whole_of, write_whole
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tilewright.hardware import Accelerator
+
 Network = Annotated[str, typer.Argument(
     metavar="NETWORK", show_default=False,
     help="A name of the zoo (resnet50, bert-base:sequence=128), a file (ONNX, PyTorch's .pt2, a config.json of Hugging "
@@ -140,6 +142,14 @@ def console(place: str | None = None) -> "Console":
     from rich.console import Console
 
     return Console(stderr=place == "-", highlight=False)
+
+
+def tell_lost(accelerator: "Accelerator", screen: "Console") -> None:
+    """Say what of the files of a machine was lost when they were read."""
+    from tilewright.report import lost_lines
+
+    for line in lost_lines(accelerator.assumptions):
+        screen.print(line, soft_wrap=True)
 
 
 def write_text(place: str, text: str) -> None:

@@ -1,6 +1,7 @@
 """``tilewright space``: how many mappings there are to choose from."""
 
 import json
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -19,6 +20,7 @@ from tilewright.cli.options import (
     TilingOption,
     console,
     sizes,
+    tell_lost,
     write_text,
 )
 
@@ -55,15 +57,15 @@ def space(
     Without a tiling all are counted; --draw and --export then speak of imperfect (with --pad: perfect). Sizes are those
     before the memories are looked at. An empty space names the smallest set of constraints that conflict (exit code 2).
     """
-    from tilewright.api import choose_space, drawn_mappings, load_accelerator, pick_operator, space_figures
+    from tilewright.api import choose_space, drawn_mappings, load_target, pick_operator, space_figures
     from tilewright.mapping import MapSpace
     from tilewright.mapping import Tiling as Known
 
     if "-" in (json_file, export) and json_file == export:
         raise InputError("--json, --export", "must not both go to standard output")
     operator = pick_operator(network, layer, sizes(bind, "--bind"))
-    accelerator = load_accelerator(arch, footprint and footprint.value)
-    choice = choose_space(tiling and tiling.value, constraints, dataflow, (), pad)
+    accelerator, own = load_target(arch, network, footprint and footprint.value)
+    choice = replace(choose_space(tiling and tiling.value, constraints, dataflow, (), pad), own=own)
     choice.refuse_empty([operator], accelerator)
     chosen = choice.space(operator, accelerator)
     stated = tiling is not None or (choice.file is not None and choice.file.tiling is not None)
@@ -80,6 +82,7 @@ def space(
         screen.print(f"\nPadded: {padding_words(operator.dimensions, chosen.operator.dimensions)}; "
                      f"{100 * padding.ineffectual_share:.3g} % of MACs are ineffectual", markup=False, soft_wrap=True)
     _print_drawn(chosen, drawn, screen)
+    tell_lost(accelerator, screen)
     if json_file is not None:
         write_text(json_file, _as_json(chosen, figures, drawn, padding))
     if export is not None:
@@ -127,7 +130,7 @@ def _entries(space: "MapSpace", choice: "SpaceChoice") -> list[tuple[str, str, s
     found = []
     for kind, place, says in rows:
         line = choice.file.where(f"{kind.replace('order', 'orders')}.{place}") if choice.file else None
-        found.append((kind, place, says, line or choice.dataflow))
+        found.append((kind, place, says, line or choice.dataflow or ("the machine's files" if choice.own else "")))
     return found
 
 

@@ -94,6 +94,8 @@ class Format:
     write
         Writes what there is of a network, an accelerator, mappings and constraints; None where the format is only read.
         Raises `InputError` where something is missing, or the format cannot say it even roughly.
+    together
+        Whether what a file says of a machine needs the network, whose names it uses: then they are read together.
     energise
         Gives a machine of any origin the energies that files of this format hold, with notes; None where it holds none.
     """
@@ -104,6 +106,7 @@ class Format:
     read: Callable[[Sequence[Path], Mapping[str, int]], Foreign]
     write: Callable[[Foreign], ForeignText] | None = None
     energise: Callable[[Accelerator, Sequence[Path]], tuple[Accelerator, tuple[Note, ...]]] | None = None
+    together: bool = False
 
 
 FORMATS: Registry[Format] = Registry("format")

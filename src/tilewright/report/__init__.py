@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         energy_table,
         layer_table,
         listing,
+        lost_lines,
         print_layer,
         print_listing,
         print_run,
@@ -56,6 +57,7 @@ __all__ = [
     "landscape_tree",
     "layer_table",
     "listing",
+    "lost_lines",
     "orders_sheet",
     "orders_tree",
     "padding_words",
@@ -87,7 +89,8 @@ _LATER = {
     "sheet": ("Sheet", "print_sheet", "write_sheet"),
     "studies": ("axes_sheet", "axes_tree", "landscape_points", "landscape_sheet", "landscape_tree", "orders_sheet",
                 "orders_tree"),
-    "terminal": ("cost_table", "energy_table", "layer_table", "listing", "print_layer", "print_listing", "print_run"),
+    "terminal": ("cost_table", "energy_table", "layer_table", "listing", "lost_lines", "print_layer", "print_listing",
+                 "print_run"),
     "validation": ("accuracy_page", "print_scoreboard"),
 }
 

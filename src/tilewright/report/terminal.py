@@ -24,7 +24,7 @@ from tilewright.report.quantities import (
     shortened,
     significant,
 )
-from tilewright.store import CostRecord, LayerRecord, RunRecord, TotalsRecord
+from tilewright.store import CostRecord, LayerRecord, RunRecord, TotalsRecord, accelerator_of
 
 _ASCII = str.maketrans({"µ": "u", TIMES: "x", "·": "|", "…": "~", "├": "|", "│": "|"})
 _NARROWEST_NAME = 8
@@ -277,6 +277,19 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
         yield Text(f"  not modelled: {remark}", style="yellow")
     for note in record.network.notes:
         yield Text(f"  assumed: {note}", style="dim")
+    machine = accelerator_of(record.accelerator)
+    yield from lost_lines(note for note in machine.assumptions if note not in record.network.notes)
+
+
+def lost_lines(assumptions: Iterable[str]) -> Iterable[Text]:
+    """Say what of the files of a machine was dropped, line by line, and how much was approximated."""
+    known = tuple(assumptions)
+    for note in known:
+        if ": dropped: " in note:
+            yield Text(f"  {note}", style="yellow")
+    count = sum(": approximated: " in note for note in known)
+    if count:
+        yield Text(f"  {count} approximations of the machine's files: tilewright convert FILES names them", style="dim")
 
 
 def _answer_lines(record: RunRecord) -> Iterable[Text]:

@@ -37,7 +37,7 @@ def _write(made: Foreign, dump: Dump) -> ForeignText:
 
 FORMATS.register("timeloop")(Format(
     "timeloop", "Timeloop's YAML, versions 0.3 and 0.4: architecture, problem, mapping, constraints, ERT, ART",
-    holds_timeloop, _read, _writer(dump_timeloop), energise))
+    holds_timeloop, _read, _writer(dump_timeloop), energise, together=True))
 FORMATS.register("timeloop-model")(Format(
     "timeloop-model", "Timeloop's YAML as timeloop-model reads it without a front end; read as timeloop",
     lambda path: frozenset(), _read, _writer(dump_program)))
