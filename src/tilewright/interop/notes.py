@@ -31,6 +31,6 @@ class Note:
 def refuse_notes(notes: Sequence[Note]) -> None:
     """Raise an `InputError` if anything could not be honoured in full: what strict readers and writers ask for."""
     if notes:
-        first = notes[0]
+        first = next((note for note in notes if note.kind == "refused"), notes[0])
         raise InputError(first.where, f"must be honoured in full, but would be {first.kind}: {first.text}", None,
                          f"{len(notes)} such notes in all; leave strict out to go on without")
