@@ -7,6 +7,8 @@ from tilewright.cost import Bounds, space_bounds
 from tilewright.mapping import MapSpace
 from tilewright.search.objective import METRICS, Objective, Scorer
 
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Bounding:
@@ -39,7 +41,11 @@ def score_bound(space: MapSpace, objective: Objective, bounds: Bounds) -> float 
 
 
 def relative_gap(score: float | None, bound: float | None) -> float | None:
-    """Return by how much of the bound a score is above it; None where either is unknown."""
+    """Return by how much of the bound a score is above it; None where either is unknown.
+
+    Below the bound by more than rounding it is negative, so that a wrong bound shows.
+    """
     if score is None or not bound or score == float("inf"):
         return None
-    return max(0.0, score / bound - 1.0)
+    gap = score / bound - 1.0
+    return gap if gap < -ROUNDING else max(0.0, gap)

@@ -390,11 +390,15 @@ class LayerRecord:
 
     @property
     def gap(self) -> float | None:
-        """By how much of its bound the best score is above it; None without a score, a bound or a feasible mapping."""
+        """By how much of its bound the best score is above it; None without a score, a bound or a feasible mapping.
+
+        A score below its bound by more than rounding has a negative gap, so that a wrong bound shows.
+        """
         search, bounds = self.search, self.bounds
         if search is None or search.score is None or not search.feasible or bounds is None or not bounds.score:
             return None
-        return max(0.0, search.score / bounds.score - 1.0)
+        gap = search.score / bounds.score - 1.0
+        return gap if gap < -1e-9 else max(0.0, gap)
 
     @property
     def name(self) -> str:

@@ -174,6 +174,7 @@ def test_curves_and_goals_by_hand():
     assert found.reach("a", 0.01).median == math.inf
     assert found.reach("a", 0.05, "seconds").median == 0.5
     assert found.gap("a") == pytest.approx(1.1)
+    assert replace(found, bound=4.2).gap("a") == pytest.approx(-0.5), "a bound that is none shows"
     band = found.band("a")
     assert (band.at[0], band.at[-1]) == (1, 100)
     medians = [each.median for each in band.intervals]

@@ -7,6 +7,7 @@ from functools import cached_property
 from statistics import median
 
 from tilewright.base import InputError, has_extra, value_of
+from tilewright.search.bounding import relative_gap
 from tilewright.search.mapper import MAPPERS
 from tilewright.search.records import Improvement
 from tilewright.search.studies.statistics import Comparison, Interval, compare, holm, median_interval, pairs
@@ -176,8 +177,7 @@ class Contest:
 
     def gap(self, name: str) -> float | None:
         """Return by how much of the bound the median of a contender is above it; None without a bound or a mapping."""
-        score = self.final(name).median
-        return None if not self.bound or score == math.inf else max(0.0, score / self.bound - 1.0)
+        return relative_gap(self.final(name).median, self.bound)
 
     def band(self, name: str, clock: str = "samples", points: int = 80) -> Band:
         """Return a contender's convergence, at points that are evenly spread on a logarithmic scale."""
