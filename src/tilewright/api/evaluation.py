@@ -143,17 +143,18 @@ def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, re
 
 
 def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None,
-           density: Mapping[str, Density] | None = None) -> dict[str, Bounds]:
+           density: Mapping[str, Density] | None = None, bypass: bool = False) -> dict[str, Bounds]:
     """Return what no mapping of each layer can beat, by the layer's name; equal layers share one `Bounds`.
 
-    Memories keep every tensor that they can, as in a search; ``density`` is as of `evaluate`.
+    Memories keep every tensor that they can, as in a search; with ``bypass`` the bounds are lower, and hold whatever
+    they keep. ``density`` is as of `evaluate`.
     """
     accelerator, _ = load_target(arch, network)
     if density:
         refuse_density(accelerator, "density")
     found: dict[str, Bounds] = {}
     for unique in unique_operators(graph_with_densities(load_layers(network, bind), density or {})):
-        found.update(dict.fromkeys(unique.names, layer_bounds(unique.operator, accelerator)))
+        found.update(dict.fromkeys(unique.names, layer_bounds(unique.operator, accelerator, bypass=bypass)))
     return found
 
 

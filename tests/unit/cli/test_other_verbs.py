@@ -6,10 +6,19 @@ from importlib import metadata
 import pytest
 
 from tilewright.cost import layer_bounds
-from tilewright.hardware import load_accelerator, preset, preset_names
-from tilewright.mapping import DATAFLOWS
-from tilewright.search import MAPPERS, METRICS
-from tilewright.workload import unique_operators, zoo
+from tilewright.hardware import (
+    Accelerator,
+    AccessEnergy,
+    Fanout,
+    Memory,
+    dump_accelerator,
+    load_accelerator,
+    preset,
+    preset_names,
+)
+from tilewright.mapping import DATAFLOWS, Constraints, MapSpace
+from tilewright.search import MAPPERS, METRICS, search
+from tilewright.workload import ROLES, matmul, unique_operators, zoo
 
 
 def test_bounds_are_those_of_every_layer(tilewright, tmp_path):
@@ -21,6 +30,23 @@ def test_bounds_are_those_of_every_layer(tilewright, tmp_path):
     assert [layer["energy_pj"] for layer in layers] == [bound.energy_pj for bound in expected]
     total = sum(layer["count"] * layer["latency_cycles"] for layer in layers)
     assert f"at least {total:,} cycles" in found.out
+
+
+def test_bounds_say_that_they_hold_while_memories_keep_all_they_can_and_what_holds_without(tilewright, tmp_path):
+    """A mapping that lets inputs and outputs pass takes less than the bound of the table, not less than the other."""
+    cheap, dear = AccessEnergy(1.0, 1.0, 1.0, 1.0), AccessEnergy(20.0, 20.0, 20.0, 20.0)
+    machine = Accelerator("dear", (
+        Memory("DRAM", ROLES, AccessEnergy(10.0, 10.0, 10.0, 10.0)), Memory("GLB", ROLES, dear), Fanout("PEs", (4, 4)),
+        Memory("reg", ROLES, cheap, capacity_bytes=256)))
+    (tmp_path / "dear.yaml").write_text(dump_accelerator(machine))
+    operator = matmul("m", m=16, n=16, k=16)
+    passed = search(operator, machine, objective="energy", budget=2000, space=MapSpace(
+        operator, machine, constraints=Constraints(keeps={"GLB": ()})))
+    found = tilewright("bounds", "matmul:M=16,N=16,K=16", "--arch", "dear.yaml", "--json", "b.json")
+    [layer] = json.loads((tmp_path / "b.json").read_text())["layers"]
+    assert layer["bypass"]["energy_pj"] <= passed.cost.energy_pj < layer["energy_pj"]
+    assert "All this while memories keep every tensor that they can" in found.out
+    assert f"at least {layer['bypass']['latency_cycles']:,} cycles and " in found.out
 
 
 @pytest.mark.parametrize(("kind", "names"), [
