@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError, has_extra
-from tilewright.cost import layer_bounds
+from tilewright.cost import DenseModel, layer_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory, preset
 from tilewright.mapping import MapSpace, extents_at, is_legal
 from tilewright.search import MAPPERS, Budget, Task, Watch, search
+from tilewright.search.run import FEWEST
 from tilewright.workload import convolution, matmul
 
 OPERATOR = matmul("small", m=24, n=18, k=20)
@@ -254,13 +255,54 @@ def test_what_a_search_begins_from_is_proposed_first_and_decides_what_follows(ma
     assert not np.array_equal(*follows)
 
 
+class Clock:
+    """A clock that goes on by what is scored alone, each mapping taking as long as the last."""
+
+    def __init__(self, rate):
+        self.now, self.rate = 100.0, rate
+
+    def __call__(self):
+        return self.now
+
+    def model(self):
+        clock = self
+
+        class Counted(DenseModel):
+            def score(self, batch, hardware=None, threads=1):
+                clock.now += len(batch) / clock.rate
+                return super().score(batch, hardware, threads)
+
+        return Counted(OPERATOR, ACCELERATOR)
+
+
 @EVERY
-def test_a_budget_of_seconds_ends_in_time(mapper):
-    run(mapper, budget=10)
-    result = run(mapper, budget=Budget(seconds=0.2))
+@pytest.mark.parametrize(("rate", "seconds"), [(1000.0, 1.0), (5000.0, 0.2), (2e4, 0.02)])
+def test_a_budget_of_seconds_is_kept(mapper, rate, seconds):
+    clock = Clock(rate)
+    result = run(mapper, budget=Budget(seconds=seconds), watch=Watch(clock=clock), model=clock.model())
     assert result.stopped in ("seconds", "exhausted")
-    assert result.samples > 0
-    assert result.seconds < 5
+    assert 0 < result.samples and result.seconds == clock.now - 100.0
+    # Over by no more than the few mappings that are always asked for.
+    assert result.seconds <= 1.1 * seconds + FEWEST / rate
+    if mapper not in SLOW and not result.complete:
+        assert result.seconds >= seconds
+
+
+@pytest.mark.parametrize("mapper", ["auto", "gamma"])
+@pytest.mark.parametrize("most", [1, 8, 60, 250, 10_000])
+def test_no_more_is_bred_than_asked_for_where_time_is_limited(mapper, most):
+    space = MapSpace(matmul("large", m=4096, n=4096, k=4096), ACCELERATOR)
+    made = MAPPERS.get(mapper)(Task(space, np.random.default_rng(1), seconds=1.0))
+    gamma = getattr(made, "gamma", made)
+    assert len(gamma.steps) == 2
+    bred, bear = [], gamma.bear
+
+    def counted(batch, island, strand, span, parents):
+        bred.append(span[1] - span[0])
+        bear(batch, island, strand, span, parents)
+
+    gamma.bear = counted
+    assert len(made.ask(most)) == sum(bred) == min(most, 2 * gamma.options.population)
 
 
 @pytest.mark.parametrize("mapper", [mapper for mapper in MAPPERS if extra_of(mapper)])

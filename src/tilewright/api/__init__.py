@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
     from tilewright.api.replaying import Replayed, replay
-    from tilewright.api.runs import Run, Watcher, map_network, open_run
+    from tilewright.api.runs import Broken, Run, Watcher, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
     from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MAPPER",
+    "Broken",
     "Evaluation",
     "Option",
     "Pipeline",
@@ -98,7 +99,7 @@ _LATER = {
     "pipelines": ("Pipeline", "pipeline"),
     "places": ("ready_place",),
     "replaying": ("Replayed", "replay"),
-    "runs": ("Run", "Watcher", "map_network", "open_run"),
+    "runs": ("Broken", "Run", "Watcher", "map_network", "open_run"),
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
     "studying": ("compare", "study_axes", "study_landscape", "study_orders"),
     "systolics": ("SystolicRow", "SystolicRun", "systolic"),

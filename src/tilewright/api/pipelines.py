@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.api.engine import ready_cache
 from tilewright.api.inputs import Machine, Network
 from tilewright.api.places import ready_place
-from tilewright.api.runs import Run, Watcher, kept_run, run_record
+from tilewright.api.runs import Run, Seconds, Watcher, kept_run, run_record
 from tilewright.api.spaces import Limits
 from tilewright.api.tasks import Asked, Scalar, Task, layer_budget, prepare, warm_up
 from tilewright.api.text import shown
@@ -176,7 +176,7 @@ def _pipeline(result: PipelineResult, first: Task, request: RequestRecord,
               store: str | os.PathLike[str] | bool) -> Pipeline:
     """Keep both searches as runs."""
     found = _distinct(result.layers, second=False)
-    early = run_record(first, found, () if result.limit_cycles else result.unfinished, result.seconds / 2)
+    early = run_record(first, found, () if result.limit_cycles else result.unfinished, Seconds(result.seconds / 2))
     for unique, searched in found:
         first.warmth.keep(first.space(unique.operator), searched, first.graph.name, early.id)
     kept = replace(kept_run(early, store), library=first.warmth.end())
@@ -187,7 +187,7 @@ def _pipeline(result: PipelineResult, first: Task, request: RequestRecord,
             request = replace(request, constraints=(*request.constraints, f"latency<={limits.pop()}"))
         task = replace(first, request=request, objective=Objective.parse(result.then))
         later = kept_run(run_record(task, _distinct(result.layers, second=True), result.unfinished,
-                                    result.seconds / 2), store)
+                                    Seconds(result.seconds / 2)), store)
     return Pipeline(result, first.graph.name, kept, later, request.command)
 
 

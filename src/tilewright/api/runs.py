@@ -2,11 +2,13 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tilewright.api.answers import NO_ANSWERS, Answers, find_answers
 from tilewright.api.engine import ready_cache
@@ -27,6 +29,7 @@ from tilewright.search import (
     Front,
     ProgressObserver,
     SearchResult,
+    interruptible,
     read_front,
     search_network,
 )
@@ -41,6 +44,7 @@ from tilewright.store import (
     accelerator_record,
     bounds_record,
     cost_record,
+    headline_of,
     keep,
     mapping_of,
     mapping_record,
@@ -87,12 +91,12 @@ class Run:
 
     @property
     def latency_cycles(self) -> int:
-        """Cycles of all layers, one after another."""
+        """Cycles of all layers that have a mapping, one after another."""
         return self.record.totals.latency_cycles
 
     @property
     def energy_pj(self) -> float:
-        """Picojoules of all layers."""
+        """Picojoules of all layers that have a mapping."""
         return self.record.totals.energy_pj
 
     @property
@@ -147,6 +151,14 @@ def open_run(place: str | os.PathLike[str], store: str | os.PathLike[str] | None
         return Run(read_run(place))
     with Store(store) as found:
         return Run(found.get(str(place)))
+
+
+class Broken(Exception):
+    """What ended a run early, its cause, and the ``run`` with all that was found before: it is stored already."""
+
+    def __init__(self, run: Run, cause: Exception) -> None:
+        super().__init__(f"{type(cause).__name__}: {cause}")
+        self.run = run
 
 
 class Watcher(ProgressObserver, Protocol):
@@ -233,7 +245,8 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     workers
         Layers searched side by side; by default one for each core. Results do not depend on it.
     checkpoint
-        A folder in which searches are kept every few seconds, and from which they are taken up again.
+        A folder in which searches are kept at once and every few seconds, and from which they are taken up again,
+        perhaps with a larger budget; a budget of time counts all legs.
     store
         True appends the run to the default store, and its best mappings to the library there, False to none; or a file
         or database URL.
@@ -244,6 +257,8 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     ------
     InputError
         If something that was given is wrong.
+    Broken
+        If an error ended the run after something was found.
     """
     metrics = read_front(front)
     task = prepare(Asked(network, arch, objective, mapper, budget, seed, tiling, constraints, dataflow, pad, options,
@@ -252,13 +267,20 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     warm = warmth(warm_start, store, {one.name: task.space(one) for one in operators}, task.objective, checkpoint)
     share = warm_budget(task.budget, operators, warm.beginnings(operators), task.workers)
     task = replace(task.allotted(share, warm_start=warm.kind, front=metrics), warmth=warm)
-    run_id = new_run_id()
     answers = find_answers(task, store, again, checkpoint)
-    searched = _searched(task, progress, checkpoint, run_id, answers.results)
-    found = ((unique, searched.results[unique.operator.name]) for unique in unique_operators(task.graph)
-             if unique.operator.name in searched.results)
-    record = run_record(task, found, searched.unfinished, searched.seconds, answers)
-    return replace(kept_run(replace(record, id=run_id), store), library=warm.end())
+    stop, errors, run_id = threading.Event(), list[Exception](), new_run_id()
+    # A signal that comes when the searches have ended must not cost their results.
+    with interruptible(stop):
+        searched = _searched(task, progress, checkpoint, _Ends(stop, errors.append, run_id), answers.results)
+        record = run_record(task, searched.found(task), searched.unfinished, searched.seconds, answers=answers,
+                            errors=errors)
+        if errors and not record.layers:
+            warm.end()
+            raise errors[0]
+        run = replace(kept_run(replace(record, id=run_id), store), library=warm.end())
+    if errors:
+        raise Broken(run, errors[0]) from errors[0]
+    return run
 
 
 def kept_run(record: RunRecord, store: str | os.PathLike[str] | bool) -> Run:
@@ -266,6 +288,23 @@ def kept_run(record: RunRecord, store: str | os.PathLike[str] | bool) -> Run:
     if store is False:
         return Run(record)
     return Run(record, keep(record, None if store is True else store))
+
+
+class Seconds(NamedTuple):
+    """Wall time of a run's parts."""
+
+    search: float
+    setup: float = 0.0
+    loading: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """What can end the searches early, who is told of an error, and what the run is called."""
+
+    stop: threading.Event
+    failed: Callable[[Exception], None]
+    run_id: str
 
 
 @dataclass(frozen=True)
@@ -277,46 +316,73 @@ class _Searched:
 
     results: dict[str, SearchResult]
     unfinished: tuple[str, ...]
-    seconds: float
+    seconds: Seconds
+
+    def found(self, task: Task) -> list[tuple[UniqueOperator, SearchResult]]:
+        """Return the distinct layers that have a result."""
+        return [(unique, self.results[unique.operator.name]) for unique in unique_operators(task.graph)
+                if unique.operator.name in self.results]
 
 
-def _searched(task: Task, progress: Watcher | None,
-              checkpoint: str | os.PathLike[str] | None, run_id: str, answers: Mapping[str, SearchResult]) -> _Searched:
-    request, warm = task.request, task.warmth
+def _searched(task: Task, progress: Watcher | None, checkpoint: str | os.PathLike[str] | None, ends: _Ends,
+              answers: Mapping[str, SearchResult]) -> _Searched:
+    request, warm, begun = task.request, task.warmth, time.perf_counter()
     spaces = {unique.operator.name: task.space(unique.operator) for unique in unique_operators(task.graph)}
-    left = len(spaces) - len(answers)
+    left, folder = len(spaces) - len(answers), None if checkpoint is None else Path(checkpoint)
+    loading = time.perf_counter()
     if left:
         ready_cache()
         warm_up(task)
+    loaded = time.perf_counter()
     if progress is not None:
         progress.begin(left, task.budget)
     found = search_network(
         task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
         seed=request.seed, space=task.spaces, options=request.options, warm_start=warm.kind, known=warm.known,
-        answers=answers, front=request.front, workers=task.workers, progress=progress,
-        checkpoint=None if checkpoint is None else Path(checkpoint),
-        recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, run_id))
+        answers=answers, front=request.front, workers=task.workers, progress=progress, checkpoint=folder,
+        recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, ends.run_id),
+        stop=ends.stop, failed=ends.failed)
     results = {layer.result.operator.name: layer.result for layer in found.layers}
-    return _Searched(results, found.unfinished, found.seconds)
+    return _Searched(results, found.unfinished, Seconds(
+        found.seconds, found.setup_seconds + loading - begun, loaded - loading))
 
 
-def run_record(task: Task, found: Iterable[tuple[UniqueOperator, SearchResult]], unfinished: tuple[str, ...],
-               seconds: float, answers: Answers = NO_ANSWERS) -> RunRecord:
-    """Return the record of what was found for layers; ``unfinished`` names those whose search had not ended."""
+def run_record(  # noqa: PLR0913
+    task: Task, found: Iterable[tuple[UniqueOperator, SearchResult]], unfinished: tuple[str, ...], seconds: Seconds, *,
+    answers: Answers = NO_ANSWERS, errors: list[Exception] | None = None,
+) -> RunRecord:
+    """Return the record of what was found for layers; ``unfinished`` names those whose search had not ended.
+
+    A layer whose record cannot be made is left out, where there are ``errors`` to add to.
+    """
     graph, accelerator = task.graph, task.accelerator
     machine = accelerator_record(accelerator)
     bits = dict(accelerator.word_bits)["inputs"]
-    layers = tuple(_layer_record(task, unique, result, answers) for unique, result in found)
+    layers = []
+    for unique, result in found:
+        try:
+            layers.append(_layer_record(task, unique, result, answers))
+        except Exception as error:
+            if errors is None:
+                raise
+            errors.append(error)
+            unfinished = tuple(dict.fromkeys([*unfinished, unique.operator.name]))
+    cause = f"Ended by an error ({type(errors[0]).__name__}: {errors[0]})" if errors else "Interrupted"
+    totals = replace(totals_of(layers, machine, seconds.search), setup_seconds=seconds.setup,
+                     loading_seconds=seconds.loading)
     return RunRecord(
-        new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, task.request,
-        totals_of(layers, machine, seconds), layers, vector_records(graph, bits), not_modelled(graph), unfinished)
+        new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, task.request, totals,
+        tuple(layers), vector_records(graph, bits), not_modelled(graph), unfinished,
+        headline=headline_of(layers, unfinished, cause))
 
 
 def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:
     accelerator, space = task.accelerator, task.space(unique.operator)
     operator, constraints = space.operator, space.constraints
     padding = Padding(unique.operator, operator)
-    bounds = bounds_record(space_bounds(space), result.bound)
+    known = result.bounding
+    limits = known.bounds[0] if known is not None and known.spaces == (space,) else space_bounds(space)
+    bounds = bounds_record(limits, result.bound)
     bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
                        search=answers.marked(operator.name, _search_record(result)), front=front_record(result.front))
     if result.mapping is None or result.cost is None:

@@ -1,8 +1,12 @@
 """The command line: its verbs, and how errors reach a person."""
 
 import os
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -34,6 +38,7 @@ from tilewright.cli import (
 
 WRONG_INPUT = 2
 INTERNAL_ERROR = 70
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="tilewright", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich",
@@ -83,15 +88,36 @@ def main() -> None:
     debug = bool(os.environ.get("TILEWRIGHT_DEBUG")) or "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     try:
-        with warnings.catch_warnings():
+        with _terminated(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
             app()
     except Exception as error:
         if debug:
             raise
-        sys.stdout.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
         print(_message(error), file=sys.stderr)
         sys.exit(WRONG_INPUT if isinstance(error, InputError) else INTERNAL_ERROR)
+
+
+@contextmanager
+def _terminated() -> Iterator[None]:
+    """Let SIGTERM end a verb as Ctrl-C does, with an exit code of its own."""
+    told: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        told.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    except SystemExit as end:
+        if told and end.code == INTERRUPTED:
+            sys.exit(TERMINATED)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -1,5 +1,7 @@
 """``tilewright map``: the main job."""
 
+import threading
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -85,8 +87,9 @@ def map_network(
         "--again", help="Search anew what the store could answer from an equal search.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(
         "--checkpoint", metavar="FOLDER", show_default=False,
-        help="Keep the searches there every few seconds, so that a run that ends early can go on.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Take up the run kept in --checkpoint.")] = False,
+        help="Keep the searches there at once and every few seconds, so that a run that ends early can go on.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help=(
+        "Take up the run kept in --checkpoint, if one is; the budget may be larger, and counts all legs."))] = False,
     warm_start: Annotated[Warm, typer.Option("--warm-start", help=(
         "What each layer begins from: off; previous, the best mapping of the layer before it; similar, those of the "
         "most similar layers before it; library, those and what the store knows (then results depend on it)."))
@@ -101,27 +104,32 @@ def map_network(
 
     Ends with a table, and with --report a page. Layers of equal shape are searched once, and a search that the store
     has made before, of a number of mappings, is answered from there. Ctrl-C ends the searches and keeps what they found
-    (exit code 130). Exit code 1: some layer has no legal mapping, or none within constraints.
+    (exit code 130), as does SIGTERM (143). Exit code 1: some layer has no legal mapping, or none within constraints.
     """
+    from tilewright.api import Broken
     from tilewright.api import map_network as search_all
     from tilewright.cli.progress import Progress
-    from tilewright.report import print_run
+    from tilewright.search import interruptible, load_seconds
 
     ready(report, json)
     folder = _checkpoint(checkpoint, resume)
-    with Progress() as shown:
-        run = search_all(
-            network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed,
-            tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
-            footprint=footprint and footprint.value,
-            constraints=limits(constraint, constraints),
-            options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
-            density=shares(density), densities=densities, front=front or (), warm_start=warm_start.value,
-            workers=workers, progress=shown, checkpoint=folder,
-            store=False if no_store else store or True, again=again)
-    screen = console(json)
-    print_run(run.record, screen)
-    _tell_places(run, report, json, folder)
+    with Progress(earlier_seconds=load_seconds(folder) if folder else 0.0) as shown:
+        try:
+            run, error = search_all(
+                network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed,
+                tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
+                footprint=footprint and footprint.value,
+                constraints=limits(constraint, constraints),
+                options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
+                density=shares(density), densities=densities, front=front or (), warm_start=warm_start.value,
+                workers=workers, progress=shown, checkpoint=folder,
+                store=False if no_store else store or True, again=again), None
+        except Broken as broken:
+            run, error = broken.run, broken.__cause__
+    with interruptible(threading.Event()):
+        _deliver(run, report, json, folder)
+    if error is not None:
+        raise error
     raise typer.Exit(_exit_code(run))
 
 
@@ -130,34 +138,62 @@ def _checkpoint(folder: Path | None, resume: bool) -> Path | None:
         if resume:
             raise InputError("--resume", "must come with --checkpoint FOLDER")
         return None
+    from tilewright.api import ready_place
+
     if folder.exists() and not folder.is_dir():
         raise InputError("--checkpoint", "must be a folder", str(folder))
-    kept = any(folder.glob("*.npz")) if folder.exists() else False
+    ready_place(folder / "0000.npz")
+    kept = any(folder.glob("*.npz"))
     if kept and not resume:
         raise InputError("--checkpoint", "must be a new or empty folder, unless --resume is given", str(folder),
                          "Add --resume to take up the run that is kept there")
-    if resume and not kept:
-        raise InputError("--checkpoint", "must hold a run to resume", str(folder), "Leave --resume out to begin one")
     return folder
 
 
-def _tell_places(run: "Run", report: Path | None, json: str | None, folder: Path | None) -> None:
-    """Write the files that were asked for, and say where everything is."""
+def _deliver(run: "Run", report: Path | None, json: str | None, folder: Path | None) -> None:
+    """Write the files that were asked for, then show the run, and say where everything is.
+
+    What cannot be written does not cost the rest. Where the run is then nowhere, it goes to a file here or in the
+    temporary directory.
+    """
+    from tilewright.report import print_run
+
     screen = console("-")
+    lines, errors = _written(run, report, json)
+    print_run(run.record, console(json))
     if run.kept is not None:
         screen.print(run.kept.warning or f"Stored in {run.kept.place}", style="yellow" if run.kept.warning else "dim",
                      soft_wrap=True, markup=False)
     if run.library.warning:
         screen.print(run.library.warning, style="yellow", soft_wrap=True, markup=False)
-    if json is not None:
-        from tilewright.store import record_to_json
-
-        write_text(json, record_to_json(run.record, indent=1) + "\n")
     if run.interrupted:
-        screen.print("To go on later, give --checkpoint FOLDER; then the same command with --resume takes it up."
-                     if folder is None else "The same command with --resume takes it up.", soft_wrap=True)
+        lines.append("To go on later, give --checkpoint FOLDER; then the same command with --resume takes it up."
+                     if folder is None else "The same command with --resume takes it up.")
+    for line in lines:
+        screen.print(line, soft_wrap=True, markup=False)
+    if errors:
+        raise errors[0]
+
+
+def _written(run: "Run", report: Path | None, json: str | None) -> tuple[list[str], list[Exception]]:
+    """Write the files that were asked for; return what to say of them, and what went wrong."""
+    from tilewright.store import record_to_json, rescued
+
+    wanted: list[tuple[str, Callable[[], object]]] = []
+    if json is not None:
+        wanted.append(("", lambda: write_text(json, record_to_json(run.record, indent=1) + "\n")))
     if report is not None:
-        screen.print(f"Report {run.write_report(report)}", soft_wrap=True, markup=False)
+        wanted.append((f"Report {report}", lambda: run.write_report(report)))
+    lines, errors = [], []
+    for line, write in wanted:
+        try:
+            write()
+            lines += [line] if line else []
+        except Exception as error:
+            errors.append(error)
+    if errors and (run.kept is None or not run.kept.stored):
+        lines.append(f"The run was written to {rescued(run.record)} instead.")
+    return lines, errors
 
 
 def _exit_code(run: "Run") -> int:

@@ -32,9 +32,13 @@ class _Rate(ProgressColumn):
 
 
 class Progress:
-    """A bar on stderr while searches run; shows nothing where stderr is no terminal."""
+    """A bar on stderr while searches run; shows nothing where stderr is no terminal.
 
-    def __init__(self, screen: Console | None = None) -> None:
+    Time and rate count ``earlier_seconds``, those of a run that is taken up.
+    """
+
+    def __init__(self, screen: Console | None = None, earlier_seconds: float = 0.0) -> None:
+        self.earlier_seconds = earlier_seconds
         self.screen = screen or Console(stderr=True)
         self.bars = Bars(TextColumn("{task.description}"), BarColumn(bar_width=24), _Rate(), console=self.screen,
                          transient=True, disable=not self.screen.is_terminal)
@@ -55,7 +59,7 @@ class Progress:
     def begin(self, layers: int, budget: "Budget") -> None:
         """Take note of how many layers there are and what each may spend; what was shown before is forgotten."""
         self.steps.clear()
-        self.layers, self.budget, self.started = layers, budget, time.perf_counter()
+        self.layers, self.budget, self.started = layers, budget, time.perf_counter() - self.earlier_seconds
 
     def update(self, progress: "Step") -> None:
         """Show where one search stands."""

@@ -25,6 +25,7 @@ from tilewright.report.quantities import (
     shortened,
     significant,
 )
+from tilewright.report.terminal import search_time
 from tilewright.store import LayerRecord, NestRow, RoomRecord, RunRecord, TileRecord
 
 
@@ -73,8 +74,8 @@ def page_environment() -> Environment:
     environment.filters.update(
         engineering=engineering, significant=significant, percent=percent, byte_size=byte_size, joules=joules,
         shortened=shortened, whole=lambda value: f"{value:,}")
-    environment.globals.update(multiple=multiple, over=over, seconds_of=seconds_of, source=_source,
-                               HEADS=HEADS, shown_value=shown_value, together=together,
+    environment.globals.update(multiple=multiple, over=over, seconds_of=seconds_of, search_time=search_time,
+                               source=_source, HEADS=HEADS, shown_value=shown_value, together=together,
                                padding_words=padding_words, TIMES=TIMES)
     return environment
 

@@ -50,6 +50,8 @@ def print_run(record: RunRecord, console: Console | None = None, width: int | No
     console = console or Console()
     room = width or (console.width if console.is_terminal else None)
     _emit(console, Text.assemble((record.network.name, "bold"), " on ", (record.accelerator.name, "bold")))
+    if record.headline:
+        _emit(console, Text(record.headline, style="bold red"))
     _emit(console, Text(_request_line(record), style="dim"))
     table = layer_table(record, room)
     _emit(console, table, room)
@@ -58,8 +60,15 @@ def print_run(record: RunRecord, console: Console | None = None, width: int | No
         _emit(console, line)
     for line in _remark_lines(record):
         _emit(console, line)
-    _emit(console, Text(f"Run {record.id} · {record.totals.samples:,} samples in "
-                        f"{engineering(record.totals.seconds, 's')}", style="dim"))
+    _emit(console, Text(f"Run {record.id} · {record.totals.samples:,} samples in {search_time(record.totals)}",
+                        style="dim"))
+
+
+def search_time(totals: TotalsRecord) -> str:
+    """Return how long the search took, and beside it what came before."""
+    before = [f"{engineering(seconds, 's')} of {what}" for seconds, what in (
+        (totals.loading_seconds, "loading"), (totals.setup_seconds, "set-up")) if seconds]
+    return engineering(totals.seconds, "s") + (f", after {' and '.join(before)}" if before else "")
 
 
 def _print_fronts(record: RunRecord, console: Console) -> None:
@@ -77,7 +86,7 @@ def layer_table(record: RunRecord, width: int | None = None) -> Table:
     columns = list(_COLUMNS)
     cells = {column.head: [column.cell(layer, record) for layer in record.layers] for column in columns}
     widths = {
-        column.head: max([*(len(line) for line in column.head.split("\n")), len(column.total(record.totals)),
+        column.head: max([*(len(line) for line in column.head.split("\n")), len(_total(column, record)),
                           *(cell.cell_len for cell in cells[column.head])])
         for column in columns}
 
@@ -98,8 +107,13 @@ def layer_table(record: RunRecord, width: int | None = None) -> Table:
         row = [cells[column.head][index] for column in columns]
         row[0] = _name(layer, widths[name])
         table.add_row(*row, end_section=index == len(record.layers) - 1)
-    table.add_row(*(Text(column.total(record.totals), style="bold") for column in columns))
+    table.add_row(*(Text(_total(column, record), style="bold") for column in columns))
     return table
+
+
+def _total(column: _Column, record: RunRecord) -> str:
+    text = column.total(record.totals)
+    return "Of these" if text == "Total" and record.headline else text
 
 
 def cost_table(layer: LayerRecord) -> Table:
@@ -266,8 +280,7 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
     if broken:
         yield Text(f"No mapping met the constraints for {', '.join(broken)}; the ones that break them least are shown.",
                    style="bold red")
-    if record.unfinished:
-        yield Text(f"Interrupted before the end: {', '.join(record.unfinished)}.", style="bold red")
+    yield from _unfinished_lines(record)
     yield from _answer_lines(record)
     yield from _warm_lines(record)
     if record.network.coverage:
@@ -292,6 +305,13 @@ def lost_lines(assumptions: Iterable[str]) -> Iterable[Text]:
     count = sum(": approximated: " in note for note in known)
     if count:
         yield Text(f"  {count} approximations of the machine's files: tilewright convert FILES names them", style="dim")
+
+
+def _unfinished_lines(record: RunRecord) -> Iterable[Text]:
+    begun = {layer.name for layer in record.layers}
+    for what, some in (("Partial", True), ("Not begun", False)):
+        if names := [name for name in record.unfinished if (name in begun) is some]:
+            yield Text(f"{what}: {', '.join(names)}.", style="bold red")
 
 
 def _answer_lines(record: RunRecord) -> Iterable[Text]:

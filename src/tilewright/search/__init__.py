@@ -3,6 +3,7 @@
 from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
+from tilewright.search.checkpoint import load_seconds
 from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.front import Front, FrontPoint, joined, read_front
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
@@ -73,6 +74,7 @@ __all__ = [
     "interruptible",
     "joined",
     "largest_first",
+    "load_seconds",
     "mappers",
     "read_front",
     "read_options",

@@ -18,9 +18,15 @@ class Bounding:
     objective: Objective
 
     @cached_property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Those of each space."""
+        return tuple(map(space_bounds, self.spaces))
+
+    @cached_property
     def score(self) -> float | None:
         """Bound on the objective; None where more latency or energy can lower it (power)."""
-        found = [score_bound(space, self.objective, space_bounds(space)) for space in self.spaces]
+        found = [score_bound(space, self.objective, bounds)
+                 for space, bounds in zip(self.spaces, self.bounds, strict=True)]
         known = [score for score in found if score is not None]
         return min(known) if len(known) == len(found) else None
 

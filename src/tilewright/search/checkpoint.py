@@ -3,14 +3,18 @@
 import io
 import json
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from tilewright.base import InputError, replace_file
 from tilewright.search.mapper import State
+from tilewright.search.records import Budget
 
 _KEY = "search"
+SECONDS = "seconds.txt"
+"""File of a run's folder with the time that it has taken."""
 
 
 def save_checkpoint(path: Path, identity: dict[str, str], state: State) -> None:
@@ -20,6 +24,19 @@ def save_checkpoint(path: Path, identity: dict[str, str], state: State) -> None:
     text = np.frombuffer(json.dumps(identity).encode(), dtype=np.uint8)
     np.savez(file, allow_pickle=False, **{_KEY: text}, **state)
     replace_file(path, file.getvalue())
+
+
+def save_seconds(folder: Path, seconds: float) -> None:
+    """Keep the time that a run has taken in all its legs, where that can be written."""
+    with suppress(OSError):
+        replace_file(folder / SECONDS, f"{seconds:.3f}\n".encode())
+
+
+def load_seconds(folder: Path) -> float:
+    """Return that time, 0 where none is kept."""
+    with suppress(OSError, ValueError):
+        return max(0.0, float((folder / SECONDS).read_text()))
+    return 0.0
 
 
 def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:
@@ -39,8 +56,18 @@ def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError("checkpoint", "must be a file written by a search", str(path),
                          "Delete it to start afresh") from error
+    # Older files name the budget too.
+    found.pop("budget", None)
     different = sorted(name for name in {*found, *identity} if found.get(name) != identity.get(name))
     if different:
         raise InputError("checkpoint", f"must belong to the same search; {', '.join(different)} differ", str(path),
                          "Give another file, or delete it to start afresh")
     return state
+
+
+def plan_of(kept: State | None, budget: Budget) -> Budget:
+    """Return what the mapper plans for: the budget, or that under which the search was begun."""
+    if kept is None or "run.plan" not in kept:
+        return budget
+    samples, seconds = kept["run.plan"].tolist()
+    return Budget(int(samples) or None, seconds or None)

@@ -1,5 +1,7 @@
 """Projected gradient descent of many points on the relaxed model."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from numpy.random import Generator
@@ -21,9 +23,10 @@ ROUNDINGS = 12
 
 
 class Descent:
-    """Moves points of a space to where the relaxed model scores lower."""
+    """Moves points of a space to where the relaxed model scores lower, until it is ``late``."""
 
-    def __init__(self, space: MapSpace, scorer: Scorer) -> None:
+    def __init__(self, space: MapSpace, scorer: Scorer, late: Callable[[], bool] = bool) -> None:
+        self.late = late
         self.model, self.scorer = RelaxedModel(space), scorer
         self.free: NDArray[np.bool_] = space.arrays.free.astype(np.bool_)
         self.sizes: NDArray[np.float64] = space.arrays.sizes.astype(np.float64)
@@ -69,6 +72,8 @@ class Descent:
         held = torch.from_numpy(loose).to(logs.dtype)
         adam = torch.optim.Adam([logs, orders], lr=rate, betas=(0.8, 0.95))
         for step in range(steps):
+            if self.late():
+                break
             along = span[0] + (span[1] - span[0]) * step / max(1, steps - 1)
             adam.param_groups[0]["lr"] = rate * (1 - 0.9 * along)
             adam.zero_grad()

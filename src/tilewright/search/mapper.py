@@ -42,6 +42,10 @@ class Task:
         learn their scores; for all others the loop scores them before it asks.
     front
         Metrics of which the front is asked for, if any.
+    seconds
+        Time that the budget allows, where it limits that: what is asked for is then bred and no more.
+    late
+        Whether the time is over: what goes on for long before anything is proposed then comes to its end.
     """
 
     space: MapSpace
@@ -53,6 +57,8 @@ class Task:
     start: MappingBatch | None = None
     bounded: bool = True
     front: tuple[str, ...] = ()
+    seconds: float | None = None
+    late: Callable[[], bool] = bool
 
 
 class Mapper(Protocol):

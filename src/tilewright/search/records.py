@@ -191,12 +191,14 @@ class NetworkResult:
     """The searches of all distinct operators of a network, in the order of their first use.
 
     ``layers`` holds what is finished, and of an interrupted run also what was found so far; ``unfinished`` names the
-    operators whose search had not ended.
+    operators whose search had not ended. ``seconds`` are those of the search, in all legs of a run that was taken up;
+    ``setup_seconds`` those before it.
     """
 
     layers: tuple[LayerResult, ...]
     unfinished: tuple[str, ...]
     seconds: float
+    setup_seconds: float = 0.0
 
     @property
     def complete(self) -> bool:

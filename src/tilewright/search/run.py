@@ -6,12 +6,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Protocol, cast, get_args
+from typing import Protocol, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from tilewright.cost import Cost, DenseModel, SparseModel, compile_aside, cost_m
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
-from tilewright.search.checkpoint import load_checkpoint, save_checkpoint
+from tilewright.search.checkpoint import load_checkpoint, plan_of, save_checkpoint
 from tilewright.search.front import Archive, metric_values, read_front
 from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, State, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
@@ -30,7 +31,14 @@ from tilewright.search.sweep import Densities, SweptModel
 from tilewright.workload import Operator
 
 Seed = int | tuple[int, ...]
+Searching = Generator[None, None, SearchResult]
+"""A search that goes on batch by batch: set up at the first step, it returns the result at the end."""
+T = TypeVar("T")
 PROGRESS_SECONDS = 0.1
+FIRST_RATE = 1000.0
+"""Mappings a second that a mapper is taken to propose at first, where time is limited."""
+FEWEST = 8
+"""Mappings asked for at least, however little time is left."""
 REASONS: tuple[Stopped, ...] = get_args(Stopped)
 
 
@@ -60,6 +68,12 @@ class Watch:
         Called with the result.
     threads
         Threads that one search may use, by default one for each core; the result does not depend on them.
+    left
+        Tells the seconds left to this search and others together, where their time is limited.
+    clock
+        Tells the time, in seconds.
+    told
+        Folders of which was told that they cannot be written.
     """
 
     progress: ProgressObserver | None = None
@@ -68,11 +82,17 @@ class Watch:
     stop: threading.Event = field(default_factory=threading.Event)
     recorder: Callable[[SearchResult], None] | None = None
     threads: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    left: Callable[[], float] | None = None
+    clock: Callable[[], float] = time.perf_counter
+    told: set[Path] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
 class Request:
-    """All that decides what a search finds (under a budget of samples)."""
+    """All that decides what a search finds (under a budget of samples).
+
+    ``plan`` is what the mapper plans for, where that is not the budget.
+    """
 
     space: MapSpace
     objective: Objective
@@ -82,6 +102,7 @@ class Request:
     options: Options
     start: Start | MappingBatch | None = None
     front: tuple[str, ...] = ()
+    plan: Budget | None = None
 
     @property
     def origins(self) -> tuple[Origin, ...]:
@@ -92,7 +113,7 @@ class Request:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What a checkpoint must agree with."""
+        """What a checkpoint must agree with: all but the budget, as a search can go on under a larger one."""
         space = self.space
         begin = {} if self.start is None else {"start": _digest(_plain(self.start))}
         front = {"front": ",".join(self.front)} if self.front else {}
@@ -102,7 +123,6 @@ class Request:
             "space": _digest((space.tiling, space.constraints)),
             "objective": f"{self.objective}; {', '.join(map(str, self.objective.constraints))}",
             "mapper": self.mapper,
-            "budget": str(self.budget.samples),
             "seed": str(self.seed),
             "options": _digest(sorted(self.options.items())),
         }
@@ -165,7 +185,28 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     if watch is None:
         watch = Watch(progress=progress, checkpoint=Path(checkpoint) if checkpoint else None)
     with interruptible(watch.stop):
-        return Run(request, watch, model or model_of(space, request.objective)).go()
+        return ended(searching(request, watch, model))
+
+
+def searching(request: Request, watch: Watch, model: CostModel | None = None) -> Searching:
+    """Search step by step, as `search` does in one go."""
+    run = Run(request, watch, model or model_of(request.space, request.objective))
+    # What is worked out once, before time counts.
+    getattr(run.model, "program", None)
+    getattr(run.bounding if watch.progress is not None else None, "score", None)
+    yield
+    yield from run.batches()
+    return run.finish()
+
+
+def ended(steps: Generator[None, None, T]) -> T:
+    """Take all steps, and return what they return."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
 
 def model_of(space: MapSpace, objective: Objective) -> CostModel:
@@ -233,8 +274,11 @@ class Run:
         own = isinstance(model, DenseModel | SparseModel | SweptModel)
         self.bounding = Bounding((space,), request.objective) if own else None
         start = start_batch(request.start, space)
-        task = Task(space, generator(request.seed), request.budget.samples, request.options, watch.threads,
-                    request.objective, start, isinstance(model, DenseModel), request.front)
+        kept = None if watch.checkpoint is None else load_checkpoint(watch.checkpoint, request.identity)
+        self.plan = plan_of(kept, request.plan or request.budget)
+        task = Task(space, generator(request.seed), self.plan.samples, request.options, watch.threads,
+                    request.objective, start, isinstance(model, DenseModel), request.front, self.plan.seconds,
+                    lambda: self._left() <= 0)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
         # What the loop itself scores first, as the mapper does not.
         self.lead = space.empty(0) if start is None or getattr(self.mapper, "takes_start", False) else start
@@ -244,8 +288,14 @@ class Run:
         self.best_mapping = space.empty(1)
         self.history: list[Improvement] = []
         self.stopped: Stopped | None = None
-        self.earlier_seconds = 0.0
-        self.started = self.shown = self.saved = time.perf_counter()
+        self.rate = FIRST_RATE
+        self.spent_seconds = 0.0
+        self.since: float | None = None
+        """When the clock was started; None while it stands still."""
+        self.shown = watch.clock()
+        self.saved = -math.inf
+        if kept is not None:
+            self._take_up(kept)
 
     @property
     def proven(self) -> float | None:
@@ -255,55 +305,65 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Seconds spent, those before a resumption included."""
-        return self.earlier_seconds + time.perf_counter() - self.started
+        """Seconds spent, those before a resumption included; the clock runs only while a batch is under way."""
+        return self.spent_seconds + (0.0 if self.since is None else self.watch.clock() - self.since)
 
-    def go(self) -> SearchResult:
-        """Search to the end."""
-        self._resume()
-        while self.stopped is None or self.stopped == "interrupted":
-            self.stopped = self._reason()
-            if self.stopped is None:
-                self._step()
-                self._look_up()
-            if self.stopped == "interrupted":
-                break
+    def batches(self) -> Iterator[None]:
+        """Search to the end, one batch a step; what was found is kept, also where something fails."""
+        try:
+            while self.stopped is None:
+                self.since = self.watch.clock()
+                self.stopped = self._reason()
+                if self.stopped is None:
+                    self._look_up()
+                    self._step()
+                self.spent_seconds, self.since = self.seconds, None
+                yield
+        except Exception:
+            with suppress(Exception):
+                self._save()
+            raise
+
+    def finish(self) -> SearchResult:
+        """Keep and hand out what was found."""
         self._save()
         result = self.result()
-        self._show(time.perf_counter())
+        self._show(self.watch.clock())
         if self.watch.recorder:
             self.watch.recorder(result)
         return result
 
-    def spend(self, samples: int | None, seconds: float | None = None) -> int:
-        """Score up to ``samples`` more mappings than so far, for up to ``seconds`` from now; return how many."""
-        before = self.samples
+    def spend(self, samples: int | None, seconds: float | None = None) -> Iterator[None]:
+        """Score up to ``samples`` more mappings than so far, for up to ``seconds`` more."""
         if (samples is not None and samples < 1) or (seconds is not None and seconds <= 0) or (
                 self.stopped == "exhausted"):
-            return 0
+            return
         self.request = replace(self.request, budget=Budget(
-            None if samples is None else before + samples, None if seconds is None else self.seconds + seconds))
+            None if samples is None else self.samples + samples, None if seconds is None else self.seconds + seconds))
         self.stopped = None
-        while self.stopped is None:
-            self.stopped = self._reason()
-            if self.stopped is None:
-                self._step()
-                self._look_up()
-        return self.samples - before
+        yield from self.batches()
+
+    def _left(self) -> float:
+        """Return the seconds left."""
+        own = self.request.budget.seconds
+        together = math.inf if self.watch.left is None else self.watch.left()
+        return min(together, math.inf if own is None else own - self.seconds)
 
     def _reason(self) -> Stopped | None:
-        """Return why to stop now, None to go on."""
+        """Return why to stop now, None to go on; where time is short, after one batch at least."""
         budget = self.request.budget
         if budget.samples is not None and self.samples >= budget.samples:
             return "samples"
-        if budget.seconds is not None and self.seconds >= budget.seconds:
-            return "seconds"
-        return "interrupted" if self.watch.stop.is_set() else None
+        if self.watch.stop.is_set():
+            return "interrupted"
+        return "seconds" if self.samples and self._left() <= 0 else None
 
     def _step(self) -> None:
-        most = self.request.budget.samples
+        most, seconds = self.request.budget.samples, self._left()
         left = 1 << 30 if most is None else most - self.samples
-        leading = self.samples < len(self.lead)
+        if seconds < math.inf:
+            left = min(left, max(FEWEST, int(self.rate * seconds)))
+        begun, leading = self.seconds, self.samples < len(self.lead)
         batch = self.lead.take(slice(self.samples, self.samples + left)) if leading else self.mapper.ask(left)
         if len(batch) == 0:
             self.stopped = "exhausted"
@@ -317,6 +377,7 @@ class Run:
         self._improve(batch, scores)
         self.samples += len(batch)
         self.legal_samples += int(np.count_nonzero(costs.legal))
+        self.rate = len(batch) / max(self.seconds - begun, 1e-9)
 
     def _improve(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Keep the best mapping of a batch if it is the best of all, and every improvement on the way to it."""
@@ -343,7 +404,7 @@ class Run:
         watch = self.watch
         if watch.progress is None and watch.checkpoint is None:
             return
-        now = time.perf_counter()
+        now = watch.clock()
         if now - self.shown >= PROGRESS_SECONDS:
             self._show(now)
         if now - self.saved >= watch.checkpoint_seconds:
@@ -357,8 +418,7 @@ class Run:
         left = [math.inf]
         if budget.samples is not None and self.samples:
             left.append(seconds * (budget.samples - self.samples) / self.samples)
-        if budget.seconds is not None:
-            left.append(max(0.0, budget.seconds - seconds))
+        left.append(max(0.0, self._left()))
         eta = 0.0 if self.stopped else min(left)
         known = self.bounding.score if self.bounding is not None else None
         bounds = [bound for bound in (known, self.proven) if bound is not None]
@@ -369,7 +429,7 @@ class Run:
         ))
 
     def _save(self) -> None:
-        self.saved = time.perf_counter()
+        self.saved = self.watch.clock()
         if self.watch.checkpoint is None:
             return
         reason = -1 if self.stopped in (None, "interrupted") else REASONS.index(self.stopped)
@@ -377,25 +437,29 @@ class Run:
         state |= {
             "run.counts": np.array([self.samples, self.legal_samples, reason], dtype=np.int64),
             "run.figures": np.array([self.best, self.seconds]),
+            "run.plan": np.array([self.plan.samples or 0, self.plan.seconds or 0.0]),
             "run.steps": self.best_mapping.steps,
             "run.ranks": self.best_mapping.ranks,
             "run.history": np.array([(i.samples, i.seconds, i.score) for i in self.history]).reshape(-1, 3),
         }
         if self.archive is not None:
             state |= {f"front.{name}": array for name, array in self.archive.state().items()}
-        save_checkpoint(self.watch.checkpoint, self.request.identity, state)
+        try:
+            save_checkpoint(self.watch.checkpoint, self.request.identity, state)
+        except OSError as error:
+            place = self.watch.checkpoint.parent
+            if place not in self.watch.told:
+                self.watch.told.add(place)
+                warnings.warn(f"The checkpoint in {place} cannot be written ({error.strerror or error}): the search "
+                              "goes on, and tries again", RuntimeWarning, stacklevel=2)
 
-    def _resume(self) -> None:
-        if self.watch.checkpoint is None:
-            return
-        state = load_checkpoint(self.watch.checkpoint, self.request.identity)
-        if state is None:
-            return
+    def _take_up(self, state: State) -> None:
+        """Go on where a search was kept."""
         self.mapper.restore(_part(state, "mapper."))
         if self.archive is not None:
             self.archive.restore(_part(state, "front."))
         self.samples, self.legal_samples, reason = (int(value) for value in state["run.counts"])
-        self.best, self.earlier_seconds = (float(value) for value in state["run.figures"])
+        self.best, self.spent_seconds = (float(value) for value in state["run.figures"])
         self.best_mapping = MappingBatch(self.best_mapping.layout, state["run.steps"], state["run.ranks"])
         self.history = [Improvement(int(n), float(s), float(v)) for n, s, v in state["run.history"]]
         if reason >= 0 and REASONS[reason] == "exhausted":
@@ -426,7 +490,7 @@ class Run:
             samples=self.samples, legal_samples=self.legal_samples, seconds=self.seconds,
             history=tuple(self.history), mapper=request.mapper, seed=request.seed,
             objective="; ".join([str(request.objective), *map(str, request.objective.constraints)]),
-            budget=request.budget, space_size=request.space.size() if covers else None,
+            budget=request.plan or request.budget, space_size=request.space.size() if covers else None,
             complete=covers and self.stopped == "exhausted", stopped=self.stopped or "interrupted", proven=self.proven,
             bounding=self.bounding, start=request.origins,
             front=None if self.archive is None else self.archive.front(),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         bounds_record,
         cost_record,
         fingerprint,
+        headline_of,
         mapping_of,
         model_sources,
         network_record,
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from tilewright.store.library import Entry, Library, Provenance, Shelf, entry, problem
     from tilewright.store.nest import level_records, mapping_from, mapping_record
     from tilewright.store.opening import default_path, store_url
-    from tilewright.store.saving import Kept, keep
+    from tilewright.store.saving import Kept, keep, rescued
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -107,6 +108,7 @@ __all__ = [
     "default_path",
     "entry",
     "fingerprint",
+    "headline_of",
     "keep",
     "level_records",
     "mapping_from",
@@ -123,6 +125,7 @@ __all__ = [
     "problem",
     "read_run",
     "record_to_json",
+    "rescued",
     "roofline_record",
     "run_from_json",
     "software_record",
@@ -134,16 +137,16 @@ __all__ = [
 ]
 
 _LATER = {
-    "build": ("accelerator_of", "accelerator_record", "bounds_record", "cost_record", "fingerprint", "mapping_of",
-              "model_sources", "network_record", "new_run_id", "not_modelled", "operator_fingerprint", "operator_of",
-              "operator_record", "padded_record", "roofline_record", "software_record", "timestamp", "totals_of",
-              "vector_records"),
+    "build": ("accelerator_of", "accelerator_record", "bounds_record", "cost_record", "fingerprint", "headline_of",
+              "mapping_of", "model_sources", "network_record", "new_run_id", "not_modelled", "operator_fingerprint",
+              "operator_of", "operator_record", "padded_record", "roofline_record", "software_record", "timestamp",
+              "totals_of", "vector_records"),
     "codec": ("read_run", "record_to_json", "run_from_json", "write_run"),
     "database": ("RunSummary", "Store"),
     "library": ("Entry", "Library", "Provenance", "Shelf", "entry", "problem"),
     "nest": ("level_records", "mapping_from", "mapping_record"),
     "opening": ("default_path", "store_url"),
-    "saving": ("Kept", "keep"),
+    "saving": ("Kept", "keep", "rescued"),
 }
 
 

@@ -296,3 +296,16 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
         bound_edp=bound_latency * bound_energy if bounded else None,
         unmapped_layers=sum(layer.count for layer in layers if layer.cost is None),
         ineffectual_share=lost / done if done else 0.0)
+
+
+def headline_of(layers: Sequence[LayerRecord], unfinished: Sequence[str], cause: str = "Interrupted") -> str:
+    """Return what there is of a run that ended early: empty where every layer's search ended."""
+    if not unfinished:
+        return ""
+    begun = {layer.name for layer in layers}
+    missing = sum(name not in begun for name in unfinished)
+    partly = len(unfinished) - missing
+    mapped = sum(layer.cost is not None for layer in layers)
+    every = len(layers) + missing
+    return (f"{cause}: of {every} distinct layers {len(layers) - partly} done, {partly} partial, {missing} not begun. "
+            f"The totals are those of the {mapped} with a mapping, not the network's.")

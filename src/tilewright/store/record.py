@@ -425,9 +425,11 @@ class VectorRecord:
 class TotalsRecord:
     """The whole network: layers times counts, run one after another.
 
-    ``edp`` is the product of total energy and total latency. ``seconds`` and ``samples`` are those of the search,
-    without what was taken from the store. Bounds are None where one layer has none; ``unmapped_layers`` are missing
-    from all other totals. ``macs`` are those that layers ask for; of those done, ``ineffectual_share`` is on padding.
+    ``edp`` is the product of total energy and total latency. ``seconds`` and ``samples`` are those of the search in all
+    legs of the run, without what was taken from the store; ``setup_seconds`` went into spaces and models before it,
+    ``loading_seconds`` into loading (or compiling) the engine, both in the last leg. Bounds are None where one layer
+    has none; ``unmapped_layers`` are missing from all other totals. ``macs`` are those that layers ask for; of those
+    done, ``ineffectual_share`` is on padding.
     """
 
     latency_cycles: int
@@ -443,17 +445,21 @@ class TotalsRecord:
     bound_edp: float | None = None
     unmapped_layers: int = 0
     ineffectual_share: float = 0.0
+    setup_seconds: float = 0.0
+    loading_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class RunRecord:
     """One run of the main job: what was asked, of what, with what, and what came of it.
 
-    ``unfinished`` names layers whose search was interrupted.
+    ``unfinished`` names layers whose search was interrupted; those of them that are not among ``layers`` were not
+    begun. The ``headline`` says of such a run what there is, as its totals are not the network's; else it is empty.
     """
 
     id: str
     created: str
+    headline: str = field(default="", kw_only=True)
     software: SoftwareRecord
     network: NetworkRecord
     accelerator: AcceleratorRecord

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +32,18 @@ def keep(record: RunRecord, place: str | os.PathLike[str] | None = None,
         with store:
             store.append(record)
         return Kept(store.url, stored=True)
-    except InputError as error:
+    # Whatever a database or its driver raises must not cost the result.
+    except Exception as error:
         problem = f"The run was not stored: {error}"
+    path = rescued(record, rescue)
+    if path is None:
+        return Kept("", stored=False, warning=f"{problem} No file could be written instead.")
+    return Kept(str(path), stored=False, warning=f"{problem} It was written to {path} instead.")
+
+
+def rescued(record: RunRecord, rescue: str | os.PathLike[str] | None = None) -> Path | None:
+    """Write a run as JSON to ``rescue``, here, or the temporary directory; return where, None where nothing can be."""
     for directory in (Path(rescue) if rescue is not None else Path.cwd(), Path(tempfile.gettempdir())):
-        try:
-            path = write_run(record, directory / f"tilewright-run-{record.id}.json")
-        except InputError:
-            continue
-        return Kept(str(path), stored=False, warning=f"{problem} It was written to {path} instead.")
-    return Kept("", stored=False, warning=f"{problem} No file could be written instead.")
+        with suppress(InputError):
+            return write_run(record, directory / f"tilewright-run-{record.id}.json")
+    return None

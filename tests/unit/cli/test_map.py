@@ -185,15 +185,15 @@ def test_a_run_that_ends_early_goes_on_where_it_was(tilewright, tmp_path, blow):
     process = subprocess.Popen([sys.executable, "-m", "tilewright", *words, *kept], cwd=tmp_path, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     end = time.monotonic() + 120
-    while not list(tmp_path.glob("kept/*.npz")) and process.poll() is None and time.monotonic() < end:
+    while len(list(tmp_path.glob("kept/*.npz"))) < 2 and process.poll() is None and time.monotonic() < end:
         time.sleep(0.005)
     process.send_signal(blow)
     out, err = process.communicate(timeout=120)
     assert process.returncode == (130 if blow == signal.SIGINT else -signal.SIGKILL)
     if blow == signal.SIGINT:
-        assert "Interrupted before the end: " in out and "The same command with --resume takes it up." in err
+        assert "Interrupted: of 4 distinct layers " in out and "The same command with --resume takes it up." in err
         early = open_run(tmp_path / "early.json").record
-        assert 200_000 <= early.totals.samples < 800_000
+        assert 0 < early.totals.samples < 800_000
         assert open_run("last").record.id == early.id
     assert tilewright(*words, *kept[:2], "--resume", "--json", "late.json").code == 0
     assert tilewright(*words, "--again", "--json", "undisturbed.json").code == 0

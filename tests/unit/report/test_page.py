@@ -128,11 +128,12 @@ def test_bars_show_partitions_double_buffers_and_overflow(run):
 def test_broken_constraints_proofs_and_interruptions_are_told(run):
     broken = replace(run.layers[0], search=replace(run.layers[0].search, feasible=False))
     proved = replace(run.layers[1], search=replace(run.layers[1].search, complete=True))
-    text = " ".join(" ".join(Reader(render_page(replace(run, layers=(broken, proved), unfinished=("fc2",)))).texts)
+    text = " ".join(" ".join(Reader(render_page(replace(run, layers=(broken, proved), unfinished=("fc2",),
+                                                       headline="Interrupted: of 2 <layers>."))).texts)
                     .split())
     assert "No mapping met the constraints for conv1 ." in text and "breaks a constraint" in text
     assert "the whole space was scored, so this is its optimum" in text
-    assert "The run was interrupted. Not finished: fc2." in text
+    assert "Interrupted: of 2 <layers>." in text and "Not finished: fc2." in text
 
 
 def test_the_page_is_written_or_the_place_is_named(tmp_path, run, page):

@@ -69,9 +69,12 @@ def test_layers_without_a_mapping_are_shown_with_the_reason(gappy):
 
 def test_broken_constraints_and_interruptions_are_told(run):
     search = replace(run.layers[0].search, feasible=False)
-    odd = replace(run, layers=(replace(run.layers[0], search=search), *run.layers[1:]), unfinished=("fc2",))
+    odd = replace(run, layers=(replace(run.layers[0], search=search), *run.layers[1:]), unfinished=("conv1", "late"),
+                  headline="Interrupted: of some.")
     text = printed(print_run, odd, width=120)
-    assert "No mapping met the constraints for conv1;" in text and "Interrupted before the end: fc2." in text
+    assert "No mapping met the constraints for conv1;" in text
+    assert "\nInterrupted: of some." in text and "Partial: conv1." in text and "Not begun: late." in text
+    assert "Of these" in text and "\nTotal " not in text
 
 
 def test_a_file_gets_every_column_and_whole_lines(run):

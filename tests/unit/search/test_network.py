@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.cost import DenseModel
 from tilewright.hardware import preset
 from tilewright.mapping import MapSpace
-from tilewright.search import NetworkResult, search_network
+from tilewright.search import Budget, NetworkResult, search_network
+from tilewright.search.run import Run
 from tilewright.workload import Graph, MacNode, matmul
 
 ACCELERATOR = preset("eyeriss")
@@ -75,3 +77,67 @@ def _none_for_the_second(operator):
     if operator.name == "b":
         raise ValueError("no such space")
     return MapSpace(operator, ACCELERATOR)
+
+
+def test_every_layer_has_a_batch_before_any_has_its_second(monkeypatch):
+    steps, step = [], Run._step
+
+    def counted(self):
+        steps.append(self.request.space.operator.name)
+        step(self)
+
+    monkeypatch.setattr(Run, "_step", counted)
+    search_network(LAYERS, ACCELERATOR, mapper="random", budget=100_000, workers=1)
+    assert steps[:3] == ["a", "b", "c"]  # the largest first
+    assert len(steps) > 100
+
+
+def test_layers_share_the_time_of_all_evenly_and_set_up_is_apart(monkeypatch):
+    """By a clock that goes on only by what is scored and, before that, by what is set up."""
+    now, score = [0.0], DenseModel.score
+
+    def scored(self, batch, hardware=None, threads=1):
+        now[0] += len(batch) / 10_000
+        return score(self, batch, hardware, threads)
+
+    def space(operator):
+        now[0] += 7.0
+        return MapSpace(operator, ACCELERATOR)
+
+    monkeypatch.setattr(DenseModel, "score", scored)
+    monkeypatch.setattr("tilewright.search.network.clock", lambda: now[0])
+    found = search_network(LAYERS, ACCELERATOR, mapper="random", budget=Budget(seconds=2.0), workers=1, space=space)
+    assert found.setup_seconds == pytest.approx(21.0)
+    assert 6.0 <= found.seconds <= 6.1
+    assert sum(layer.result.seconds for layer in found.layers) == pytest.approx(found.seconds)
+    for layer in found.layers:
+        assert layer.result.stopped == "seconds"
+        assert layer.result.seconds == pytest.approx(2.0, abs=0.3)
+
+
+def test_a_budget_of_seconds_counts_all_legs(tmp_path, monkeypatch):
+    now, score = [0.0], DenseModel.score
+
+    def scored(self, batch, hardware=None, threads=1):
+        now[0] += len(batch) / 10_000
+        return score(self, batch, hardware, threads)
+
+    monkeypatch.setattr(DenseModel, "score", scored)
+    monkeypatch.setattr("tilewright.search.network.clock", lambda: now[0])
+    spent = []
+    for seconds in (1.0, 1.0, 3.0):
+        before = now[0]
+        found = search_network(LAYERS, ACCELERATOR, mapper="random", budget=Budget(seconds=seconds), workers=1,
+                               checkpoint=tmp_path)
+        assert found.seconds == pytest.approx(3 * seconds, abs=0.1)
+        assert found.samples == pytest.approx(10_000 * found.seconds, rel=0.01)
+        spent.append(now[0] - before)
+    assert spent == pytest.approx([3.0, 0.0, 6.0], abs=0.2)
+
+
+def test_an_error_in_one_layer_keeps_the_others_where_someone_is_told():
+    errors = []
+    found = search_network(LAYERS, ACCELERATOR, budget=10**8, workers=1, space=_none_for_the_second,
+                           failed=errors.append)
+    assert [str(error) for error in errors] == ["no such space"]
+    assert set(found.unfinished) == {"a", "b", "c"}

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import ceil, prod
+from math import ceil, comb, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.arrays import SpaceArrays
+from tilewright.mapping.spaces.arrays import KIND, SPATIAL, SpaceArrays
 from tilewright.mapping.spaces.chains import ChainCounter, Splits, TooLarge
 from tilewright.mapping.spaces.lanes import DEAD, Codes, LaneStates
 from tilewright.mapping.spaces.orders import ROOTS, Patterns, Term, modular_nodes, order_terms, real_nodes
@@ -275,12 +275,31 @@ def space_size(space: SpaceArrays, patterns: list[Patterns]) -> SpaceSize:
     return tables_size(SpaceTables(space, patterns))
 
 
-def tilings(tables: SpaceTables) -> float:
-    """Return how many mappings there are whatever the orders of their loops, each of which has some: far fewer."""
-    if tables.empty or not tables.dims:
-        return float(not tables.empty)
-    alike = np.ones((1, 1 << len(tables.patterns)))
-    return float(tables.futures(Nodes(np.ones(1), [alike] * len(tables.dims), 0))[0][0, 0])
+def in_time_alone(space: SpaceArrays) -> int:
+    """Return how many ways there are to split every dimension among memories alone: far fewer than mappings.
+
+    In 1 up to ``n``, ``m - 1`` falling steps between ``m`` memories can be chosen in C(n + m - 2, m - 1) ways; if each
+    divides the last, every prime of ``n`` that occurs ``e`` times is shared out in C(e + m - 1, m - 1). Returned is 0
+    where there are more rules.
+    """
+    if space.ruled or (space.sizes > 1).sum() == 0:
+        return 0
+    memories = space.free[space.slots[:, KIND] != SPATIAL].astype(bool).sum(axis=0).tolist()
+    return prod(
+        prod(comb(times + m - 1, m - 1) for times in _exponents(n)) if space.perfect else comb(n + m - 2, m - 1)
+        for n, m in zip(space.sizes.tolist(), memories, strict=True) if n > 1)
+
+
+def _exponents(number: int) -> list[int]:
+    """Return how often each prime divides a number."""
+    found, prime = [], 2
+    while number > 1:
+        times = 0
+        while number % prime == 0:
+            number, times = number // prime, times + 1
+        found += [times] if times else []
+        prime = number if prime * prime > number else prime + 1
+    return found
 
 
 def tables_size(tables: SpaceTables) -> SpaceSize:

@@ -39,7 +39,7 @@ from tilewright.mapping.spaces.arrays import (
 from tilewright.mapping.spaces.constraints import Constraints, written_out
 from tilewright.mapping.spaces.orders import patterns_of
 from tilewright.mapping.spaces.rules import TILINGS, bands, common_tiling, exact_slots, lane_floors
-from tilewright.mapping.spaces.size import SpaceSize
+from tilewright.mapping.spaces.size import SpaceSize, in_time_alone
 from tilewright.mapping.spaces.uniform import UniformDraws
 from tilewright.workload import Operator
 
@@ -170,7 +170,7 @@ class MapSpace:
 
     def within(self, most: int) -> bool:
         """Whether the space is known to hold at most ``most`` mappings; much sooner than `size` where it holds more."""
-        more = not self.constraints.orders and self._uniform.tilings() > most
+        more = not self.constraints.orders and in_time_alone(self.arrays) > most
         return not more and self.size().exact and self.size().mappings <= most
 
     def legal_size(self, rng: Generator, draws: int = 20_000) -> SpaceSize:

@@ -38,7 +38,7 @@ from tilewright.mapping.spaces.lists import (
 )
 from tilewright.mapping.spaces.numbers import NumberedSpace
 from tilewright.mapping.spaces.orders import Patterns
-from tilewright.mapping.spaces.size import Nodes, SpaceSize, SpaceTables, space_size, tables_size, tilings
+from tilewright.mapping.spaces.size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
 from tilewright.mapping.spaces.walks import ChainDrawer, Index, choose, totals
 
 # Draws at a time; most for a share that makes up a size, and the error that is enough; draws for each mapping, and
@@ -196,13 +196,6 @@ class UniformDraws:
             except TooLarge:
                 raise error from None
         return self._share(every, np.random.default_rng(0), SHARE_DRAWS, legal=False)
-
-    def tilings(self) -> float:
-        """Return how many there are whatever the orders of their loops, 0 where that takes too long to tell."""
-        try:
-            return tilings(SpaceTables(self.space, self.patterns))
-        except TooLarge:
-            return 0.0
 
     @cached_property
     def numbered(self) -> NumberedSpace:

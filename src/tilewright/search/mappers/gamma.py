@@ -21,6 +21,8 @@ from tilewright.search.mappers.gamma_paper import PublishedGamma
 
 MOST_ISLANDS = 8
 SAMPLES_PER_ISLAND = 40_000
+NOMINAL_RATE, LONG = 100_000, 3600.0
+"""Samples a second for which time is taken; and seconds that are enough for everything."""
 LINE_WORDS = 8
 NOT_BEGUN = -1
 Span = tuple[int, int]
@@ -159,7 +161,7 @@ class GammaMapper:
 
     def __init__(self, task: Task) -> None:
         self.space = task.space
-        self.threads = task.threads
+        self.threads, self.timed = task.threads, task.seconds is not None
         self.options = read_options(GammaOptions, task.options, "gamma")
         self.rates = self.options.rates()
         self.published: PublishedGamma | None = None
@@ -168,7 +170,8 @@ class GammaMapper:
             return
         self.start = None if task.start is None else task.start.take(slice(0, self.options.population))
         size = self.options.population
-        affordable = (task.samples or MOST_ISLANDS * SAMPLES_PER_ISLAND) // SAMPLES_PER_ISLAND
+        affordable = min(task.samples or MOST_ISLANDS * SAMPLES_PER_ISLAND,
+                         int((task.seconds or LONG) * NOMINAL_RATE)) // SAMPLES_PER_ISLAND
         islands = self.options.islands or max(1, min(MOST_ISLANDS, affordable))
         slots, dims = task.space.layout.shape
         self.steps = np.ones((islands, slots, dims, size), dtype=np.int32)
@@ -196,7 +199,8 @@ class GammaMapper:
         begin = self.start is not None and self.counts[0, 1] == NOT_BEGUN
         if begin:
             self._place_start()
-        share(partial(self._breed_all, batch), range(STRANDS), min(self.threads, STRANDS))
+        wanted = min(most, len(batch)) if self.timed else len(batch)
+        share(partial(self._breed_all, batch, wanted), range(STRANDS), min(self.threads, STRANDS))
         if begin:
             self._propose_start(batch)
         return batch if most >= len(batch) else batch.take(slice(0, most))
@@ -216,13 +220,14 @@ class GammaMapper:
         batch.steps[:, :, :count] = self.start.steps
         batch.ranks[:, :, :count] = self.start.ranks
 
-    def _breed_all(self, batch: MappingBatch, strand: int) -> None:
+    def _breed_all(self, batch: MappingBatch, wanted: int, strand: int) -> None:
         for island in range(len(self.steps)):
-            self._breed(island, strand, batch)
+            size = self.options.population
+            first, last = (island * size + size * part // STRANDS for part in (strand, strand + 1))
+            if first < wanted:
+                self._breed(island, strand, batch, (first, min(last, wanted)))
 
-    def _breed(self, island: int, strand: int, batch: MappingBatch) -> None:
-        size = self.options.population
-        span = island * size + size * strand // STRANDS, island * size + size * (strand + 1) // STRANDS
+    def _breed(self, island: int, strand: int, batch: MappingBatch, span: Span) -> None:
         for part, parents in self._litters(island, span):
             self.bear(batch, island, strand, part, parents)
         self.space.legalise(batch, self.rng[strand, island], span, fitting=self.options.repair)

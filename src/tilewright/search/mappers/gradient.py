@@ -86,7 +86,7 @@ class GradientMapper:
         self.space, self.rng = task.space, task.rng
         self.options = read_options(GradientOptions, task.options, "gradient")
         scorer = Scorer(task.objective or Objective.parse("edp"), task.space.operator, task.space.accelerator)
-        self.descent = Descent(task.space, scorer)
+        self.descent = Descent(task.space, scorer, task.late)
         self.rounding = perfect_part(task.space)
         self.best = task.space.empty(0)
         self.scores = np.empty(0)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,7 +90,7 @@ class MindMappingsMapper:
         require_extra("learn", "mapper", "mind-mappings")
         from tilewright.search import surrogate as networks  # noqa: PLC0415  (PyTorch loads late)
 
-        self.space, self.rng = task.space, task.rng
+        self.space, self.rng, self.late = task.space, task.rng, task.late
         self.start = task.space.empty(0) if task.start is None else task.start
         self.options = read_options(MindMappingsOptions, task.options, "mind-mappings")
         operator, accelerator = task.space.operator, task.space.accelerator
@@ -141,7 +142,9 @@ class MindMappingsMapper:
         options = TrainingOptions(
             (self.options.hidden,) * 2, self.options.epochs, batch=64, rate=3e-3, held_out=0.1,
             seed=int(self.rng.integers(1 << 31)))
-        trained = train(self.rows[:, :-1], self.rows[:, -1:], options)
+        stop = Event()
+        trained = train(self.rows[:, :-1], self.rows[:, -1:], options, stop=stop,
+                        progress=lambda _: stop.set() if self.late() else None)
         self.surrogate = Surrogate(trained.regressor, self.family)
         self.rows = self.rows[:0]
 
