@@ -66,6 +66,9 @@ class Memory:
         ``buffet``: tiles fit once and are replaced word by word behind the compute, which overlaps them.
     area_um2, leakage_mw
         Of one instance.
+    access_grain
+        Behind an array, where words count one by one: ``(words, instances)`` that one access really moves, a block of
+        every instance of a cluster. Only replays by Timeloop's conventions, and exports to it, know it.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Memory:
     buffering: Buffering = "double"
     area_um2: float = 0.0
     leakage_mw: float = 0.0
+    access_grain: tuple[int, int] = (1, 1)
 
     def can_keep(self, name: str, role: str) -> bool:
         """Whether a tensor of this name and role may stay here."""

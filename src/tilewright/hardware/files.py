@@ -235,6 +235,7 @@ def _memory_fields(memory: Memory) -> CommentedMap:
         buffering=memory.buffering,
         area_um2=memory.area_um2,
         leakage_mw=memory.leakage_mw,
+        access_grain=_flow(list(memory.access_grain)) if memory.access_grain != (1, 1) else None,
     )
 
 

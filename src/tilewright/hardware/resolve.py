@@ -94,6 +94,7 @@ class Resolver:
             buffering=fields.buffering,
             area_um2=self._memory_area(fields, where),
             leakage_mw=self._memory_leakage(fields, where),
+            access_grain=(fields.access_grain[0], fields.access_grain[1]),
         )
 
     def _word_bits(self, fields: MemoryFields) -> int:

@@ -76,6 +76,7 @@ class MemoryFields(Fields):
     partitions_bytes: dict[str, Bytes] = Field(default_factory=dict)
     word_bits: Bits | None = None
     block_words: Count = 1
+    access_grain: Annotated[list[Count], Field(min_length=2, max_length=2)] = Field(default_factory=lambda: [1, 1])
     bandwidth_words_per_cycle: BandwidthFields = BandwidthFields()
     energy_pj_per_word: EnergyFields = EnergyFields()
     area_um2: NotNegative | None = None

@@ -2,8 +2,9 @@
 
 The format: ``dims`` (name -> size); ``tensors`` (``name``, ``output``, ``axes`` as lists of ``[dimension,
 coefficient]``); ``levels``, outermost first, of kind ``memory`` (``keeps``, ``loops``, ``energy_pj_per_word``,
-``bandwidth_words_per_cycle``, ``capacity_words``) or ``fanout`` (``mesh``, ``loops``, ``axes``, ``multicast``,
-``reduce``), with loops as ``[dimension, step]``, outer to inner; ``energy_pj_per_mac``. Unknown keys are ignored.
+``bandwidth_words_per_cycle``, ``capacity_words``, ``block_words``, ``access_grain``, ``leakage_mw``) or ``fanout``
+(``mesh``, ``loops``, ``axes``, ``multicast``, ``reduce``), with loops as ``[dimension, step]``, outer to inner;
+``energy_pj_per_mac``. Unknown keys are ignored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -68,6 +69,9 @@ class _Memory(_Entry):
     energy_pj_per_word: _Energy = _Energy()
     bandwidth_words_per_cycle: _Bandwidth | None = None
     capacity_words: Annotated[float, Field(gt=0)] | None = None
+    block_words: Positive = 1
+    access_grain: tuple[Positive, Positive] = (1, 1)
+    leakage_mw: Energy = 0.0
 
     def built(self) -> tuple[Memory, LevelLoops]:
         """Return the level and its loops."""
@@ -75,8 +79,9 @@ class _Memory(_Entry):
         capacity = None if self.capacity_words is None else self.capacity_words * WORD_BITS / 8
         memory = Memory(
             self.name, self.keeps, AccessEnergy(energy.read, energy.fill, energy.update, energy.drain),
-            capacity_bytes=capacity, word_bits=WORD_BITS, bandwidth=Bandwidth(rate.read, rate.write, rate.shared),
-            buffering="buffet",
+            capacity_bytes=capacity, word_bits=WORD_BITS, block_words=self.block_words,
+            bandwidth=Bandwidth(rate.read, rate.write, rate.shared), buffering="buffet", leakage_mw=self.leakage_mw,
+            access_grain=self.access_grain,
         )
         return memory, LevelLoops(self.name, tuple(Loop(*loop) for loop in self.loops), self.keeps)
 

@@ -116,7 +116,7 @@ def test_a_machine_built_in_python_survives_the_round_trip():
             Fanout("yes", (3, 5), multicast=False, reduce=False, flexible=True, network_energy_pj_per_word=0.1),
             Memory("x: y", ("W", "outputs"), energy, capacity_bytes=512, partitions_bytes=(("W", 100.5),),
                    word_bits=12, bandwidth=Bandwidth(read=0.5, write=2), buffering="buffet", area_um2=10,
-                   leakage_mw=0.01),
+                   leakage_mw=0.01, access_grain=(4, 5)),
             Fanout("lanes", (4, 4), blocks=(2, 4)),
         ),
         compute=Compute("true", 0.4, 5, 0.001),

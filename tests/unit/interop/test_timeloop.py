@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from tilewright.base import InputError
 from tilewright.cost.reference import TIMELOOP, replay
 from tilewright.hardware import Fanout, preset
 from tilewright.interop import dump_program, dump_timeloop, load_timeloop
-from tilewright.mapping import Bounds, MapSpace, violations
+from tilewright.mapping import Bounds, LevelLoops, Loop, Mapping, MapSpace, violations
 from tilewright.workload import Operator, convolution, matmul
 
 ARCH = """\
@@ -262,6 +263,37 @@ def test_what_is_written_is_read_back_and_costs_the_same_words(machine, tmp_path
         for name, text in again.files.items():
             (tmp_path / name).write_text(text)
         assert load_timeloop([tmp_path / name for name in again.files]) == back
+
+
+@pytest.mark.parametrize("dump", [dump_timeloop, dump_program])
+def test_blocks_and_clusters_behind_an_array_come_back(dump, tmp_path):
+    machine = preset("edge-s1")
+    grained = replace(machine, levels=tuple(
+        replace(level, access_grain=(4, 8)) if level in machine.memories[1:] and machine.instances(level.name) > 1
+        else level
+        for level in machine.levels))
+    made = dump(matmul("product", m=4, n=4, k=4), grained)
+    for name, text in made.files.items():
+        (tmp_path / name).write_text(text)
+    back = load_timeloop([tmp_path / name for name in made.files]).accelerator
+    behind = [memory for memory in back.memories if back.instances(memory.name) > 1]
+    assert behind
+    for memory in behind:
+        assert memory.access_grain == (4, 8)
+        assert memory.energy.read_pj == pytest.approx(grained.level(memory.name).energy.read_pj)
+        assert memory.capacity_bytes == grained.level(memory.name).capacity_bytes // 4 * 4
+
+
+@pytest.mark.parametrize("sides", ["XY", "YX"])
+def test_a_dimension_on_both_sides_is_written_in_its_order(sides):
+    outer, inner = sides
+    loops, array = (Loop("M", 4, outer), Loop("M", 1, inner)), preset("edge-s1").fanouts[0].name
+    mapping = Mapping(tuple(LevelLoops(level.name, loops if level.name == array else ())
+                            for level in preset("edge-s1").levels))
+    text = dump_program(matmul("product", m=8, n=1, k=1), preset("edge-s1"), mapping).files["mapping.yaml"]
+    spread = [entry for entry in YAML(typ="safe", pure=True).load(text)["mapping"] if entry["type"] == "spatial"]
+    assert [(entry["target"], entry["factors"].split()[1]) for entry in spread] == [
+        (f"inter_{array}_{outer}_spatial", "M=2"), (f"inter_{array}_{inner}_spatial", "M=4")]
 
 
 NUMBERS = st.integers(1, 9)

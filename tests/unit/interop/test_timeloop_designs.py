@@ -352,6 +352,7 @@ def test_blocks_behind_an_array_are_told_and_counted_by_the_word(read):
     behind = [memory for memory in memories if wide.accelerator.instances(memory.name) > 1]
     assert behind
     assert {memory.block_words for memory in behind} == {1}
+    assert [memory.access_grain for memory in behind].count((2, 1)) == 2
     told = [note for note in wide.notes if "blocks of 2 words behind an array" in note.text]
     assert [note.kind for note in told] == ["approximated"] * 2
     assert cost_model(wide.operator, wide.accelerator)

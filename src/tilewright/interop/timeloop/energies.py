@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 from tilewright.base import InputError
@@ -136,8 +137,8 @@ def compute_action(energies: Energies, name: str) -> float | None:
 def with_energies(accelerator: Accelerator, energies: Energies) -> Accelerator:
     """Return a machine of any origin with the tables' figures for the components that they name.
 
-    An access moves a memory's ``block_words``. A memory with partitions may be one component, or one for each
-    (``GLB_weights``, as it is exported); then energies must agree, and areas and leakage add up.
+    An access moves a memory's ``block_words``, or its ``access_grain``. A memory with partitions may be one component,
+    or one for each (``GLB_weights``, as it is exported); then energies must agree, and areas and leakage add up.
 
     Raises
     ------
@@ -175,8 +176,8 @@ def with_energies(accelerator: Accelerator, energies: Energies) -> Accelerator:
 
 def _memory_with(memory: Memory, parts: list[str], energies: Energies, seconds: float) -> Memory:
     """Return a memory with the figures of its components."""
-    stated = {part: found for part in parts
-              if (found := energies.access(part, memory.block_words)) is not None}
+    words = memory.block_words * prod(memory.access_grain)
+    stated = {part: found for part in parts if (found := energies.access(part, words)) is not None}
     if len(set(stated.values())) > 1:
         raise InputError(f"ERT.{memory.name}", "must have the same energies for all partitions, as here they are of "
                          "one memory", ", ".join(stated))

@@ -165,10 +165,11 @@ class _Builder:
         held = None if words is None else words if factor == 2 else float(int(words / factor))
         if cluster > 1:
             self.section.note(place.path, "approximated",
-                              f"{place.name} moves clusters of {cluster:g} blocks: each is taken to be used whole")
+                              f"{place.name} moves clusters of {cluster:g} blocks: each is taken to be used whole "
+                              "(not by replays as Timeloop)")
         if behind_array and block > 1:
             self.section.note(place.path, "approximated", f"blocks of {block:g} words behind an array: a word costs "
-                              "its share of an access, and what is left of a block nothing")
+                              "its share of an access, what is left of a block nothing (not in replays as Timeloop)")
         both = self._attribute(place, "both")
         half = None if both is None else both / 2
         bandwidth = Bandwidth(self._attribute(place, "read", half), self._attribute(place, "write", half),
@@ -177,6 +178,7 @@ class _Builder:
             place.name, self._kept(place, outermost), self._access(place, block * cluster, capacity),
             None if held is None else held * self.word_bits / 8,
             word_bits=self.word_bits, block_words=1 if behind_array else int(block),
+            access_grain=(int(block), int(cluster)) if behind_array else (1, 1),
             bandwidth=bandwidth, buffering=buffering,
             area_um2=self.energies.areas.get(place.name, 0.0), leakage_mw=self._leakage(place))
 

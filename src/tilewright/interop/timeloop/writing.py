@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
+from math import prod
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -27,8 +28,8 @@ class Writer:
 
     operator: Operator
     accelerator: Accelerator
-    parted: frozenset[str] = frozenset()
-    """Arrays written as an array along X of arrays along Y, since a dimension spreads along both sides."""
+    parted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Arrays written as an array along one side of arrays along the other, since a dimension spreads along both."""
     notes: list[Note] = field(default_factory=list)
     remainders: bool = False
     """Whether what is written can have remainders."""
@@ -75,7 +76,8 @@ class Writer:
         if fanout.shape == (1, 1):
             return []
         if fanout.name in self.parted:
-            return [(f"{fanout.name}_X", {"meshX": x}, ("X",)), (f"{fanout.name}_Y", {"meshY": y}, ("Y",))]
+            return [(f"{fanout.name}_{side}", {f"mesh{side}": x if side == "X" else y}, (side,))
+                    for side in self.parted[fanout.name]]
         return [(fanout.name, {"meshX": x, "meshY": y}, SIDES)]
 
     def architecture(self) -> CommentedMap:
@@ -119,8 +121,11 @@ class Writer:
     def attributes(self, memory: Memory, room: float | None) -> dict[str, Any]:
         """Return what a component of a memory is described by."""
         ports = memory.bandwidth
-        block = memory.block_words
-        fields: dict[str, Any] = {"width": memory.word_bits * block, "datawidth": memory.word_bits}
+        gathered, cluster = memory.access_grain
+        block = memory.block_words * gathered
+        fields: dict[str, Any] = {"width": memory.word_bits * block * cluster, "datawidth": memory.word_bits}
+        if cluster > 1:
+            fields["cluster_size"] = cluster
         if room is not None:
             fields["depth"] = int(room * 8 // (memory.word_bits * block))
         fields |= {f"{name}_bandwidth": rate for name, rate in
@@ -141,8 +146,9 @@ class Writer:
         if len(self.components(memory)) > 1 and (memory.bandwidth != type(memory.bandwidth)()):
             self.note(memory.name, "approximated", "each partition has the ports of the whole memory")
         for name, _, room in self.components(memory):
-            if room is not None and room * 8 / memory.word_bits % memory.block_words:
-                self.note(name, "approximated", f"whole blocks of {memory.block_words} words: the rest is left out")
+            block = memory.block_words * memory.access_grain[0]
+            if room is not None and room * 8 / memory.word_bits % block:
+                self.note(name, "approximated", f"whole blocks of {block} words: the rest is left out")
 
     def about_fanout(self, fanout: Fanout) -> None:
         """Note what Timeloop cannot say of an array."""
@@ -162,8 +168,8 @@ class Writer:
             made, count = self.components(memory), machine.instances(memory.name)
             for name, _, _ in made:
                 full = f"{machine.name}.{name}[1..{count}]"
-                e, block = memory.energy, memory.block_words
-                actions = {"read": e.read_pj * block, "write": e.fill_pj * block, "update": e.update_pj * block,
+                e, words = memory.energy, memory.block_words * prod(memory.access_grain)
+                actions = {"read": e.read_pj * words, "write": e.fill_pj * words, "update": e.update_pj * words,
                            "leak": memory.leakage_mw * cycle_ns / len(made)}
                 energies.append({"name": full, "actions": _actions(actions)})
                 areas.append({"name": full, "area": memory.area_um2 / len(made)})
@@ -425,14 +431,27 @@ def problem_tree(operator: Operator) -> CommentedMap:
     return CommentedMap({"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance})
 
 
-def on_both_sides(mapping: Nest | None) -> frozenset[str]:
-    """Return the arrays along both sides of which one dimension spreads."""
-    found = set()
+def on_both_sides(mapping: Nest | None) -> dict[str, tuple[str, ...]]:
+    """Return the arrays along both sides of which a dimension spreads, and the sides, outer first.
+
+    Raises
+    ------
+    InputError
+        If one dimension spreads along X first and another along Y first.
+    """
+    found: dict[str, tuple[str, ...]] = {}
     for entry in mapping.levels if mapping else ():
-        spread = [loop.dimension for loop in entry.loops if loop.axis]
-        if len(set(spread)) < len(spread):
-            found.add(entry.level)
-    return frozenset(found)
+        sides: dict[str, dict[str, None]] = {}
+        for loop in entry.loops:
+            if loop.axis:
+                sides.setdefault(loop.dimension, {})[loop.axis] = None
+        orders = sorted({tuple(order) for order in sides.values() if len(order) > 1})
+        if len(orders) > 1:
+            raise InputError(f"mapping.{entry.level}", "must spread dimensions that take both sides along the same one "
+                             "first, as an array along one side of arrays along the other is written", "X and Y")
+        if orders:
+            found[entry.level] = orders[0]
+    return found
 
 
 def _actions(energies: Mapping[str, float]) -> list[CommentedMap]:
