@@ -10,7 +10,7 @@ from tilewright.cost.reference.conventions import (
     Conventions,
 )
 from tilewright.cost.reference.parting import KINDS, Parting, partings
-from tilewright.cost.reference.replay import Replay, ReplayedCount, replay
+from tilewright.cost.reference.replay import Replay, ReplayedCount, replay, replay_size
 from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
 from tilewright.cost.reference.systolic import WalkedSystolic, fetched_words, walk_systolic
 from tilewright.cost.reference.walker import TOUCH_BUDGET, walk
@@ -34,6 +34,7 @@ __all__ = [
     "fetched_words",
     "partings",
     "replay",
+    "replay_size",
     "run_length_words",
     "walk",
     "walk_systolic",

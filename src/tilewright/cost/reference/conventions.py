@@ -13,11 +13,11 @@ ASSUMPTIONS = {
                      "the previous tile where the loop wraps; the last one is walked too where loops inside it have a "
                      "remainder, but its tile is charged as the second's if no array lies between (ours: every "
                      "iteration)",
-    "copied_lanes": "in ragged nests all lanes are copies of the first, full one, moved to their places (rule 7: "
-                    "partial tiles count what they really hold)",
-    "neighbour_links": "in a fully used array, words that a neighbour was sent at the visit before come from it and "
-                       "not from the parent, where that spares the parent the read; the sender's memory reads them "
-                       "once more (ours: all come from the parent)",
+    "copied_lanes": "all lanes are copies of the first, full one, moved to their places (rule 7: partial tiles count "
+                    "what they really hold)",
+    "neighbour_links": "words that a neighbour was sent at the visit before come from it and not from the parent, "
+                       "where that spares the parent the read; the sender's memory reads them once more; busy lanes "
+                       "lie along the rows of the array without gaps (ours: all come from the parent)",
     "psum_fill_every_lane": "partial sums read back fill every lane that adds to them (rule 5: one lane takes them, "
                             "the others start from zero)",
     "nominal_cycles": "compute takes the product of all nominal iteration counts (rule 7: the real steps of the "
@@ -31,6 +31,12 @@ ASSUMPTIONS = {
                                "that one is compared with what another one held (ours: with its own last tile)",
     "ragged_first_touch_rounding": "the words that a lane ever holds are handed inward as a share of the parent's, cut "
                                    "to whole numbers (ours: what it really starts from zero)",
+    "rates_in_doubles": "a port slows the compute by the share of the words of a cycle that it cannot move, in double "
+                        "precision, which can make it a cycle more; words of each tensor are rounded up (rule 8: all "
+                        "words over the bandwidth, exactly)",
+    "whole_blocks": "behind arrays too an access moves a whole block, of all instances of a cluster, however few of "
+                    "them are used (ours: words count one by one there)",
+    "leakage_in_use": "memories leak where they are used, compute units not at all (rule 9: all instances leak)",
     "no_drain_reads": "a tile sent back to its parent costs the memory that held it no read (rule 8: a drain)",
     "cluster_buffers": "clusters of the outermost level hold their tiles, so that words are sent to them once a step "
                        "of the loops outside (ours: places between arrays that keep nothing hold nothing)",
@@ -90,6 +96,9 @@ class Conventions:
     bypass_scaling: bool = False
     ragged_lane_renumbering: bool = False
     ragged_first_touch_rounding: bool = False
+    rates_in_doubles: bool = False
+    whole_blocks: bool = False
+    leakage_in_use: bool = False
     no_drain_reads: bool = False
     cluster_buffers: bool = False
     shared_at_restart: bool = False
@@ -116,7 +125,8 @@ TILEWRIGHT = Conventions()
 TIMELOOP = Conventions(**dict.fromkeys(
     ("hull_footprint", "identical_tile_multicast", "carried_window", "extrapolation", "copied_lanes",
      "neighbour_links", "psum_fill_every_lane", "nominal_cycles", "averaged_lanes", "bypass_scaling",
-     "ragged_lane_renumbering", "ragged_first_touch_rounding", "no_drain_reads"), True))
+     "ragged_lane_renumbering", "ragged_first_touch_rounding", "rates_in_doubles", "whole_blocks", "leakage_in_use",
+     "no_drain_reads"), True))
 MAESTRO = Conventions(**dict.fromkeys(MAESTRO_SOURCES, True))
 
 CONVENTIONS = {"tilewright": TILEWRIGHT, "timeloop": TIMELOOP, "maestro": MAESTRO}

@@ -10,6 +10,7 @@ from tilewright.mapping import Mapping
 from tilewright.workload import Operator
 
 KINDS = ("reads", "fills", "updates", "drains")
+TOTALS = ("compute_cycles", "cycles", "energy_pj")
 Place = tuple[str, str, str]
 
 
@@ -20,8 +21,7 @@ class Parting:
     Parameters
     ----------
     place
-        Memory, tensor and kind of access; ``("", "", "compute_cycles")`` for the cycles of compute, and
-        ``("", "", "cycles")`` for all cycles where steps wait for their transfers.
+        Memory, tensor and kind of access; ``("", "", name)`` for ``compute_cycles``, all ``cycles`` and ``energy_pj``.
     assumptions
         Names of the tool's `Conventions` that the number hangs on; where both agree, assumptions that cancel out.
     """
@@ -49,14 +49,12 @@ def partings(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     InputError
         If the nest is too large to be walked in full, as our rules need.
     """
-    timed = conventions.stepwise_transfers
-
     def numbers(made: Conventions) -> dict[Place, Fraction]:
-        return _numbers(replay(operator, accelerator, mapping, made), timed)
+        return _numbers(replay(operator, accelerator, mapping, made))
 
     found_theirs = replay(operator, accelerator, mapping, conventions)
     conventions = found_theirs.conventions  # without what ragged nests are counted without
-    ours, theirs = numbers(TILEWRIGHT), _numbers(found_theirs, timed)
+    ours, theirs = numbers(TILEWRIGHT), _numbers(found_theirs)
     named: dict[Place, list[str]] = {place: [] for place in ours}
     for base in dict.fromkeys((conventions, conventions.having("extrapolation", False))):
         figures = theirs if base == conventions else numbers(base)
@@ -74,9 +72,8 @@ def partings(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     return tuple(Parting(place, ours[place], theirs[place], tuple(found)) for place, found in named.items())
 
 
-def _numbers(made: Replay, timed: bool) -> dict[Place, Fraction]:
+def _numbers(made: Replay) -> dict[Place, Fraction]:
     numbers = {(memory, tensor, kind): count.total(kind) for (memory, tensor), count in made.counts.items()
                for kind in KINDS}
-    numbers[("", "", "compute_cycles")] = Fraction(made.compute_cycles)
-    return numbers | ({("", "", "cycles"): Fraction(made.cycles)} if timed else {})
+    return numbers | {("", "", name): Fraction(getattr(made, name)) for name in TOTALS}
 

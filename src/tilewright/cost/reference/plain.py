@@ -54,12 +54,19 @@ class PlainNest:
                 extent = min(other.step, extent - index.get(other, 0) * other.step)
         return -(-extent // loop.step)
 
+    def remainder(self, loop: PlainLoop) -> int:
+        """Return how often a loop runs in its very last round."""
+        return (self.operator.sizes[loop.dimension] - 1) // loop.step % loop.count + 1
+
     def remains(self, loop: PlainLoop) -> bool:
         """Whether a loop inside this one, over the same dimension, has a last round smaller than the others."""
-        size = self.operator.sizes[loop.dimension]
-        inside = self.loops[self.loops.index(loop) + 1:]
-        return any((size - 1) // other.step % other.count + 1 < other.count
-                   for other in inside if other.dimension == loop.dimension)
+        return any(self.remainder(other) < other.count for other in self.loops[self.loops.index(loop) + 1:]
+                   if other.dimension == loop.dimension)
+
+    def is_last(self, loop: PlainLoop, index: dict[PlainLoop, int]) -> bool:
+        """Whether the loops outside this one, over the same dimension, are all at their last iterations."""
+        return all(index.get(other, 0) + 1 >= self.remainder(other) for other in self.loops[:self.loops.index(loop)]
+                   if other.dimension == loop.dimension)
 
     def outside(self, level: int) -> list[PlainLoop]:
         """Return the loops outside a level."""

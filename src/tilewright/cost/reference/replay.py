@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import floor, prod
+from math import ceil, floor, prod
 
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles, tensor_bits
@@ -70,6 +70,19 @@ class Replay:
         return sum(self.energy_by_component_pj.values())
 
 
+def replay_size(operator: Operator, accelerator: Accelerator, mapping: Mapping, conventions: Conventions) -> int:
+    """Return how many tiles (or words, where tiles are not boxes) a replay brings up.
+
+    Raises
+    ------
+    InputError
+        If they are too many.
+    """
+    nest = PlainNest.of(operator, accelerator, mapping)
+    counting = _Counting(nest, write_out(operator, accelerator, mapping), conventions)
+    return sum(walk.size for tensor in operator.tensors for walk in counting.walks(tensor))
+
+
 def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
            conventions: Conventions = TILEWRIGHT) -> Replay:
     """Count a mapping under ``conventions``; slow, for small nests (large ones where loops are extrapolated).
@@ -84,22 +97,29 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     counts: dict[tuple[str, str], ReplayedCount] = {}
     for tensor in operator.tensors:
         counts |= counting.tensor(tensor)
-    ports = {memory.name: counting.port_cycles(memory, counts) for memory in accelerator.memories}
+    compute = counting.compute_cycles()
+    ports = {memory.name: counting.port_cycles(memory, counts, compute) for memory in accelerator.memories}
     if conventions.stepwise_transfers:
         ports[accelerator.levels[nest.shared].name] = counting.stepwise_cycles()
     energies = {memory.name: counting.energy(memory, counts) for memory in accelerator.memories}
     macs = counting.macs()
     energies[accelerator.compute.name] = macs * accelerator.compute.energy_pj_per_mac
-    return Replay(conventions, counts, macs, counting.compute_cycles(), ports, energies)
+    if conventions.leakage_in_use:
+        energies["leakage"] = max(compute, *ports.values()) * counting.leakage_pj_per_cycle()
+    return Replay(conventions, counts, macs, compute, ports, energies)
 
 
 @dataclass
 class _Sums:
-    """What crossed between a memory and the next one inward that keeps the tensor, in all."""
+    """What crossed between a memory and the next one inward that keeps the tensor, in all.
+
+    ``parents`` are the instances that ``linked``, words from neighbours, are of.
+    """
 
     sent: Fraction
     asked: Fraction
     linked: Fraction
+    parents: int
     combines: bool
 
 
@@ -119,9 +139,10 @@ class _Counting:
         counts = {}
         above, taken, asked_above = None, Fraction(0), Fraction(0)
         for at, below in zip(keepers, sums, strict=True):
-            lanes, above = self.nest.lanes(at), self._handed_on(above, at)
+            lanes, peers = self.nest.lanes(at), self._peers(above, at)
+            taken_in = (above.sent - above.linked) / lanes + peers if above else Fraction(0)
             if tensor.is_output:
-                reads, fills, updates = self._output(below, above, taken, touched[at], lanes)
+                reads, fills, updates = self._output(below, taken_in if above else None, taken, touched[at], lanes)
                 if self.on.psum_read_every_mac and at == keepers[-1]:
                     reads = updates
                 elif self.on.no_psum_reads and at >= self.nest.shared:
@@ -129,21 +150,22 @@ class _Counting:
                 taken = Fraction(0) if below.combines else reads * lanes
             else:
                 reads, updates = below.asked / lanes, Fraction(0)
-                fills = self._fills(at, above, asked_above) / lanes
-            evicted = above.sent / lanes if above and tensor.is_output and not self.on.no_drain_reads else Fraction(0)
-            reads += above.linked / lanes if above else 0
+                shared = self.on.one_fill_for_all_lanes and at > self.nest.shared
+                fills = asked_above / lanes if shared else taken_in
+            evicted = taken_in if tensor.is_output and not self.on.no_drain_reads else Fraction(0)
+            reads += peers
             if tensor.name in self.written.keeps[at]:
                 asked_above = below.asked
                 counts[levels[at].name, tensor.name] = self._count(tensor, at, (reads, fills, updates, evicted))
             above = below
         return counts
 
-    def _handed_on(self, above: _Sums | None, at: int) -> _Sums | None:
-        """Return what lanes took in, words from neighbours being averaged over the lanes that are busy in the mean."""
+    def _peers(self, above: _Sums | None, at: int) -> Fraction:
+        """Return the words that an instance gets from neighbours; as many are read at them."""
         if above is None or not above.linked:
-            return above
-        more = above.linked * (Fraction(self.nest.lanes(at), self._instances(at)) - 1)
-        return replace(above, sent=above.sent + more, linked=above.linked + more)
+            return Fraction(0)
+        lanes = above.parents * self._instances(at) if self.on.averaged_lanes else self.nest.lanes(at)
+        return above.linked / lanes
 
     def _holders(self, tensor: Tensor) -> list[int]:
         """Return the memories that keep a tensor, and the places inside arrays that count as if they did."""
@@ -154,12 +176,6 @@ class _Counting:
                   and self.nest.shared < at < keepers[-1]]
         return sorted({*keepers, *places})
 
-    def _fills(self, at: int, above: _Sums | None, asked: Fraction) -> Fraction:
-        """Return the words of an operand that all instances of a memory are filled with; ``asked`` of its parent."""
-        if above is None:
-            return Fraction(0)
-        return asked if self.on.one_fill_for_all_lanes and at > self.nest.shared else above.sent
-
     def _count(self, tensor: Tensor, at: int, words: tuple[Fraction, Fraction, Fraction, Fraction]) -> ReplayedCount:
         """Return reads, fills, updates and drains of an instance as they are reported."""
         reads, fills, updates, evicted = words
@@ -167,44 +183,56 @@ class _Counting:
             self._round(reads), Fraction(floor(fills)) if self.on.averaged_lanes else fills, self._round(updates),
             self._round(evicted), self._instances(at), self._tile(tensor, at))
 
-    def _output(self, below: _Sums, above: _Sums | None, taken: Fraction, touched: int,
+    def _output(self, below: _Sums, sent: Fraction | None, taken: Fraction, touched: int,
                 lanes: int) -> tuple[Fraction, Fraction, Fraction]:
         """Return reads, fills and updates of an instance; what starts from zero need not be read.
 
-        ``taken`` are the partial sums that all instances were given, ``touched`` the words that one ever holds.
+        ``sent`` are the words that an instance sends to its parent, None without one, ``taken`` the partial sums that
+        all instances were given, ``touched`` the words that one ever holds.
         """
         updates = self._round(below.asked / lanes)
         if self.on.psum_fill_every_lane:
-            return updates - touched, self._round(above.sent / lanes) - touched if above else Fraction(0), updates
-        fresh = above.sent - taken if above else Fraction(touched)
+            return updates - touched, Fraction(0) if sent is None else self._round(sent) - touched, updates
+        fresh = Fraction(touched) if sent is None else sent * lanes - taken
         return updates - fresh / lanes, taken / lanes, updates
 
     def _boundaries(self, tensor: Tensor, keepers: list[int]) -> list[_Sums]:
         """Return what crosses inward of each memory that keeps the tensor."""
-        levels = self.nest.accelerator.levels
-        stops = self._memories() if self.on.bypass_scaling else keepers
         found: dict[int, _Sums] = {}
         inner: _Sums | None = None
-        for parent, child in reversed(list(zip(stops, [*stops[1:], len(levels)], strict=True))):
-            crossing = BoundaryWalk(self.nest, tensor, parent, child, self.on).walk()
+        for walk in reversed(self.walks(tensor)):
+            crossing = walk.walk()
             own = _summed(crossing)
-            if child == len(levels):
+            if walk.at_compute:
                 self.each = own.sent / crossing.lanes
-            if inner is not None and child not in keepers:
-                asked = inner.asked * crossing.unlinked / sum(crossing.sent.values())
-                own = _Sums(inner.sent, asked, inner.linked, inner.combines or own.combines)
-            found[parent] = inner = own
+            if inner is not None and walk.child not in keepers:
+                asked = inner.asked * own.asked / (own.sent - own.linked)
+                own = replace(inner, asked=asked, combines=inner.combines or own.combines)
+            found[walk.parent] = inner = own
         return [found[at] for at in keepers]
+
+    def walks(self, tensor: Tensor) -> list[BoundaryWalk]:
+        """Return the walks of the tensor's boundaries, outermost first."""
+        stops = self._stops() if self.on.bypass_scaling else self._holders(tensor)
+        ends = [*stops[1:], len(self.nest.accelerator.levels)]
+        return [BoundaryWalk(self.nest, tensor, parent, child, self.on)
+                for parent, child in zip(stops, ends, strict=True)]
+
+    def _stops(self) -> list[int]:
+        """Return the memories, and the arrays, each of which stands between memories that hold nothing."""
+        return [at for at, level in enumerate(self.nest.accelerator.levels)
+                if isinstance(level, Memory) or level.instances > 1]
 
     def _memories(self) -> list[int]:
         return [at for at, level in enumerate(self.nest.accelerator.levels) if isinstance(level, Memory)]
 
     def _first_touches(self, tensor: Tensor) -> dict[int, int]:
         """Return the distinct words that an instance of each memory ever holds, handed inward as a share."""
-        memories = self._memories()
-        touched = {memories[0]: self._tile(tensor, memories[0])}
-        for parent, child in pairwise(memories):
-            together = self._tile(tensor, parent + 1)
+        stops = self._stops()
+        touched = {stops[0]: self._tile(tensor, stops[0])}
+        for parent, child in pairwise(stops):
+            array = not isinstance(self.nest.accelerator.levels[parent], Memory)
+            together = self._tile(tensor, parent if array else child)
             mean = Fraction(sum(self._tiles(tensor, parent, child)), self.nest.lanes(child) // self.nest.lanes(parent))
             share = touched[parent] * (floor(mean) if self.on.ragged_first_touch_rounding else mean) / together
             touched[child] = floor(share)
@@ -244,8 +272,8 @@ class _Counting:
         """Return the multiply-accumulates: all of them, or the average lane's times the lanes in use."""
         if not self.on.averaged_lanes:
             return self.nest.operator.macs
-        innermost = self._memories()[-1]
-        behind = prod(loop.count for loop in self.nest.loops if loop.side and loop.level > innermost)
+        innermost = self._stops()[-1]
+        behind = prod(loop.count for loop in self.nest.loops if loop.side and loop.level >= innermost)
         busy = prod((self._occupancy(loop) for loop in self.nest.outside(innermost) if loop.side), start=Fraction(1))
         return floor(self.each * floor(busy * behind))
 
@@ -284,30 +312,53 @@ class _Counting:
                 busy, ingress, cycles(written, rate.write, rate.shared), cycles(read + written, rate.shared))
         return total
 
-    def port_cycles(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount]) -> int:
+    def port_cycles(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount], compute: int) -> int:
         """Return the cycles that the ports of an average instance need; 0 where bandwidth is unlimited."""
-        lanes = self.nest.lanes(self.nest.accelerator.levels.index(memory))
-        read = self._words(memory, counts, "reads", "drains") / lanes
-        write = self._words(memory, counts, "fills", "updates") / lanes
-        rate = memory.bandwidth
+        level, rate = self.nest.accelerator.levels.index(memory), memory.bandwidth
+        lanes, mean = self.nest.lanes(level), self._instances(level)
+        moved = [self._words(memory, counts, *kinds) for kinds in (("reads", "drains"), ("fills", "updates"))]
+        if self.on.rates_in_doubles:
+            demands = [sum((ceil(float(words / mean) / (lanes / mean)) / compute for words in port), start=0.0)
+                       for port in moved]
+            slowed = min((limit / demand for limit, demand in zip(
+                (rate.read, rate.write, rate.shared), (*demands, sum(demands)), strict=True)
+                if limit is not None and limit < demand), default=1.0)
+            return ceil(compute / slowed) if slowed < 1 else 0
+        read, write = (sum(port, start=Fraction(0)) / lanes for port in moved)
         return max(cycles(read, rate.read), cycles(write, rate.write), cycles(read + write, rate.shared))
 
     def energy(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount]) -> float:
-        """Return the picojoules of all accesses at a memory."""
-        each = memory.energy
+        """Return the picojoules of all accesses at a memory, each of which moves a whole block."""
+        each, level = memory.energy, self.nest.accelerator.levels.index(memory)
         pj = {"reads": each.read_pj, "fills": each.fill_pj, "updates": each.update_pj, "drains": each.drain_pj}
-        return sum(energy * float(self._words(memory, counts, kind)) for kind, energy in pj.items())
-
-    def _words(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount], *kinds: str) -> Fraction:
-        """Return the words, in the memory's own width, that all instances move."""
+        block, used = memory.block_words, Fraction(1)
+        if self.on.whole_blocks:
+            gathered, cluster = memory.access_grain
+            block, lanes = block * gathered, self.nest.lanes(level)
+            clusters = max(1, self.nest.accelerator.instances(memory.name) // cluster)
+            used = Fraction(lanes, cluster * min(lanes, clusters))
         total = Fraction(0)
         for tensor in self.nest.operator.tensors:
             count = counts.get((memory.name, tensor.name))
             if count is not None:
                 scale = Fraction(tensor_bits(tensor, self.nest.accelerator), memory.word_bits)
-                words = sum((Fraction(getattr(count, kind)) for kind in kinds), start=Fraction(0))
-                total += words * scale * count.instances
-        return total
+                total += scale * count.instances * sum(
+                    ceil(getattr(count, kind) / block) * block * Fraction(energy) for kind, energy in pj.items())
+        return float(total / used)
+
+    def leakage_pj_per_cycle(self) -> float:
+        """Return what the memories leak in a cycle, as far as they are used."""
+        levels = self.nest.accelerator.levels
+        used_mw = sum(memory.leakage_mw * self._instances(levels.index(memory))
+                      for memory in self.nest.accelerator.memories)
+        return used_mw / self.nest.accelerator.frequency_mhz * 1000
+
+    def _words(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount], *kinds: str) -> list[Fraction]:
+        """Return the words of each tensor, in the memory's own width, that all instances move."""
+        return [Fraction(tensor_bits(tensor, self.nest.accelerator), memory.word_bits) * count.instances * sum(
+            (Fraction(getattr(count, kind)) for kind in kinds), start=Fraction(0))
+            for tensor in self.nest.operator.tensors
+            if (count := counts.get((memory.name, tensor.name))) is not None]
 
     def _round(self, words: Fraction) -> Fraction:
         return Fraction(floor(words + Fraction(1, 2))) if self.on.averaged_lanes else words
@@ -315,4 +366,4 @@ class _Counting:
 
 def _summed(crossing: Crossing) -> _Sums:
     return _Sums(Fraction(sum(crossing.sent.values())), Fraction(sum(crossing.asked.values())),
-                 Fraction(crossing.linked), crossing.combines)
+                 Fraction(crossing.linked), crossing.parents, crossing.combines)

@@ -1,31 +1,30 @@
 """One boundary walked visit by visit, under any `Conventions`: what each lane is sent, what its parent is asked.
 
-Tiles are plain sets of words. Lanes and visits are tuples of loop indices, so that every assumption can be stated in a
+Tiles are sets of words. Lanes and visits are tuples of loop indices, so that every assumption can be stated in a
 line or two; nothing here is fast.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import product
 from math import prod
 
 from tilewright.base import InputError
 from tilewright.cost.reference.conventions import Conventions
 from tilewright.cost.reference.plain import PlainLoop, PlainNest
+from tilewright.cost.reference.words import Boxes, Words, joined, moved, strided, without
 from tilewright.hardware import Fanout
 from tilewright.workload import Tensor
 
 Lane = tuple[int, ...]
-Words = frozenset[tuple[int, ...]]
 Centre = tuple[float, ...]
+Spot = tuple[Lane, int]
 SIDES = ("X", "Y")
-NEIGHBOURS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 SPARED = 2
 """Iterations of a loop that are always walked."""
 VISIT_BUDGET = 3_000_000
-"""Words of tiles that one boundary may bring up over all lanes and visits."""
+"""Words of tiles, or whole tiles where they are boxes, that one boundary may bring up over all lanes and visits."""
 
 
 @dataclass
@@ -38,8 +37,6 @@ class Crossing:
         Words that each lane of the child is sent (or sends back, for outputs).
     asked
         Words read from (or written to) each instance of the parent.
-    unlinked
-        The same in all, if no lane got its words from a neighbour.
     linked
         Words that lanes got from neighbours, in all.
     lanes, parents
@@ -53,14 +50,13 @@ class Crossing:
     combines: bool = False
     sent: dict[Lane, int] = field(default_factory=lambda: defaultdict(int))
     asked: dict[Lane, int] = field(default_factory=lambda: defaultdict(int))
-    unlinked: int = 0
     linked: int = 0
 
     def times(self, copies: int) -> "Crossing":
         """Return what so many parents and their lanes move, that of one being known."""
         return replace(self, sent={lane: words * copies for lane, words in self.sent.items()},
                        asked={place: words * copies for place, words in self.asked.items()},
-                       unlinked=self.unlinked * copies, linked=self.linked * copies)
+                       linked=self.linked * copies)
 
 
 @dataclass
@@ -92,24 +88,31 @@ class BoundaryWalk:
         while not self.at_compute and self.advancing and (
                 self.times[self.advancing - 1].dimension not in tensor.dimensions):
             self.advancing -= 1
-        self.apart = [loop for loop in self.spaces if loop.level > parent and not self._merges(loop)]
+        self.between = [loop for loop in self.spaces if loop.level >= parent]
+        self.apart = [loop for loop in self.between if not self._merges(loop)]
         self.lanes = list(product(*(range(loop.count) for loop in self.spaces)))
         self.groups = {lane: self._group(lane) for lane in self.lanes}
-        self.places = {lane: self._place(lane) for lane in self.lanes}
-        self.lane_at = {place: lane for lane, place in self.places.items()}
-        self.links = conventions.neighbour_links and self._fully_used()
+        self.instances = {lane: self._instance(lane) for lane in self.lanes}
+        self.shifts = {lane: self._shift(lane) for lane in self.lanes} if conventions.copied_lanes else {}
+        self.every_round: dict[Lane, Spot] = {}
+        self.mesh = tuple(prod(level.shape[side] for level in nest.accelerator.levels[parent:child]
+                               if isinstance(level, Fanout)) for side in range(2))
         self.inside = parent >= nest.shared and not self.at_compute
         self.filling = [loop for loop in self.times if self._sent_full(loop)]
-        self.copies = conventions.copied_lanes and nest.ragged
-        self._check_size()
-
-    def _check_size(self) -> None:
-        visits = prod(len(self._steps(loop, loop.count)) for loop in self.times)
-        sizes = dict(self.nest.operator.sizes) | {loop.dimension: loop.step for loop in self.loops}
-        tile = prod(1 + sum(c * (sizes[d] - 1) for d, c in axis.terms) for axis in self.tensor.axes)
-        if visits * len(self.lanes) * tile > VISIT_BUDGET:
+        self.copies = conventions.copied_lanes
+        self.size = self._size()
+        if self.size > VISIT_BUDGET:
             raise InputError(self.nest.operator.name, f"must bring up at most {VISIT_BUDGET} words to be replayed",
-                             visits * len(self.lanes) * tile, "Replay a smaller layer with the same loops")
+                             self.size, "Replay a smaller layer with the same loops")
+
+    def _size(self) -> int:
+        """Return the words that the walk brings up, or the tiles where they are boxes."""
+        visits = prod(len(self._steps(loop, loop.count, {})) for loop in self.times)
+        lanes = self.nest.lanes(self.child) // (self.nest.lanes(self.parent) if self.copies else 1)
+        if self.on.hull_footprint:
+            return visits * lanes
+        sizes = dict(self.nest.operator.sizes) | {loop.dimension: loop.step for loop in self.loops}
+        return visits * lanes * prod(1 + sum(c * (sizes[d] - 1) for d, c in axis.terms) for axis in self.tensor.axes)
 
     def _sent_full(self, loop: PlainLoop) -> bool:
         """Whether the last tile of a temporal loop counts as a full one (not where lanes take turns)."""
@@ -145,59 +148,63 @@ class BoundaryWalk:
     def _instance(self, lane: Lane) -> Lane:
         return tuple(index for loop, index in zip(self.spaces, lane, strict=True) if loop.level < self.parent)
 
-    def _place(self, lane: Lane) -> tuple[Lane, int, int]:
-        """Return a lane's parent and its place in the array."""
-        place = {"X": 0, "Y": 0}
-        for loop, index in zip(self.spaces, lane, strict=True):
-            if loop.level > self.parent and loop.side:
-                place[loop.side] = place[loop.side] * loop.count + index
-        return self._instance(lane), place["X"], place["Y"]
-
-    def _fully_used(self) -> bool:
-        """Whether no memory is passed and every instance in between has work; only then there are links."""
-        for at in range(self.parent + 1, self.child):
-            level = self.nest.accelerator.levels[at]
-            if not isinstance(level, Fanout):
-                return False
-            used = tuple(prod(loop.count for loop in self.spaces if loop.level == at and loop.side == side)
-                         for side in SIDES)
-            if used != level.shape:
-                return False
-        return True
-
     def walk(self) -> Crossing:
         """Walk all visits."""
         outputs = {d for axis in self.tensor.axes if len(axis.terms) == 1 for d in axis.dimensions}
         crossing = Crossing(len(self.lanes), self.nest.lanes(self.parent), self.tensor.is_output and any(
             loop.dimension not in outputs for loop in self.apart))
         history: dict[Lane, _History] = {}
-        before: dict[Lane, Words] = {}
+        before: dict[Spot, Words] = {}
         for index, weight in self._visits():
             visit = tuple(index[loop] for loop in self.times)
-            sent = self._copied(index, visit, history) if self.copies else {
+            spots = self._spots(index)
+            sent = self._copied(visit, spots, history) if self.copies else {
                 lane: self._sent(tile, history, self._number(visit, lane), visit)
-                for lane in self.lanes if (tile := self._tile(visit, lane)) is not None}
-            self._charge(crossing, sent, before, weight, self._shares(visit))
-            before = sent
+                for lane in spots if (tile := self._tile(visit, lane)) is not None}
+            handed = self._handed(sent, spots, before) if self.on.neighbour_links else set()
+            self._charge(crossing, sent, handed, weight, self._shares(visit))
+            before = {spots[lane]: words for lane, words in sent.items()}
         return crossing.times(crossing.parents) if self.copies else crossing
 
-    def _copied(self, index: dict[PlainLoop, int], visit: Lane, history: dict[Lane, _History]) -> dict[Lane, Words]:
+    def _copied(self, visit: Lane, spots: dict[Lane, Spot], history: dict[Lane, _History]) -> dict[Lane, Words]:
         """Return what the lanes of the first parent are sent: what the first lane is, moved to their places."""
         first = (0,) * len(self.spaces)
         tile = self._tile(visit, first)
         assert tile is not None, "the first lane works as long as any does"
         words = self._sent(tile, history, first, visit)
-        return {lane: _moved(words, self._shift(lane)) for lane in self._round(index, self.spaces)}
+        return {lane: moved(words, self.shifts[lane]) for lane in spots}
 
-    def _round(self, index: dict[PlainLoop, int], spaces: list[PlainLoop]) -> Iterator[Lane]:
-        """Yield the lanes of the first parent that work in a round."""
+    def _spots(self, index: dict[PlainLoop, int]) -> dict[Lane, Spot]:
+        """Return the lanes that work in a round, of the first parent only where lanes are copies, and their spots.
+
+        Lanes of a parent are numbered along the rows of the array, without gaps.
+        """
+        if self.every_round:
+            return self.every_round
+        rows = sorted((at for at, loop in enumerate(self.spaces) if loop in self.between),
+                      key=lambda at: self.spaces[at].side == "X")
+        found = {}
+        for steps in self._round(index, self.spaces):
+            lane, number = tuple(at for at, _ in steps), 0
+            for place in rows:
+                at, runs = steps[place]
+                number = number * runs + at
+            found[lane] = (self.instances[lane], number)
+        if not self.nest.ragged:
+            self.every_round = found
+        return found
+
+    def _round(self, index: dict[PlainLoop, int],
+               spaces: list[PlainLoop]) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Yield, for each lane that works in a round, which iteration of each spatial loop it is, and of how many."""
         if not spaces:
             yield ()
             return
         loop = spaces[0]
-        for at in range(1 if loop.level < self.parent else self.nest.left(loop, index)):
+        runs = self.nest.left(loop, index)
+        for at in range(min(runs, 1) if self.copies and loop not in self.between else runs):
             for rest in self._round({**index, loop: at}, spaces[1:]):
-                yield (at, *rest)
+                yield ((at, runs), *rest)
 
     def _shift(self, lane: Lane) -> tuple[int, ...]:
         """Return how far a lane's words lie from the first lane's, along each axis."""
@@ -208,7 +215,7 @@ class BoundaryWalk:
 
     def lanes_of_first_parent(self) -> list[Lane]:
         """Return the lanes behind the parent's first instance."""
-        return [lane for lane in self.lanes if not any(self._instance(lane))]
+        return [lane for lane in self.lanes if not any(self.instances[lane])]
 
     def tile_words(self, lane: Lane) -> int:
         """Return how many words a lane holds at its first visit, 0 where it has no work."""
@@ -224,19 +231,27 @@ class BoundaryWalk:
             return
         loop = loops[0]
         runs = self.nest.left(loop, index) if self.on.extrapolation or self.copies else loop.count
-        for at, weight in self._steps(loop, runs):
+        for at, weight in self._steps(loop, runs, index):
             for inside, rest in self._visits(loops[1:], {**index, loop: at}):
                 yield inside, weight * rest
 
-    def _steps(self, loop: PlainLoop, runs: int) -> list[tuple[int, int]]:
-        """Return the iterations that are walked, and how many each is charged as."""
+    def _steps(self, loop: PlainLoop, runs: int, index: dict[PlainLoop, int]) -> list[tuple[int, int]]:
+        """Return the iterations that are walked, and how many each is charged as.
+
+        Where the last round of a loop inside is smaller, the last iteration is walked, and the one before it too where
+        this loop's own last round is smaller. At the memory's innermost loop their words are charged as the second's,
+        but for those of a last iteration after one that was walked.
+        """
         if not self.on.extrapolation or runs <= SPARED:
             return [(at, 1) for at in range(runs)]
-        if not self.nest.remains(loop):
+        if not (self.nest.remains(loop) and self.nest.is_last(loop, index)):
             return [(0, 1), (1, runs - 1)]
-        own = [other for other in self.times if other.level == self.parent]
-        charged = not own or loop is not own[-1] or any(other.level > self.parent for other in self.spaces)
-        return [(0, 1), (1, runs - 1 - charged), (runs - 1, int(charged))]
+        charged = int(self.between != [] or loop is not self.times[-1] or loop.level < self.parent)
+        if self.nest.remainder(loop) == loop.count:
+            return [(0, 1), (1, runs - 1 - charged), (runs - 1, charged)]
+        if runs == SPARED + 1:
+            return [(at, 1) for at in range(runs)]
+        return [(0, 1), (1, runs - 2 - charged), (runs - 2, charged), (runs - 1, 1)]
 
     def _tile(self, visit: Lane, lane: Lane) -> tuple[Words, Centre] | None:
         """Return the words of a tile and their centre; None where the iteration does not happen (rule 7)."""
@@ -255,8 +270,10 @@ class BoundaryWalk:
             last = sum(c * (low[d] + extent[d] - 1) for d, c in axis.terms)
             centre.append((first + last) / 2)
             boxes = tuple((c, extent[d]) for d, c in axis.terms)
-            axes.append((first, last - first + 1 if self.on.hull_footprint else boxes))
-        return _words(tuple(axes)), tuple(centre)
+            axes.append((first, last + 1, boxes))
+        words = (Boxes((tuple((first, end) for first, end, _ in axes),)) if self.on.hull_footprint else
+                 strided(tuple((first, boxes) for first, _, boxes in axes)))
+        return words, tuple(centre)
 
     def _number(self, visit: Lane, lane: Lane) -> Lane:
         """Return the lane whose last tile this lane's is compared with."""
@@ -285,11 +302,11 @@ class BoundaryWalk:
             return self._carried(words, centre, last)
         new = words
         if advance == last.advance:
-            new = frozenset()
+            new = type(words)()
         elif not self.tensor.is_output and advance[:-1] == last.advance[:-1] and advance[-1] == last.advance[-1] + 1:
-            new = words - last.words
+            new = without(words, last.words)
         if self._wraps_free(visit):
-            new = frozenset()
+            new = type(words)()
         history[lane] = _History(words, centre, advance)
         return new
 
@@ -325,11 +342,10 @@ class BoundaryWalk:
     @staticmethod
     def _carried(words: Words, centre: Centre, last: _History) -> Words:
         move = tuple(_rounded(to - since) for to, since in zip(centre, last.centre, strict=True))
-        moved = any(move)
-        whole = moved and last.move not in (None, move)
-        new = words if whole else words - last.words
+        whole = any(move) and last.move not in (None, move)
+        new = words if whole else without(words, last.words)
         last.words, last.centre = words, centre
-        if moved:
+        if any(move):
             last.move = None if whole else move
         return new
 
@@ -341,57 +357,43 @@ class BoundaryWalk:
             crossing = Crossing(len(self.lanes), self.nest.lanes(self.parent))
             sent = {lane: self._sent(tile, history, self._number(visit, lane), visit)
                     for lane in self.lanes if (tile := self._tile(visit, lane)) is not None}
-            self._charge(crossing, sent, {}, weight, self._shares(visit))
+            self._charge(crossing, sent, set(), weight, self._shares(visit))
             yield visit, sum(crossing.asked.values())
 
-    def _charge(self, crossing: Crossing, sent: dict[Lane, Words], before: dict[Lane, Words], weight: int,
+    def _charge(self, crossing: Crossing, sent: dict[Lane, Words], handed: set[Lane], weight: int,
                 shares: bool) -> None:
-        """Add one visit's words to the lanes and to their parents; ``shares``: overlapping sets once."""
+        """Add one visit's words to the lanes and to their parents.
+
+        ``handed`` are the lanes whose words a neighbour has; ``shares``: overlapping sets once.
+        """
         merged: dict[tuple[Lane, Words], list[Lane]] = defaultdict(list)
         for lane, words in sent.items():
             crossing.sent[lane] += weight * len(words)
             if words:
                 merged[self.groups[lane], words].append(lane)
-        handed = {lane for (_, words), lanes in merged.items() for lane in lanes
-                  if self.links and self._from_neighbour(lane, words, before)}
-        spared = {self._instance(lanes[0]) for lanes in merged.values() if handed.issuperset(lanes)}
-        crossing.linked += weight * sum(len(sent[lane]) for lane in handed if self._instance(lane) in spared)
-        asking: dict[Lane, set[tuple[int, ...]]] = defaultdict(set)
+        spared = {self.instances[lanes[0]] for lanes in merged.values() if handed.issuperset(lanes)}
+        crossing.linked += weight * sum(len(sent[lane]) for lane in handed if self.instances[lane] in spared)
+        asking: dict[Lane, Words] = {}
+        own = self.on.identical_tile_multicast or not shares
         for (group, words), lanes in merged.items():
-            together = asking[group]
-            own = self.on.identical_tile_multicast or not shares
-            alone = len(words) if own else len(words - together)
-            crossing.unlinked += weight * alone
             if not handed.issuperset(lanes):
-                crossing.asked[self._instance(lanes[0])] += weight * alone
-                together |= words
+                alone = words if own else without(words, asking.get(group))
+                crossing.asked[self.instances[lanes[0]]] += weight * len(alone)
+                if not own:
+                    asking[group] = joined(words, asking.get(group))
 
-    def _from_neighbour(self, lane: Lane, words: Words, before: dict[Lane, Words]) -> bool:
-        instance, x, y = self.places[lane]
-        neighbours = (self.lane_at.get((instance, x + dx, y + dy)) for dx, dy in NEIGHBOURS)
-        return any(near is not None and before.get(near) == words for near in neighbours)
-
-
-def _moved(words: Words, shift: tuple[int, ...]) -> Words:
-    """Return words moved by so much along each axis."""
-    if not any(shift):
-        return words
-    return frozenset(tuple(at + by for at, by in zip(word, shift, strict=True)) for word in words)
-
-
-@lru_cache(maxsize=1 << 14)
-def _words(axes: tuple[tuple[int, int | tuple[tuple[int, int], ...]], ...]) -> Words:
-    """Return all words of a tile: along each axis, from ``first``, a whole range or the sums of strided ranges."""
-    coordinates = []
-    for first, boxes in axes:
-        if isinstance(boxes, int):
-            coordinates.append(range(first, first + boxes))
-        else:
-            values = {first}
-            for stride, extent in boxes:
-                values = {value + stride * index for value in values for index in range(extent)}
-            coordinates.append(sorted(values))  # type: ignore[arg-type]
-    return frozenset(product(*coordinates))
+    def _handed(self, sent: dict[Lane, Words], spots: dict[Lane, Spot], before: dict[Spot, Words]) -> set[Lane]:
+        """Return the lanes whose words one of their up to four neighbours was sent at the visit before."""
+        across, down = self.mesh
+        found = set()
+        for lane, words in sent.items():
+            instance, number = spots[lane]
+            y, x = divmod(number, across)
+            near = [number + step for step, there in ((-1, x > 0), (1, x < across - 1), (-across, y > 0),
+                                                      (across, y < down - 1)) if there]
+            if words and any(before.get((instance, other)) == words for other in near):
+                found.add(lane)
+        return found
 
 
 def _rounded(shift: float) -> int:
