@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
-    from tilewright.api.replaying import Replayed, replay
+    from tilewright.api.replaying import Replayed, replay, replay_effort
     from tilewright.api.runs import Broken, Run, Watcher, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
@@ -78,6 +78,7 @@ __all__ = [
     "ready_place",
     "refuse_density",
     "replay",
+    "replay_effort",
     "space_figures",
     "study_axes",
     "study_landscape",
@@ -98,7 +99,7 @@ _LATER = {
                "refuse_density"),
     "pipelines": ("Pipeline", "pipeline"),
     "places": ("ready_place",),
-    "replaying": ("Replayed", "replay"),
+    "replaying": ("Replayed", "replay", "replay_effort"),
     "runs": ("Broken", "Run", "Watcher", "map_network", "open_run"),
     "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
     "studying": ("compare", "study_axes", "study_landscape", "study_orders"),

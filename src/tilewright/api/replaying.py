@@ -1,6 +1,7 @@
 """One mapping under the conventions of several tools, and why their figures differ."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from tilewright.api.inputs import refuse_sparse
 from tilewright.base import InputError
 from tilewright.cost import Cost, DenseModel
-from tilewright.cost.reference import ASSUMPTIONS, CONVENTIONS, KINDS, Replay, partings
+from tilewright.cost.reference import ASSUMPTIONS, CONVENTIONS, KINDS, Replay, partings, replay_size
 from tilewright.cost.reference import replay as walk_as
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping
@@ -17,11 +18,14 @@ from tilewright.workload import Operator
 OURS = "tilewright"
 NO_NETWORK = "no_network_energy"
 TEXTS = ASSUMPTIONS | {
-    NO_NETWORK: "energy is that of accesses and compute (ours: also of networks and leakage, where stated)",
+    NO_NETWORK: "energy is that of accesses and compute, with leakage where an assumption says so (ours: also of "
+                "networks and of all leakage, where stated)",
 }
 Number = int | float
 MOST_EXPLAINED_MACS = 50_000
 """Multiply-accumulates of the largest nest whose differences are explained: more would take many minutes."""
+QUICK, A_SECOND = 40_000, 20_000
+"""Tiles of replays that are walked without a word, and that are walked in some second."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,28 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     return Replayed(names, lines, cost, replays, unexplained)
 
 
+def replay_effort(operator: Operator, accelerator: Accelerator, mapping: Mapping, conventions: Sequence[str],
+                  reasons: bool = True) -> Iterator[str]:
+    """Yield, for each convention whose walks take more than a moment, how much is walked and about how long.
+
+    Raises
+    ------
+    InputError
+        If a nest is too large to be walked.
+    """
+    for name in dict.fromkeys(conventions):
+        if name == OURS or name not in CONVENTIONS:
+            continue
+        rules = CONVENTIONS[name]
+        size = replay_size(operator, accelerator, mapping, rules)
+        if reasons and operator.macs <= MOST_EXPLAINED_MACS:
+            with suppress(InputError):  # then no reasons are given
+                in_full = replay_size(operator, accelerator, mapping, rules.having("extrapolation", False))
+                size += (2 + len(rules.made)) * (size + in_full)
+        if size > QUICK:
+            yield f"Walking {size:,} tiles as {name} does: some {size / A_SECOND:,.0f} s."
+
+
 def _reasons(operator: Operator, accelerator: Accelerator, mapping: Mapping,
              names: tuple[str, ...]) -> dict[str, set[str]]:
     """Return the assumptions behind every figure; energy, and cycles that ports decide, hang on all counts."""
@@ -139,8 +165,9 @@ def _reasons(operator: Operator, accelerator: Accelerator, mapping: Mapping,
             if parting.differs:
                 place = ".".join(part for part in parting.place if part)
                 because.setdefault(place, set()).update(parting.assumptions)
-                for total in ("cycles",) if place in ("compute_cycles", "cycles") else ("cycles", "energy_pj"):
-                    because[total].update(parting.assumptions)
+                if place not in ("cycles", "energy_pj"):
+                    for total in ("cycles",) if place == "compute_cycles" else ("cycles", "energy_pj"):
+                        because[total].update(parting.assumptions)
     return because
 
 

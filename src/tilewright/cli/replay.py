@@ -40,6 +40,7 @@ def replay(
 ) -> None:
     """Count one mapping as other tools do, and name the assumption behind every figure that differs from ours."""
     from tilewright.api import replay as replay_as
+    from tilewright.api import replay_effort
 
     names = tuple(conventions or ("tilewright", "timeloop"))
     if cases is not None:
@@ -50,7 +51,10 @@ def replay(
     if source is None:
         raise InputError("MAPPING", "must be given, or --cases in its place", None,
                          "For example tilewright replay last --layer conv1")
-    found = replay_as(*mapped(source, (network, layer, arch), bind, store), names, reasons=reasons)
+    nest = mapped(source, (network, layer, arch), bind, store)
+    for text in replay_effort(*nest, names, reasons):
+        typer.echo(text, err=True)
+    found = replay_as(*nest, names, reasons=reasons)
     if json_file is not None:
         write_text(json_file, json.dumps(found.record(), indent=1) + "\n")
     _print(found, every, console(json_file))

@@ -1,10 +1,15 @@
 """``tilewright replay``: figures side by side, reasons, and files of cases."""
 
 import json
+import re
 
 import pytest
 
+from tilewright.api import replay_effort
+from tilewright.hardware import preset
+from tilewright.mapping import dataflow
 from tilewright.validation.timeloop_random import FILE as CASES
+from tilewright.workload import matmul
 
 LAYER = "conv:K=2,C=2,P=4,Q=3,R=3,S=1"
 LARGE = "matmul:M=512,N=512,K=512"
@@ -36,12 +41,23 @@ def test_three_conventions_side_by_side(tilewright, mapping):
     assert "psum_read_every_mac: the innermost memory reads a partial sum for every multiply-accumulate" in done.out
 
 
-def test_large_nests_are_replayed_without_reasons_and_say_so(tilewright):
+def test_large_nests_are_replayed_without_reasons_and_say_so(tilewright, monkeypatch):
+    monkeypatch.setattr("tilewright.api.replaying.QUICK", 10_000)
     layer = ("--network", "matmul:M=64,N=64,K=64", "--arch", "tpu-like")
     assert tilewright("evaluate", "--dataflow", "weight-stationary", *layer, "--write", "large.yaml").code == 0
     done = tilewright("replay", "large.yaml", *layer)
     assert done.code == 0, done.err
     assert "too large to tell why: it must have at most 50,000 multiply-accumulates, not 262,144" in done.out
+    assert re.fullmatch(r"Walking [\d,]{6,} tiles as timeloop does: some \d+ s\.\n", done.err)
+
+
+def test_a_long_replay_says_first_how_much_it_walks():
+    machine = preset("tpu-like")
+    for size, most in ((64, 0), (512, 3_000_000)):
+        layer = matmul("product", m=size, n=size, k=size)
+        told = list(replay_effort(layer, machine, dataflow("weight-stationary", layer, machine), ("timeloop",)))
+        assert len(told) == (most > 0)
+        assert all(40_000 < int(text.split()[1].replace(",", "")) < most for text in told)
 
 
 def test_the_same_as_json(tilewright, mapping, tmp_path):
@@ -84,6 +100,7 @@ def test_wrong_words_are_named(tilewright, words, message):
 def test_a_nest_too_large_to_walk_is_refused_in_one_message(tilewright, tmp_path):
     file = tmp_path / "large.yaml"
     tilewright("evaluate", "--dataflow", "weight-stationary", "-n", LARGE, "-a", "tpu-like", "--write", file)
-    done = tilewright("replay", file, "-n", LARGE, "-a", "tpu-like")
+    done = tilewright("replay", file, "-n", LARGE, "-a", "tpu-like", "--as", "maestro")
     assert done.code == 2
     assert "words to be replayed" in done.err
+    assert "Walking" not in done.err
