@@ -1,12 +1,15 @@
 """``tilewright list``: what there is to choose from."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.base import InputError
 from tilewright.cli.options import StorePlace, console
+
+if TYPE_CHECKING:
+    from tilewright.store import Entry
 
 Rows = list[tuple[object, ...]]
 
@@ -184,7 +187,7 @@ def _library(store: str | None) -> None:
     with Library(store) as found:
         entries = found.entries()
     rows: Rows = [
-        (one.id, " ".join(f"{name}{size}" for name, size in one.sizes.items() if size > 1), one.accelerator,
+        (one.id, _shape(one), one.accelerator,
          one.objective, engineering(one.score), engineering(one.latency_cycles), engineering(one.energy_pj * 1e-12),
          f"{one.network}/{one.layer}", one.found[:10]) for one in entries]
     screen = console()
@@ -192,6 +195,13 @@ def _library(store: str | None) -> None:
                    "Found for", "On"), rows, (4, 5, 6), screen)
     if not rows:
         screen.print(f"No mappings in {found.shown} yet.", markup=False, soft_wrap=True)
+
+
+def _shape(one: "Entry") -> str:
+    try:
+        return " ".join(f"{name}{size}" for name, size in one.sizes.items() if size > 1)
+    except (ValueError, TypeError):
+        return "(damaged)"
 
 
 def _entry(name: str, store: str | None) -> None:

@@ -34,8 +34,11 @@ Scalar = Literal["text", "integer"]
 
 
 def dump_mapping(mapping: Mapping, operator: Operator, accelerator: Accelerator | None = None) -> str:
-    """Return a mapping as a YAML file (format: see the module) that `load_mapping` reads back unchanged."""
-    lines = [f"operator: {_quoted(operator.name)}"]
+    """Return a mapping as a YAML file (format: see the module) that `load_mapping` reads back unchanged.
+
+    All three may also be what the record of a run holds of them.
+    """
+    lines = [f"operator: {_quoted(getattr(operator, 'name', operator.kind))}"]
     if accelerator is not None:
         lines.append(f"accelerator: {_quoted(accelerator.name)}")
     lines += [f"dimensions: {{{', '.join(f'{_quoted(d)}: {n}' for d, n in operator.dimensions)}}}", "levels:"]
@@ -48,7 +51,9 @@ def dump_mapping(mapping: Mapping, operator: Operator, accelerator: Accelerator 
     return "\n".join(lines) + "\n"
 
 
-def _loop_text(loop: Loop) -> str:
+def _loop_text(loop: Loop | tuple[str, int, Literal["X", "Y"] | None]) -> str:
+    if isinstance(loop, tuple):
+        loop = Loop(*loop)
     return f"{_quoted(loop.dimension + ('@' + loop.axis if loop.axis else ''))}: {loop.step}"
 
 

@@ -198,8 +198,20 @@ def _layer_row(run_id: str, position: int, layer: LayerRecord) -> dict[str, Any]
 
 
 def _read(connection: Connection, run_id: str) -> RunRecord:
-    bare = json.loads(connection.execute(sa.select(RUNS.c.record).where(RUNS.c.id == run_id)).scalar_one())
-    texts = connection.execute(
-        sa.select(LAYERS.c.record).where(LAYERS.c.run_id == run_id).order_by(LAYERS.c.position)).scalars()
-    bare["layers"] = [json.loads(text) for text in texts]
-    return run_from_json(json.dumps(bare), f"run {run_id}")
+    where = f"run {run_id}"
+    bare = _plain(connection.execute(sa.select(RUNS.c.record).where(RUNS.c.id == run_id)).scalar_one(), where)
+    rows = connection.execute(
+        sa.select(LAYERS.c.name, LAYERS.c.record).where(LAYERS.c.run_id == run_id).order_by(LAYERS.c.position))
+    bare["layers"] = [_plain(row.record, f"{where}, layer {row.name}") for row in rows]
+    return run_from_json(json.dumps(bare), where)
+
+
+def _plain(text: str, where: str) -> dict[str, Any]:
+    """Return the JSON object that was stored; a damaged one is named."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError) as error:
+        found = error
+    if not isinstance(found, dict):
+        raise InputError(where, "must be whole in the store, but is damaged", str(found), "Others can still be read")
+    return found

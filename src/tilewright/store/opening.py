@@ -110,6 +110,7 @@ def _open(url: str, busy_seconds: float) -> Engine:
         options["connect_args"] = {"timeout": busy_seconds}
         if parsed.database and not parsed.database.startswith((":memory:", "file:")):
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+            parsed = _as_far_as_allowed(parsed)
     elif backend == "postgresql":
         # Connections that a server has closed meanwhile are replaced; waiting for locks ends as for files.
         options["pool_pre_ping"] = True
@@ -125,6 +126,17 @@ def _open(url: str, busy_seconds: float) -> Engine:
         engine.dispose()
         raise
     return engine
+
+
+def _as_far_as_allowed(url: sa.URL) -> sa.URL:
+    """Return the URL of a SQLite file, for reading alone where neither it nor files beside it can be written."""
+    path = Path(str(url.database))
+    if not path.exists() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        return url
+    # SQLite keeps a journal beside a file that may change; one that cannot has none that matters.
+    journal = path.with_name(f"{path.name}-wal")
+    still = {} if journal.exists() and journal.stat().st_size else {"immutable": "1"}
+    return url.set(database=path.absolute().as_uri(), query={"mode": "ro", **still, "uri": "true"})
 
 
 def _configure_sqlite(connection: Any, _: object) -> None:
