@@ -129,6 +129,14 @@ def test_a_machine_of_ours_as_a_systolic_array():
     assert array.memories == SystolicMemories(24 * 2**20, None, 2**20)
 
 
+@pytest.mark.parametrize("flow", ["os", "is"])
+def test_weights_that_just_fit_a_half_come_once_and_a_word_more_again_for_each_fold(flow):
+    operator, sides = matmul("p", m=64, n=16, k=32), (16, 16)
+    just, short = (systolic_words(operator, SystolicArray(*sides, flow, SystolicMemories(weights=words))).weight_reads
+                   for words in (2 * 16 * 32, 2 * 16 * 32 - 2))
+    assert (just, short) == (16 * 32, 4 * 16 * 32)
+
+
 def test_energy_adds_up_what_moves_and_what_is_multiplied():
     machine = preset("tpu-like")
     layer = systolic_layer(matmul("p", m=300, n=512, k=300), systolic_array(machine, "ws"))

@@ -55,6 +55,16 @@ def test_tables_override_the_components_that_they_name(named):
     assert any("table0.yaml" in text for text in found.sources)
 
 
+@pytest.mark.parametrize("energies", [(9, 5), (5, 9)])
+def test_of_an_action_with_several_arguments_the_largest_energy_is_taken_and_told(named, energies):
+    ours = preset("eyeriss")
+    memory = next(level.name for level in ours.memories[1:])
+    reads = ", ".join(f"{{name: read, arguments: {{data: {at}}}, energy: {pj}}}" for at, pj in enumerate(energies))
+    found = load_accelerator(named("eyeriss", ERT.replace("{name: read, energy: 12.0}", reads).replace("GLB", memory)))
+    assert found.level(memory).energy.read_pj == 9 / ours.level(memory).block_words
+    assert any("for several arguments: the largest is taken" in text for text in found.assumptions)
+
+
 def test_partitions_may_be_components_of_their_own(named):
     machine = preset("nvdla-like")
     memory = next((level for level in machine.memories if level.partitions_bytes), None)
@@ -63,10 +73,13 @@ def test_partitions_may_be_components_of_their_own(named):
         machine = preset("eyeriss")
     parts = [f"{memory.name}_{owner}" for owner, _ in memory.partitions_bytes]
     table = "ERT:\n  tables:\n" + "".join(
-        f"  - {{name: {part}, actions: [{{name: read, energy: 2}}, {{name: write, energy: 1}}]}}\n" for part in parts)
+        f"  - {{name: {part}, actions: [{{name: read, energy: 2}}, {{name: write, energy: 1}}, "
+        f"{{name: leak, energy: {place}}}]}}\n" for place, part in enumerate(parts, 1))
     area = "ART:\n  tables:\n" + "".join(f"  - {{name: {part}, area: 5}}\n" for part in parts)
     found = load_accelerator(named(machine.name, table, area)).level(memory.name)
     assert found.energy.read_pj == 2 / memory.block_words and found.area_um2 == 5 * len(parts)
+    # Picojoules a cycle, of all partitions together.
+    assert found.leakage_mw == pytest.approx(sum(range(1, len(parts) + 1)) * 1e-3 * machine.frequency_mhz)
     with pytest.raises(InputError, match="the same energies for all partitions"):
         load_accelerator(named(machine.name, table.replace("energy: 2", "energy: 3", 1)))
 

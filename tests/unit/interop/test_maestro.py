@@ -5,10 +5,11 @@ import pytest
 from tilewright.base import InputError
 from tilewright.cost import DenseModel
 from tilewright.cost.reference import walk
-from tilewright.hardware import Fanout, Memory
+from tilewright.hardware import Accelerator, AccessEnergy, Compute, Fanout, Memory
 from tilewright.interop import Foreign, dump_maestro, format_of, load_maestro
-from tilewright.mapping import Loop, dataflow, violations
-from tilewright.workload import convolution, matmul, transposed_convolution
+from tilewright.interop.maestro.stages import rows_of
+from tilewright.mapping import LevelLoops, Loop, Mapping, dataflow, violations
+from tilewright.workload import ROLES, convolution, matmul, transposed_convolution
 
 HARDWARE = "num_pes: 16\nl1_size_cstr: 512\nl2_size_cstr: 108000\nnoc_bw_cstr: 64\noffchip_bw_cstr: 16\n"
 WEIGHTS_STAY = """
@@ -113,6 +114,16 @@ def test_both_spellings_of_hardware_fields_mean_the_same(tmp_path):
     assert first.accelerator == second.accelerator
     assert [str(note) for note in first.notes] == ["old.m:5 NoC_NumHops: dropped: hops take no time here"]
     assert [type(level) for level in first.accelerator.levels] == [Memory, Memory, Fanout, Memory]
+
+
+def test_an_array_of_any_shape_gets_a_row_more_than_ragged_loops_use():
+    operator = matmul("m", m=5, n=4, k=3)
+    machine = Accelerator("any", (
+        Memory("DRAM", ROLES, AccessEnergy(*[1.0] * 4)), Fanout("PEs", (4, 4), flexible=True),
+        Memory("L1", ROLES, AccessEnergy(*[1.0] * 4))), Compute("MAC", 1.0))
+    nest = Mapping((LevelLoops("DRAM"), LevelLoops("PEs", (Loop("M", 2, "Y"), Loop("N", 1, "X"))),
+                    LevelLoops("L1", (Loop("M", 1), Loop("K", 1)))))
+    assert rows_of({"a": nest, "b": nest}, {"a": operator, "b": operator}, machine) == {"a": 4}
 
 
 def test_rows_that_spread_with_kernel_rows_are_kernel_rows_that_spread(files):

@@ -157,6 +157,15 @@ def test_an_architecture_is_an_accelerator(read):
     assert registers.leakage_mw == 0.125
 
 
+@pytest.mark.parametrize(("given", "words", "kind"), [
+    ("", 32768 * 8, "buffet"), ("multiple_buffering: 1, ", 32768 * 8, "buffet"),
+    ("multiple_buffering: 2, ", 32768 * 8, "double"), ("multiple_buffering: 4, ", 32768 * 2, "buffet")])
+def test_a_buffer_in_several_parts_holds_a_tile_in_one_of_them(read, given, words, kind):
+    """Of twice as many, each tile must fit twice; of others the tile has its share of the words."""
+    found = read(ARCH.replace("{depth: 32768,", f"{{{given}depth: 32768,"), PROBLEM).accelerator.level("GlobalBuffer")
+    assert (found.capacity_bytes, found.buffering) == (words, kind)
+
+
 @pytest.mark.parametrize(("given", "ports"), [
     ("bandwidth: 6", (3.0, 3.0, None)),
     ("bandwidth: 6, write_bandwidth: 5", (3.0, 5.0, None)),

@@ -44,6 +44,12 @@ def test_even_words_never_fill_the_tile():
     assert taken(Compression("Main", "weights", "uop-cp", 4), density="even:0.25") == pytest.approx(8 * 12 + 20)
 
 
+def test_run_lengths_store_a_zero_wherever_a_run_outgrows_its_field():
+    given = Compression("Main", "weights", "run-length", 3)
+    assert taken(given) == 32 * (8 + 3)
+    assert taken(given, density="even:0.25") == (8 + 32 // 2**3) * (8 + 3)
+
+
 def test_every_axis_but_the_last_has_a_rank_of_offsets():
     from tilewright.mapping import Zeros, stored
 

@@ -1,6 +1,7 @@
 """Pareto fronts: exact whatever proposes, kept through interruptions, and found well by NSGA-II."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,6 +158,8 @@ def test_a_front_beyond_measure_is_thinned_and_says_so(monkeypatch):
     front = archive.front()
     assert len(front.points) == 2
     assert front.thinned
+    whole = replace(front, thinned=False)
+    assert joined([whole, None, front]).thinned and not joined([whole, whole]).thinned
     assert values_of(front) == plainly(np.array(values_of(front)))
 
 

@@ -193,6 +193,13 @@ def test_a_pace_is_one_positive_number(given):
         Pace(**given)
 
 
+def test_a_pace_is_whole_cycles_that_are_no_slower_than_asked():
+    assert Pace(throughput=3e6).limit(10, 100.0) == 33
+    assert Pace(latency_limit=33.9).limit(10, 100.0) == 33
+    assert Pace(slack=0.19).limit(10, 100.0) == 11
+    assert Pace().limit(10, 100.0) == 10
+
+
 def test_limits_are_written_exactly():
     assert str(Constraint("latency", 1234567)) == "latency<=1234567"
     assert str(Constraint("latency", 1e6)) == "latency<=1e+06"

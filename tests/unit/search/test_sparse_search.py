@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.cost import DenseModel, SparseModel, layer_bounds
-from tilewright.hardware import Compression, Elision, Sparsity, preset
+from tilewright.hardware import Bandwidth, Compression, Elision, Sparsity, preset
 from tilewright.mapping import MapSpace, is_legal
 from tilewright.search import Objective, Scorer, Sweep, search, search_network, search_spaces
 from tilewright.search.run import model_of
@@ -54,6 +54,23 @@ def test_no_mapper_proves_by_dense_bounds(mapper):
     least = search(small, MACHINE, mapper="exhaustive", budget=200_000, space=space)
     found = search(small, MACHINE, mapper=mapper, budget=300 if mapper != "exhaustive" else 200_000, space=space)
     assert found.bound <= least.score <= found.score
+
+
+def test_gating_saves_energy_and_skipping_time_too():
+    """Where a port holds everything up, reads that are left out spare its cycles only if they are skipped."""
+    narrow = Bandwidth(shared=0.25)
+    slow = replace(DENSE, levels=tuple(
+        replace(level, bandwidth=narrow) if level.name == NAMES[1] else level for level in DENSE.levels))
+    layer = with_densities(matmul("m", m=48, n=36, k=40), {"weights": 0.1})
+    mapping = search(layer, slow, budget=300, seed=1).mapping
+    costs = {}
+    for action in ("", "gate", "skip"):
+        elisions = (Elision(NAMES[1], action, "inputs", ("weights",)),) if action else ()
+        costs[action] = SparseModel(layer, replace(slow, sparsity=Sparsity((), elisions))).cost(mapping)
+    dense, gated, skipped = costs.values()
+    assert gated.energy_by_component_pj[NAMES[1]] == skipped.energy_by_component_pj[NAMES[1]]
+    assert gated.energy_by_component_pj[NAMES[1]] < dense.energy_by_component_pj[NAMES[1]]
+    assert gated.latency_cycles == dense.latency_cycles > skipped.latency_cycles
 
 
 def test_what_fits_only_compressed_is_found_legal():
