@@ -22,6 +22,7 @@ Machine: TypeAlias = str | Path | Accelerator
 
 LARGEST = 2**31 - 1
 LARGEST_COUNT = 2**53
+LARGEST_STEP = 4096
 _LONG = 200
 _SHOWN = 3
 _TABLES = (".yaml", ".yml", ".json")
@@ -319,9 +320,9 @@ def check_sizes(name: str, operator: Operator) -> None:
                              "Split the dimension in two")
     for tensor in operator.tensors:
         for dimension, step in (term for axis in tensor.axes for term in axis.terms):
-            if step > LARGEST:
+            if step > LARGEST_STEP:  # the engine's programs grow with them
                 raise InputError(f"{name}.{tensor.name}.{dimension}",
-                                 f"must have a stride or dilation of at most {LARGEST:,}", step)
+                                 f"must have a stride or dilation of at most {LARGEST_STEP:,}", step)
     most = LARGEST_COUNT // (len(operator.tensors) + 1)
     if operator.macs > most:
         raise InputError(f"{name}.macs", f"must be at most {most:,}, as counts are exact up to 2^53", operator.macs,

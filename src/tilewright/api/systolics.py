@@ -223,7 +223,7 @@ def _given(array: str | tuple[int, int] | None, dataflow: str | None, sram_kb: S
            bandwidth: int | None) -> _Found:
     """Return the array of given sides; with memories it is also an accelerator, which has energies."""
     if isinstance(array, str):
-        sides = re.fullmatch(r"(\d+)x(\d+)", array.strip().lower())
+        sides = re.fullmatch(r"([0-9]+)x([0-9]+)", array.strip().lower())
         if sides is None:
             raise InputError("--array", "must be ROWSxCOLUMNS", array, "For example --array 32x32")
         array = int(sides[1]), int(sides[2])

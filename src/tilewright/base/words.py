@@ -5,6 +5,8 @@ from collections.abc import Container
 
 def value_of(text: str) -> str | int | float | bool:
     """Return the integer, number, true or false that a word looks like, else the word."""
+    if not text.isascii():  # Python reads digits of every script
+        return text
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
@@ -16,10 +18,10 @@ def value_of(text: str) -> str | int | float | bool:
 
 
 def whole_of(text: str, least: int = 1, most: int = 2**63 - 1) -> int | None:
-    """Return the whole number that a text of digits says; None where it is none from ``least`` to ``most``."""
+    """Return the whole number that a text of digits 0 to 9 says; None where it is none from ``least`` to ``most``."""
     digits = text.lstrip("0") or "0"
-    if not text.isdecimal() or len(digits) > len(str(most)):  # Python refuses to read thousands of digits
-        return None
+    if not (text.isascii() and text.isdecimal()) or len(digits) > len(str(most)):
+        return None  # Python reads digits of every script, and refuses to read thousands of them
     return number if least <= (number := int(digits)) <= most else None
 
 

@@ -1,6 +1,7 @@
 """The command line: its verbs, and how errors reach a person."""
 
 import os
+import re
 import signal
 import sys
 import warnings
@@ -88,6 +89,7 @@ def main() -> None:
     debug = bool(os.environ.get("TILEWRIGHT_DEBUG")) or "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     try:
+        _check_digits(sys.argv[1:])
         with _terminated(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
             app()
@@ -118,6 +120,14 @@ def _terminated() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _check_digits(words: list[str]) -> None:
+    """Refuse numbers in digits of other scripts (full-width ones among them), which Python would read in silence."""
+    for word in words:
+        option, _, value = word.rpartition("=")
+        if re.fullmatch(r"[-+]?[\d.]+", value) and not value.isascii() and (not option or option.startswith("-")):
+            raise InputError(option or "command line", "must have numbers written with the digits 0 to 9", value)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

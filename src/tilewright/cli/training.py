@@ -76,15 +76,15 @@ def _show(done: "TrainedSurrogate", screen: "Console") -> None:
 def _count(text: str) -> int:
     try:
         count = int(float(text[:-1]) * SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else int(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         count = 0
-    if count < 1:
+    if count < 1 or not text.isascii():
         raise InputError("--samples", "must be a positive number", text, "For example 100000, 100k or 1M")
     return count
 
 
 def _widths(text: str) -> tuple[int, ...]:
     parts = text.split(",")
-    if not all(part.strip().isdecimal() for part in parts):
+    if not all(part.isascii() and part.strip().isdecimal() for part in parts):
         raise InputError("--hidden", "must be widths with commas between them", text, "For example 256,256,128")
     return tuple(int(part) for part in parts)

@@ -1,5 +1,6 @@
 """What it runs on: memories and fan-outs, outermost first, ending in the compute unit."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -14,6 +15,9 @@ Buffering = Literal["single", "double", "buffet"]
 Footprint = Literal["exact", "box"]
 MOST_INSTANCES = 2**31 - 1
 """Instances that one array may have: searches count them in 32 bits."""
+MOST, LEAST_RATE, MOST_BITS = 1e18, 1e-6, 1024
+"""Figures (bytes, picojoules, areas, rates) are no larger, rates and frequencies no smaller: with those, products of
+figures and counts stay far within what the engine holds."""
 
 
 @dataclass(frozen=True)
@@ -180,8 +184,7 @@ class Accelerator:
             raise InputError(path, "must have distinct names", names)
         if not self.levels or not isinstance(self.levels[0], Memory):
             raise InputError(f"{path}[0]", "must be a memory that keeps all tensors", names[:1])
-        if self.frequency_mhz <= 0:
-            raise InputError(f"{self.name}.frequency_mhz", "must be positive", self.frequency_mhz)
+        _check_figures(self)
         for index, level in enumerate(self.levels):
             if isinstance(level, Fanout) and not (min(level.shape) >= 1 and level.instances <= MOST_INSTANCES):
                 raise InputError(f"{path}[{index}].shape",
@@ -248,3 +251,33 @@ class Accelerator:
     def area_um2(self) -> float:
         """Area of all memory instances and compute units, and of what stated flexibility adds."""
         return self.base_area_um2 + flexibility_overhead(self).total_um2
+
+
+def _check_figures(machine: Accelerator) -> None:
+    """Refuse figures that are no numbers, or out of range."""
+    for name, value, least, most in _figures(machine):
+        if not least <= value <= most:
+            raise InputError(f"{machine.name}.{name}", f"must be from {least:g} to {most:g}", value)
+
+
+def _figures(machine: Accelerator) -> Iterator[tuple[str, float, float, float]]:
+    """Yield every figure of a machine: its field, its value, and the least and most that it may be."""
+    yield "frequency_mhz", machine.frequency_mhz, LEAST_RATE, MOST
+    for role, bits in machine.word_bits:
+        yield f"word_bits.{role}", bits, 1, MOST_BITS
+    for name in ("energy_pj_per_mac", "area_um2", "leakage_mw"):
+        yield f"compute.{name}", getattr(machine.compute, name), 0, MOST
+    for index, level in enumerate(machine.levels):
+        path = f"levels[{index}]"
+        if isinstance(level, Fanout):
+            yield f"{path}.network_energy_pj_per_word", level.network_energy_pj_per_word, 0, MOST
+            continue
+        yield f"{path}.word_bits", level.word_bits, 1, MOST_BITS
+        yield f"{path}.block_words", level.block_words, 1, MOST_INSTANCES
+        rooms = (("capacity_bytes", level.capacity_bytes), *level.partitions_bytes)
+        yield from ((f"{path}.{name}", room, 0, MOST) for name, room in rooms if room is not None)
+        for name, rate in vars(level.bandwidth).items():
+            if rate is not None:
+                yield f"{path}.bandwidth_words_per_cycle.{name}", rate, LEAST_RATE, MOST
+        figures = {**vars(level.energy), "area_um2": level.area_um2, "leakage_mw": level.leakage_mw}
+        yield from ((f"{path}.{name}", figure, 0, MOST) for name, figure in figures.items())

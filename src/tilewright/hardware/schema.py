@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from tilewright.hardware.accelerator import LEAST_RATE, MOST, MOST_BITS, MOST_INSTANCES
+
 _UNITS = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
-_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 ROLE_NAMES = ("inputs", "weights", "outputs")
 
 
@@ -34,12 +36,13 @@ def parse_bytes(value: Any) -> Any:
     return float(number) * _UNITS[unit]
 
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Bits = Annotated[int, Field(ge=1, le=1024)]
+Positive = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
+Rate = Annotated[float, Field(ge=LEAST_RATE, le=MOST, allow_inf_nan=False)]
+Bits = Annotated[int, Field(ge=1, le=MOST_BITS)]
 Bytes = Annotated[Positive, BeforeValidator(parse_bytes)]
 Name = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST_INSTANCES)]
 
 
 class Fields(BaseModel):
@@ -51,9 +54,9 @@ class Fields(BaseModel):
 class BandwidthFields(Fields):
     """Words per cycle and instance."""
 
-    read: Positive | None = None
-    write: Positive | None = None
-    shared: Positive | None = None
+    read: Rate | None = None
+    write: Rate | None = None
+    shared: Rate | None = None
 
 
 class EnergyFields(Fields):
@@ -250,7 +253,7 @@ class AcceleratorFields(Fields):
     levels: Annotated[list[dict[str, Any]], Field(min_length=1)]
     compute: ComputeFields = ComputeFields()
     technology: Any = "given"
-    frequency_mhz: Positive
+    frequency_mhz: Rate
     word_bits: WordBitsFields
     leakage: Literal["modelled", "omitted"] = "modelled"
     sources: list[str] = Field(default_factory=list)

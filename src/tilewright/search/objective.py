@@ -1,5 +1,6 @@
 """What a search minimises: metrics, weighted sums of them, and limits on them."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -92,7 +93,7 @@ class Constraint:
     @classmethod
     def parse(cls, text: str) -> "Constraint":
         """Read ``latency<=1e6``; raise `InputError` where that is not possible."""
-        found = re.fullmatch(r"\s*([\w-]+)\s*<=?\s*([-+.\deE]+)\s*", text)
+        found = re.fullmatch(r"\s*([\w-]+)\s*<=?\s*([-+.\deE]+)\s*", text, re.ASCII)
         number = _number(found.group(2)) if found else None
         if found is None or number is None or number <= 0:
             raise InputError("constraint", "must be METRIC<=NUMBER", text, "For example latency<=1e6")
@@ -171,7 +172,7 @@ def _known(metric: str) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        return float(text) if text.isascii() and math.isfinite(float(text)) else None
     except ValueError:
         return None
 

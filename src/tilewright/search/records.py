@@ -48,8 +48,8 @@ class Budget:
         samples: int | None = None
         seconds: float | None = None
         for part in str(text).split(","):
-            found = re.fullmatch(r"\s*([\d.]+(?:[eE]\+?\d+)?)\s*(ms|s|min|m|h)?\s*", part)
-            if not found or found.group(1).count(".") > 1:
+            found = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE]\+?\d+)?)\s*(ms|s|min|m|h)?\s*", part, re.ASCII)
+            if not found:
                 raise InputError("budget", "must be a number of samples or a time", text, "For example 10000 or 10s")
             if found.group(2):
                 seconds = float(found.group(1)) * _SECONDS[found.group(2)]

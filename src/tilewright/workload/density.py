@@ -10,6 +10,7 @@ from tilewright.workload.operator import ROLES, Operator, Tensor
 Density = float | str
 EVEN = "even:"
 """What stands before a density of words that are spread evenly."""
+_MOST_EVERY = 2**20
 _MEND = "For example 0.5, even:0.5, or 2:4 for two of every four words"
 
 
@@ -36,6 +37,8 @@ def read_density(name: str, given: Density) -> Sparse:
     """
     field, structure, even = f"density {name}", None, False
     try:
+        if isinstance(given, str) and not given.isascii():  # Python reads digits of every script
+            raise ValueError
         if isinstance(given, str) and given.strip().startswith(EVEN):
             even, density = True, float(given.strip().removeprefix(EVEN))
         elif isinstance(given, str) and ":" in given:
@@ -43,10 +46,12 @@ def read_density(name: str, given: Density) -> Sparse:
             structure, density = (some, every), some / every
         else:
             density = float(given)
-    except (TypeError, ValueError, ZeroDivisionError):
+    except (TypeError, ValueError, ArithmeticError):
         raise InputError(field, "must be a number above 0 and at most 1, even:NUMBER, or N:M", given, _MEND) from None
     if not 0 < density <= 1 or (structure is not None and structure[0] < 1):
         raise InputError(field, "must be above 0 and at most 1", given, _MEND)
+    if structure is not None and structure[1] > _MOST_EVERY:
+        raise InputError(field, f"must be N of at most {_MOST_EVERY:,} words", given, _MEND)
     return Sparse(density, structure, even)
 
 

@@ -244,7 +244,7 @@ def expand(path: str, rows: list[str], numbers: int, words: int = 0) -> list[tup
     lines: list[tuple[str, ...]] = []
     for row in rows:
         fields = [field.split(",") for field in row.split()]
-        wrong = [entry for field in fields[:numbers] for entry in field if not entry.isdecimal()]
+        wrong = [entry for field in fields[:numbers] for entry in field if not (entry.isascii() and entry.isdecimal())]
         if len(fields) != numbers + words or wrong:
             raise InputError(path, f"must have {numbers} numbers" + (f" and {words} word" if words else ""), row)
         lines += product(*fields)

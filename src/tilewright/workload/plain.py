@@ -27,7 +27,7 @@ from tilewright.workload.density import EVEN, read_density
 from tilewright.workload.graph import Graph, MacNode
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 
-_TERM = re.compile(r"\s*(?:(\d+)\s*\*\s*)?([A-Za-z_]\w*)\s*")
+_TERM = re.compile(r"\s*(?:([0-9]+)\s*\*\s*)?([A-Za-z_]\w*)\s*")
 _FILE = {"name": str, "source": str, "notes": list, "operators": list}
 _OPERATOR = {"name": str, "kind": str, "dimensions": dict, "tensors": dict, "after": list, "count": int,
              "approximated_as": str, "attributes": dict}

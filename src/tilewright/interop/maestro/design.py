@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from pathlib import Path
 
-from tilewright.base import InputError, free_name, read_text
+from tilewright.base import InputError, free_name, open_binary, read_text
 from tilewright.interop.formats import Foreign, Part
 from tilewright.interop.maestro.gamma import (
     is_genomes,
@@ -101,9 +102,9 @@ def holds_maestro(path: Path) -> frozenset[Part]:
     if path.suffix.lower() not in (".m", ".csv", ""):
         return frozenset()
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with TextIOWrapper(open_binary(path), encoding="utf-8-sig") as file:
             text = file.read(_GLANCE)
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):  # ValueError: not UTF-8, or a name with a null byte
         return frozenset()
     tests: dict[str, list[tuple[Callable[[str], object], frozenset[Part]]]] = {
         ".m": [(is_hardware, frozenset({"accelerator"})), (_NETWORK.search, frozenset({"network", "mapping"}))],

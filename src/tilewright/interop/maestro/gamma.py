@@ -27,7 +27,7 @@ AS_PRODUCT = {"K": "N", "C": "K", "Y": "M"}
 SOLUTION, ELEMENTS = "best_sol", "PE"
 _LOG = re.compile(r"\s*Layer id:")
 _LOG_LAYER = re.compile(r"^Layer:\s*\[([^\]]*)\]", re.MULTILINE)
-_GENE = re.compile(r"\[\s*['\"](\w+)['\"]\s*,\s*(?:np\.int\d+\()?(\d+)\)?\s*\]")
+_GENE = re.compile(r"\[\s*['\"](\w+)['\"]\s*,\s*(?:np\.int[0-9]+\()?([0-9]+)\)?\s*\]")
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _LARGEST = 2**31
 
@@ -52,7 +52,7 @@ def looks_like_table(text: str) -> bool:
     """Whether the first line of a text is that of a layer table."""
     cells = [cell.strip() for cell in text.lstrip().split("\n", 1)[0].split(",")]
     named = tuple(cell.upper() for cell in cells)
-    numbers = len(cells) in (len(COLUMNS), len(PRODUCT)) and all(cell.isdecimal() for cell in cells)
+    numbers = len(cells) in (len(COLUMNS), len(PRODUCT)) and all(cell.isascii() and cell.isdecimal() for cell in cells)
     return named in (COLUMNS, PRODUCT) or numbers
 
 

@@ -159,7 +159,7 @@ class _Expression:
             value = self.sum(depth + 1)
             self.reader.expect(")", "to close the bracket")
             return value
-        if token.text.isdecimal() and len(token.text) <= len(str(_LARGEST)):
+        if token.text.isascii() and token.text.isdecimal() and len(token.text) <= len(str(_LARGEST)):
             return Fraction(int(token.text))
         if token.text == "Sz" and self.size_of is not None:
             self.reader.expect("(", "after Sz")

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 
-from tilewright.base import InputError, read_text
+from tilewright.base import InputError, open_binary, read_text
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, Part, refuse_sizes
 from tilewright.interop.notes import Note
@@ -19,9 +20,9 @@ _START = 2**16
 def holds_scalesim(path: Path) -> frozenset[Part]:
     """Return what a file seems to hold: a ``.csv`` with a topology's head, any file with the section of the array."""
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with TextIOWrapper(open_binary(path), encoding="utf-8-sig") as file:
             start = file.read(_START)
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):  # ValueError: not UTF-8, or a name with a null byte
         return frozenset()
     if _is_config(start):
         return frozenset({"accelerator"})

@@ -19,7 +19,7 @@ Shape = Literal["convolutions", "products"]
 CONVOLUTION = ("IFMAP Height", "IFMAP Width", "Filter Height", "Filter Width", "Channels", "Num Filter", "Strides")
 PRODUCT = ("M", "N", "K")
 DEPTHWISE = "DP"
-_RATIO = re.compile(r"(\d+)\s*:\s*(\d+)")
+_RATIO = re.compile(r"([0-9]+)\s*:\s*([0-9]+)")
 _LARGEST = 2**31 - 1
 
 

@@ -9,7 +9,7 @@ from tilewright.interop.timeloop.architecture import Design, Place
 from tilewright.interop.timeloop.source import Section
 from tilewright.workload import Operator
 
-_FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|>=|==|=)?\s*(\d+)(?:,(\d+)(?=[\s,]|$))?")
+_FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|>=|==|=)?\s*([0-9]+)(?:,([0-9]+)(?=[\s,]|$))?")
 _TENSOR_TYPES = ("dataspace", "datatype", "bypass", "bypassing")
 _SHARE_TYPES = ("utilization", "parallelism")
 _KNOWN = {"target", "name", "type", "attributes", "constraints"}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.base import InputError
+from tilewright.base import InputError, whole_of
 from tilewright.interop.timeloop.source import WEIGHTS_NAME, Section
 from tilewright.workload import Axis, Operator, Role, Tensor
 
@@ -127,7 +127,7 @@ def _axis(section: Section, axis: Any, path: tuple[str | int, ...], dimensions: 
         factors = [str(factor) for factor in ([term] if isinstance(term, str) else section.list(term, (*path, at)))]
         used = [factor for factor in factors if factor in dimensions]
         others = [factor for factor in factors if factor not in dimensions]
-        unknown = [factor for factor in others if factor not in coefficients and not factor.isdecimal()]
+        unknown = [factor for factor in others if factor not in coefficients and whole_of(factor, 0) is None]
         if len(used) != 1 or unknown:
             raise section.fail((*path, at), "must be a dimension, and coefficients of the shape where wanted",
                                ", ".join(factors), f"Dimensions: {', '.join(dimensions)}")
