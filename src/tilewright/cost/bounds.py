@@ -20,10 +20,9 @@ from math import ceil, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
 from tilewright.cost.bounds_traffic import Traffic
 from tilewright.cost.records import Cost
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import tensor_bits
 from tilewright.workload import Operator, Tensor
 
@@ -191,8 +190,8 @@ def _fetched_again(operator: Operator, accelerator: Accelerator, chains: dict[st
         for kinds, own in ((("read", "drain"), rates.read), (("fill", "update"), rates.write),
                            (("read", "drain", "fill", "update"), rates.shared)):
             if own is not None:
-                ports.append((memory, kinds, float(_exact(own))))
-            given = [rate for rate in (own, rates.shared) if rate is not None]
+                ports.append((memory, kinds, float(exact_rate(own))))
+            given = [float(exact_rate(rate)) for rate in (own, rates.shared) if rate is not None]
             if memory.buffering == "single" and memory is not accelerator.memories[0] and given and len(kinds) == 2:
                 blocking.append((memory, (kinds[1] if kinds[0] == "read" else kinds[0],), min(given)))
     wanted = [*ports, *blocking]
@@ -370,7 +369,7 @@ def _port_cycles(memory: Memory, least: dict[tuple[str, str], _Least], operator:
             writes += (found.filled + found.updated) * scale
     rates = memory.bandwidth
     pairs = ((reads, rates.read), (writes, rates.write), (reads + writes, rates.shared))
-    return max((ceil(words / _exact(rate)) for words, rate in pairs if rate is not None), default=0)
+    return max((ceil(words / exact_rate(rate)) for words, rate in pairs if rate is not None), default=0)
 
 
 def _blocking(memory: Memory, least: dict[tuple[str, str], _Least], operator: Operator,
@@ -382,15 +381,9 @@ def _blocking(memory: Memory, least: dict[tuple[str, str], _Least], operator: Op
         if found is not None:
             scale = Fraction(tensor_bits(tensor, accelerator), memory.word_bits) / accelerator.instances(memory.name)
             for words, own in ((found.drained, rates.read), (found.filled, rates.write)):
-                given = [_exact(rate) for rate in (own, rates.shared) if rate is not None]
+                given = [exact_rate(rate) for rate in (own, rates.shared) if rate is not None]
                 total += words * scale / min(given) if given else 0
     return ceil(total)
-
-
-def _exact(rate: float) -> Fraction:
-    if rate <= 0:
-        raise InputError("arch.bandwidth", "must be positive words per cycle, or none for unlimited", rate)
-    return Fraction(str(rate))
 
 
 def _energies(operator: Operator, accelerator: Accelerator, chains: dict[str, tuple[tuple[str, ...], ...]],

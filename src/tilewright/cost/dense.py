@@ -15,19 +15,26 @@ from tilewright.cost.engine import await_engine
 from tilewright.cost.model import (
     ENERGY,
     EXCESS,
+    KINDS,
     LATENCY,
+    PERIOD,
     RAMP,
+    RATE,
     STEADY,
     STEPS,
     Model,
+    Rates,
     TallyKey,
+    kind_of_rates,
     narrow_enough,
     parameters_of,
+    walks_of,
 )
 from tilewright.cost.program import LANES, SIGNATURES, Machine, Op
 from tilewright.cost.records import Cost
 from tilewright.cost.single import single_cost
-from tilewright.hardware import Accelerator
+from tilewright.cost.walks import PORTS, VIEWS
+from tilewright.hardware import Accelerator, exact_rate
 from tilewright.mapping import Layout, Mapping, MappingBatch
 from tilewright.workload import Operator
 
@@ -151,16 +158,17 @@ class DenseModel:
         self.parameters = parameters_of(accelerator)
         self._scratch = local()
         self._scored, self._even_after = 0, even_after
-        self._programs: dict[tuple[Rows, bool], _Prepared] = {}
+        self._programs: dict[tuple[Rows, bool, Rates], _Prepared] = {}
+        self.walks = walks_of(operator, accelerator, self.layout)
         _check(operator, accelerator, self.layout)
 
     @property
     def program(self) -> _Prepared:
         """The program that scores; its outputs are latency, energy, excess, steps, steady and ramp cycles."""
-        return self._program("costs")
+        return self._program("costs", self._kind)
 
-    def _program(self, rows: Rows) -> _Prepared:
-        which = rows, self._scored >= self._even_after
+    def _program(self, rows: Rows, kind: Rates) -> _Prepared:
+        which = rows, self._scored >= self._even_after, kind
         if which not in self._programs:
             self._programs[which] = _prepared(self.operator, self.accelerator, self.layout, *which)
         return self._programs[which]
@@ -169,9 +177,11 @@ class DenseModel:
         """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
         self._check_layout(batch)
         self._scored += len(batch)
-        program = self.program
+        rates = _given_rates(hardware)
+        kind = self._kind_of(hardware)
+        program = self._program("costs", kind)
         out = np.empty((len(program.machines[0].outputs), len(batch)))
-        self._run(program, batch, self._values(hardware, len(batch)), out, threads)
+        self._run(program, batch, self._values(hardware, len(batch), kind), out, threads, rates)
         return self.costs(out)
 
     def costs(self, out: Floats) -> CostBatch:
@@ -181,15 +191,19 @@ class DenseModel:
 
     def score_into(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], out: Floats) -> None:
         """Score raw arrays (s, d, b) into ``out`` (6, b), on the calling thread and without the interpreter lock."""
-        program = self.program
-        kernel_run(program, steps, ranks, (0, steps.shape[2]), self._defaults, self.scratch(program), out)
+        program, span = self.program, (0, steps.shape[2])
+        found = out if not self.walks.levels else np.empty((len(program.machines[0].outputs), span[1]))
+        kernel_run(program, steps, ranks, span, self._defaults, self.scratch(program), found)
+        if self.walks.levels:
+            self._settle(steps, ranks, span, self._defaults, self.walks.rates(), found)
+            out[:] = found[:len(out)]
 
     def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
         """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
         self._check_layout(batch)
-        program = self._program("counts")
+        program = self._program("counts", self._kind)
         out = np.empty((len(program.machines[0].outputs), len(batch)))
-        self._run(program, batch, self._defaults, out, 1)
+        self._run(program, batch, self._defaults, out, 1, {})
         found: dict[tuple[str, str], dict[str, Floats]] = {}
         first = len(out) - len(program.names)
         for (memory, tensor, kind), row in zip(program.names, out[first:], strict=True):
@@ -201,50 +215,108 @@ class DenseModel:
         self._check_layout(batch)
         first, end = span
         self._scored += end - first
-        program = self._program("tallies")
+        program = self._program("tallies", self._kind)
         out = np.empty((len(program.machines[0].outputs), end - first))
         # The kernel is compiled for arrays without gaps.
         steps, ranks = np.ascontiguousarray(batch.steps[:, :, first:end]), np.ascontiguousarray(
             batch.ranks[:, :, first:end])
         kernel_run(program, steps, ranks, (0, end - first), self._defaults, self.scratch(program), out)
-        return dict(zip(program.names, out, strict=True))
+        found = dict(zip(program.names, out, strict=True))
+        if self.walks.levels:
+            found |= self._walked(steps, ranks, found)
+        return found
+
+    def _walked(self, steps: NDArray[np.int32], ranks: NDArray[np.int8],
+                first: dict[TallyKey, Floats]) -> dict[TallyKey, Floats]:
+        """Return the tallies of the instances that are busiest where those are not the first ones."""
+        count, none = steps.shape[2], np.zeros(steps.shape[2])
+        keys = [[[[(view, level, tensor.name, kind) for kind in KINDS] for tensor in self.operator.tensors]
+                 for view in VIEWS] for level in self.walks.levels]
+        flat = [key for memory in keys for view in memory for tensor in view for key in tensor]
+        out = np.array([first.get(key, none) for key in flat]).reshape(
+            len(keys), len(VIEWS), len(self.operator.tensors), len(KINDS), count)
+        self.walks.write(steps, ranks, (0, count), out)
+        return {key: row for key, row in zip(flat, out.reshape(-1, count), strict=True) if key in first}
 
     def cost(self, mapping: Mapping) -> Cost:
         """Return everything about one mapping, without waiting for the compiler."""
         return single_cost(self.operator, self.accelerator, mapping)
 
     @cached_property
-    def _defaults(self) -> Floats:
-        return np.array(list(self.parameters.values()), dtype=np.float64)[:, None].copy()
+    def _kind(self) -> Rates:
+        return self._kind_of(None)
 
-    def _values(self, hardware: HardwareBatch | None, count: int) -> Floats:
-        if hardware is None or not hardware.values:
-            return self._defaults
-        values = np.repeat(self._defaults, count, axis=1)
+    def _kind_of(self, hardware: HardwareBatch | None) -> Rates:
+        """Return how cycles are found at the rates of the accelerator and those given."""
+        rates = [value for (_, what), value in self.parameters.items() if what in RATES]
+        given = [rate for found in _given_rates(hardware).values() for rate in np.unique(found).tolist()]
+        return kind_of_rates(self.operator, self.accelerator, [*rates, *given])
+
+    @cached_property
+    def _defaults(self) -> Floats:
+        return self._values(None, 1, self._kind)
+
+    def _values(self, hardware: HardwareBatch | None, count: int, kind: Rates) -> Floats:
+        """Return the parameters (p, b), or (p, 1) where all mappings have the same."""
+        given = {} if hardware is None else hardware.values
         keys = list(self.parameters)
-        for key, given in hardware.values.items():
+        for key in given:
             if key not in self.parameters:
                 raise InputError(f"hardware.{'.'.join(key)}", "must be a number that the accelerator limits", str(key),
                                  f"Known: {', '.join('.'.join(k) for k in keys)}")
-            values[keys.index(key)] = given
-        return values
+        rows = {key: np.broadcast_to(np.asarray(given.get(key, own), dtype=np.float64), count if given else 1)
+                for key, own in self.parameters.items()}
+        periods = {}
+        for name, what in keys:
+            if what in RATES:
+                rates, which = np.unique(rows[name, what], return_inverse=True)
+                exact = [exact_rate(float(rate)) for rate in rates]
+                if kind == "whole":
+                    rows[name, what] = np.array([float(rate) for rate in exact])[which]
+                else:
+                    rows[name, what] = np.array([float(rate.numerator) for rate in exact])[which]
+                    periods[name, what + PERIOD] = np.array([float(rate.denominator) for rate in exact])[which]
+        return np.ascontiguousarray(np.stack(list((rows | periods).values())))
 
     def _check_layout(self, batch: MappingBatch) -> None:
         if batch.layout != self.layout:
             raise InputError("batch.layout", "must be the layout of the model", mend="Build the model with this layout")
 
-    def _run(self, program: _Prepared, batch: MappingBatch, values: Floats, out: Floats, threads: int) -> None:
+    def _run(self, program: _Prepared, batch: MappingBatch, values: Floats, out: Floats, threads: int,  # noqa: PLR0913, PLR0917
+             rates: dict[tuple[str, str], Floats]) -> None:
+        """Run a program over a batch on several threads; where that tells costs, make its cycles those of the busiest.
+
+        ``rates`` are the bandwidths that differ from mapping to mapping.
+        """
         count = len(batch)
+        exact = self.walks.rates(rates)
+
+        def work(first: int, last: int) -> None:
+            span = first, min(last, count)
+            kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
+            if self.walks.levels:
+                self._settle(batch.steps, batch.ranks, span, values, exact, out)
+
         if threads <= 1 or count <= LEAST_SHARED:
-            kernel_run(program, batch.steps, batch.ranks, (0, count), values, self.scratch(program), out)
+            work(0, count)
             return
         chunk = min(CHUNK, -(-count // (threads * LANES)) * LANES)
+        share(lambda first: work(first, first + chunk), range(0, count, chunk), threads)
 
-        def work(first: int) -> None:
-            span = first, min(first + chunk, count)
-            kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
+    def _settle(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],  # noqa: PLR0913, PLR0917
+                values: Floats, rates: NDArray[np.int64], out: Floats) -> None:
+        """Put cycles right where the first instance of a memory is not the busiest."""
+        from tilewright.cost.busiest import settle  # noqa: PLC0415 - compiled only where it is needed
 
-        share(work, range(0, count, chunk), threads)
+        leakage = values[list(self.parameters).index(("leakage", "pj_per_cycle"))]
+        settle(steps, ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, self._walk_work(), out)
+
+    def _walk_work(self) -> tuple[Any, ...]:
+        """Arrays in which the calling thread walks."""
+        kept: tuple[Any, ...] | None = self._scratch.__dict__.get("walk")
+        if kept is None:
+            kept = self._scratch.__dict__["walk"] = self.walks.work()
+        return kept
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:
         """Rows that the calling thread works in."""
@@ -256,12 +328,19 @@ class DenseModel:
         return rows
 
 
-def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, even: bool) -> _Prepared:
+def _given_rates(hardware: HardwareBatch | None) -> dict[tuple[str, str], Floats]:
+    """Return the bandwidths that differ from mapping to mapping, by (memory, port)."""
+    given = {} if hardware is None else hardware.values
+    return {(name, RATES[what]): rates for (name, what), rates in given.items() if what in RATES}
+
+
+def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, even: bool,  # noqa: PLR0913, PLR0917
+              kind: Rates) -> _Prepared:
     """Return the programs of a model: those of its kind, with its own sizes."""
     given, narrow = operator.sizes, narrow_enough(operator)
     kinds = list(dict.fromkeys([1, *given.values()]))
     alike = replace(operator, name="", dimensions=tuple((name, 1 + kinds.index(size)) for name, size in given.items()))
-    machines, names, read = _written(alike, accelerator, layout, rows, narrow, even)
+    machines, names, read = _written(alike, accelerator, layout, rows, narrow, even, kind)
     general = machines[0].of(given)
     short = machines[1].of(given) if even else general
     sizes = np.array([given[name] for name in layout.dimensions], dtype=np.int32)
@@ -270,16 +349,16 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
 
 @lru_cache(maxsize=128)
 def _written(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, narrow: bool,  # noqa: PLR0913, PLR0917
-             even: bool) -> _Written:
+             even: bool, kind: Rates) -> _Written:
     """Write the programs of all layers whose sizes are 1, and equal, where those of ``operator`` are.
 
     Kept, as a network has few kinds of layers, and the same layer is often searched again.
     """
-    model = Model(operator, accelerator, layout, narrow=narrow, even=even)
+    model = Model(operator, accelerator, layout, narrow=narrow, even=even, rates=kind)
     machine, names = model.tallies() if rows == "tallies" else model.machine(detail=rows == "counts")
     if not even:
         return (machine, machine), names, _rows_read(machine)
-    (general, _), names, _ = _written(operator, accelerator, layout, rows, narrow, even=False)
+    (general, _), names, _ = _written(operator, accelerator, layout, rows, narrow, False, kind)
     return (general, machine), names, _rows_read(general, machine)
 
 
@@ -296,6 +375,7 @@ def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint1
     return steps, ranks
 
 
+RATES = {RATE.format(port): port for port in PORTS}
 CACHE_LINE = 64
 BLOCKS_FETCHED = 4
 CHUNK = 4 * BLOCKS_FETCHED * LANES

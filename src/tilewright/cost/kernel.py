@@ -87,11 +87,12 @@ _CEILDIV = np.uint64(Op.CEILDIV)
 _PORT2 = np.uint64(Op.PORT2)
 _PORT4 = np.uint64(Op.PORT4)
 _WMAX = np.uint64(Op.WMAX)
-_WMIN = np.uint64(Op.WMIN)
 _WADD = np.uint64(Op.WADD)
 _WMUL = np.uint64(Op.WMUL)
 _OVER = np.uint64(Op.OVER)
 _BLOCKS = np.uint64(Op.BLOCKS)
+_SCALED = np.uint64(Op.SCALED)
+_PERIODS = np.uint64(Op.PERIODS)
 
 # Without the interpreter lock, and without reference counts (so that nothing can be allocated).
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
@@ -635,6 +636,20 @@ def _blocks(v, W, a, b):
         v[W, i] = np.ceil(v[a, i] / v[b, i]) * v[b, i]
 
 
+@_inline
+def _scaled(v, W, a, b, c, d, words, cycles):
+    for i in range(_LANES):
+        v[W, i] = np.ceil((v[a, i] + v[b, i] + v[c, i] + v[d, i]) * v[cycles, i] / v[words, i])
+
+
+@_inline
+def _periods(v, W, a, words, cycles):
+    for i in range(_LANES):
+        whole = np.floor(v[a, i] / v[words, i])
+        left = v[a, i] - whole * v[words, i]
+        v[W, i] = whole * v[cycles, i] + np.ceil(left * v[cycles, i] / v[words, i])
+
+
 @_scalar
 def _lane_at(position, extent, narrow, lists, offset, lanes, i):
     """Start and width of the finest lane of [0, extent) that holds ``position``."""
@@ -976,8 +991,6 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
                 _port4(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
             elif op == _WMAX:
                 _max(wide, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _WMIN:
-                _min(wide, code[at, 1], code[at, 2], code[at, 3])
             elif op == _WADD:
                 _add(wide, code[at, 1], code[at, 2], code[at, 3])
             elif op == _WMUL:
@@ -986,4 +999,9 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
                 _over(wide, code[at, 1], code[at, 2], code[at, 3])
             elif op == _BLOCKS:
                 _blocks(wide, code[at, 1], code[at, 2], code[at, 3])
+            elif op == _SCALED:
+                _scaled(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6],
+                        code[at, 7])
+            elif op == _PERIODS:
+                _periods(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
         _store(out, wide, outputs, first, count)

@@ -366,16 +366,6 @@ class Words:
                     whole += [name] if row is None else []
         return self.program.product(rows, self.all_of(whole, tuple(axes)))
 
-    def spread(self, edge: Edge, names: set[str]) -> int | None:
-        """Row that is 1 where lanes outside the child spread one of ``names``; None if none can."""
-        found: int | None = None
-        for slot in range(edge.slots):
-            for name in names & self.sizes.keys():
-                if self._lane(slot):
-                    row = self._real(name, [slot])
-                    found = row if found is None else self.program.one(Op.MAX, found, row)
-        return found
-
     @remembered
     def steps(self) -> int:
         """Wide row: steps of compute."""

@@ -1,20 +1,34 @@
 """The whole dense model as a program: counts, cycles, energy, legality (`cost.single` for many mappings)."""
 
+from collections.abc import Iterable
+from math import gcd
+from typing import Literal
+
 from tilewright.cost.lowering import Edge, Look, Words
 from tilewright.cost.nest import memory_at
 from tilewright.cost.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, Sizes, remembered
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.cost.walks import PORTS, VIEWS, Walks
+from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import Layout, tensor_bits
 from tilewright.workload import Operator, Tensor
 
-LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP = range(6)
-"""Rows of the output of every program."""
+LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, BLOCKED, OTHERS = range(8)
+"""Rows of the output of every program; the last two, of which `busiest.settle` makes steady cycles, only where memories
+
+are walked: steps with all that blocks them at the other memories, and the cycles of the other memories' ports.
+"""
 
 KINDS = ("reads", "fills", "updates", "drains")
 
+RATE = "bandwidth_words_per_cycle.{}"
+"""Name of the parameter of a port; where rates are no whole numbers (`Rates`), words in so many `PERIOD`."""
+
+PERIOD = "/cycles"
+
 TallyKey = tuple[str, int, str, str]
 """View (``total`` over instances, ``busiest`` instance, ``edge``: first tile of operands, last of outputs), level (the
-one after the last is the compute unit), tensor and kind of access (at an edge ``own`` side or ``parent``)."""
+one after the last is the compute unit), tensor and kind of access (at an edge ``own`` side or ``parent``). Of memories
+that are walked there is an instance for each of `walks.VIEWS` instead of the one ``busiest``."""
 
 
 def parameters_of(accelerator: Accelerator) -> dict[tuple[str, str], float]:
@@ -41,13 +55,30 @@ def _memory_parameters(memory: Memory) -> dict[tuple[str, str], float]:
         found[memory.name, "capacity_bytes"] = memory.capacity_bytes
     for owner, capacity in memory.partitions_bytes:
         found[memory.name, f"capacity_bytes[{owner}]"] = capacity
-    for port in ("read", "write", "shared"):
+    for port in PORTS:
         limit = getattr(memory.bandwidth, port)
         if limit is not None:
-            found[memory.name, f"bandwidth_words_per_cycle.{port}"] = limit
+            found[memory.name, RATE.format(port)] = limit
     for kind in ("read", "fill", "update", "drain"):
         found[memory.name, f"{kind}_energy_pj_per_word"] = getattr(memory.energy, f"{kind}_pj")
     return found
+
+
+Rates = Literal["whole", "short", "long"]
+"""How cycles are found exactly in double precision, where a quotient of whole numbers below 2^53 is rounded up rightly:
+
+by rates that are whole numbers over powers of two; by words times the cycles of a rate over its words; or, where that
+product may be too large, of the rest that is left when the words of a rate have been taken off as often as may be.
+"""
+
+
+def kind_of_rates(operator: Operator, accelerator: Accelerator, rates: Iterable[float]) -> Rates:
+    """Return how cycles of a layer at these rates are found exactly."""
+    cycles = max((exact_rate(float(rate)).denominator for rate in rates), default=1)
+    if not cycles & (cycles - 1):
+        return "whole"
+    bits = sum(tensor_bits(tensor, accelerator) for tensor in operator.tensors)
+    return "short" if len(KINDS) * bits * operator.macs * cycles < 2**53 else "long"
 
 
 def narrow_enough(operator: Operator) -> bool:
@@ -56,6 +87,12 @@ def narrow_enough(operator: Operator) -> bool:
     sliding = [axis for tensor in operator.tensors for axis in tensor.axes if len(axis.terms) == 2]
     words = [sizes[first] * sizes[second] for first, second in (axis.dimensions for axis in sliding)]
     return max(sizes.values()) < WIDEST and max(words, default=0) < 2**24
+
+
+def walks_of(operator: Operator, accelerator: Accelerator, layout: Layout) -> Walks:
+    """Return the memories of which other instances than the first are looked at."""
+    return Walks(operator, accelerator, layout.dimensions,
+                 tuple((slot.level, slot.axis != "T") for slot in layout.slots), layout.keeps)
 
 
 class Model:
@@ -69,14 +106,21 @@ class Model:
         Whether single precision carries its extents (`narrow_enough`).
     even
         For mappings whose loops all divide what they split, which take far fewer instructions.
+    rates
+        How cycles are found (`kind_of_rates`); but for whole numbers a `PERIOD` stands beside each rate.
     """
 
-    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, *, narrow: bool,
-                 even: bool = False) -> None:
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, *,  # noqa: PLR0913
+                 narrow: bool, even: bool = False, rates: Rates = "whole") -> None:
         self.operator = operator
         self.accelerator = accelerator
         self.layout = layout
-        self.parameters = {key: row for row, key in enumerate(parameters_of(accelerator))}
+        keys = list(parameters_of(accelerator))
+        self.rates = rates
+        if rates != "whole":
+            keys += [(name, what + PERIOD) for name, what in keys if what in map(RATE.format, PORTS)]
+        self.parameters = {key: row for row, key in enumerate(keys)}
+        self.walked = walks_of(operator, accelerator, layout).levels
         self.program = Program(len(self.parameters), FAR if narrow else FAR_WIDE)
         self.words = Words(operator, accelerator, layout, self.program, even=even)
         self.edges = {tensor.name: self.words.edges(tensor) for tensor in operator.tensors}
@@ -89,6 +133,9 @@ class Model:
         steady, ramp = self._steady(steps), self._ramp()
         latency = self.program.one(Op.WADD, steady, ramp)
         outputs = [latency, self._energy(latency), excess, steps, steady, ramp]
+        if self.walked:
+            blocked, others = self._steady_parts(steps, self.walked)
+            outputs += [blocked, self.constant(0) if others is None else others]
         names = []
         if detail:
             for tensor in self.operator.tensors:
@@ -111,9 +158,10 @@ class Model:
         found["total", -1, "", "arrays"] = arrays
         for tensor in self.operator.tensors:
             for level in self.words.keepers(tensor):
-                views = ("total", "busiest") if self._limited(level, "read") or self._limited(level, "write") else (
-                    "total",)
-                found |= {(view, level, tensor.name, kind): self._moved(tensor, level, kind, view == "busiest")
+                views = ["total"]
+                if self._limited(level, "read") or self._limited(level, "write"):
+                    views += VIEWS if level in self.walked else ["busiest"]
+                found |= {(view, level, tensor.name, kind): self._moved(tensor, level, kind, view != "total")
                           for view in views for kind in KINDS}
             found |= self._edge_tallies(tensor)
         return self.program.finish(list(found.values())), tuple(found)
@@ -180,17 +228,15 @@ class Model:
         return self.program.one(Op.LINEAR, updates, evicted, self._moved(edge.tensor, edge.parent, "fills", busiest))
 
     def _filled(self, edge: Edge, busiest: bool) -> int:
-        read_back = self._read_back(edge, busiest)
-        delivered = self._delivered_to_first(edge, read_back) if busiest else read_back
+        delivered = self._delivered_to_first(edge) if busiest else self._read_back(edge, busiest)
         apart = self.words.apart(edge)
         if apart is None:
             return delivered
         return self.program.one(Op.KEEP_IF, apart, self.constant(0), delivered)
 
-    def _delivered_to_first(self, edge: Edge, read_back: int) -> int:
+    def _delivered_to_first(self, edge: Edge) -> int:
         """Partial sums read back into the child's first instance (`single.delivered_to_first`)."""
         evicted = self._followed(edge.child, edge)
-        sliding = [axis for axis in edge.tensor.axes if len(axis.terms) > 1]
         starts = self._followed(self.edges[edge.tensor.name][0].parent, edge)
         for inner in self.edges[edge.tensor.name]:
             if inner.child > edge.parent:
@@ -198,12 +244,7 @@ class Model:
             apart = self.words.apart(inner)
             if apart is not None:
                 starts = self.program.one(Op.KEEP_IF, apart, self._followed(inner.child, edge), starts)
-        delivered = self.program.one(Op.LINEAR, evicted, starts, self.constant(0))
-        overlap = self.words.spread(edge, {name for axis in sliding for name in axis.dimensions})
-        if overlap is None:
-            return delivered
-        least = self.program.one(Op.WMIN, evicted, read_back)
-        return self.program.one(Op.KEEP_IF, overlap, least, delivered)
+        return self.program.one(Op.LINEAR, evicted, starts, self.constant(0))
 
     def _followed(self, keeper: int, edge: Edge) -> int:
         """Words that the first instance of ``keeper`` evicts, of those that the child's first instance touches."""
@@ -266,25 +307,41 @@ class Model:
 
     def _port(self, level: int, kinds: tuple[str, ...], port: str) -> int | None:
         """Wide row: cycles that a port of the busiest instance needs; None where it is unlimited."""
-        limit = self._parameter(level, f"bandwidth_words_per_cycle.{port}")
         kept = self._kept(level)
-        if limit is None or not kept:
+        if self._parameter(level, RATE.format(port)) is None or not kept:
             return None
         terms = [
-            (self._moved(tensor, level, kind, busiest=True), self._scale(level, tensor))
+            (self._moved(tensor, level, kind, busiest=True), tensor)
             for kind in kinds for tensor in kept
             if (tensor.is_output or kind in ("reads", "fills"))
             and (kind in ("reads", "updates") or self._edge(tensor, child=level) is not None)
         ]
-        return self._port_cycles(terms, limit) if terms else None
+        return self._port_cycles(level, port, terms) if terms else None
 
-    def _port_cycles(self, terms: list[tuple[int, float]], limit: int) -> int:
-        """Wide row: cycles to move weighted words, rounded up."""
-        if all(weight == 1 for _, weight in terms) and len(terms) <= 4:
-            rows = [row for row, _ in terms] + [self.constant(0)] * (2 if len(terms) <= 2 else 4)
-            count = 2 if len(terms) <= 2 else 4
-            return self.program.one(Op.PORT2 if count == 2 else Op.PORT4, *rows[:count], limit)
-        return self.program.one(Op.CEILDIV, self._weighted(terms), limit)
+    def _port_cycles(self, level: int, port: str, terms: list[tuple[int, Tensor]]) -> int:
+        """Wide row: cycles to move the words of tensors, rounded up once and exactly: whole numbers are divided."""
+        limit = self._parameter(level, RATE.format(port))
+        period = self._parameter(level, RATE.format(port) + PERIOD)
+        assert limit is not None
+        own = memory_at(self.accelerator, level).word_bits
+        bits = [tensor_bits(tensor, self.accelerator) for _, tensor in terms]
+        unit = gcd(own, *bits)
+        four = [*(row for row, _ in terms), *[self.constant(0)] * 4][:4]
+        if len(terms) <= 4 and set(bits) == {own} and self.rates != "long":
+            if period is not None:
+                return self.program.one(Op.SCALED, *four, limit, period)
+            return self.program.one(Op.PORT2, *four[:2], limit) if len(terms) <= 2 else (
+                self.program.one(Op.PORT4, *four, limit))
+        times = own // unit
+        exact = 1 if period is None and not times & (times - 1) else times
+        words = self._weighted([(row, wide / unit / times * exact) for (row, _), wide in zip(terms, bits, strict=True)])
+        if exact > 1:
+            limit = self.program.one(Op.WMUL, limit, self.constant(exact))
+        if period is None:
+            return self.program.one(Op.CEILDIV, words, limit)
+        if self.rates == "short":
+            return self.program.one(Op.SCALED, words, *[self.constant(0)] * 3, limit, period)
+        return self.program.one(Op.PERIODS, words, limit, period)
 
     def _largest(self, rows: list[int | None]) -> int | None:
         found = None
@@ -303,40 +360,44 @@ class Model:
         return level > 0 and memory_at(self.accelerator, level).buffering == "single"
 
     def _steady(self, steps: int) -> int:
+        blocked, slowest = self._steady_parts(steps)
+        return blocked if slowest is None else self.program.one(Op.WMAX, blocked, slowest)
+
+    def _steady_parts(self, steps: int, without: tuple[int, ...] = ()) -> tuple[int, int | None]:
+        """Wide rows: steps and what blocks them, and the cycles of the slowest port, at memories but ``without``."""
         blocked: list[int | None] = [steps]
         ports: list[int | None] = []
         for level in self.memories:
+            if level in without:
+                continue
             reading, writing = ("reads", "drains"), ("updates", "fills")
             ports += [self._port(level, reading, "read"), self._port(level, writing, "write"),
                       self._port(level, reading + writing, "shared")]
             if self._single(level):
                 blocked.append(self._largest([self._port(level, ("drains",), p) for p in ("read", "shared")]))
                 blocked.append(self._largest([self._port(level, ("fills",), p) for p in ("write", "shared")]))
-        found = self._largest([self._total(blocked), *ports])
-        assert found is not None
-        return found
+        return self._total(blocked), self._largest(ports)
 
     def _ramp(self) -> int:
         levels = [level for level in self.memories if level and not self._single(level)]
         return self._total([row for level in levels for row in (self._cold_start(level), self._tail(level))])
 
-    def _transfer(self, level: int, port: str, terms: list[tuple[int, float]]) -> int | None:
-        limits = [self._parameter(level, f"bandwidth_words_per_cycle.{name}") for name in (port, "shared")]
-        if not terms or limits == [None, None]:
-            return None
-        return self._largest([None if limit is None else self._port_cycles(terms, limit) for limit in limits])
+    def _transfer(self, level: int, port: str, terms: list[tuple[int, Tensor]]) -> int | None:
+        """Wide row: cycles to move words through a port; None where it is unlimited."""
+        limited = [name for name in (port, "shared") if self._parameter(level, RATE.format(name)) is not None]
+        return self._largest([self._port_cycles(level, name, terms) for name in limited]) if terms else None
 
     def _limited(self, level: int, port: str) -> bool:
-        return any(self._parameter(level, f"bandwidth_words_per_cycle.{name}") is not None for name in (port, "shared"))
+        return any(self._parameter(level, RATE.format(name)) is not None for name in (port, "shared"))
 
     def _cold_start(self, level: int) -> int | None:
         found = [self._edge(tensor, child=level) for tensor in self.operator.operands]
         edges = [edge for edge in found if edge is not None]
-        own = [(self.words.tile(e.tensor, e.slots), self._scale(level, e.tensor)) for e in edges]
+        own = [(self.words.tile(e.tensor, e.slots), e.tensor) for e in edges]
         rows = [self._transfer(level, "write", own) if self._limited(level, "write") else None]
         for parent in {edge.parent: None for edge in edges}:
             if self._limited(parent, "read"):
-                asked = [(self.words.words(e, Look(True, parent + 1, "first")), self._scale(parent, e.tensor))
+                asked = [(self.words.words(e, Look(True, parent + 1, "first")), e.tensor)
                          for e in edges if e.parent == parent]
                 rows.append(self._transfer(parent, "read", asked))
         return self._largest(rows)
@@ -348,10 +409,10 @@ class Model:
             return None
         rows = []
         if self._limited(level, "read"):
-            rows.append(self._transfer(level, "read", [(self.words.last_tile(edge), self._scale(level, output))]))
+            rows.append(self._transfer(level, "read", [(self.words.last_tile(edge), output)]))
         if self._limited(edge.parent, "write"):
             merged = self.words.words(edge, Look(True, edge.parent + 1, "last"))
-            rows.append(self._transfer(edge.parent, "write", [(merged, self._scale(edge.parent, output))]))
+            rows.append(self._transfer(edge.parent, "write", [(merged, output)]))
         return self._largest(rows)
 
     def _energy(self, latency: int) -> int:

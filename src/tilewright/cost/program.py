@@ -120,11 +120,12 @@ class Op(IntEnum):
     PORT2 = 64
     PORT4 = 65
     WMAX = 66
-    WMIN = 67
+    PERIODS = 67
     WADD = 68
     WMUL = 69
     OVER = 70
     BLOCKS = 71
+    SCALED = 72
 
 
 # Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
@@ -194,14 +195,15 @@ SIGNATURES = {
     Op.LINEAR: "Wwww",
     Op.KEEP_IF: "Wnww",
     Op.CEILDIV: "Www",
+    Op.PERIODS: "Wwww",
     Op.PORT2: "Wwww",
     Op.PORT4: "Wwwwww",
     Op.WMAX: "Www",
-    Op.WMIN: "Www",
     Op.WADD: "Www",
     Op.WMUL: "Www",
     Op.OVER: "Vww",
     Op.BLOCKS: "Www",
+    Op.SCALED: "Wwwwwww",
 }
 
 

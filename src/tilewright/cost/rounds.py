@@ -20,7 +20,7 @@ from itertools import product
 from math import ceil, prod
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator, Tensor
 
@@ -90,7 +90,7 @@ def round_latency(operator: Operator, accelerator: Accelerator, mapping: Nest,
     for tile, count in layer.rounds():
         work = layer.compute_cycles(tile, sequencer)
         words = sum(_box(tensor, tile) for tensor in operator.operands)
-        fetch = words / rate if rate else 0.0
+        fetch = float(words / exact_rate(rate)) if rate else 0.0
         compute, load, rounds = compute + count * work, load + count * fetch, rounds + count
         steady += count * max(work, fetch)
         first = min(work, fetch) if first is None else first

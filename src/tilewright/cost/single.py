@@ -1,22 +1,28 @@
 """The full cost of one mapping from the closed forms: counts, cycles, energy (DESIGN rules 5 to 9)."""
 
+from fractions import Fraction
 from math import ceil, prod
+
+import numpy as np
 
 from tilewright.cost import closed_form as cf
 from tilewright.cost.nest import Boundary, Nest, memory_at
 from tilewright.cost.records import Cost, Count, MemoryTraffic
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.cost.walks import VIEWS, Walks
+from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator, Tensor
 
 Counts = dict[tuple[int, str], Count]
+KINDS = ("reads", "fills", "updates", "drains")
 
 
 def single_cost(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost:
     """Return the cost of ``mapping``, exact by the counting rules; legality is not looked at."""
     nest = Nest(operator, accelerator, mapping)
     totals, busiest = counts(nest, busiest=False), counts(nest, busiest=True)
-    ports = {level: PortWords(nest, busiest, level) for level in memory_levels(nest)}
+    others = busiest_counts(nest, busiest)
+    ports = {level: PortWords(nest, others.get(level, {}), busiest, level) for level in memory_levels(nest)}
     traffic = {nest.mapping.levels[level].level: port.traffic() for level, port in ports.items()}
     compute_steps = cf.steps(nest)
     blocked = compute_steps + sum(ports[level].blocking_cycles() for level in ports if level and _single(nest, level))
@@ -48,15 +54,16 @@ def _single(nest: Nest, level: int) -> bool:
     return memory_at(nest.accelerator, level).buffering == "single"
 
 
-def _scale(nest: Nest, level: int, tensor: Tensor) -> float:
+def _scale(nest: Nest, level: int, tensor: Tensor) -> Fraction:
     """Words of the memory's own width per word of ``tensor``."""
-    return nest.word_bits(tensor) / memory_at(nest.accelerator, level).word_bits
+    return Fraction(nest.word_bits(tensor), memory_at(nest.accelerator, level).word_bits)
 
 
 def counts(nest: Nest, *, busiest: bool) -> Counts:
     """Count by (level, tensor); the compute unit stands at the level after the last.
 
-    Summed over instances, or, for ``busiest``, of the first instance of each memory (no other is busier).
+    Summed over instances, or, for ``busiest``, of the first instance of each memory: no other is busier but where
+    `busiest_counts` says so.
     """
     found: Counts = {}
     for tensor in nest.operator.tensors:
@@ -74,30 +81,46 @@ def counts(nest: Nest, *, busiest: bool) -> Counts:
             if cf.combines(nest, boundary):
                 fills[child] = 0
             else:
-                fills[child] = delivered_to_first(nest, boundary, read_back) if busiest else read_back
+                fills[child] = delivered_to_first(nest, boundary) if busiest else read_back
         for level, filled in fills.items():
             drained = evicted[level] if level != outermost else 0
             found[level, tensor.name] = Count(reads.get(level, 0), filled, updates.get(level, 0), drained)
     return found
 
 
-def delivered_to_first(nest: Nest, boundary: Boundary, read_back: int) -> int:
+def busiest_counts(nest: Nest, first: Counts) -> dict[int, dict[str, Counts]]:
+    """Count by level, view (`walks.VIEWS`) and (level, tensor) where another instance than the first may be busier."""
+    operator, loops = nest.operator, nest.loops
+    keeps = tuple(tuple(t.name for t in operator.tensors if level in nest.keepers(t))
+                  for level in range(len(nest.mapping.levels)))
+    walks = Walks(operator, nest.accelerator, tuple(operator.sizes),
+                  tuple((loop.level, loop.spatial) for loop in loops), keeps, unlimited=True)
+    if not walks.levels:
+        return {}
+    steps = np.repeat(walks.sizes[None, :, None], len(loops) + 1, axis=0).astype(np.int32)
+    for at, loop in enumerate(loops):
+        steps[at:, walks.dimensions.index(loop.dimension)] = loop.step
+    out = np.array([[[[getattr(first.get((at, t.name), Count(0, 0, 0, 0)), kind) for kind in KINDS]
+                      for t in operator.tensors]] * len(VIEWS) for at in walks.levels], dtype=np.float64)[..., None]
+    walks.write(steps, np.zeros(steps.shape, dtype=np.int8), (0, 1), out)
+    return {at: {view: {(at, tensor.name): Count(*(int(words) for words in out[m, v, t, :, 0]))
+                        for t, tensor in enumerate(operator.tensors)} for v, view in enumerate(VIEWS)}
+            for m, at in enumerate(walks.levels)}
+
+
+def delivered_to_first(nest: Nest, boundary: Boundary) -> int:
     """Partial sums read back into the first instance of the child: of merging instances it takes them all (rule 5).
 
     Only the words of that instance are followed, from the outermost memory inward: what it evicts, less what starts
-    from zero in its parent's own visit. Where lanes overlap along a sliding output axis (transposed convolution), a
-    word may come from another lane's earlier visit; then it is charged all it could take, an upper bound.
+    from zero in its parent's own visit. Where lanes spread a sliding axis of the output (transposed convolution), a
+    word may come from another lane's earlier visit: `busiest_counts` follows it.
     """
-    evicted = _evicted_words_of_first(nest, boundary.child, boundary)
-    sliding = {name for axis in boundary.tensor.axes if len(axis.terms) > 1 for name in axis.dimensions}
-    if any(loop.spatial and loop.level < boundary.child and loop.dimension in sliding for loop in nest.loops):
-        return min(evicted, read_back)
     chain = [b for b in nest.boundaries(boundary.tensor) if b.child <= boundary.child]
     starts = _evicted_words_of_first(nest, chain[0].parent, boundary)
     for inner in chain[:-1]:
         if cf.combines(nest, inner):
             starts = _evicted_words_of_first(nest, inner.child, boundary)
-    return evicted - starts
+    return _evicted_words_of_first(nest, boundary.child, boundary) - starts
 
 
 def _evicted_words_of_first(nest: Nest, keeper: int, boundary: Boundary) -> int:
@@ -121,37 +144,39 @@ def _evicted_words_of_first(nest: Nest, keeper: int, boundary: Boundary) -> int:
 
 
 class PortWords:
-    """Words through the ports of the busiest instance of one memory, in words of the memory's own width."""
+    """Words through the ports of the busiest instance of one memory, in words of the memory's own width.
 
-    def __init__(self, nest: Nest, busiest: Counts, level: int) -> None:
+    ``views`` are the counts of the instance that is busiest at each port; those left out are of the ``first``.
+    """
+
+    def __init__(self, nest: Nest, views: dict[str, Counts], first: Counts, level: int) -> None:
         self.memory = memory_at(nest.accelerator, level)
-        moved = [(busiest[level, t.name], _scale(nest, level, t)) for t in nest.operator.tensors
-                 if (level, t.name) in busiest]
-        self.filled = sum(count.fills * scale for count, scale in moved)
-        self.drained = sum(count.drains * scale for count, scale in moved)
-        self.read = sum(count.reads * scale for count, scale in moved) + self.drained
-        self.written = sum(count.updates * scale for count, scale in moved) + self.filled
+        self._moved = {view: [(found[level, t.name], _scale(nest, level, t)) for t in nest.operator.tensors
+                              if (level, t.name) in first]
+                       for view, found in ((view, views.get(view, first)) for view in VIEWS)}
+
+    def _words(self, view: str, *kinds: str) -> Fraction:
+        return sum((getattr(count, kind) * scale for count, scale in self._moved[view] for kind in kinds), Fraction(0))
 
     def traffic(self) -> MemoryTraffic:
         """Words read and written, and the cycles that the slowest port needs for them."""
         ports = self.memory.bandwidth
-        cycles = max(
-            port_cycles(self.read, ports.read),
-            port_cycles(self.written, ports.write),
-            port_cycles(self.read + self.written, ports.shared),
-        )
-        return MemoryTraffic(self.read, self.written, cycles)
+        read, written = self._words("read", "reads", "drains"), self._words("write", "fills", "updates")
+        cycles = max(port_cycles(read, ports.read), port_cycles(written, ports.write),
+                     port_cycles(self._words("shared", *KINDS), ports.shared))
+        return MemoryTraffic(float(read), float(written), cycles)
 
     def blocking_cycles(self) -> int:
         """Cycles of compute that a single-buffered memory blocks while its tiles come and go."""
         ports = self.memory.bandwidth
-        return (max(port_cycles(self.drained, ports.read), port_cycles(self.drained, ports.shared))
-                + max(port_cycles(self.filled, ports.write), port_cycles(self.filled, ports.shared)))
+        drained, filled = self._words("blocking", "drains"), self._words("blocking", "fills")
+        return (max(port_cycles(drained, ports.read), port_cycles(drained, ports.shared))
+                + max(port_cycles(filled, ports.write), port_cycles(filled, ports.shared)))
 
 
-def port_cycles(words: float, bandwidth: float | None) -> int:
+def port_cycles(words: Fraction | int, bandwidth: float | None) -> int:
     """Cycles to move ``words`` at ``bandwidth`` words per cycle, rounded up; 0 where unlimited."""
-    return 0 if bandwidth is None else ceil(words / bandwidth)
+    return 0 if bandwidth is None else ceil(words / exact_rate(bandwidth))
 
 
 def cold_start(nest: Nest, level: int) -> int:
@@ -223,7 +248,7 @@ def energy_by_component(nest: Nest, totals: Counts, latency_cycles: int) -> dict
     for level in memory_levels(nest):
         memory = memory_at(nest.accelerator, level)
         found[memory.name] = sum(
-            _access_energy(memory, totals[level, t.name]) * _scale(nest, level, t)
+            _access_energy(memory, totals[level, t.name]) * float(_scale(nest, level, t))
             for t in operator.tensors if (level, t.name) in totals
         )
     found[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac

@@ -18,7 +18,7 @@ from tilewright.cost.nest import Nest
 from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
 from tilewright.cost.sparse_rates import Crossing, Leader, Share, Shares, check_leaders, crossings
 from tilewright.cost.tallies import tallies_of
-from tilewright.hardware import Accelerator, Compression, Fanout, Memory, Sparsity
+from tilewright.hardware import Accelerator, Compression, Fanout, Memory, Sparsity, exact_rate
 from tilewright.mapping import (
     Layout,
     Mapping,
@@ -230,10 +230,18 @@ class Sums:
             return data
         return data + count * moved.metadata / kept.memory.word_bits
 
-    def _port(self, level: int, kinds: tuple[str, ...]) -> Share:
-        """Words through the busiest instance's ports."""
-        return sum((self._words("busiest", kept, kind, time=True) for kept in self.plan.of(level) for kind in kinds),
-                   start=0.0)
+    def _port(self, level: int, view: str, kinds: tuple[str, ...]) -> Share:
+        """Words through the ports of the instance that is busiest in a view (`walks.VIEWS`)."""
+        kept = self.plan.of(level)
+        view = view if any((view, level, k.tensor.name, kind) in self.tallies for k in kept for kind in kinds) else (
+            "busiest")
+        return sum((self._words(view, k, kind, time=True) for k in kept for kind in kinds), start=0.0)
+
+    def _ports(self, level: int) -> tuple[Share, Share, Share]:
+        """Words read, written, and both, each at the instance that is busiest there."""
+        read, written = ("reads", "drains"), ("updates", "fills")
+        return (self._port(level, "read", read), self._port(level, "write", written),
+                self._port(level, "shared", read + written))
 
     @cached_property
     def steps(self) -> Floats:
@@ -250,9 +258,9 @@ class Sums:
             ports = memory.bandwidth
             if ports.read is None and ports.write is None and ports.shared is None:
                 continue
-            read, written = self._port(level, ("reads", "drains")), self._port(level, ("updates", "fills"))
+            read, written, both = self._ports(level)
             found[level] = read, written, _most(_cycles(read, ports.read), _cycles(written, ports.write),
-                                                _cycles(read + written, ports.shared))
+                                                _cycles(both, ports.shared))
         return found
 
     @cached_property
@@ -263,7 +271,7 @@ class Sums:
             ports = memory.bandwidth
             if level and memory.buffering == "single" and level in self.traffic:
                 for kind, port in (("drains", ports.read), ("fills", ports.write)):
-                    words = self._port(level, (kind,))
+                    words = self._port(level, "blocking", (kind,))
                     total = total + _most(_cycles(words, port), _cycles(words, ports.shared))
         return total
 
@@ -399,7 +407,7 @@ class Sums:
         )
 
     def _memory_traffic(self, level: int) -> MemoryTraffic:
-        read, written = self._port(level, ("reads", "drains")), self._port(level, ("updates", "fills"))
+        read, written, _ = self._ports(level)
         cycles = self.traffic[level][2] if level in self.traffic else 0.0
         return MemoryTraffic(_one(read), _one(written), int(_one(cycles)))
 
@@ -416,8 +424,11 @@ def _whole(words: Share) -> Share:
 
 
 def _cycles(words: Share, bandwidth: float | None) -> Share:
-    """Cycles to move words, rounded up; 0 where unlimited."""
-    return 0.0 if bandwidth is None else np.ceil(np.asarray(words) / bandwidth)
+    """Cycles to move words, rounded up, but for the last digits of means; 0 where unlimited."""
+    if bandwidth is None:
+        return 0.0
+    rate = exact_rate(bandwidth)
+    return np.ceil(np.asarray(words) * rate.denominator / rate.numerator * (1 - 2.0**-48))
 
 
 def _most(*values: Share) -> Share:

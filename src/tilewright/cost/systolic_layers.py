@@ -15,7 +15,7 @@ from tilewright.cost.systolic_records import (
     SystolicWords,
 )
 from tilewright.cost.systolic_traffic import systolic_words
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.workload import Operator
 
 _ROLES = ("inputs", "weights", "outputs")
@@ -54,10 +54,10 @@ class SystolicLayer:
     def waits(self) -> dict[str, float]:
         """Cycles that DRAM is busy, by what it moves; only what has a bandwidth."""
         moved = (self.words.input_reads, self.words.weight_reads, self.words.output_writes + self.words.output_reads)
-        found = {role: words / rate for role, words, rate in zip(_ROLES, moved, self.array.bandwidths, strict=True)
-                 if rate is not None}
+        found = {role: float(words / exact_rate(rate))
+                 for role, words, rate in zip(_ROLES, moved, self.array.bandwidths, strict=True) if rate is not None}
         if self.array.shared_bandwidth is not None:
-            found["DRAM"] = self.words.total / self.array.shared_bandwidth
+            found["DRAM"] = float(self.words.total / exact_rate(self.array.shared_bandwidth))
         return found
 
     @property
@@ -71,7 +71,7 @@ class SystolicLayer:
             words, rate = self._last(down, array.rows) * self._last(across, array.columns), rates[2]
         else:
             words, rate = min(down, array.rows) * min(across, array.columns), rates[0 if array.dataflow == "is" else 1]
-        return words / rate if rate else 0.0
+        return float(words / exact_rate(rate)) if rate else 0.0
 
     @staticmethod
     def _last(size: int, side: int) -> int:

@@ -6,14 +6,19 @@ from numpy.typing import NDArray
 from tilewright.cost import closed_form as cf
 from tilewright.cost.model import KINDS, TallyKey
 from tilewright.cost.nest import Nest
-from tilewright.cost.single import counts, first_read, last_tile, last_written
+from tilewright.cost.single import busiest_counts, counts, first_read, last_tile, last_written
 
 
 def tallies_of(nest: Nest) -> dict[TallyKey, NDArray[np.float64]]:
     """Return all rows as arrays of one; whether the mapping fits is not looked at."""
     found: dict[TallyKey, int] = {("total", -1, "", "steps"): cf.steps(nest), ("total", -1, "", "arrays"): 0}
-    for view in ("total", "busiest"):
-        for (level, name), count in counts(nest, busiest=view == "busiest").items():
+    first = counts(nest, busiest=True)
+    views = {"total": counts(nest, busiest=False), "busiest": first}
+    for walked in busiest_counts(nest, first).values():
+        for view, moved in walked.items():
+            views[view] = views.get(view, {}) | moved
+    for view, moved in views.items():
+        for (level, name), count in moved.items():
             found |= {(view, level, name, kind): getattr(count, kind) for kind in KINDS}
     for tensor in nest.operator.tensors:
         for edge in nest.boundaries(tensor):

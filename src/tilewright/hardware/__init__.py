@@ -10,6 +10,7 @@ from tilewright.hardware.accelerator import (
     Fanout,
     Footprint,
     Memory,
+    exact_rate,
 )
 from tilewright.hardware.files import dump_accelerator, load_accelerator
 from tilewright.hardware.flexibility import (
@@ -77,6 +78,7 @@ __all__ = [
     "build_technology",
     "describe",
     "dump_accelerator",
+    "exact_rate",
     "find_accelerator",
     "flexibility_overhead",
     "format_bytes",

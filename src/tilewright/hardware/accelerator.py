@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import prod
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import isqrt, prod
 from typing import Literal
 
 from tilewright.base import InputError
@@ -18,6 +19,25 @@ MOST_INSTANCES = 2**31 - 1
 MOST, LEAST_RATE, MOST_BITS = 1e18, 1e-6, 1024
 """Figures (bytes, picojoules, areas, rates) are no larger, rates and frequencies no smaller: with those, products of
 figures and counts stay far within what the engine holds."""
+
+
+@lru_cache(maxsize=4096)
+def exact_rate(words_per_cycle: float) -> Fraction:
+    """Return a bandwidth as the fraction that is meant: 0.7 is 7/10, and 0.3333333333333333 is 1/3.
+
+    It is the nearest one to the decimal number that is printed whose terms multiply to no more than 2^46: cycles are
+    then whole divisions that double precision carries exactly.
+
+    Raises
+    ------
+    InputError
+        If it is not positive.
+    """
+    if not words_per_cycle > 0:
+        raise InputError("arch.bandwidth", "must be positive words per cycle, or none for unlimited", words_per_cycle)
+    given = Fraction(str(words_per_cycle))
+    found = given.limit_denominator(max(1, isqrt(int(2**46 / given))))
+    return found or given
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Seeded random operators, accelerators and mappings that reach every counting rule, small enough to be walked."""
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -11,15 +12,25 @@ from tilewright.workload import Axis, Operator, Role, Tensor
 LARGEST_LOOP_OF_LANES = 6
 LARGEST_ARRAYS = 96
 RATES = (None, None, None, None, None, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 16.0)
+ODD_RATES = (None, 0.7, 0.1, 0.3, 1.1, 2.5, 0.333, 1 / 3, 2 / 7, 12.8)
+"""Where rounding of decimal numbers, and of words that they do not divide, would show."""
 
 Terms = tuple[tuple[str, int], ...]
 Parts = tuple[dict[str, int], tuple[tuple[Terms, ...], ...]]
 
 
-def random_case(rng: np.random.Generator, most_macs: int = 10_000) -> tuple[Operator, Accelerator, Mapping]:
-    """Return one case; most have far fewer than ``most_macs`` multiply-accumulates."""
-    operator = random_operator(rng, int(np.exp(rng.uniform(np.log(40), np.log(most_macs)))))
+def random_case(rng: np.random.Generator, most_macs: int = 10_000, *,
+                sliding: bool = False) -> tuple[Operator, Accelerator, Mapping]:
+    """Return one case; most have far fewer than ``most_macs`` multiply-accumulates.
+
+    ``sliding``: axes of the output slide, or operands have holes, lanes lie over them inside and outside of memories,
+    and ports are slow, at `ODD_RATES`, and block: what makes another instance than the first the busiest.
+    """
+    operator = random_operator(rng, int(np.exp(rng.uniform(np.log(40), np.log(most_macs)))),
+                               _SLIDING_KINDS if sliding else _KINDS)
     kinds = _random_kinds(rng)
+    if sliding:
+        kinds = ["memory", "fanout", *kinds[1:], "memory"]
     loops = _random_loops(rng, operator, kinds)
     levels: list[Memory | Fanout] = []
     keeps: list[tuple[str, ...] | None] = []
@@ -31,7 +42,7 @@ def random_case(rng: np.random.Generator, most_macs: int = 10_000) -> tuple[Oper
             fanned = True
         else:
             able = operator.tensors if at == 0 else [t for t in operator.tensors if rng.random() < 0.7]
-            levels.append(_random_memory(rng, f"Mem{at}", able, fanned))
+            levels.append(_random_memory(rng, f"Mem{at}", able, fanned, ODD_RATES if sliding else RATES))
             bypass = at > 0 and rng.random() < 0.2
             keeps.append(tuple(t.name for t in able if rng.random() < 0.5) if bypass else None)
     accelerator = Accelerator(
@@ -45,9 +56,11 @@ def random_case(rng: np.random.Generator, most_macs: int = 10_000) -> tuple[Oper
     return operator, accelerator, Mapping(entries)
 
 
-def random_operator(rng: np.random.Generator, most_macs: int) -> Operator:
-    """Return a convolution of some kind, a matrix product, or a nest with unusual sliding axes."""
-    make = _KINDS[int(rng.choice(len(_KINDS)))]
+def random_operator(rng: np.random.Generator, most_macs: int,
+                    kinds: tuple[Callable[[np.random.Generator], Parts], ...] | None = None) -> Operator:
+    """Return a convolution of some kind, a matrix product, or a nest with unusual sliding axes; or one of ``kinds``."""
+    kinds = kinds or _KINDS
+    make = kinds[int(rng.choice(len(kinds)))]
     sizes, axes = make(rng)
     names = list(sizes)
     while prod(sizes.values()) > most_macs:
@@ -138,7 +151,15 @@ def _crossed(rng: np.random.Generator) -> Parts:
                    (_slide(rng, "A", "B"), *_plain("E")))
 
 
+def _holes1d(rng: np.random.Generator) -> Parts:
+    """Draw a 1-D convolution whose inputs lie far apart."""
+    sizes = {"K": _size(rng, 3), "P": int(rng.integers(5, 60)), "R": int(rng.integers(2, 7))}
+    return sizes, (_plain("K", "R"), ((("P", int(rng.integers(1, 4))), ("R", int(rng.integers(2, 7)))),),
+                   _plain("K", "P"))
+
+
 _KINDS = (_conv1d, _conv2d, _conv2d, _depthwise, _grouped, _matmul, _transposed1d, _transposed2d, _pointwise, _crossed)
+_SLIDING_KINDS = (_transposed1d, _transposed1d, _transposed2d, _crossed, _holes1d, _holes1d, _conv1d)
 
 
 def _random_kinds(rng: np.random.Generator) -> list[str]:
@@ -236,11 +257,11 @@ def _random_fanout(rng: np.random.Generator, name: str, loops: list[Loop], count
 
 
 def _random_memory(rng: np.random.Generator, name: str, able: list[Tensor] | tuple[Tensor, ...],
-                   fanned: bool) -> Memory:
-    read, write = RATES[rng.integers(len(RATES))], RATES[rng.integers(len(RATES))]
+                   fanned: bool, rates: tuple[float | None, ...]) -> Memory:
+    read, write = rates[rng.integers(len(rates))], rates[rng.integers(len(rates))]
     shared = None
     if rng.random() < 0.3:
-        read, write, shared = None, None, RATES[rng.integers(len(RATES))]
+        read, write, shared = None, None, rates[rng.integers(len(rates))]
     energies = [float(e) for e in rng.choice([0.25, 0.5, 1.0, 1.25, 6.0, 100.0], size=4)]
     return Memory(
         name, tuple(t.name if rng.random() < 0.5 else t.role for t in able), AccessEnergy(*energies),

@@ -3,7 +3,8 @@
 Everything here works on plain sets of *touches*: (instance, visit, word) triples, one for each word of each tile that
 each instance of the child holds during each of its visits. A triple is stored as one integer, ``(instance * visits +
 visit) * words + word``, and a set as a sorted array of them; instances and visits are numbered by their loop indices,
-outermost first, so that both count in the order of lanes and of time.
+outermost first, so that both count in the order of lanes and of time. Spatial loops over different dimensions commute:
+the lanes of a fan-out count in the order of the operator's dimensions, whatever the order of its loops.
 """
 
 from dataclasses import dataclass
@@ -68,7 +69,9 @@ class Boundary:
         self.nest, self.tensor, self.parent, self.child = nest, tensor, parent, child
         self.feeds_compute = child == len(nest.accelerator.levels)
         outside = nest.outside(child)
-        self.lanes = [loop for loop in outside if loop.spatial]
+        dimensions = list(nest.operator.sizes)
+        self.lanes = sorted((loop for loop in outside if loop.spatial),
+                            key=lambda loop: (loop.level, dimensions.index(loop.dimension)))
         self.advancing = self._advancing([loop for loop in outside if not loop.spatial], self.feeds_compute)
         self.apart = self._apart(outside)
         self.instances = prod(loop.count for loop in self.lanes)

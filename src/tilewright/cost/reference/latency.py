@@ -15,7 +15,7 @@ from tilewright.cost.records import MemoryTraffic
 from tilewright.cost.reference.boundary import Boundary, Moved
 from tilewright.cost.reference.ledger import Tally
 from tilewright.cost.reference.nest import Nest
-from tilewright.hardware import Accelerator, Memory
+from tilewright.hardware import Accelerator, Memory, exact_rate
 from tilewright.workload import Tensor
 
 Crossings = dict[str, list[tuple[Boundary, Moved]]]
@@ -33,17 +33,8 @@ def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
 
 
 def cycles(words: Fraction, *rates: float | None) -> int:
-    """Return whole cycles to move ``words`` at the slowest of ``rates`` in words per cycle; None is unlimited.
-
-    A rate is taken as the decimal number that it prints as.
-    """
-    slowest = 0
-    for rate in rates:
-        if rate is not None:
-            if rate <= 0:
-                raise InputError("arch.bandwidth", "must be positive words per cycle, or none for unlimited", rate)
-            slowest = max(slowest, ceil(words / Fraction(str(rate))))
-    return slowest
+    """Return whole cycles to move ``words`` at the slowest of ``rates`` in words per cycle; None is unlimited."""
+    return max((ceil(words / exact_rate(rate)) for rate in rates if rate is not None), default=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.cost.reference.boundary import Boundary, boundaries
-from tilewright.cost.reference.latency import tensor_bits
+from tilewright.cost.reference.latency import cycles, tensor_bits
 from tilewright.cost.reference.nest import Indices, Nest, NestLoop, write_out
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Mapping
@@ -359,9 +359,9 @@ class _Walk:
             words = {kind: self._memory_words(memory, kind, time=True) for kind in KINDS}
             read, written = words["reads"] + words["drains"], words["fills"] + words["updates"]
             for moved, port in ((read, rate.read), (written, rate.write), (read + written, rate.shared)):
-                slowest = max(slowest, 0 if port is None else ceil(moved.max() / port))
+                slowest = max(slowest, cycles(Fraction(float(moved.max())), port))
             if index and memory.buffering == "single":
-                blocked += max(sum(max(0 if p is None else ceil(words[kind][i] / p) for p in (port, rate.shared))
+                blocked += max(sum(cycles(Fraction(float(words[kind][i])), port, rate.shared)
                                    for kind, port in (("drains", rate.read), ("fills", rate.write)))
                                for i in range(len(read)))
         return max(slowest, blocked)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost import Traffic
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import MapSpace, partition_of, tensor_bits
 from tilewright.search.objective import Objective, Scorer
 from tilewright.workload import Tensor
@@ -254,7 +254,7 @@ class Tables:
     def _limited(self) -> tuple[tuple[Memory, tuple[str, ...], float], ...]:
         """Ports that limit what memories move: the memory, the kinds of access, and words per cycle."""
         kinds = ("read", "drain"), ("fill", "update"), ("read", "drain", "fill", "update")
-        return tuple((memory, own, rate) for memory in self.memories
+        return tuple((memory, own, float(exact_rate(rate))) for memory in self.memories
                      for own, rate in zip(kinds, (memory.bandwidth.read, memory.bandwidth.write,
                                                   memory.bandwidth.shared), strict=True) if rate is not None)
 
@@ -301,7 +301,8 @@ class Tables:
                                                      int(levels.index(parent) < first))
                                                     for parent, some in parents.items())):
                     assert isinstance(at, Memory)
-                    rates = [rate for rate in (getattr(at.bandwidth, port), at.bandwidth.shared) if rate is not None]
+                    rates = [float(exact_rate(rate)) for rate in (getattr(at.bandwidth, port), at.bandwidth.shared)
+                             if rate is not None]
                     row = np.zeros(3 + len(tensors))
                     row[:3] = 2 * m + which, m, around
                     for t, tensor in members:
