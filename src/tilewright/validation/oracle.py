@@ -20,11 +20,11 @@ def run(watch: Watch) -> Findings:
     figures: list[Figure] = []
     for seed in range(total):
         watch.tell(seed, total)
-        operator, accelerator, mapping = random_case(np.random.default_rng([SEED, seed]), 2000)
+        operator, accelerator, mapping = random_case(np.random.default_rng([SEED, seed]), 2000, sliding=seed % 2 == 1)
         ours, oracle = DenseModel(operator, accelerator).cost(mapping), walk(operator, accelerator, mapping)
         figures += _compared(f"nest {seed}", ours, oracle)
     parted = sum(figure.quantity == CYCLES and bool(figure.error) for figure in figures)
-    return Findings(tuple(figures), (f"Cycles differ in {parted} of {total:,} nests.",))
+    return Findings(tuple(figures), (f"Cycles are equal in {total - parted:,} of {total:,} nests.",))
 
 
 def _compared(name: str, ours: Cost, oracle: Cost) -> Iterator[Figure]:
@@ -45,9 +45,10 @@ ORACLE = register(ReferenceSet(
      Quantity(STEPS, "cycles"), Quantity(CYCLES, "cycles", "with ramps"), Quantity(ENERGY, "pJ")),
     run,
     f"{QUICK} random nests ({FULL:,} with `--full`; 20,000 in `tests/oracle/test_fast_model.py`): convolutions of all "
-    "kinds, transposed ones, matrix products and odd sliding axes, on up to four memories and four arrays, with ragged "
-    "tiles, bypass, words of several widths, and arrays that do not multicast or reduce. Ours are the closed forms for "
-    "single mappings; that test holds the compiled engine, which searches use, to the same figures.",
-    "Counts, steps and energies of accesses are equal in every case. Cycles, and leakage with them, can differ where "
-    "the busiest instance of a memory is not followed exactly: lanes over a sliding axis of the *output* (transposed "
-    "convolutions), and operands with holes carried over by lanes of unequal width.", deeper=True))
+    "kinds, transposed ones, matrix products and odd sliding axes, on up to five memories and five arrays, with ragged "
+    "tiles, bypass, words of several widths, and arrays that do not multicast or reduce. Every other nest is one where "
+    "another instance of a memory than the first may be the busiest: lanes over a sliding axis of the *output* "
+    "(transposed convolutions), operands with holes carried over by lanes of unequal width, ports at such rates as 0.7 "
+    "words a cycle. Ours are the closed forms for single mappings; that test holds the compiled engine, which searches "
+    "use, to the same figures.",
+    "Counts, steps, cycles and energies are equal in every case.", deeper=True))
