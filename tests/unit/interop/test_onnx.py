@@ -292,6 +292,18 @@ def test_attention_over_given_heads(load, kind, heads, groups) -> None:
     assert graph.mac_nodes[0].operator.sizes["B"] == 2 * groups
 
 
+@pytest.mark.parametrize(("kind", "place"), [("MultiHeadAttention", 6), ("GroupQueryAttention", 3)])
+def test_keys_of_the_past_are_attended_to(load, kind, place) -> None:
+    names = ["q", "k", "v", "", "", "", "", ""]
+    names[place:place + 2] = ["pk", "pv"]
+    attributes = {"num_heads": 4} | ({"kv_num_heads": 4} if place == 3 else {})
+    nodes = [helper.make_node(kind, names[:place + 2], ["y"], domain=MICROSOFT, **attributes)]
+    inputs = [tensor("q", 2, 10, 32), tensor("k", 2, 12, 32), tensor("v", 2, 12, 32), tensor("pk", 2, 4, 7, 8),
+              tensor("pv", 2, 4, 7, 8)]
+    graph = load(nodes, inputs, outputs=[tensor("y", 2, 10, 32)])
+    assert graph.macs == 2 * 2 * 10 * (12 + 7) * 32
+
+
 def test_transposed_and_packed_products_of_other_vendors(load) -> None:
     nodes = [helper.make_node("FusedMatMul", ["a", "b"], ["c"], domain=MICROSOFT, transB=1),
              helper.make_node("MatMulNBits", ["c", "p", "s"], ["d"], domain=MICROSOFT, N=9, K=3, bits=4, block_size=16)]

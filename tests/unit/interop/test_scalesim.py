@@ -124,7 +124,8 @@ Dataflow:       is
 
 def test_bandwidth_counts_only_where_the_interface_is_the_users(tmp_path):
     found = read(tmp_path, CONFIG.replace("CALC", "USER"), "scale.cfg")
-    assert found.accelerator.memories[0].bandwidth.write == 10
+    ports = found.accelerator.memories[0].bandwidth
+    assert (ports.read, ports.write, ports.shared) == (20, 10, None), "inputs and weights come by ports of their own"
     assert read_config(tmp_path / "scale.cfg")[0].array().bandwidths == (10, 10, 10)
 
 

@@ -143,6 +143,11 @@ def test_a_problem_is_an_operator(read):
     assert operator.tensor("Inputs").axes[1].terms == (("R", 1), ("P", 2))
 
 
+def test_coefficients_of_a_term_multiply(read):
+    operator = read(PROBLEM.replace("[P, stride]", "[P, stride, 3]")).operator
+    assert operator.tensor("Inputs").axes[1].terms == (("R", 1), ("P", 6))
+
+
 def test_an_architecture_is_an_accelerator(read):
     machine = read(ARCH, PROBLEM, ERT).accelerator
     assert [level.name for level in machine.levels] == ["MainMemory", "GlobalBuffer", "PE", "Weights_reg", "Others_reg"]

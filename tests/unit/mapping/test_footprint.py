@@ -38,6 +38,18 @@ def test_formats_take_what_is_counted_by_hand(format, bits, worst, expected):
     assert taken(given, "dense") == 32 * 8 == taken(None)
 
 
+def test_blocks_of_a_structure_may_be_cut_at_both_ends_of_a_row():
+    """Of 8 words in a row, 2 of every 4 not zero, a tile may begin in a block's middle: 2 + 2 + 2 at most."""
+    assert taken(Compression("Main", "weights", "bitmask"), density="2:4") == pytest.approx(4 * 6 * 8 + 32)
+
+
+def test_the_last_chance_of_even_zeros_counts():
+    from tilewright.mapping import Zeros
+
+    chances = Zeros(1000, 0.3, even=True).empty(np.arange(6.0))
+    assert chances == pytest.approx([1.0, 0.7, 0.4, 0.1, 0.0, 0.0])
+
+
 def test_even_words_never_fill_the_tile():
     assert taken(Compression("Main", "weights", "bitmask"), density="even:0.25") == pytest.approx(8 * 8 + 32)
     assert taken(Compression("Main", "weights", "bitmask"), density="even:0.26") == pytest.approx(9 * 8 + 32)

@@ -32,6 +32,10 @@ def test_a_line_of_sixteen(size, steps, side):
     assert sizes(operator, machine(16, 1), to="side") == {"M": side}
 
 
+def test_of_several_dimensions_that_may_fill_a_side_the_one_that_grows_least_does():
+    assert sizes(matmul("v", m=17, n=31, k=20), machine(16, 1), to="side") == {"M": 17, "N": 32, "K": 20}
+
+
 @pytest.mark.parametrize("size", [*range(1, 40), 113])
 @pytest.mark.parametrize("places", [2, 7, 12])
 def test_no_smaller_or_equal_work_takes_fewer_steps(size, places):

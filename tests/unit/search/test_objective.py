@@ -63,6 +63,12 @@ def test_constraints_rank_below_what_meets_them_and_above_what_is_illegal():
     assert found[0] < BREAKS_CONSTRAINT < found[2] < found[1] < ILLEGAL < found[3]
 
 
+def test_every_constraint_counts_and_what_breaks_more_ranks_below():
+    found = scores("energy", costs([5, 5, 20, 20], [1, 3, 1, 3]), ["latency<=10", "energy<=2"])
+    assert found[0] == 1 < BREAKS_CONSTRAINT <= min(found[1:])
+    assert found[3] > max(found[1], found[2])
+
+
 def test_more_excess_is_worse():
     found = scores("edp", costs([1, 1, 1], [1, 1, 1], excess=[3.0, 0.1, 0]))
     assert found[2] < ILLEGAL < found[1] < found[0]
