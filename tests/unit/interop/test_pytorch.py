@@ -317,7 +317,7 @@ def test_what_is_not_known_is_listed_with_unknown_macs(function):
     assert node.macs is None
     assert node.words == 32
     assert coverage(graph).unknown == (node.name,)
-    assert "at most 100 % of MACs" in coverage(graph).sentence
+    assert "at most 0.0 % of MACs" in coverage(graph).sentence
 
 
 def test_branches_are_listed_with_unknown_macs():
