@@ -28,6 +28,9 @@ def reproduce(
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs computed.")] = False,
     keep_outdated: Annotated[bool, typer.Option(
         "--keep-outdated", help="Take over what was computed before the sources of the model changed.")] = False,
+    page: Annotated[Path | None, typer.Option(
+        "--write-page", metavar="FILE", show_default=False, help="Put the outcomes kept in DIR into the marked places "
+        "of a page of documentation, as docs/papers.md, and end.")] = None,
 ) -> None:
     """Measure a published table or figure again: theirs beside ours, and a verdict on every claim.
 
@@ -36,6 +39,11 @@ def reproduce(
     """
     if listed:
         _list()
+        return
+    if page is not None:
+        from tilewright.reproduce import write_page
+
+        typer.echo(f"Written to {page}: {', '.join(write_page(page, out))}.")
         return
     if name is None:
         raise InputError("NAME", "must be given", None, "tilewright reproduce --list names all reproductions")

@@ -12,8 +12,10 @@ from tilewright.reproduce import (
     flexion_shape,
     flexion_tile,
     gamma_fig4_4,
+    gamma_fig4_6,
     gamma_table4_5,
     gamma_table4_6,
+    mse_fig2_6,
     mse_fig5_3,
     mse_fig5_4,
     mse_fig5_5,
@@ -24,6 +26,7 @@ from tilewright.reproduce import (
     mse_table5_2,
     mse_table5_3,
     mse_table5_4,
+    ruby_fig4,
     ruby_fig7,
     ruby_fig8,
     ruby_fig9,
@@ -35,6 +38,7 @@ from tilewright.reproduce import (
 from tilewright.reproduce.cells import CellFile
 from tilewright.reproduce.flexion_venn import Circle, Diagram, nested, venn, venn_plot
 from tilewright.reproduce.oracle import Check, check, same, twin
+from tilewright.reproduce.papers import write_page
 from tilewright.reproduce.running import DEFAULT_FOLDER, Cell, Outcome, Standing, Watch, run_study
 from tilewright.reproduce.searching import (
     best_run,
@@ -92,12 +96,14 @@ __all__ = [
     "flexion_shape",
     "flexion_tile",
     "gamma_fig4_4",
+    "gamma_fig4_6",
     "gamma_table4_5",
     "gamma_table4_6",
     "landscape_plots",
     "log_axis",
     "median_curve",
     "median_run",
+    "mse_fig2_6",
     "mse_fig5_3",
     "mse_fig5_4",
     "mse_fig5_5",
@@ -111,6 +117,7 @@ __all__ = [
     "nested",
     "oracle_cell",
     "orders_plot",
+    "ruby_fig4",
     "ruby_fig7",
     "ruby_fig8",
     "ruby_fig9",
@@ -125,4 +132,5 @@ __all__ = [
     "twin",
     "venn",
     "venn_plot",
+    "write_page",
 ]

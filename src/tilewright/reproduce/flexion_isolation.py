@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -15,7 +14,7 @@ from tilewright.reproduce.flexion_venn import venn, venn_plot
 from tilewright.reproduce.ruby_contest import Layer, network_layers
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, costs, median_run, oracle_cell
-from tilewright.reproduce.study import Plot, Table, Value, Verdict, reaches
+from tilewright.reproduce.study import Claim, Judgement, Plot, Table, Value, judge
 from tilewright.search import Watch as SearchWatch
 from tilewright.search import search_flexible
 from tilewright.workload import Operator, convolution, depthwise
@@ -68,9 +67,15 @@ class Result:
 
     value: Mapping[str, Any] | None
     oracle: Mapping[str, Any] | None
+    runs: tuple[Mapping[str, Any], ...] = ()
 
     def __getitem__(self, name: str) -> float:
         return inf if self.value is None else float(self.value[name])
+
+    def at(self, seed: int) -> "Result":
+        """Return what came of one seed."""
+        run = self.runs[seed]
+        return replace(self, value=run if run["latency_cycles"] is not None else None)
 
 
 # Layers of MnasNet as the tables write them: K, C, Y, X, R, S. Layer 29 is depthwise: K = 1.
@@ -78,6 +83,12 @@ WRITTEN = {1: (32, 3, 224, 224, 3, 3), 10: (72, 24, 56, 56, 1, 1), 15: (40, 72, 
            16: (120, 40, 28, 28, 1, 1), 21: (40, 120, 28, 28, 1, 1), 25: (480, 80, 14, 14, 1, 1),
            29: (1, 480, 14, 14, 5, 5)}
 Results = dict[tuple[str, str], Result]
+
+
+def by_seed(results: Results) -> list[Results]:
+    """Return the same for every seed alone."""
+    seeds = min(len(result.runs) for result in results.values())
+    return [{key: result.at(seed) for key, result in results.items()} for seed in range(seeds)]
 
 
 def conv(k: int, c: int, y: int, x: int, r: int, s: int) -> Operator:  # noqa: PLR0913, PLR0917  (the paper's six)
@@ -155,6 +166,16 @@ class Isolation:
                            for figure in ("latency_cycles", "energy_pj"))
         return runtime, energy, runtime * energy
 
+    def runtimes(self, results: "Results", target: str, name: str = MODEL) -> list[float]:
+        """Return the runtime over the base's by seed."""
+        return [self.over_base(one, target, name)[0] for one in by_seed(results)]
+
+    def judged(self, claim: Claim, results: "Results", target: str, because: str = "") -> Judgement:
+        """Judge the runtime of a machine on the network; one published below the compute bound is impossible."""
+        bound, runtime = self.bound(results), self.over_base(results, target)[0]
+        return judge(claim, self.runtimes(results, target), f"runtime {runtime:.3g}", because,
+                     impossible=claim.figure < bound)
+
     def bound(self, results: "Results", name: str = MODEL) -> float:
         """Return the compute bound over the runtime of the base: no machine with as many elements can be below it."""
         members, machine = self.members(name), self.machine(self.base)
@@ -213,7 +234,7 @@ def play(watch: Watch, targets: Sequence[Target], layers: Sequence[Layer], sampl
                                  pairs[index][1].operator, flexible_machine(pairs[index][0].machine), median["mapping"])
               for index, median in enumerate(medians) if median is not None}
     told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
-    return {(target.name, layer.name): Result(median, told.get(index))
+    return {(target.name, layer.name): Result(median, told.get(index), tuple(values[index * seeds:(index + 1) * seeds]))
             for index, ((target, layer), median) in enumerate(zip(pairs, medians, strict=True))}
 
 
@@ -328,19 +349,7 @@ def printed(value: float, published: float) -> bool:
     return bool(abs(value - published) <= 0.5 * 10**-digits + 1e-9)
 
 
-def ordered(values: Sequence[float], slack: float = 0.02) -> bool:
-    """Whether values fall, but for ``slack``."""
-    return all(later <= earlier * (1 + slack) for earlier, later in pairwise(values))
-
-
-def gain_verdict(ours: float, published: float, tolerance: float = 0.1, bound: float = 0.0) -> Verdict:
-    """Judge a runtime over the base's.
-
-    A published one below the ``bound`` is impossible. With less than a quarter of its gain (in logarithms) ours does
-    not hold, however near; else it holds within ``tolerance`` of the paper's, and beyond in direction.
-    """
-    if published < bound:
-        return "impossible as published"
-    if not reaches(ours, published):
-        return "does not hold"
-    return "holds" if abs(ours - published) <= tolerance * published else "holds in direction"
+def right(pairs: Iterable[tuple[float, float]]) -> float:
+    """Return the share of values that round to the published ones beside them."""
+    told = [printed(value, published) for value, published in pairs]
+    return sum(told) / len(told)

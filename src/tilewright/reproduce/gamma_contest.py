@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.cost import DenseModel
@@ -12,7 +12,7 @@ from tilewright.reproduce.gamma_platforms import Method, layer_bound
 from tilewright.reproduce.ruby_contest import Layer
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import costs, median_run, oracle_cell, search_cell
-from tilewright.reproduce.study import Claim, Judgement, Plot, Table, Value, reaches
+from tilewright.reproduce.study import Plot, Table, Value
 
 FIGURES = {"latency": "latency_cycles", "energy": "energy_pj"}
 
@@ -27,6 +27,11 @@ class Try:
     median: Mapping[str, Any] | None
     oracle: Mapping[str, Any] | None
 
+    def at(self, seed: int) -> "Try":
+        """Return what came of one seed (of the one there is, for a fixed dataflow)."""
+        run = self.runs[seed % len(self.runs)]
+        return replace(self, runs=(run,), median=run if run["edp"] is not None else None)
+
     @property
     def failed(self) -> int:
         """Runs that found no legal mapping."""
@@ -35,6 +40,12 @@ class Try:
 
 Tries = dict[str, list[Try]]
 """By label of the method, in the order of the layers."""
+
+
+def by_seed(tries: Tries) -> list[Tries]:
+    """Return the same for every seed alone."""
+    seeds = max((len(each.runs) for found in tries.values() for each in found), default=0)
+    return [{label: [each.at(seed) for each in found] for label, found in tries.items()} for seed in range(seeds)]
 
 
 def contest(watch: Watch, layers: Sequence[Layer], machine: Accelerator, methods: Sequence[Method],  # noqa: PLR0913
@@ -109,17 +120,17 @@ def ratios(tries: Tries, base: str, figure: str, others: Iterable[str]) -> dict[
     return {label: ratio for label, ratio in found.items() if ratio is not None}
 
 
-def judge_range(claim: Claim, found: Mapping[str, float], published: tuple[float, float],
-                because: str = "") -> Judgement:
-    """Judge "so many to so many times less than all others" by the least of the ratios found."""
+def least(found: Mapping[str, float]) -> float:
+    """Return the least of some ratios; NaN where there is none."""
+    return min(found.values(), default=math.nan)
+
+
+def span(found: Mapping[str, float]) -> str:
+    """Tell the least and the largest of some ratios."""
     if not found:
-        return Judgement(claim, "no other method found a mapping", "not judged")
-    least, most = (pick(found, key=lambda label: found[label]) for pick in (min, max))
-    ours = f"{times(found[least])} ({least}) to {times(found[most])} ({most})"
-    if found[least] >= published[0]:
-        return Judgement(claim, ours, "holds", because)
-    gains = found[least] > 1 and reaches(found[least], published[0])
-    return Judgement(claim, ours, "holds in direction" if gains else "does not hold", because)
+        return "no other method found a mapping"
+    low, high = (pick(found, key=lambda label: found[label]) for pick in (min, max))
+    return f"{times(found[low])} ({low}) to {times(found[high])} ({high})"
 
 
 def times(ratio: float) -> str:

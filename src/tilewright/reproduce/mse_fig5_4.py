@@ -11,7 +11,18 @@ from tilewright.base import has_extra
 from tilewright.reproduce.mse_fig5_3 import FULL_NETWORK, QUICK_NETWORK, Network, trained
 from tilewright.reproduce.mse_study import Entry, bound, play, published, same_space, scores_table, space_of
 from tilewright.reproduce.running import Cell, Watch
-from tilewright.reproduce.study import REPRODUCTIONS, Claim, Findings, Judgement, Setting, Study, Table, Value, Verdict
+from tilewright.reproduce.study import (
+    REPRODUCTIONS,
+    Findings,
+    Judgement,
+    Setting,
+    Study,
+    Table,
+    Value,
+    cases,
+    judge,
+    kept,
+)
 from tilewright.reproduce.study_plots import landscape_plots
 from tilewright.search.studies import ENCODING, Contender, Landscape, Points, study_landscape
 
@@ -24,25 +35,19 @@ FIRST, LAST = 200, 1000
 _SHOWN = 3000
 
 UNIFORM = "uniform random"
-LARGE = Claim("There is a large low-performing region; high-performing points are few, in small clusters", "drawn",
-              "holds where at most 5 % of random mappings have an EDP of at most twice the best known, in direction up "
-              "to 25 %")
-SCATTER = Claim("The high-performing points scatter across the space", "drawn",
-                "holds where the best 1 % of random mappings spread in the picture at least half as far as all do "
-                "(root mean square), in direction from a quarter")
-LOW = Claim("In 5,000 samples random search stays in the low-performing region", "drawn",
-            "holds where in every run at most 5 % of as many uniform draws are at most twice the best known, and none "
-            "is within 5 % of it; in direction where so in most, or where only the first is so")
-STARTS = Claim("Gamma starts in the low-performing region", "drawn",
-               f"holds where at most 10 % of its first {FIRST} samples are high-performing in every run, in direction "
-               "in most")
-REACHES = Claim("Gamma reaches a high-performing region", "drawn",
-                f"holds where at least half of the legal ones of its last {LAST:,} samples are high-performing in "
-                "every run, in direction where its best is in every run")
-STOPS = Claim("Mind Mappings moves to higher-performing regions, and stays in a local optimum", "drawn",
-              f"holds where in every run more of its last {LAST:,} samples than of its first {FIRST} are "
-              "high-performing, and its best is more than 5 % above the best known; in direction where the first is so "
-              "in most")
+LARGE = cases("There is a large low-performing region; high-performing points are few, in small clusters", "drawn",
+              "the share of random mappings with an EDP of more than twice the best known")
+SCATTER = kept("The high-performing points scatter across the space", "drawn",
+               "how far the best 1 % of random mappings spread in the picture, over how far all do (root mean square)")
+LOW = cases("In 5,000 samples random search stays in the low-performing region", "drawn",
+            "whether the best of as many uniform draws is more than twice the best known", none=0.0)
+STARTS = cases("Gamma starts in the low-performing region", "drawn",
+               f"the share of its first {FIRST} samples that are not high-performing")
+REACHES = kept("Gamma reaches a high-performing region", "drawn",
+               f"the share of the legal ones of its last {LAST:,} samples that are high-performing")
+STOPS = cases("Mind Mappings moves to higher-performing regions, and stays in a local optimum", "drawn",
+              f"whether more of its last {LAST:,} samples than of its first {FIRST} are high-performing, and its best "
+              "is more than 5 % above the best known (half for one of both)")
 CLAIMS = (LARGE, SCATTER, LOW, STARTS, REACHES, STOPS)
 
 
@@ -139,32 +144,20 @@ def _table(pictures: Sequence[Mapping[str, Any]], setting: Setting, names: Seque
 
 
 def _judge(pictures: Sequence[Mapping[str, Any]]) -> tuple[Judgement, ...]:
-    near = median(each["random"]["near"] for each in pictures)
-    spread = median(each["random"]["spread"] for each in pictures)
     random, gamma = ([each["mappers"][name] for each in pictures] for name in (UNIFORM, GAMMA))
     pruned = median(each["mappers"][RANDOM]["near"] for each in pictures)
-    goals = [NEAR * each["best"] for each in pictures]
-    few = [each["near"] <= 0.05 for each in random]
-    best = median(each["best"] / whole["best"] for each, whole in zip(random, pictures, strict=True))
-    low = [each["near"] <= 0.05 and each["best"] > 1.05 * whole["best"]
-           for each, whole in zip(random, pictures, strict=True)]
-    found = _runs(low)
-    if found == "does not hold" and all(few):
-        found = "holds in direction"
-    starts = [each["first"] <= 0.1 for each in gamma]
-    half = all(each["last"] >= 0.5 for each in gamma)
-    arrives = all(each["best"] <= goal for each, goal in zip(gamma, goals, strict=True))
+    near, spread = ([each["random"][name] for each in pictures] for name in ("near", "spread"))
+    over = [each["best"] / whole["best"] for each, whole in zip(random, pictures, strict=True)]
+    first, last = ([each[part] for each in gamma] for part in ("first", "last"))
     return (
-        Judgement(LARGE, f"{near:.1%} of random mappings are within twice the best",
-                  "holds" if near <= 0.05 else "holds in direction" if near <= 0.25 else "does not hold"),
-        Judgement(SCATTER, f"the best 1 % spread {spread:.2f} times as far as all",
-                  "holds" if spread >= 0.5 else "holds in direction" if spread >= 0.25 else "does not hold"),
-        Judgement(LOW, f"{median(each['near'] for each in random):.1%} of its points, the best {best:.2f} times the "
-                       f"best known; random-pruned {pruned:.1%}", found),
-        Judgement(STARTS, f"{median(each['first'] for each in gamma):.1%} of its first {FIRST}", _runs(starts),
-                  "" if all(starts) else "populations here begin from draws spread over all scales of tiles"),
-        Judgement(REACHES, f"{median(each['last'] for each in gamma):.1%} of its last {LAST:,}",
-                  "holds" if half else "holds in direction" if arrives else "does not hold"),
+        judge(LARGE, [1 - each for each in near], f"{median(near):.1%} of random mappings are within twice the best"),
+        judge(SCATTER, spread, f"the best 1 % spread {median(spread):.2f} times as far as all"),
+        judge(LOW, [float(each > NEAR) for each in over],
+              f"{median(each['near'] for each in random):.1%} of its points are high-performing, the best "
+              f"{median(over):.2f} times the best known; random-pruned {pruned:.1%}"),
+        judge(STARTS, [1 - each for each in first], f"{median(first):.1%} of its first {FIRST} are",
+              "populations here begin from draws spread over all scales of tiles"),
+        judge(REACHES, last, f"{median(last):.1%} of its last {LAST:,}"),
         _stops(pictures))
 
 
@@ -172,17 +165,12 @@ def _stops(pictures: Sequence[Mapping[str, Any]]) -> Judgement:
     if MIND not in pictures[0]["mappers"]:
         return Judgement(STOPS, "not measured", "not judged", "the extra learn (PyTorch) is not installed")
     minds = [each["mappers"][MIND] for each in pictures]
-    moves = [each["last"] > each["first"] for each in minds]
     over = [mind["best"] / each["best"] for mind, each in zip(minds, pictures, strict=True)]
-    both = [moved and best > 1.05 for moved, best in zip(moves, over, strict=True)]
     first, last = (median(each[part] for each in minds) for part in ("first", "last"))
-    return Judgement(STOPS, f"{first:.1%} of its first {FIRST}, {last:.1%} of its last {LAST:,}; its best "
-                            f"{median(over):.2f} times the best known",
-                     "holds" if all(both) else "holds in direction" if 2 * sum(moves) > len(moves) else "does not hold")
-
-
-def _runs(holds: Sequence[bool]) -> Verdict:
-    return "holds" if all(holds) else "holds in direction" if 2 * sum(holds) > len(holds) else "does not hold"
+    return judge(STOPS, [((mind["last"] > mind["first"]) + (best > 1.05)) / 2
+                         for mind, best in zip(minds, over, strict=True)],
+                 f"{first:.1%} of its first {FIRST}, {last:.1%} of its last {LAST:,}; its best {median(over):.2f} "
+                 "times the best known")
 
 
 REPRODUCTIONS.register("mse-fig5.4")(Study(

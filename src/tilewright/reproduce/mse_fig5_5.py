@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import cache
+from statistics import fmean
 
 import numpy as np
 
@@ -20,7 +21,19 @@ from tilewright.reproduce.mse_study import (
     space_of,
 )
 from tilewright.reproduce.running import Cell, Watch
-from tilewright.reproduce.study import REPRODUCTIONS, Claim, Findings, Judgement, Setting, Study, Table, Verdict
+from tilewright.reproduce.study import (
+    REPRODUCTIONS,
+    Findings,
+    Judgement,
+    Setting,
+    Study,
+    Table,
+    cases,
+    gain,
+    judge,
+    kept,
+    lower,
+)
 from tilewright.reproduce.study_plots import contest_plot
 from tilewright.search.studies import (
     AXES,
@@ -38,17 +51,15 @@ FULL = "Gamma"
 _DRAWN = 20_000
 _SPREAD = 1000.0
 
-TILE = Claim("Mutating tiles has the highest impact on EDP of the three axes", "named (figure 5.5)",
-             "holds where its median EDP is the lowest of the three on all workloads, in direction on most")
-LEAST = Claim("Exploring order or parallelism is not as critical as exploring tiles", "named (takeaways)",
-              "holds where tiles have the largest share of the gain (Shapley value in logarithms, from a random "
-              "mapping, others fixed) on all workloads, in direction on most")
-ENOUGH = Claim("A few random orders and parallelisms are often adequate for a competitive mapping", "named",
-               "holds where tiles alone, from random populations, end at most 25 % above all of Gamma's operators on "
-               "all workloads, in direction on most, or where at most twice as high on all")
-SPREAD = Claim("Two mappings of one problem differ by up to three orders of magnitude", "1,000x",
-               "holds where the worst of the random legal mappings costs 1,000 times the best known on some workload, "
-               "in direction from 100 times")
+TILE = cases("Mutating tiles has the highest impact on EDP of the three axes", "named (figure 5.5)",
+             "the share of workloads and other axes with a higher EDP")
+LEAST = cases("Exploring order or parallelism is not as critical as exploring tiles", "named (takeaways)",
+              "the share of workloads and other axes with a smaller share of the gain (Shapley value in logarithms, "
+              "from a random mapping, others fixed)")
+ENOUGH = kept("A few random orders and parallelisms are often adequate for a competitive mapping", "named",
+              "the part of the gain of all axes that tiles have alone, others random (mean over workloads)")
+SPREAD = gain("Two mappings of one problem differ by up to three orders of magnitude", "1,000x", _SPREAD,
+              "the worst of the random legal mappings over the best known, on the workload where it is largest")
 CLAIMS = (TILE, LEAST, ENOUGH, SPREAD)
 
 
@@ -66,7 +77,7 @@ def run(setting: Setting, watch: Watch) -> Findings:
     studies = {name: _study(alone, name, seeds) for name in names}
     worst = {name: spread["worst"] / min(min(tried.scores) for (where, _), tried in {**mutated, **alone}.items()
                                          if where == name) for name, spread in zip(names, spreads, strict=True)}
-    judged = (_tile(mutated, names), _least(studies), _enough(mutated, names), _wide(worst))
+    judged = (_tile(mutated, names, seeds), _least(studies, seeds), _enough(studies, seeds), _wide(worst))
     plots = tuple(contest_plot(contest_of(mutated, name, [FULL, *(f"mutate {axis}" for axis in AXES)]), "samples",
                                title=(f"curves-{place}", f"{name} on Accel-B, by what is mutated"))
                   for place, name in enumerate(names))
@@ -124,40 +135,36 @@ def _renamed(table: Table) -> Table:
     return Table("fixed", table.title, table.columns, table.rows, table.notes)
 
 
-def most(holds: list[bool]) -> Verdict:
-    """Return whether something is so on all workloads, on most, or not."""
-    return "holds" if all(holds) else "holds in direction" if 2 * sum(holds) > len(holds) else "does not hold"
+def _tile(mutated: Found, names: tuple[str, ...], seeds: int) -> Judgement:
+    def edp(name: str, axis: str, seed: int) -> float:
+        return mutated[name, f"mutate {axis}"].scores[seed]
+
+    text = "; ".join(f"{name}: order {order:.2f}x, parallelism {parallel:.2f}x of tile's EDP" for name in names
+                     for order, parallel in [[mutated[name, f"mutate {axis}"].edp / mutated[name, "mutate tile"].edp
+                                              for axis in AXES[1:]]])
+    return judge(TILE, [lower((edp(name, "tile", seed), edp(name, axis, seed)) for name in names for axis in AXES[1:])
+                        for seed in range(seeds)], text,
+                 "spreading a dimension resizes the tiles around the array too; the next claim is judged with tiles "
+                 "fixed")
 
 
-def _tile(mutated: Found, names: tuple[str, ...]) -> Judgement:
-    ratios = {name: [mutated[name, f"mutate {axis}"].edp / mutated[name, "mutate tile"].edp for axis in AXES[1:]]
-              for name in names}
-    text = "; ".join(f"{name}: order {order:.2f}x, parallelism {parallel:.2f}x of tile's EDP"
-                     for name, (order, parallel) in ratios.items())
-    verdict = most([min(values) > 1 for values in ratios.values()])
-    return Judgement(TILE, text, verdict, "" if verdict == "holds" else (
-        "spreading a dimension resizes the tiles around the array too; the next claim is judged with tiles fixed"))
+def _least(studies: dict[str, AxisStudy], seeds: int) -> Judgement:
+    shares = {name: {axis: study.shares(axis) for axis in AXES} for name, study in studies.items()}
+    text = "; ".join(f"{name}: " + ", ".join(f"{axis} {median_interval(values).median:.0%}"
+                                             for axis, values in each.items()) for name, each in shares.items())
+    return judge(LEAST, [lower((each[axis][seed], each["tile"][seed]) for each in shares.values() for axis in AXES[1:])
+                         for seed in range(seeds)], text)
 
 
-def _least(studies: dict[str, AxisStudy]) -> Judgement:
-    shares = {name: [median_interval(study.shares(axis)).median for axis in AXES] for name, study in studies.items()}
-    text = "; ".join(f"{name}: " + ", ".join(f"{axis} {share:.0%}" for axis, share in zip(AXES, values, strict=True))
-                     for name, values in shares.items())
-    return Judgement(LEAST, text, most([values[0] == max(values) for values in shares.values()]))
-
-
-def _enough(mutated: Found, names: tuple[str, ...]) -> Judgement:
-    over = {name: mutated[name, "mutate tile"].edp / mutated[name, FULL].edp for name in names}
-    verdict = most([value <= 1.25 for value in over.values()])
-    if verdict == "does not hold" and max(over.values()) <= 2:
-        verdict = "holds in direction"
-    return Judgement(ENOUGH, ", ".join(f"{name} {value:.2f}x" for name, value in over.items()), verdict)
+def _enough(studies: dict[str, AxisStudy], seeds: int) -> Judgement:
+    alone = {name: study.alone("tile") for name, study in studies.items()}
+    return judge(ENOUGH, [fmean(values[seed] for values in alone.values()) for seed in range(seeds)],
+                 ", ".join(f"{name} {median_interval(values).median:.0%}" for name, values in alone.items()))
 
 
 def _wide(worst: dict[str, float]) -> Judgement:
-    widest = max(worst.values())
-    return Judgement(SPREAD, ", ".join(f"{name} 10^{math.log10(value):.1f}" for name, value in worst.items()),
-                     "holds" if widest >= _SPREAD else "holds in direction" if widest >= 100 else "does not hold")
+    return judge(SPREAD, max(worst.values()),
+                 ", ".join(f"{name} 10^{math.log10(value):.1f}" for name, value in worst.items()))
 
 
 REPRODUCTIONS.register("mse-fig5.5")(Study(

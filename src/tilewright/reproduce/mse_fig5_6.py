@@ -1,30 +1,35 @@
 """Figure 5.6 of the map-space study: what crossover is worth."""
 
 from tilewright.reproduce.gamma_platforms import baselines
-from tilewright.reproduce.mse_fig5_5 import most
 from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, play, published, same_space, scores_table
 from tilewright.reproduce.running import Watch
-from tilewright.reproduce.study import QUARTER, REPRODUCTIONS, Claim, Findings, Judgement, Setting, Study, reaches
+from tilewright.reproduce.study import (
+    REPRODUCTIONS,
+    Claim,
+    Findings,
+    Judgement,
+    Setting,
+    Study,
+    cases,
+    gain,
+    judge,
+    lower,
+)
 from tilewright.reproduce.study_plots import contest_plot
-from tilewright.search.studies import CROSSOVER_ONLY, compare
+from tilewright.search.studies import CROSSOVER_ONLY
 
 MACHINE = "accel-b"
 FULL, WITHOUT, ONLY, STANDARD = "Gamma", "without crossover", "crossover only", "standard GA"
 OURS, OURS_WITHOUT, OURS_ONLY = "our Gamma", "ours without crossover", "ours, crossover only"
-SURE = 0.05
 TEN = 10.0
 
-ORDER = Claim("Gamma performs an order of magnitude better than a standard genetic algorithm", "10x on all three",
-              f"holds where the median EDP of the standard GA is 10 times Gamma's or more on all workloads, {QUARTER}")
-HUGE = Claim("Disabling crossover hugely impacts performance", "named (figure 5.6)",
-             "holds where the median EDP without it is at least 1.5 times Gamma's on all workloads, in direction where "
-             "it is higher on some by more than luck (p at most 0.05)")
-INADEQUATE = Claim("Crossover alone is not adequate either", "named",
-                   "holds where its median EDP is higher than Gamma's on all workloads by more than luck (p at most "
-                   "0.05), in direction where higher on all")
-BEST = Claim("Crossover with all mutations gives the best mappings", "named",
-             "holds where Gamma's median EDP is the lowest on all workloads, in direction on most, or where no variant "
-             "is lower by more than luck (p at most 0.05)")
+ORDER = gain("Gamma performs an order of magnitude better than a standard genetic algorithm", "10x on all three", TEN,
+             "the least ratio of EDPs over the workloads")
+HUGE = cases("Disabling crossover hugely impacts performance", "named (figure 5.6)",
+             "the share of workloads with a higher EDP")
+INADEQUATE = cases("Crossover alone is not adequate either", "named", "the share of workloads with a higher EDP")
+BEST = cases("Crossover with all mutations gives the best mappings", "named",
+             "the share of workloads and variants with a higher EDP than Gamma's")
 CLAIMS = (ORDER, HUGE, INADEQUATE, BEST)
 
 
@@ -39,7 +44,9 @@ def run(setting: Setting, watch: Watch) -> Findings:
     found = play(watch, [Entry(name, title, mapper, options, same_space(name, MACHINE))
                          for name in names for title, mapper, options in methods], setting.seeds, setting["samples"])
     labels = [title for title, _, _ in methods]
-    judged = (_order(found, names), _huge(found, names), _only(found, names), _best(found, names))
+    judged = (_order(found, names, setting.seeds), *(
+        _higher(claim, found, names, setting.seeds, titles) for claim, titles in (
+            (HUGE, (WITHOUT, OURS_WITHOUT)), (INADEQUATE, (ONLY, OURS_ONLY)))), _best(found, names, setting.seeds))
     plots = tuple(contest_plot(contest_of(found, name, labels), "samples", bands=False,
                                title=(f"curves-{place}", f"{name} on Accel-B")) for place, name in enumerate(names))
     notes = [f"Gamma has its published operators at rates of 0.5; ours has the extensions of this mapper, at its rates "
@@ -54,51 +61,32 @@ def _ratios(found: Found, names: tuple[str, ...], title: str, of: str = FULL) ->
     return {name: found[name, title].edp / found[name, of].edp for name in names}
 
 
-def _worse(found: Found, name: str, first: str, second: str) -> bool:
-    """Whether the first is worse than the second by more than luck."""
-    duel = compare(found[name, first].scores, found[name, second].scores)
-    return duel.p <= SURE and duel.wins < 0.5
-
-
 def _told(ratios: dict[str, float]) -> str:
     return ", ".join(f"{name} {ratio:.2f}x" for name, ratio in ratios.items())
 
 
-def _order(found: Found, names: tuple[str, ...]) -> Judgement:
+def _order(found: Found, names: tuple[str, ...], seeds: int) -> Judgement:
     if (names[0], STANDARD) not in found:
         return Judgement(ORDER, "not measured", "not judged", "no standard GA can be built here")
-    ratios = _ratios(found, names, STANDARD)
-    least = min(ratios.values())
     own = _told(_ratios(found, names, STANDARD, OURS))
-    return Judgement(ORDER, f"{_told(ratios)}; over our Gamma: {own}",
-                     "holds" if least >= TEN else "holds in direction" if reaches(least, TEN) else "does not hold")
+    return judge(ORDER, [min(found[name, STANDARD].scores[seed] / found[name, FULL].scores[seed] for name in names)
+                         for seed in range(seeds)],
+                 f"{_told(_ratios(found, names, STANDARD))}; over our Gamma: {own}")
 
 
-def _huge(found: Found, names: tuple[str, ...]) -> Judgement:
-    ratios = _ratios(found, names, WITHOUT)
-    sure = [name for name in names if _worse(found, name, WITHOUT, FULL)]
-    own = _told(_ratios(found, names, OURS_WITHOUT, OURS))
-    return Judgement(HUGE, f"{_told(ratios)}; ours: {own}",
-                     "holds" if min(ratios.values()) >= 1.5 else "holds in direction" if sure else "does not hold")
+def _higher(claim: Claim, found: Found, names: tuple[str, ...], seeds: int, titles: tuple[str, str]) -> Judgement:
+    title, ours = titles
+    return judge(claim, [lower((found[name, FULL].scores[seed], found[name, title].scores[seed]) for name in names)
+                         for seed in range(seeds)],
+                 f"{_told(_ratios(found, names, title))}; ours: {_told(_ratios(found, names, ours, OURS))}")
 
 
-def _only(found: Found, names: tuple[str, ...]) -> Judgement:
-    ratios = _ratios(found, names, ONLY)
-    sure = all(_worse(found, name, ONLY, FULL) for name in names)
-    own = _told(_ratios(found, names, OURS_ONLY, OURS))
-    return Judgement(INADEQUATE, f"{_told(ratios)}; ours: {own}",
-                     "holds" if sure else "holds in direction" if min(ratios.values()) > 1 else "does not hold")
-
-
-def _best(found: Found, names: tuple[str, ...]) -> Judgement:
+def _best(found: Found, names: tuple[str, ...], seeds: int) -> Judgement:
     rivals = [title for title in (WITHOUT, ONLY, STANDARD) if (names[0], title) in found]
     lowest = {name: min([FULL, *rivals], key=lambda title: found[name, title].edp) for name in names}
-    verdict = most([title == FULL for title in lowest.values()])
-    beaten = any(_worse(found, name, FULL, title) for name in names for title in rivals)
-    if verdict == "does not hold" and not beaten:
-        verdict = "holds in direction"
-    return Judgement(BEST, "lowest: " + ", ".join(f"{name} {title}" for name, title in lowest.items()), verdict,
-                     "" if beaten else "no variant is lower by more than luck")
+    return judge(BEST, [lower((found[name, FULL].scores[seed], found[name, title].scores[seed])
+                              for name in names for title in rivals) for seed in range(seeds)],
+                 "lowest: " + ", ".join(f"{name} {title}" for name, title in lowest.items()))
 
 
 REPRODUCTIONS.register("mse-fig5.6")(Study(

@@ -9,16 +9,16 @@ from tilewright.reproduce.mse_study import Entry, bound, oracle_words, play, pub
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import (
-    QUARTER,
     REPRODUCTIONS,
-    Claim,
     Findings,
     Judgement,
     Setting,
     Study,
     Table,
-    Verdict,
-    reaches,
+    cases,
+    gain,
+    judge,
+    part_of,
 )
 from tilewright.reproduce.study_plots import orders_plot
 from tilewright.search.studies import OrderStudy, study_orders
@@ -27,14 +27,13 @@ MACHINE, NAME = "accel-b", "Resnet Conv_4"
 VALUES, RATIO, ALL = 16, 14.4, 5_040
 GAMMA, OURS = "Gamma", "our Gamma"
 
-FEW = Claim("All 5,040 loop orders, the same at every buffer, have only 16 different EDPs", "16",
-            "holds where the median over seeds is from 8 to 32, in direction up to 100")
-APART = Claim("The best and the worst order differ by 14.4 times", "14.4x",
-              f"holds where the median over seeds is within a factor of 2, {QUARTER}")
-OWN = Claim("The order that Gamma found for DRAM is in the group of high performance", "named",
-            "holds where the found mapping costs at most 1.5 times the best order in every run, in direction in most")
-BUCKETS = Claim("Many orders lead to similar performance", "named",
-                "holds where one value is shared by at least a tenth of all orders in every run, in direction in most")
+FEW = gain("All 5,040 loop orders, the same at every buffer, have only 16 different EDPs", "16", VALUES / ALL,
+           "the number of values over that of orders")
+APART = gain("The best and the worst order differ by 14.4 times", "14.4x", RATIO)
+OWN = cases("The order that Gamma found for DRAM is in the group of high performance", "named",
+            "where the found order lies between the worst (0) and the best (1), in logarithms of EDP")
+BUCKETS = gain("Many orders lead to similar performance", "16 values: 315 orders each on average", ALL / VALUES,
+               "the orders that share the commonest value")
 CLAIMS = (FEW, APART, OWN, BUCKETS)
 
 
@@ -92,25 +91,17 @@ def _groups(found: OrderStudy) -> Table:
 
 
 def _judge(runs: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]]) -> tuple[Judgement, ...]:
-    counts, ratios = [each["groups"] for each in runs], [each["ratio"] for each in runs]
-    few, apart = median(counts), median(ratios)
-    near = [each["own"] <= 1.5 * each["best"] for each in runs]
-    large = [each["largest"] >= ALL / 10 for each in runs]
-    own = f"; ours {median(each['groups'] for each in ours):g}" if ours else ""
-    ours_ratio = f"; ours {median(each['ratio'] for each in ours):.3g}x" if ours else ""
+    def told(name: str, end: str = "") -> str:
+        values, own = ([each[name] for each in some] for some in (runs, ours))
+        return (f"{median(values):.3g}{end} (from {min(values):.3g} to {max(values):.3g})"
+                + (f"; ours {median(own):.3g}{end}" if own else ""))
+
+    places = [1 - part_of(each["own"] / each["best"], each["ratio"]) for each in runs]
     return (
-        Judgement(FEW, f"{few:g} (from {min(counts)} to {max(counts)}){own}",
-                  "holds" if VALUES / 2 <= few <= VALUES * 2 else "holds in direction" if few <= 100
-                  else "does not hold"),
-        Judgement(APART, f"{apart:.3g}x (from {min(ratios):.3g} to {max(ratios):.3g}){ours_ratio}",
-                  "holds" if RATIO / 2 <= apart <= RATIO * 2 else "holds in direction" if reaches(apart, RATIO)
-                  else "does not hold"),
-        Judgement(OWN, f"in {sum(near)} of {len(near)} runs", _share(near)),
-        Judgement(BUCKETS, f"in {sum(large)} of {len(large)} runs", _share(large)))
-
-
-def _share(holds: Sequence[bool]) -> Verdict:
-    return "holds" if all(holds) else "holds in direction" if 2 * sum(holds) > len(holds) else "does not hold"
+        judge(FEW, [each["groups"] / ALL for each in runs], told("groups")),
+        judge(APART, [each["ratio"] for each in runs], told("ratio", "x")),
+        judge(OWN, places, f"{median(places):.2f} (from {min(places):.2f})"),
+        judge(BUCKETS, [each["largest"] for each in runs], told("largest")))
 
 
 REPRODUCTIONS.register("mse-fig5.7")(Study(

@@ -1,6 +1,6 @@
 """Kao's dissertation, figure 5.9: how good a mapping is that a search begins from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.reproduce.mse_warm import (
@@ -13,50 +13,50 @@ from tilewright.reproduce.mse_warm import (
 )
 from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
-    QUARTER,
     REPRODUCTIONS,
     Claim,
     Findings,
-    Judgement,
     Plot,
     Setting,
     Study,
     Table,
     Value,
-    Verdict,
-    reaches,
+    apart,
+    gain,
+    judge,
+    same,
 )
 
 SHOWN = ("vgg16", "mnasnet")
-REGULAR = Claim("On VGG16 it makes no difference whether a layer begins from the one before it or from the most "
-                "similar one", "layers 1 to 4 equal", "holds where the geometric means are within 10 % of one another, "
-                "in direction where within 50 %")
-IRREGULAR = Claim("On MnasNet beginning from the most similar layer is better", "2x",
-                  f"holds where the ratio of the geometric means is 2 or more, {QUARTER}")
-PREVIOUS = Claim("Beginning from the layer before is better than from a random mapping", "2.1x",
-                 f"holds where the ratio of the geometric means over both networks is 2.1 or more, {QUARTER}")
-SIMILAR = Claim("Beginning from the most similar layer is better than from a random mapping", "4.3x",
-                f"holds where the ratio of the geometric means over both networks is 4.3 or more, {QUARTER}")
+REGULAR = same("On VGG16 it makes no difference whether a layer begins from the one before it or from the most "
+               "similar one", "layers 1 to 4 equal", 2.0, "the ratio of the geometric means")
+IRREGULAR = gain("On MnasNet beginning from the most similar layer is better", "2x", 2.0,
+                 "of geometric means over layers")
+PREVIOUS = gain("Beginning from the layer before is better than from a random mapping", "2.1x", 2.1,
+                "of geometric means over both networks")
+SIMILAR = gain("Beginning from the most similar layer is better than from a random mapping", "4.3x", 4.3,
+               "of geometric means over both networks")
 CLAIMS = (REGULAR, IRREGULAR, PREVIOUS, SIMILAR)
+
+
+Layers = Sequence[Layer]
 
 
 def run(setting: Setting, watch: Watch) -> Findings:
     """Measure and judge figure 5.9."""
     found = {network: [layer for layer in layers if layer.warm]
              for network, layers in measure(watch, setting, setting["networks"]).items()}
-    every = [layer for layers in found.values() for layer in layers]
     vgg, mnasnet = found["vgg16"], found["mnasnet"]
-    apart = mean(vgg, "previous") / mean(vgg, "similar")
-    judged = (
-        Judgement(REGULAR, f"{apart:.2f}x: previous {mean(vgg, 'previous'):.2f}, similar {mean(vgg, 'similar'):.2f} "
-                  f"times the final EDP; the same layer lends in {_same(vgg)} of {len(vgg)}",
-                  "holds" if 1 / 1.1 <= apart <= 1.1 else "holds in direction" if 1 / 1.5 <= apart <= 1.5 else
-                  "does not hold"),
-        _ratio(IRREGULAR, mean(mnasnet, "previous") / mean(mnasnet, "similar"), 2.0,
-               f"; another layer lends in {len(mnasnet) - _same(mnasnet)} of {len(mnasnet)}"),
-        *(_ratio(claim, geometric([layer.random for layer in every]) / mean(every, kind), published, "")
-          for claim, kind, published in ((PREVIOUS, "previous", 2.1), (SIMILAR, "similar", 4.3))),
-    )
+    measures: tuple[tuple[Claim, Callable[[Layers, Layers], float], str], ...] = (
+        (REGULAR, lambda v, m: apart(mean(v, "previous"), mean(v, "similar")),
+         f"; the same layer lends in {_same(vgg)} of {len(vgg)}"),
+        (IRREGULAR, lambda v, m: mean(m, "previous") / mean(m, "similar"),
+         f"; another layer lends in {len(mnasnet) - _same(mnasnet)} of {len(mnasnet)}"),
+        (PREVIOUS, lambda v, m: _over_random([*v, *m], "previous"), ""),
+        (SIMILAR, lambda v, m: _over_random([*v, *m], "similar"), ""))
+    judged = tuple(judge(claim, [measure(*([layer.at(seed) for layer in layers] for layers in (vgg, mnasnet)))
+                                 for seed in range(setting.seeds)], f"{measure(vgg, mnasnet):.2f}x{more}")
+                   for claim, measure, more in measures)
     notes = (
         "EDP over the final one of the layer (the better of the cold and the warm search), medians over seeds. Random: "
         "the median of the legal ones of 2,000 random mappings. Previous and similar: the lent mapping scaled by its "
@@ -78,10 +78,8 @@ def _same(layers: Sequence[Layer]) -> int:
     return sum(each["previous"] == each["similar"] for each in lenders)
 
 
-def _ratio(claim: Claim, ours: float, published: float, more: str) -> Judgement:
-    verdict: Verdict = "holds" if ours >= published else "holds in direction" if reaches(ours, published) else (
-        "does not hold")
-    return Judgement(claim, f"{ours:.2f}x{more}", verdict)
+def _over_random(layers: Layers, kind: str) -> float:
+    return geometric([layer.random for layer in layers]) / mean(layers, kind)
 
 
 def _table(network: str, layers: Sequence[Layer]) -> Table:

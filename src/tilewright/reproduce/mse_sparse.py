@@ -173,10 +173,12 @@ def checked_note(checks: Sequence[Mapping[str, Any]]) -> str:
     return f"The oracle {said} {len(checks)} mappings ({agreeing} confirmed: every word of the schedule{sampled})"
 
 
-def steeper(published: Mapping[float, float], density: float) -> bool:
-    """Whether a mapping's EDP falls by more than the square of its one tensor's density, which nothing can.
+def steep_note(published: Sequence[tuple[Mapping[float, float], float]], ours: Sequence[float] = ()) -> str:
+    """Say how many published falls from density 1 (EDP by density, the density it falls to) nothing can have.
 
     Cycles and words fall with one tensor's density at most in proportion, each: what is left of any of them is at
-    least that share.
+    least that share, so that EDP falls by its square at most. ``ours`` are falls times that square.
     """
-    return published[1.0] / published[density] > ROUNDED / density**2
+    wrong = sum(edp[1.0] / edp[density] > ROUNDED / density**2 for edp, density in published)
+    return (f"{wrong} of {len(published)} published falls of EDP are steeper than the square of the one sparse "
+            "tensor's density, which no mapping's can be" + (f"; ours at most {max(ours):.2f} of it." if ours else "."))

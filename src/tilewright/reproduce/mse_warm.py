@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -41,6 +41,10 @@ class Layer:
     name: str
     operator: Operator
     runs: tuple[Mapping[str, Any], ...]
+
+    def at(self, seed: int) -> "Layer":
+        """Return what was measured with one seed."""
+        return replace(self, runs=(self.runs[seed],))
 
     @property
     def warm(self) -> bool:

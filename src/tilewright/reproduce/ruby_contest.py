@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
@@ -10,7 +10,7 @@ from tilewright.hardware import Accelerator
 from tilewright.mapping import Constraints, MapSpace, dataflow_constraints, padded
 from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, median_run, oracle_cell, search_cell
-from tilewright.reproduce.study import Plot, Table, Value, Verdict
+from tilewright.reproduce.study import Plot, Table, Value
 from tilewright.workload import Operator, unique_operators, zoo
 
 Restrict = Callable[[Operator, Accelerator], Constraints]
@@ -70,9 +70,15 @@ class Entry:
     match: Match
     median: Mapping[str, Any] | None
     oracle: Mapping[str, Any] | None
+    runs: tuple[Mapping[str, Any], ...] = ()
 
     def __getitem__(self, name: str) -> float:
         return math.inf if self.median is None else float(self.median[name])
+
+    def at(self, seed: int) -> "Entry":
+        """Return what came of one seed (of the one there is, for what is not searched)."""
+        run = self.runs[seed % len(self.runs)]
+        return replace(self, median=run if run["edp"] is not None else None)
 
 
 def network_layers(*networks: str, every: int = 1) -> list[Layer]:
@@ -95,8 +101,17 @@ def play(watch: Watch, matches: Sequence[Match], seeds: int, figure: str = "edp"
         index: oracle_cell(matches[index].key, spaces[index].operator, spaces[index].accelerator, median["mapping"])
         for index, median in enumerate(medians) if median is not None}
     told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
-    return [Entry(match, median, told.get(index))
+    return [Entry(match, median, told.get(index), tuple(values[index * seeds:(index + 1) * seeds]))
             for index, (match, median) in enumerate(zip(matches, medians, strict=True))]
+
+
+Rows = list[tuple[Entry, Entry]]
+"""Perfect tiling and Ruby-S, layer by layer."""
+
+
+def by_seed(rows: Rows) -> list[Rows]:
+    """Return the same for every seed alone."""
+    return [[(perfect.at(seed), ruby.at(seed)) for perfect, ruby in rows] for seed in range(len(rows[0][0].runs))]
 
 
 def free(operator: Operator, machine: Accelerator) -> Constraints:
@@ -212,16 +227,14 @@ def change(value: float) -> str:
     return f"{100 * (value - 1):+.1f} %"
 
 
-def near(value: float, published: float, margin: float = 0.05) -> Verdict:
-    """Return the verdict on a ratio that was published: within the margin, or on the same side of 1."""
-    if abs(value - published) <= margin:
-        return "holds"
-    return "holds in direction" if (value - 1) * (published - 1) > 0 else "does not hold"
+def best_ratio(rows: Sequence[tuple[Entry, Entry]], name: str = "edp") -> float:
+    """Return the least of all layers' Ruby-S over perfect."""
+    return min(ruby[name] / perfect[name] for perfect, ruby in rows)
 
 
-def below(value: float, holds: float, direction: float) -> Verdict:
-    """Return the verdict on a figure that should be low: at most ``holds``, or below ``direction``."""
-    return "holds" if value <= holds else "holds in direction" if value < direction else "does not hold"
+def not_worse(rows: Sequence[tuple[Entry, Entry]], name: str = "edp") -> float:
+    """Return the share of layers where Ruby-S is not above perfect tiling."""
+    return 1 - len(worse(rows, name)) / len(rows)
 
 
 def ratio_plot(name: str, title: str, rows: Sequence[tuple[Entry, Entry]], note: str = "") -> Plot:

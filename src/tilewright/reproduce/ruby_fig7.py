@@ -2,16 +2,23 @@
 
 import math
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from tilewright.mapping import MapSpace
 from tilewright.reproduce.ruby_contest import FLOWS, RANDOM, TILINGS, change
 from tilewright.reproduce.ruby_machines import toy
 from tilewright.reproduce.running import Watch
-from tilewright.reproduce.searching import bound_figures, median_curve, median_run, oracle_cell, search_cell
+from tilewright.reproduce.searching import (
+    best_so_far,
+    bound_figures,
+    median_curve,
+    median_run,
+    oracle_cell,
+    search_cell,
+)
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
-    Claim,
     Findings,
     Judgement,
     Plot,
@@ -19,12 +26,15 @@ from tilewright.reproduce.study import (
     Study,
     Table,
     Value,
-    Verdict,
+    apart,
+    cases,
+    judge,
+    lower,
+    same,
 )
 from tilewright.workload import Operator, convolution, matmul
 
 STRATEGIES = ("perfect", "ruby-s", "ruby-t", "ruby")
-CLOSE = 1.05
 _BATCH = 50
 """Mappings drawn at a time; a curve has a point for each batch."""
 
@@ -54,22 +64,17 @@ def panels() -> tuple[Panel, ...]:
             Panel("d", "conv 3x3x64 on 28x28, 15 elements, C and M", layer, 15, "channels"))
 
 
-CLAIMS = (
-    Claim("(a) Where 5 elements divide 100, Ruby-S ends where perfect tiling does", "the same",
-          "holds where the medians differ by at most 5 %, in direction where Ruby-S is not above perfect tiling"),
-    Claim("(a) Ruby and Ruby-T have more to offer, but cannot all be evaluated", "cross late, if at all",
-          "holds where at a tenth of the samples both are above perfect tiling"),
-    Claim("(b) On 16 elements all of Ruby's spaces beat perfect tiling", "all below",
-          "holds where all three medians are below, in direction where Ruby-S is, or where they are in b1"),
-    Claim("(b) Ruby and Ruby-T beat Ruby-S there, as temporal reuse weighs more", "both below Ruby-S",
-          "holds where both medians are below Ruby-S's, in direction where one is, or where both are in b1"),
-    Claim("(c) Where 8 elements divide the channels, perfect tiling is best, Ruby-S close, the others are not",
-          "PFM, Ruby-S, then Ruby-T and Ruby",
-          "holds where Ruby-S is within 5 % of perfect tiling and the others are more than 5 % above it, in direction "
-          "where Ruby-S is nearer to perfect tiling than both"),
-    Claim("(d) On 15 elements Ruby-S beats all other spaces", "Ruby-S lowest",
-          "holds where its median is the lowest, in direction where it is below perfect tiling"),
-)
+SAME_A = same("(a) Where 5 elements divide 100, Ruby-S ends where perfect tiling does", "the same", 0.86,
+              "the ratio of the best EDPs")
+LATE_A = cases("(a) Ruby and Ruby-T have more to offer, but cannot all be evaluated", "cross late, if at all",
+               "the share of the two that are above perfect tiling at a tenth of the samples")
+BELOW_B = cases("(b) On 16 elements all of Ruby's spaces beat perfect tiling", "all below", "the share of the three")
+TEMPORAL_B = cases("(b) Ruby and Ruby-T beat Ruby-S there, as temporal reuse weighs more", "both below Ruby-S",
+                   "the share of the two")
+ALIGNED_C = cases("(c) Where 8 elements divide the channels, perfect tiling is best, Ruby-S close, the others are not",
+                  "PFM, Ruby-S, then Ruby-T and Ruby", "the share of neighbours in that order (of four pairs)")
+LOWEST_D = cases("(d) On 15 elements Ruby-S beats all other spaces", "Ruby-S lowest", "the share of the three others")
+CLAIMS = (SAME_A, LATE_A, BELOW_B, TEMPORAL_B, ALIGNED_C, LOWEST_D)
 
 
 def run(setting: Setting, watch: Watch) -> Findings:
@@ -94,7 +99,8 @@ def run(setting: Setting, watch: Watch) -> Findings:
         "Panel", "Space", "EDP bound", "EDP", "over PFM", "Energy (pJ)", "Cycles", "Compute bound (cycles)", "Use (%)",
         "Oracle"), rows, (
         "Sampled by random-pruned: mappings that fit, each once; order of loops free. EDP in pJ x cycles.",))
-    return Findings((table,), tuple(_judge(medians, curves, at)), tuple(_plot(panel, curves, at) for panel in shown))
+    return Findings((table,), tuple(_judge(medians, runs, setting["samples"] // 10)),
+                    tuple(_plot(panel, curves, at) for panel in shown))
 
 
 def _space(panel: Panel, strategy: str) -> MapSpace:
@@ -121,72 +127,44 @@ def _row(panel: Panel, strategy: str, spaces: Any, medians: Any, told: Any) -> t
             int(bound["compute_cycles"]), 100 * found["utilisation"], word)
 
 
-def _judge(medians: Any, curves: Any, at: list[int]) -> list[Judgement]:
-    """Judge every claim whose panel was sampled."""
-    edp = {where: math.inf if found is None else found["edp"] for where, found in medians.items()}
-    sampled = {panel for panel, _ in edp}
+def _judge(medians: Any, runs: Any, tenth: int) -> list[Judgement]:
+    """Judge every claim whose panel was sampled, seed by seed."""
+    def at(panel: str, samples: int = 0) -> list[list[float]]:
+        """Return the best EDP of the four spaces by seed, in the end or after some samples."""
+        found = [[(best_so_far(run.get("history", []), [samples])[0] if samples else run["edp"]) or math.inf
+                  for run in runs[panel, strategy]] for strategy in STRATEGIES]
+        return [list(column) for column in zip(*found, strict=True)]
 
-    def over(panel: str) -> list[float]:
-        return [edp[panel, strategy] / edp[panel, "perfect"] for strategy in STRATEGIES[1:]]
+    def told(panel: str, samples: int = 0) -> str:
+        middle = [median(column) for column in zip(*at(panel, samples), strict=True)]
+        values = [change(value / middle[0]) if value < math.inf else "none" for value in middle]
+        return ", ".join(f"{name} {text}" for name, text in zip(STRATEGIES[1:], values[1:], strict=True)) + " to PFM"
 
-    def early(panel: str) -> list[float]:
-        place = next(index for index, samples in enumerate(at) if samples >= at[-1] // 10)
-        found = [curves[panel, strategy][place] or math.inf for strategy in STRATEGIES]
-        return [value / found[0] for value in found[1:]]
-
-    judges = (("a", over, _same), ("a", early, _late), ("b", over, _all_below), ("b", over, _temporal),
-              ("c", over, _aligned), ("d", over, _lowest))
+    measures: Any = (
+        (SAME_A, "a", 0, lambda p, s, t, r: apart(s, p)),
+        (LATE_A, "a", tenth, lambda p, s, t, r: lower(((p, t), (p, r)))),
+        (BELOW_B, "b", 0, lambda p, s, t, r: lower(((s, p), (t, p), (r, p)))),
+        (TEMPORAL_B, "b", 0, lambda p, s, t, r: lower(((t, s), (r, s)))),
+        (ALIGNED_C, "c", 0, lambda p, s, t, r: lower(((p, t), (p, r), (s, t), (s, r)))),
+        (LOWEST_D, "d", 0, lambda p, s, t, r: lower(((s, p), (s, t), (s, r)))))
     found = []
-    for claim, (panel, figures, judge) in zip(CLAIMS, judges, strict=True):
-        if panel not in sampled:
+    for claim, panel, samples, measure in measures:
+        if (panel, "perfect") not in runs:
             found.append(Judgement(claim, f"panel {panel} was not sampled", "not judged"))
             continue
-        values = figures(panel)
-        text = ", ".join(f"{name} {change(value)}" for name, value in zip(STRATEGIES[1:], values, strict=True))
-        verdict = judge(*values)
-        if panel == "b" and verdict == "does not hold" and "b1" in sampled and judge(*over("b1")) == "holds":
-            verdict = "holds in direction"
-        found.append(Judgement(claim, f"{text} against PFM", verdict, _why(panel, medians, over)))
+        found.append(judge(claim, [measure(*each) for each in at(panel, samples)], told(panel, samples),
+                           _why(panel, medians, told)))
     return found
 
 
-def _why(panel: str, medians: Any, over: Any) -> str:
+def _why(panel: str, medians: Any, told: Any) -> str:
     """Say what stands behind panel b: how much of the array perfect tiling uses, and panel b1."""
     if panel != "b" or medians["b", "perfect"] is None:
         return ""
-    told = f"perfect tiling uses {100 * medians['b', 'perfect']['utilisation']:.0f} % of the 16 elements (4 x 4 lanes)"
+    used = f"perfect tiling uses {100 * medians['b', 'perfect']['utilisation']:.0f} % of the 16 elements (4 x 4 lanes)"
     if medians.get(("b1", "perfect")) is not None:
-        values = ", ".join(f"{name} {change(value)}" for name, value in zip(STRATEGIES[1:], over("b1"), strict=True))
-        told += f"; with only one dimension across (b1): {values}"
-    return told
-
-
-def _verdict(holds: bool, direction: bool) -> Verdict:
-    return "holds" if holds else "holds in direction" if direction else "does not hold"
-
-
-def _same(s: float, t: float, both: float) -> Verdict:
-    return _verdict(1 / CLOSE <= s <= CLOSE, s <= 1)
-
-
-def _late(s: float, t: float, both: float) -> Verdict:
-    return _verdict(min(t, both) > 1, max(t, both) > 1)
-
-
-def _all_below(s: float, t: float, both: float) -> Verdict:
-    return _verdict(max(s, t, both) < 1, s < 1)
-
-
-def _temporal(s: float, t: float, both: float) -> Verdict:
-    return _verdict(max(t, both) < s, min(t, both) < s)
-
-
-def _aligned(s: float, t: float, both: float) -> Verdict:
-    return _verdict(1 / CLOSE <= s <= CLOSE and min(t, both) > CLOSE, abs(s - 1) < min(abs(t - 1), abs(both - 1)))
-
-
-def _lowest(s: float, t: float, both: float) -> Verdict:
-    return _verdict(s < min(t, both, 1), s < 1)
+        used += f"; with only one dimension across (b1): {told('b1')}"
+    return used
 
 
 def _plot(panel: Panel, curves: Any, at: list[int]) -> Plot:

@@ -1,0 +1,55 @@
+"""Gamma, figure 4.6: what the mappings that it finds for an early, a medium and a late layer of ResNet-18 spread."""
+
+from tilewright.mapping import load_mapping
+from tilewright.reproduce.gamma_contest import Try, contest, oracle_word
+from tilewright.reproduce.gamma_platforms import GAMMA, OWN, PAPER, convolutions, machine
+from tilewright.reproduce.running import Watch
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, cases, judge
+
+SPREAD = {"conv1": ({"P", "Q"},), "layer2.0.downsample": ({"P", "Q"}, {"K"}, {"C"}),
+          "layer4.0.downsample": ({"C"}, {"K"})}
+"""What figure 4.6 spreads of layers 1, 8 and 18; rows and columns are alike in these layers, and count as one."""
+LUCK = 0.46
+"""The share of these that two or three dimensions drawn from six are, on average (five in twelve draw three)."""
+
+CLAIM = cases("Early layers are spread over rows, medium ones over rows, filters and channels, late ones over channels "
+              "and filters", "Y; Y, K, C; C, K", "the share of these six that the mapping found spreads (S3 edge, latency)",
+              none=LUCK)
+
+
+def spread(found: Try) -> set[str]:
+    """Return the dimensions that the mapping of a run spreads over arrays, columns and rows."""
+    if found.median is None:
+        return set()
+    nest = load_mapping(found.median["mapping"], found.layer.operator, machine("edge", "s3"))
+    return {loop.dimension for entry in nest.levels for loop in entry.loops if loop.axis is not None}
+
+
+def share(tries: list[Try]) -> float:
+    """Return the share of what the paper spreads that is spread here."""
+    told = [bool(group & spread(each)) for each in tries for group in SPREAD[each.layer.name]]
+    return sum(told) / len(told)
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Search the three layers as in figure 4.4 e."""
+    layers = [layer for layer in convolutions("resnet18") if layer.name in SPREAD]
+    tries = contest(watch, layers, machine("edge", "s3"), (GAMMA, OWN), seeds=setting.seeds,
+                    samples=setting["samples"], objective="latency")
+    rows = tuple((each.layer.name, label, " ".join(sorted(spread(each))) or "nothing",
+                  int(each.median["latency_cycles"]) if each.median else None, oracle_word([each]))
+                 for label, found in tries.items() for each in found)
+    seeds = [share([each.at(seed) for each in tries[PAPER]]) for seed in range(setting.seeds)]
+    nests = tuple(f"{each.layer.name}:\n{each.median['mapping']}" for each in tries[PAPER] if each.median)
+    plot = Plot("spread", "Share of what figure 4.6 spreads, by seed", [{"type": "bar", "y": seeds}],
+                {"yaxis": {"title": {"text": "share"}, "range": [0, 1]}})
+    table = Table("layers", "Dimensions spread by the median runs, S3 edge", (
+        "Layer", "Method", "Spread", "Cycles", "Oracle"), rows, ("P, Q are rows and columns of outputs.",))
+    return Findings((table,), (judge(CLAIM, seeds, f"{share(tries[PAPER]):.0%} as published (median runs), "
+                                     f"{share(tries[OWN.label]):.0%} ours"),), (plot,), nests)
+
+
+REPRODUCTIONS.register("gamma-fig4.6")(Study(
+    "gamma-fig4.6", "What Gamma's mappings of an early, a medium and a late layer of ResNet-18 spread, S3 edge",
+    "Kao, dissertation, Georgia Tech 2022, figure 4.6", (CLAIM,), Setting("quick", 6, {"samples": 2_000}),
+    Setting("full", 20, {"samples": 10_000}), run, cells="gamma-fig4.4"))

@@ -1,0 +1,73 @@
+"""Ruby, figures 4 and 5: a hundred elements on six processing elements, by perfect factors and with remainders."""
+
+from typing import Any
+
+from tilewright.hardware import load_accelerator
+from tilewright.mapping import MapSpace
+from tilewright.reproduce.ruby_contest import TILINGS
+from tilewright.reproduce.ruby_machines import vector
+from tilewright.reproduce.running import Watch
+from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, exact, judge
+
+SIZE, ELEMENTS = 100, 6
+MACHINE = load_accelerator(f"""\
+name: grid-{ELEMENTS}
+technology: 45nm
+frequency_mhz: 1000
+word_bits: {{inputs: 8, weights: 8, outputs: 8}}
+leakage: omitted
+sources:
+  - "A buffer of 1 KiB, six elements without storage (3 x 2, here a line, as its five lanes imply): Ruby, section II.D"
+levels:
+  - {{memory: DRAM, keeps: [inputs, weights, outputs], kind: dram, dram_type: LPDDR4}}
+  - memory: GLB
+    keeps: [inputs, weights, outputs]
+    kind: sram
+    capacity_bytes: 1 KiB
+    buffering: buffet
+  - {{fanout: PEs, shape: [{ELEMENTS}, 1], multicast: true, reduce: true}}
+compute: {{name: MAC, type: int, width_bits: 8}}
+""")
+
+FIG4 = exact("Perfect factors of 100 use five of six elements for 20 iterations", "1, 20, 5",
+             "the fewest steps of all mappings, and the elements at work: both")
+FIG5 = exact("With remainders in space all six work for 16 iterations and four in the last, which saves 3",
+             "17 iterations", "the fewest steps of all mappings, the elements in the last one, and what is saved: all three")
+
+
+def run(setting: Setting, watch: Watch) -> Findings:
+    """Search both spaces to their ends for the least latency."""
+    operator, found = vector(SIZE), {}
+    for strategy in ("perfect", "ruby-s"):
+        space = MapSpace(operator, MACHINE, TILINGS[strategy])  # type: ignore[arg-type]
+        (value,) = watch.run([search_cell(watch, {"strategy": strategy}, space, mapper="exhaustive",
+                                          samples=setting["samples"], seed=0, objective="latency")])
+        (told,) = watch.run([oracle_cell({"strategy": strategy}, operator, MACHINE, value["mapping"])])
+        found[strategy] = {**value, "oracle": "agrees" if told["agrees"] else "disagrees"}
+    return _findings(found, setting)
+
+
+def _findings(found: dict[str, dict[str, Any]], setting: Setting) -> Findings:
+    perfect, ruby = (int(found[strategy]["steps"]) for strategy in ("perfect", "ruby-s"))
+    last = SIZE - (ruby - 1) * ELEMENTS
+    judged = (
+        judge(FIG4, ((perfect == 20) + (SIZE / perfect == 5)) / 2, f"{perfect} steps, {SIZE / perfect:g} elements"),
+        judge(FIG5, ((ruby == 17) + (last == 4) + (perfect - ruby == 3)) / 3,
+              f"{ruby} steps, {last} elements in the last, {perfect - ruby} saved"))
+    bound = bound_figures(vector(SIZE), MACHINE)
+    rows = tuple((name, value["samples"], value["steps"], int(bound["compute_cycles"]), 100 * value["utilisation"],
+                  value["edp"], value["oracle"]) for name, value in found.items())
+    table = Table("spaces", f"{SIZE} elements on {ELEMENTS} processing elements", (
+        "Space", "Mappings", "Fewest steps", "Compute bound (cycles)", "Use (%)", "EDP", "Oracle"), rows, (
+        "Every mapping of both spaces was evaluated.",))
+    plot = Plot("steps", "Fewest steps", [{"type": "bar", "x": list(found), "y": [
+        value["steps"] for value in found.values()]}], {"yaxis": {"title": {"text": "steps"}}})
+    return Findings((table,), judged, (plot,))
+
+
+_SETTING = {"samples": 1_000_000}
+REPRODUCTIONS.register("ruby-fig4")(Study(
+    "ruby-fig4", "A hundred elements on six processing elements: perfect factors, and remainders in space",
+    "Horeni et al., Ruby, ISPASS 2022, figures 4 and 5", (FIG4, FIG5), Setting("quick", 1, _SETTING),
+    Setting("full", 1, _SETTING), run))
