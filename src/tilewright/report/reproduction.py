@@ -28,7 +28,8 @@ def print_reproduction(outcome: Outcome, console: Console | None = None) -> None
     for judged in found.judgements:
         console.print(Text.assemble((judged.verdict, f"bold {_COLOURS[judged.verdict]}"), f": {judged.claim.text}"),
                       soft_wrap=True)
-        console.print(f"  published {judged.claim.published}; ours {judged.ours}"
+        part = f" ({judged.effect} of the effect)" if judged.effect else ""
+        console.print(f"  published {judged.claim.published}; ours {judged.ours}{part}"
                       f"{f'; {judged.because}' if judged.because else ''}", markup=False, soft_wrap=True)
     for note in found.notes:
         console.print(f"\n{note}", markup=False, soft_wrap=True)

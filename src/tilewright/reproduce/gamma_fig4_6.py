@@ -13,8 +13,8 @@ LUCK = 0.46
 """The share of these that two or three dimensions drawn from six are, on average (five in twelve draw three)."""
 
 CLAIM = cases("Early layers are spread over rows, medium ones over rows, filters and channels, late ones over channels "
-              "and filters", "Y; Y, K, C; C, K", "the share of these six that the mapping found spreads (S3 edge, latency)",
-              none=LUCK)
+              "and filters", "Y; Y, K, C; C, K",
+              "the share of these six that the mapping found spreads (S3 edge, for latency)", none=LUCK)
 
 
 def spread(found: Try) -> set[str]:

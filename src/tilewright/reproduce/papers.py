@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.base import InputError
-from tilewright.reproduce.study import REPRODUCTIONS, Study
+from tilewright.reproduce.study import REPRODUCTIONS, Study, effect
 
 END = "<!-- end of study -->"
 PREFERRED = ("full", "part", "quick")
@@ -64,7 +64,7 @@ def table_of(study: Study, found: Mapping[str, Kept]) -> str:
         verdict = judged["verdict"] + (f" ({'; '.join(turned)})" if turned else "")
         told = "; ".join(part for part in (judged["ours"], judged["because"]) if part)
         rows.append("| " + " | ".join(_cell(part) for part in (
-            judged["claim"]["text"], judged["claim"]["published"], told, _reached(judged), verdict)) + " |")
+            judged["claim"]["text"], judged["claim"]["published"], told, effect(judged["reached"]), verdict)) + " |")
     return "\n".join(rows)
 
 
@@ -92,13 +92,6 @@ def head(study: Study, found: Kept) -> str:
             parts.append(f"{key} {value:,}")
     outdated = found["cells"]["of_other_sources"]
     return f"**`{study.name}`** ({', '.join(parts)}{f'; {outdated} cells of an earlier model' if outdated else ''})"
-
-
-def _reached(judged: Kept) -> str:
-    if judged["reached"] is None:
-        return ""
-    low, middle, high = (f"{100 * max(-9.99, min(9.99, each)):.0f}" for each in judged["reached"])
-    return f"{middle} %" + (f" ({low} to {high})" if low != high else "")
 
 
 def _cell(text: str) -> str:

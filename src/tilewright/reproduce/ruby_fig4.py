@@ -33,7 +33,8 @@ compute: {{name: MAC, type: int, width_bits: 8}}
 FIG4 = exact("Perfect factors of 100 use five of six elements for 20 iterations", "1, 20, 5",
              "the fewest steps of all mappings, and the elements at work: both")
 FIG5 = exact("With remainders in space all six work for 16 iterations and four in the last, which saves 3",
-             "17 iterations", "the fewest steps of all mappings, the elements in the last one, and what is saved: all three")
+             "17 iterations", "the fewest steps of all mappings, the elements in the last one, and what is saved: all "
+             "three")
 
 
 def run(setting: Setting, watch: Watch) -> Findings:

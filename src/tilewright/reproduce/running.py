@@ -214,9 +214,11 @@ def _setting(study: Study, name: str) -> Setting:
 
 def write_outcome(outcome: Outcome) -> None:
     """Write the CSV file of every table and one of the claims, and everything as JSON."""
-    judged = [(each.verdict, each.claim.text, each.claim.published, each.ours, each.claim.judged, each.because)
+    judged = [(each.verdict, each.claim.text, each.claim.published, each.ours, each.effect, each.claim.judged,
+               each.because)
               for each in outcome.findings.judgements]
-    claims = Table("claims", "Claims", ("Verdict", "Claim", "Published", "Ours", "Judged", "Because"), tuple(judged))
+    columns = ("Verdict", "Claim", "Published", "Ours", "Of the effect", "Judged", "Because")
+    claims = Table("claims", "Claims", columns, tuple(judged))
     for table in (*outcome.findings.tables, claims):
         write_whole(outcome.file(f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
     write_whole(outcome.file("json"), json.dumps(outcome.plain, indent=1) + "\n")

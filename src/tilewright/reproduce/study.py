@@ -115,6 +115,14 @@ def judge(claim: Claim, ours: Sequence[float] | float, told: str, because: str =
     return Judgement(claim, told, level, because, (found.low, found.median, found.high))
 
 
+def effect(reached: Sequence[float] | None) -> str:
+    """Return what part of an effect was found as people read it, for example ``85 % (79 to 90)``."""
+    if reached is None:
+        return ""
+    low, middle, high = (f"{100 * max(-9.99, min(9.99, each)):.0f}" for each in reached)
+    return f"{middle} %" + (f" ({low} to {high})" if low != high else "")
+
+
 def _reached(claim: Claim, value: float) -> float:
     """Return what part of the published effect a figure shows."""
     if math.isnan(value):
@@ -154,6 +162,11 @@ class Judgement:
     because: str = ""
     reached: tuple[float, float, float] | None = None
     """What part of the published effect was found: low end of the interval over seeds, median, high end."""
+
+    @property
+    def effect(self) -> str:
+        """The same for people."""
+        return effect(self.reached)
 
 
 @dataclass(frozen=True)

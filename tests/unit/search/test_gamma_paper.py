@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.hardware import preset
 from tilewright.mapping import MapSpace
-from tilewright.search import MAPPERS, Task, Watch, search
+from tilewright.search import MAPPERS, Objective, Start, Task, Watch, search
 from tilewright.search.mappers import gamma_paper
 from tilewright.search.mappers.gamma import levels_in_use
 from tilewright.search.mappers.gamma_paper import Breeding, Decoding, Genomes
@@ -216,6 +216,28 @@ def test_it_finds_mappings_of_one_dimension_along_a_side_and_goes_on_from_where_
     again = search(LAYER, space.accelerator, mapper="gamma", options={"paper": True}, budget=2_000, space=space,
                    watch=Watch(threads=2))
     assert again.score == whole.score
+
+
+@EVERY
+def test_mappings_are_read_as_the_genomes_that_they_came_from(name):
+    breeding, genomes = bred(name)
+    breeding.mend(genomes)
+    decoding = Decoding(SPACES[name], breeding)
+    batch = decoding.batch(genomes)
+    again = decoding.batch(decoding.genomes(batch))
+    same = (batch.steps == again.steps).all(axis=(0, 1))
+    assert same.mean() >= 0.8
+
+
+def test_a_search_under_a_limit_goes_on_from_the_mapping_that_it_is_given():
+    space = SPACES["edge-s3"]
+    whole = search(LAYER, space.accelerator, objective="latency", mapper="gamma", options={"paper": True}, budget=4_000,
+                   space=space)
+    found = search(LAYER, space.accelerator, mapper="gamma", options={"paper": True}, budget=4_000,
+                   objective=Objective.parse("energy", (f"latency<={whole.cost.latency_cycles}",)), space=space,
+                   start=Start.of(whole.mapping, LAYER))
+    assert found.cost.latency_cycles <= whole.cost.latency_cycles
+    assert found.cost.energy_pj < 0.9 * whole.cost.energy_pj
 
 
 @pytest.mark.parametrize("machine", ["eyeriss", "simba-like", "tpu-like", "nvdla-like", "accel-a", "shidiannao-like"])

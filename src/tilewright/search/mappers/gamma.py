@@ -153,7 +153,8 @@ class GammaMapper:
     - *Reorder* swaps two dimensions of one mapper; growth and aging stop at the systems' fewest and most mappers.
     - *Selection*: 5 % of the population live on, 40 % have children, equal genomes count once (the release's). Where
       nothing fits, a new first generation is drawn (the release's).
-    - *Given mappings* (a warm start) are scored, but are no genomes and have no children.
+    - *Given mappings* (a warm start, the first stage of a pipeline) are scored as they are, and read as genomes of the
+      first generation, as the release begins its second stage.
     """
 
     covers_space = False

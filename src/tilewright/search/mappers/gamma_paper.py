@@ -216,6 +216,39 @@ class Decoding:
             steps[:, :, who], ranks[:, :, who] = (part.transpose(0, 2, 1) for part in found)
         return self.space.repair(MappingBatch(batch.layout, steps, ranks))
 
+    def genomes(self, batch: MappingBatch) -> Genomes:
+        """Return genomes of all mappers that there may be which stand for given mappings, or for some near them.
+
+        Of each side the largest spread counts; a mapper that spreads nothing is given what has no room to spread.
+        """
+        count, dims, depth = len(batch), len(self.sizes), max(1, len(self.sides))
+        sizes = np.broadcast_to(self.sizes, (count, dims))
+        steps = [sizes, *batch.steps[:, self.active].transpose(0, 2, 1).astype(np.int64)]
+        counts = [-(-steps[s] // steps[s + 1]) for s in self.sides] or [np.ones_like(sizes)]
+        parallel, units = (np.stack([getattr(each, pick)(axis=1) for each in counts], axis=1)
+                           for pick in ("argmax", "max"))
+        homes, rows = self.homes(depth), np.arange(count)
+        tiles, ranks = (np.ones((count, depth, dims), dtype=np.int64) for _ in "tr")
+        for at in reversed(range(depth)):
+            following = next((s for s, levels in homes.items() if at + 1 in levels), None)
+            inner = tiles[:, at + 1] if at + 1 < depth else np.ones_like(sizes)
+            if following is None:
+                tile = inner.copy()
+            elif homes[following][0] == at + 1:
+                tile = steps[following].copy()
+                for level, side in enumerate(self.sides[:at + 1]):
+                    if side > following:
+                        tile[rows, parallel[:, level]] = -(-tile[rows, parallel[:, level]] // units[:, level])
+            else:
+                tile = inner.copy()
+                tile[rows, parallel[:, at + 1]] *= units[:, at + 1]
+            tiles[:, at] = np.maximum(np.minimum(tile, sizes), inner)
+            home = next(s for s, levels in homes.items() if at in levels)
+            ranks[:, at] = batch.ranks[home, self.active].T.argsort(axis=1).argsort(axis=1)
+        outside = np.concatenate([sizes[:, None], tiles[:, :-1]], axis=1)
+        parallel = np.where(units > 1, parallel, (outside / tiles).argmin(axis=2))
+        return Genomes(np.full(count, depth), parallel, units, tiles, ranks)
+
     def lanes(self, genomes: Genomes, depth: int) -> Numbers:
         """Return ``(p, l)``: over how many units each mapper may spread."""
         lanes = np.repeat(self.limits[None, :depth], len(genomes), axis=0)
@@ -293,9 +326,14 @@ class PublishedGamma:
         fresh = not len(self.parents)
         self.asked = (self.breeding.first(self.population) if fresh
                       else self.breeding.children(self.parents, self.population))
+        given = 0 if self.start is None else min(len(self.start), self.population // 2)
+        if self.start is not None and given:
+            read = self.decoding.genomes(self.start.take(slice(0, given)))
+            for part, other in zip(self.asked.parts, read.parts, strict=True):
+                part[given:2 * given] = other
+            self.breeding.mend(self.asked)
         batch = self.decoding.batch(self.asked)
         if self.start is not None:
-            given = min(len(self.start), self.population)
             batch.steps[:, :, :given], batch.ranks[:, :, :given] = (
                 self.start.steps[:, :, :given], self.start.ranks[:, :, :given])
         return batch.take(slice(0, most)) if most < len(batch) else batch
@@ -304,7 +342,7 @@ class PublishedGamma:
         """Choose elite and parents among the generation and the elite before it, of those that fit."""
         scores = np.where(scores < BREAKS_CONSTRAINT, scores, np.inf)
         if self.start is not None:
-            scores[:len(self.start)] = np.inf
+            scores[:min(len(self.start), self.population // 2)] = np.inf
             self.start = None
         every = self.elite.joined(self.asked.take(np.arange(len(scores))))
         values = np.concatenate([self.scores, scores])
