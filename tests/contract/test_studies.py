@@ -156,7 +156,14 @@ class Altered(Watch):
 
 def patched(monkeypatch, watch):
     """Let what is counted and not searched for come out otherwise too: bounds, spaces, folds."""
-    from tilewright.reproduce import flexion_shape, gamma_contest, gamma_table4_6, mse_table5_2, mse_table5_3
+    from tilewright.reproduce import (
+        flexion_shape,
+        gamma_contest,
+        gamma_fig4_6,
+        gamma_table4_6,
+        mse_table5_2,
+        mse_table5_3,
+    )
 
     turn = watch.scenario % 4
     factor = (1.0, 1e-9, 1e9, 1.0)[turn]
@@ -164,6 +171,7 @@ def patched(monkeypatch, watch):
         monkeypatch.setattr(module, "layer_bound", lambda *_: factor)
     for module in (mse_table5_2, mse_table5_3):
         monkeypatch.setattr(module, "bound_edp", lambda _: factor * 1e4)
+    monkeypatch.setattr(gamma_fig4_6, "spread", lambda _: set("PQKC" if turn == 1 else ""))
     real = Isolation.bound
     monkeypatch.setattr(Isolation, "bound", lambda *given: real(*given) * factor)
     flexions, folds = Isolation.flexions, flexion_shape.folds

@@ -38,9 +38,10 @@ def write_page(page: Path, folder: Path) -> list[str]:
     for name in REPRODUCTIONS:
         found = outcomes(folder / name)
         place = re.compile(re.escape(mark(name)) + "\n.*?" + re.escape(END), re.DOTALL)
-        if found and place.search(text):
+        old = place.search(text)
+        if found and old:
             table = table_of(REPRODUCTIONS.get(name), found)
-            text = place.sub(lambda _, name=name, table=table: f"{mark(name)}\n{table}\n{END}", text)
+            text = f"{text[:old.start()]}{mark(name)}\n{table}\n{END}{text[old.end():]}"
             written.append(name)
     if not written:
         raise InputError("--out", "must hold outcomes of studies that the page has places for", str(folder))

@@ -169,6 +169,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     ((), "must be given"),
     (("ruby-table1", "--seeds", "0"), "--seeds: must be a positive integer"),
     (("ruby-table1", "--out", "/dev/null"), "--out: must be a folder"),
+    (("--write-page", "nowhere.md"), "--write-page: must be a page"),
 ])
 def test_bad_words_end_with_code_2(words, told, tmp_path, monkeypatch, capsys):
     from tilewright.cli import main
