@@ -63,8 +63,8 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("studies")
 
 
-def tiny(name):
-    return Setting("tiny", 2, TINY[name])
+def tiny(name, seeds=1):
+    return Setting("tiny", seeds, TINY[name])
 
 
 def test_every_study_has_a_tiny_run_here():
@@ -106,7 +106,10 @@ SHARES = {"near", "first", "last", "utilisation"}
 
 
 class Altered(Watch):
-    """Gives back the cells of a real run with other results: what each part of a key is worth is drawn anew."""
+    """Gives back the cells of a real run with other results: what each part of a key is worth is drawn anew.
+
+    Seeds differ little from one another.
+    """
 
     def __init__(self, study, cells, real, scenario):
         super().__init__(study, cells)
@@ -126,16 +129,15 @@ class Altered(Watch):
             return {"agrees": True, "macs": 1, "scale": 1.0}
         if "oracles" in cell.key:
             return {"dense": True, "ratio": 1.0, "agrees": True, "macs": 1}
-        key = self.cells.key(cell.key)
+        key = self.cells.key({**cell.key, "seed": 0} if "seed" in cell.key else cell.key)
         if key not in self.real:
             self.real[key] = json.loads(json.dumps(cell.compute()))
         if "space" in cell.key and self.scenario % 4 == 1:  # sizes of spaces as they were published
             kind = next(kind for kind in KINDS if kind.name == cell.key["space"])
             return dict.fromkeys(self.real[key], kind.published[SIZES.index(cell.key["size"])])
-        seed = cell.key.get("seed", 0)
         whole = sum(self.worth(name, value) for name, value in cell.key.items() if name not in ("seed", "samples"))
-        whole += 0.05 * self.worth(seed, str(cell.key))
-        if self.failing and "mapping" in self.real[key] and whole > 1.0:
+        whole += 0.05 * self.worth(str(cell.key))
+        if self.failing and "flow" not in cell.key and "mapping" in self.real[key] and whole > 1.0:
             return {"edp": None, "latency_cycles": None, "samples": 40, "legal_samples": 0}
         return self.change(self.real[key], (), whole)
 
@@ -145,7 +147,9 @@ class Altered(Watch):
                     for name, each in value.items()}
         if isinstance(value, list):
             if path and path[-1] in ("history", "times"):
-                return [[at, self.change(score, (*path[:-1], "edp"), whole)] for at, score in value]
+                steep, late = self.scale * abs(self.worth("steep")), (0.1, 1.0, 10.0)[self.scenario % 3]
+                return [[at, self.change(score, (*path[:-1], "edp"), whole)
+                         * math.exp(steep * (1 - (at / value[-1][0]) ** late))] for at, score in value]
             return [self.change(each, (*path, place), whole) for place, each in enumerate(value)]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
@@ -207,17 +211,17 @@ def test_results_can_turn_every_verdict(name, folder, monkeypatch):
             watch = Altered(name, cells, real, scenario)
             with monkeypatch.context() as patch:
                 patched(patch, watch)
-                for judged in study.run(tiny(name), watch).judgements:
+                for judged in study.run(tiny(name, 2), watch).judgements:
                     if judged.claim in seen:
                         seen[judged.claim].add(judged.verdict)
-            left = {claim.text: sorted(verdicts) for claim, verdicts in seen.items() if not turned(claim, verdicts)}
+            left = {claim.text: sorted(verdicts) for claim, verdicts in seen.items() if not turned(verdicts)}
             if not left or scenario == SCENARIOS:
                 break
     assert not left
 
 
-def turned(claim, verdicts):
-    """Whether a claim came out so and otherwise; ratios, of which any value is possible, in between too."""
+def turned(verdicts):
+    """Whether a claim came out so and otherwise."""
     no = {"does not hold", "impossible as published"} & verdicts
     unable = verdicts == {"not judged"} and not (has_extra("learn") and has_extra("optimizers"))
-    return unable or ("holds" in verdicts and no and (claim.kind != "gain" or "holds in direction" in verdicts))
+    return unable or bool("holds" in verdicts and no)

@@ -1,5 +1,6 @@
 """Gamma, figures 4.4 and 4.5: ResNet-18 by all methods on systems S1 to S3, latency, and energy on S2."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import geometric_mean
 
@@ -279,7 +280,8 @@ def run45(setting: Setting, watch: Watch) -> Findings:
     judged.append(judge(NO_EDGE, [won(one) for one in by_seed(edge)], f"{won(edge):.0%} of the pairs")
                   if searched(edge) else Judgement(NO_EDGE, "no baseline can be built", "not judged"))
     over = [total(cloud[flow], figure) / total(cloud[flows[0]], figure) for flow in flows[1:]]
-    judged.append(judge(NVDLA, geometric_mean(over), ", ".join(map(times, over))))
+    judged.append(judge(NVDLA, geometric_mean(over) if all(0 < each < math.inf for each in over) else math.nan,
+                        ", ".join(map(times, over))))
     return Findings(_tables(found, "energy"), tuple(judged), _plots(found, "energy"), (
         *_missing(), "Energy here counts the DRAM, which the published cost model does not."))
 
