@@ -41,13 +41,16 @@ def between(rng: np.random.Generator, low: float, high: float) -> float:
 def random_space(rng: np.random.Generator) -> MapSpace:
     """Return the space of a layer, most often with imperfect tiling, sometimes where memories keep less than they may.
 
-    Two in three are tiny.
+    Machines are of three kinds: anything; one memory that feeds some arrays, where lanes share words or do not; and a
+    memory too small for the layer behind arrays, where tensors have to be fetched again. Every access counts alike in
+    many of the latter two, so that what is spared of one tensor cannot hide what another needs.
     """
-    operator = _operator(rng, most=2 if rng.random() < 0.67 else 7)
-    accelerator = _machine(rng, operator)
+    kind = pick(rng, "any", "any", "lanes", "room")
+    operator = _operator(rng, tiny=rng.random() < 0.67)
+    accelerator = _machine(rng, operator, kind)
     keeps = {memory.name: tuple(t.name for t in operator.tensors
                                 if memory.can_keep(t.name, t.role) and rng.random() < 0.6)
-             for memory in accelerator.memories[1:]} if rng.random() < 0.2 else {}
+             for memory in accelerator.memories[1:]} if kind == "any" and rng.random() < 0.4 else {}
     return MapSpace(operator, accelerator, pick(rng, "perfect", "imperfect", "imperfect"), Constraints(keeps=keeps))
 
 
@@ -68,24 +71,30 @@ def sparse(rng: np.random.Generator, space: MapSpace) -> MapSpace:
     return MapSpace(operator, replace(space.accelerator, sparsity=made), space.tiling, space.constraints)
 
 
-def _operator(rng: np.random.Generator, most: int) -> Operator:
-    if rng.random() < 0.1:
-        return einsum(pick(rng, *EINSUMS), {name: int(rng.integers(1, most + 2)) for name in "abcd"})
-    return random_operator(rng, int(between(rng, 8, 60 if most == 2 else 1500)))
+def _operator(rng: np.random.Generator, *, tiny: bool) -> Operator:
+    if rng.random() < 0.12:
+        return einsum(pick(rng, *EINSUMS), {name: int(rng.integers(1, 4 if tiny else 9)) for name in "abcd"})
+    return random_operator(rng, int(between(rng, 8, 60 if tiny else 1500)))
 
 
-def _machine(rng: np.random.Generator, operator: Operator) -> Accelerator:
-    inner = ["memory"] * pick(rng, 0, 0, 1, 1, 1, 2, 2, 3, 4) + ["fanout"] * pick(rng, 0, 1, 1, 1, 2, 2, 3, 4)
-    kinds = ["memory", *(inner[i] for i in rng.permutation(len(inner)))]
+def _machine(rng: np.random.Generator, operator: Operator, kind: str) -> Accelerator:
+    if kind == "any":
+        inner = ["memory"] * pick(rng, 0, 0, 1, 1, 1, 2, 2, 3, 4) + ["fanout"] * pick(rng, 0, 1, 1, 1, 2, 2, 3, 4)
+        places = ["memory", *(inner[i] for i in rng.permutation(len(inner)))]
+    else:
+        places = ["memory", *["fanout"] * pick(rng, 1, 2, 2, 3, 4), *["memory"] * (kind == "room")]
     levels: list[Memory | Fanout] = []
-    for at, kind in enumerate(kinds):
-        levels.append(_fanout(rng, f"F{at}", operator) if kind == "fanout" else _memory(rng, at, operator))
-        if kind == "memory" and "fanout" not in kinds[:at]:
+    for at, place in enumerate(places):
+        levels.append(_fanout(rng, f"F{at}", operator) if place == "fanout" else _memory(rng, at, operator, kind))
+        if place == "memory" and "fanout" not in places[:at]:
             levels[at] = replace(levels[at], block_words=pick(rng, 1, 1, 1, 4))
+    if kind != "any" and rng.random() < 0.7:
+        levels[0] = replace(levels[0], energy=AccessEnergy(1.0, 1.0, 1.0, 1.0), block_words=1, word_bits=8,
+                            bandwidth=Bandwidth(shared=pick(rng, None, 0.25, 1.0)))
     return Accelerator("random", tuple(levels),
                        Compute("MAC", pick(rng, 0.0, 0.0, 0.3), leakage_mw=pick(rng, 0.0, 0.0, 0.0, 0.01)),
                        frequency_mhz=pick(rng, 200.0, 1000.0),
-                       word_bits=tuple((role, pick(rng, 8, 8, 16, 32)) for role in ROLES))
+                       word_bits=tuple((role, pick(rng, 8, 8, 16, 32) if kind == "any" else 8) for role in ROLES))
 
 
 def _fanout(rng: np.random.Generator, name: str, operator: Operator) -> Fanout:
@@ -99,13 +108,15 @@ def _fanout(rng: np.random.Generator, name: str, operator: Operator) -> Fanout:
                   network_energy_pj_per_word=pick(rng, 0.0, 0.0, 0.5, 3.0))
 
 
-def _memory(rng: np.random.Generator, at: int, operator: Operator) -> Memory:
-    words = {t.name: t.words(operator.sizes) for t in operator.tensors}
-    keeps = tuple(name for name in words if at == 0 or rng.random() < 0.75)
-    limited = at > 0 and rng.random() < 0.75
-    size, apart = between(rng, 3, max(8, 2.5 * sum(words.values()))), limited and rng.random() < 0.3
+def _memory(rng: np.random.Generator, at: int, operator: Operator, kind: str) -> Memory:
+    words, small = {t.name: t.words(operator.sizes) for t in operator.tensors}, kind == "room"
+    keeps = tuple(name for name in words if at == 0 or rng.random() < (0.95 if small else 0.75))
+    limited = at > 0 and (small or rng.random() < 0.75)
+    size = between(rng, 3, max(8, (0.8 if small else 2.5) * sum(words.values())))
+    apart = limited and not small and rng.random() < 0.3
     return Memory(
-        f"M{at}", keeps, _energy(rng), word_bits=pick(rng, 8, 8, 16, 32), bandwidth=_bandwidth(rng),
+        f"M{at}", keeps, _energy(rng), word_bits=pick(rng, 8, 8, 16, 32),
+        bandwidth=Bandwidth() if small else _bandwidth(rng),
         capacity_bytes=size if limited and not (apart and rng.random() < 0.5) else None,
         partitions_bytes=tuple((n, between(rng, 2, 4 + 2 * words[n])) for n in keeps if rng.random() < 0.8)
         if apart else (),

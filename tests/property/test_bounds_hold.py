@@ -90,7 +90,7 @@ def check_layer(seed: int) -> bool:
     """Hold a random layer against its bounds; False where no legal mapping was found."""
     rng = np.random.default_rng([20_26, seed])
     space, objective = random_space(rng), pick(rng, "latency", "energy", "edp")
-    zeros, proof = rng.random() < 0.08, rng.random() < 0.15
+    zeros, proof = rng.random() < 0.12, rng.random() < 0.12
     trial = Trial(sparse(rng, space) if zeros else space, objective)
     size = space.size()
     every = size.exact and 0 < size.mappings <= FEW
