@@ -178,10 +178,12 @@ class DenseModel:
         self._check_layout(batch)
         self._scored += len(batch)
         rates = _given_rates(hardware)
-        kind = self._kind_of(hardware)
+        kind = self._kind_of(hardware) if rates else self._kind
         program = self._program("costs", kind)
         out = np.empty((len(program.machines[0].outputs), len(batch)))
-        self._run(program, batch, self._values(hardware, len(batch), kind), out, threads, rates)
+        given = hardware is not None and hardware.values
+        values = self._values(hardware, len(batch), kind) if given else self._defaults
+        self._run(program, batch, values, out, threads, rates)
         return self.costs(out)
 
     def costs(self, out: Floats) -> CostBatch:
@@ -289,7 +291,7 @@ class DenseModel:
         ``rates`` are the bandwidths that differ from mapping to mapping.
         """
         count = len(batch)
-        exact = self.walks.rates(rates)
+        exact = self.walks.rates(rates) if self.walks.levels else np.empty(0, dtype=np.int64)
 
         def work(first: int, last: int) -> None:
             span = first, min(last, count)
