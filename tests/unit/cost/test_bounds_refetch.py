@@ -66,6 +66,7 @@ def test_cells_hold_the_fewest_pieces_of_all_products(perfect):
     convolution("c", in_channels=4, out_channels=6, in_size=9, kernel=3),
     convolution("s", in_channels=4, out_channels=6, in_size=14, kernel=3, stride=2, dilation=3),
     convolution("one", in_channels=4, out_channels=6, in_size=(9,), kernel=5, dilation=2),
+    convolution("wide", in_channels=1, out_channels=2, in_size=(60,), kernel=20),
     depthwise("d", 6, in_size=9, kernel=3),
     transposed_convolution("t", in_channels=3, out_channels=4, in_size=5, kernel=3, stride=2),
     matmul("g", m=9, n=7, k=6), einsum("ab,bc,cd->ad", {"a": 3, "b": 4, "c": 5, "d": 6})])
