@@ -14,7 +14,8 @@ from tilewright.workload import matmul
 
 CASES = {case.id: (case, theirs) for case, theirs in timeloop_cases()}
 FURTHER_CASES = {case.id: (case, theirs) for case, theirs in timeloop_cases(FURTHER)}
-SAMPLE = 48
+DIRECTED = 5
+"""The last of them, made for what no drawn one reaches: three or four ragged loops over a dimension, links twice."""
 WALKED = TIMELOOP.having("extrapolation", False).having("neighbour_links", False).having("copied_lanes", False)
 """Timeloop with neighbour links and extrapolation, in time and space, off."""
 
@@ -46,7 +47,7 @@ def check_further(name):
     assert found.energy_pj == pytest.approx(theirs["energy_pj"], rel=0, abs=0.005 * (4 * len(counts) + 1))
 
 
-@pytest.mark.parametrize("name", list(FURTHER_CASES)[::len(FURTHER_CASES) // SAMPLE])
+@pytest.mark.parametrize("name", [*list(FURTHER_CASES)[:-DIRECTED:5], *list(FURTHER_CASES)[-DIRECTED:]])
 def test_timeloops_figures_of_further_nests(name):
     check_further(name)
 
