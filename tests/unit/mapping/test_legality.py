@@ -8,7 +8,7 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, extents_at, is_legal, repair, violations
 from tilewright.mapping.cures import Case, Draft
-from tilewright.mapping.fit import lanes
+from tilewright.mapping.fit import lanes, partition_of
 from tilewright.workload import convolution, matmul
 
 ENERGY = AccessEnergy(1.0, 1.0, 1.0, 1.0)
@@ -230,3 +230,10 @@ def test_narrowing_tiles_behind_an_array_keeps_its_lanes(machines):
     assert is_legal(cure.mapping, CONV, machines["spads"])
     assert lanes(cure.mapping.at("PEs"), extents_at(cure.mapping, CONV.sizes)[2]) == (7, 4 * 3)
     assert not Draft(Case(mapping(), CONV, machines["spads"])).narrow(0, "K", 2)
+
+
+def test_a_tensor_stays_in_the_partition_of_its_name_before_that_of_its_role():
+    memory = Memory("Spad", ("inputs", "weights", "outputs"), AccessEnergy(1.0, 1.0, 1.0, 1.0),
+                    partitions_bytes=(("weights", 20), ("W", 10), ("inputs", 5)))
+    found = {tensor.name: partition_of(memory, tensor) for tensor in matmul("m", m=2, n=2, k=2).tensors}
+    assert found["W"] == "W" and found["I"] == "inputs" and found["O"] is None

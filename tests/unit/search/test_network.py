@@ -28,6 +28,13 @@ def test_results_do_not_depend_on_workers_or_on_other_layers():
     assert scores(search_network(LAYERS[:1], ACCELERATOR, budget=600, seed=3)) == scores(one)[:1]
 
 
+def test_every_layer_has_a_seed_of_its_own():
+    twins = [replace(LAYERS[0], name=name) for name in "xyz"]
+    found = search_network(twins, ACCELERATOR, mapper="random", budget=50, seed=3)
+    assert [layer.result.seed for layer in found.layers] == [(3, 0), (3, 1), (3, 2)]
+    assert len({layer.result.mapping for layer in found.layers}) == 3
+
+
 def test_equal_operators_are_searched_once_and_counted():
     nodes = (MacNode(LAYERS[0]), MacNode(replace(LAYERS[0], name="again"), count=2), MacNode(LAYERS[1]))
     result = search_network(Graph("net", nodes), ACCELERATOR, budget=300)

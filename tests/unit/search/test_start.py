@@ -5,7 +5,7 @@ from tilewright.base import InputError
 from tilewright.hardware import preset
 from tilewright.mapping import Constraints, Mapping, MappingBatch, MapSpace, is_legal
 from tilewright.search import Origin, Source, Start, search, search_spaces
-from tilewright.search.start import start_batch
+from tilewright.search.start import _scalings, start_batch
 from tilewright.workload import convolution, matmul
 
 MACHINE = preset("eyeriss")
@@ -120,3 +120,11 @@ def test_what_breeds_from_a_start_keeps_the_orders_that_the_space_allows():
             loops = [loop.dimension for loop in best.levels[-1].loops]
             assert [name for name in loops if name in ("K", "M")] == [n for n in ("K", "M") if n in loops]
             assert loops[-1:] in ([], ["M"]) or "M" not in loops
+
+
+def test_tiles_are_scaled_in_four_ways():
+    """25 in loops of 3, 3 and 5 (ragged) become 40: by the outermost loop, held whole, by counts, in proportion."""
+    found = _scalings(np.array([[25], [12], [5], [1]]), np.array([40]))
+    assert [steps.ravel().tolist() for steps in found] == [[12, 5, 1], [12, 5, 1], [15, 5, 1], [19, 8, 1]]
+    whole = _scalings(np.array([[25], [25], [5], [1]]), np.array([40]))
+    assert whole[1].ravel().tolist() == [40, 5, 1]
