@@ -152,8 +152,10 @@ class Altered(Watch):
         if isinstance(value, list):
             if path and path[-1] in ("history", "times"):
                 steep, late = self.scale * abs(self.worth("steep")), (0.1, 1.0, 10.0)[self.scenario % 3]
-                return [[at, self.change(score, (*path[:-1], "edp"), whole)
-                         * math.exp(steep * (1 - (at / value[-1][0]) ** late))] for at, score in value]
+                last = value[-1][0]
+                stretch = 9_999 / last if self.scenario % 3 == 2 else 1.0  # found late instead of early
+                return [[at * stretch, self.change(score, (*path[:-1], "edp"), whole)
+                         * math.exp(steep * (1 - (at / last) ** late))] for at, score in value]
             return [self.change(each, (*path, place), whole) for place, each in enumerate(value)]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
