@@ -308,7 +308,7 @@ class DenseModel:
     def _settle(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],  # noqa: PLR0913, PLR0917
                 values: Floats, rates: NDArray[np.int64], out: Floats) -> None:
         """Put cycles right where the first instance of a memory is not the busiest."""
-        from tilewright.cost.busiest import settle  # noqa: PLC0415 - compiled only where it is needed
+        from tilewright.cost.busiest_kernels import settle  # noqa: PLC0415 - compiled only where it is needed
 
         leakage = values[list(self.parameters).index(("leakage", "pj_per_cycle"))]
         settle(steps, ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, self._walk_work(), out)

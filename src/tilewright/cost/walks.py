@@ -1,4 +1,4 @@
-"""What `cost.busiest` needs to know of an operator on a machine: tables by memory, and arrays to work in."""
+"""What `cost.busiest_kernels` needs to know of an operator on a machine: tables by memory, and arrays to work in."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from tilewright.mapping import tensor_bits
 from tilewright.workload import Axis, Operator, Tensor
 
 FILL, READ, EVICT, UPDATE, LOWEST, FIRST = range(6)
-"""Kinds of entries (`cost.busiest`)."""
+"""Kinds of entries (`cost.busiest_kernels`)."""
 PLAIN, SLIDING, LACKING = range(3)
 """Kinds of units, and of dimensions to the output."""
 PORTS = ("read", "write", "shared")
@@ -21,6 +21,8 @@ VIEWS = (*PORTS, "blocking")
 """The instance that is busiest at each port, and the one that blocks longest."""
 MOST_INSTANCES = 1 << 20
 """Of mappings with more instances along one axis than any machine has, only the first ones are looked at."""
+MOST_VALUES = 1 << 16
+"""A sliding axis of more pairs of values is not walked, which would take seconds a mapping: first instances are taken."""
 FAR = 1 << 30
 
 Integers = NDArray[np.int64]
@@ -55,6 +57,9 @@ class Walks:
 
         Those are outputs along whose sliding axes lanes overlap, and operands whose sliding axes may have holes.
         """
+        if any(prod(self.operator.sizes[name] for name in axis.dimensions) > MOST_VALUES
+               for tensor in self.operator.tensors for axis in tensor.axes if len(axis.terms) > 1):
+            return ()
         return tuple(at for at, memory in enumerate(self.accelerator.levels)
                      if isinstance(memory, Memory) and at > 0
                      and (self.unlimited or memory.bandwidth != Bandwidth())
@@ -180,7 +185,7 @@ class Walks:
     def write(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
               out: NDArray[np.float64]) -> None:
         """Write the words of the busiest instances to ``out`` (m, view, tensor, kind, b), where not of the first."""
-        from tilewright.cost.busiest import busiest_words  # noqa: PLC0415 - Numba takes long to import
+        from tilewright.cost.busiest_kernels import busiest_words  # noqa: PLC0415 - Numba takes long to import
 
         busiest_words(steps, ranks, span, self.sizes, self.tables, self.rates(), self.work(), out)
 

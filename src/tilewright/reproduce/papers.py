@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tilewright.base import InputError
+from tilewright.base import InputError, write_whole
 from tilewright.reproduce.study import REPRODUCTIONS, Study, effect
 
 END = "<!-- end of study -->"
@@ -45,7 +45,7 @@ def write_page(page: Path, folder: Path) -> list[str]:
             written.append(name)
     if not written:
         raise InputError("--out", "must hold outcomes of studies that the page has places for", str(folder))
-    page.write_text(text, encoding="utf-8")
+    write_whole(page, text)
     return written
 
 

@@ -279,7 +279,7 @@ class TestErrors:
             cost_of(matmul(1000, 1000, 1000), (MAIN, "M1 N1 K1"))
 
     def test_bandwidth_of_nothing(self):
-        with pytest.raises(InputError, match=r"must be positive words per cycle.*Got 0"):
+        with pytest.raises(InputError, match=r"bandwidth_words_per_cycle\.read: must be from 1e-06.*Got 0"):
             cost_of(conv(1, 1), (replace(MAIN, bandwidth=Bandwidth(read=0)), ""))
 
     def test_role_without_a_width(self):

@@ -145,7 +145,7 @@ def test_arrays_that_change_shape(machines, machine, spatial, text):
 
 
 def test_blocks_are_taken_whole():
-    machine = Accelerator("b", (Memory("DRAM", ("inputs", "weights", "outputs"), None),  # type: ignore[arg-type]
+    machine = Accelerator("b", (Memory("DRAM", ("inputs", "weights", "outputs"), ENERGY),
                                 Fanout("PEs", (8, 8), blocks=(4, 4))))
     for rows, legal in ((16, True), (17, False)):
         operator = matmul("row", m=rows, n=1, k=1)

@@ -157,7 +157,13 @@ def test_the_best_is_proved_where_tiling_is_perfect():
     assert search(PROVABLE.operator, EYERISS, space=PROVABLE, budget=10_000, options={"prove": 0}).proven is None
 
 
-def test_a_proof_that_is_stopped_goes_on_where_it_was(tmp_path):
+def test_a_proof_that_ended_is_still_complete_when_taken_up(tmp_path):
+    file = tmp_path / "search.npz"
+    assert prove(watch=Watch(checkpoint=file)).complete and prove(watch=Watch(checkpoint=file)).complete
+
+
+def test_a_proof_that_is_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr("tilewright.search.run.PROGRESS_SECONDS", 0.0)
     whole = prove()
     file = tmp_path / "search.npz"
 

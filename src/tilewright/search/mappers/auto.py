@@ -202,3 +202,4 @@ class AutoMapper:
         if of("proof") and self._proof is not None:
             self.proving = True
             self._proof.restore(of("proof"))
+            self.covers_space = self._proof.covers_space
