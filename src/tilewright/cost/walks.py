@@ -22,7 +22,7 @@ VIEWS = (*PORTS, "blocking")
 MOST_INSTANCES = 1 << 20
 """Of mappings with more instances along one axis than any machine has, only the first ones are looked at."""
 MOST_VALUES = 1 << 16
-"""A sliding axis of more pairs of values is not walked, which would take seconds a mapping: first instances are taken."""
+"""A sliding axis of more pairs of values is not walked, which takes seconds a mapping: first instances count."""
 FAR = 1 << 30
 
 Integers = NDArray[np.int64]
