@@ -151,7 +151,7 @@ MALFORMED = [
     ("{read: 8, write: 8}", "{reed: 8, write: 8}", "15 arch.levels[1].bandwidth_words_per_cycle.reed",
      "is not a known field; Did you mean read?"),
     ("{read: 8, write: 8}", "{read: 0, write: 8}", "15 arch.levels[1].bandwidth_words_per_cycle.read",
-     "must be greater than 0; Got 0."),
+     "must be greater than or equal to 0.000001; Got 0."),
     ("{update: 5}", "{update: -1}", "16 arch.levels[1].energy_pj_per_word.update",
      "must be greater than or equal to 0; Got -1."),
     ("{update: 5}", "{update: yes}", "16 arch.levels[1].energy_pj_per_word.update",
