@@ -53,13 +53,13 @@ def test_import_takes_less_than_half_a_second():
     assert cpu_seconds("-c", "import tilewright; tilewright.evaluate, tilewright.map") < 1.5
 
 
-def test_help_takes_less_than_a_third_of_a_second():
-    assert cpu_seconds("-m", "tilewright", "--help") < 0.3
+def test_help_takes_less_than_half_a_second():
+    assert cpu_seconds("-m", "tilewright", "--help") < 0.5
 
 
-def test_evaluate_takes_less_than_a_second():
+def test_evaluate_takes_less_than_two_seconds():
     assert cpu_seconds("-m", "tilewright", "evaluate", "--dataflow", "eyeriss", "--network", "resnet50", "--layer",
-                       "layer1.0.conv2", "--arch", "eyeriss") < 1.0
+                       "layer1.0.conv2", "--arch", "eyeriss") < 2.0
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():
