@@ -35,7 +35,7 @@ from tilewright.cost.records import Cost
 from tilewright.cost.single import single_cost
 from tilewright.cost.walks import PORTS, VIEWS
 from tilewright.hardware import Accelerator, exact_rate
-from tilewright.mapping import Layout, Mapping, MappingBatch
+from tilewright.mapping import Layout, Mapping, MappingBatch, tensor_bits
 from tilewright.workload import Operator
 
 Floats = NDArray[np.float64]
@@ -342,7 +342,7 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
     given, narrow = operator.sizes, narrow_enough(operator)
     kinds = list(dict.fromkeys([1, *given.values()]))
     alike = replace(operator, name="", dimensions=tuple((name, 1 + kinds.index(size)) for name, size in given.items()))
-    machines, names, read = _written(alike, accelerator, layout, rows, narrow, even, kind)
+    machines, names, read = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
     general = machines[0].of(given)
     short = machines[1].of(given) if even else general
     sizes = np.array([given[name] for name in layout.dimensions], dtype=np.int32)
@@ -350,17 +350,17 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
 
 
 @lru_cache(maxsize=128)
-def _written(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, narrow: bool,  # noqa: PLR0913, PLR0917
+def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: Rows, narrow: bool,  # noqa: PLR0913, PLR0917
              even: bool, kind: Rates) -> _Written:
     """Write the programs of all layers whose sizes are 1, and equal, where those of ``operator`` are.
 
-    Kept, as a network has few kinds of layers, and the same layer is often searched again.
+    Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone.
     """
-    model = Model(operator, accelerator, layout, narrow=narrow, even=even, rates=kind)
+    model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
     machine, names = model.tallies() if rows == "tallies" else model.machine(detail=rows == "counts")
     if not even:
         return (machine, machine), names, _rows_read(machine)
-    (general, _), names, _ = _written(operator, accelerator, layout, rows, narrow, False, kind)
+    (general, _), names, _ = _written(operator, structure, layout, rows, narrow, False, kind)
     return (general, machine), names, _rows_read(general, machine)
 
 
@@ -398,6 +398,8 @@ def kernel_run(  # noqa: PLR0913, PLR0917 - what the kernel takes
 
 
 def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None:
+    for tensor in operator.tensors:
+        tensor_bits(tensor, accelerator)  # a width that is missing is told by the machine's own name
     outermost = set(layout.keeps[0])
     missing = [tensor.name for tensor in operator.tensors if tensor.name not in outermost]
     if missing:

@@ -1,7 +1,7 @@
 """What it runs on: memories and fan-outs, outermost first, ending in the compute unit."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import isqrt, prod
@@ -108,6 +108,15 @@ class Memory:
     leakage_mw: float = 0.0
     access_grain: tuple[int, int] = (1, 1)
 
+    @property
+    def structure(self) -> "Memory":
+        """The memory with 1 for every number that a candidate may have for itself."""
+        ports = {port: None if rate is None else 1.0 for port, rate in vars(self.bandwidth).items()}
+        return replace(
+            self, energy=AccessEnergy(1.0, 1.0, 1.0, 1.0), capacity_bytes=None if self.capacity_bytes is None else 1.0,
+            partitions_bytes=tuple((owner, 1.0) for owner, _ in self.partitions_bytes), bandwidth=Bandwidth(**ports),
+            area_um2=0.0, leakage_mw=0.0, access_grain=(1, 1))
+
     def can_keep(self, name: str, role: str) -> bool:
         """Whether a tensor of this name and role may stay here."""
         return name in self.keeps or role in self.keeps
@@ -145,6 +154,11 @@ class Fanout:
     def instances(self) -> int:
         """Instances in the array."""
         return self.shape[0] * self.shape[1]
+
+    @property
+    def structure(self) -> "Fanout":
+        """The array with 1 for every number that a candidate may have for itself."""
+        return replace(self, shape=(1, 1), network_energy_pj_per_word=float(self.network_energy_pj_per_word > 0))
 
 
 @dataclass(frozen=True)
@@ -219,6 +233,18 @@ class Accelerator:
             for problem in sparsity_problems(self.sparsity, {memory.name: memory.keeps for memory in self.memories}):
                 where = ".".join(map(str, problem.where))
                 raise InputError(f"{self.name}.sparsity.{where}", problem.rule, problem.given, problem.mend)
+
+    @cached_property
+    def structure(self) -> "Accelerator":
+        """What programs depend on: the machine with 1 for every number, without its name and what uses zeros.
+
+        Whether it leaks, and which networks take energy, belong to it.
+        """
+        leaks = float(self.leakage_mw > 0)
+        return Accelerator(
+            name="", levels=tuple(level.structure for level in self.levels), frequency_mhz=1.0,
+            compute=Compute(self.compute.name, 1.0, leakage_mw=leaks), word_bits=self.word_bits,
+            footprint=self.footprint)
 
     @property
     def memories(self) -> tuple[Memory, ...]:

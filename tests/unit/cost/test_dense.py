@@ -393,6 +393,51 @@ def test_layers_of_one_kind_share_a_program_and_differ_in_their_numbers():
     assert dense._written.cache_info().misses - written == 4  # costs and counts, general and even
 
 
+def other_numbers(accelerator: Accelerator, factor: float = 1.7) -> Accelerator:
+    """A machine of the same structure and another name of which every number differs."""
+    levels: list[Memory | Fanout] = []
+    for level in accelerator.levels:
+        if isinstance(level, Fanout):
+            levels.append(replace(level, shape=(level.shape[0] + 1, level.shape[1] + (level.shape[1] > 1)),
+                                  network_energy_pj_per_word=level.network_energy_pj_per_word * factor))
+            continue
+        rates = {port: rate and rate * factor for port, rate in vars(level.bandwidth).items()}
+        energies = {kind: pj * factor for kind, pj in vars(level.energy).items()}
+        levels.append(replace(level, energy=AccessEnergy(**energies), bandwidth=Bandwidth(**rates),
+                              capacity_bytes=level.capacity_bytes and level.capacity_bytes * factor,
+                              partitions_bytes=tuple((owner, size * factor) for owner, size in level.partitions_bytes),
+                              leakage_mw=level.leakage_mw * factor, area_um2=level.area_um2 + 5.0))
+    return replace(accelerator, name="other", levels=tuple(levels), frequency_mhz=333.0,
+                   compute=replace(accelerator.compute, energy_pj_per_mac=0.7, leakage_mw=0.02))
+
+
+def test_machines_of_one_structure_share_programs():
+    first, second = machine(), other_numbers(machine())
+    assert first.structure == second.structure
+    DenseModel(SQUARE, first).score(random_batch(SQUARE, first, 2))
+    batch = random_batch(SQUARE, second, 20)
+    model = DenseModel(SQUARE, second)
+    written = dense._written.cache_info().misses
+    scored, costs = model.score(batch), [model.cost(batch.mapping(index, SQUARE.sizes)) for index in range(20)]
+    assert dense._written.cache_info().misses - written <= 1  # rates that are no whole numbers are another program
+    assert scored.latency_cycles.tolist() == [cost.latency_cycles for cost in costs]
+    assert scored.energy_pj == pytest.approx([cost.energy_pj for cost in costs], rel=1e-9)
+    written = dense._written.cache_info().misses
+    DenseModel(SQUARE, replace(second, name="third", technology="none")).score(batch)
+    assert dense._written.cache_info().misses == written
+
+
+@pytest.mark.parametrize("change", [
+    lambda machine: replace(machine, compute=Compute("MAC", 0.2), levels=(
+        replace(machine.levels[0], leakage_mw=0.0), *machine.levels[1:])),
+    lambda machine: replace(machine, footprint="box"),
+    lambda machine: replace(machine, levels=(replace(machine.levels[0], bandwidth=Bandwidth()), *machine.levels[1:])),
+    lambda machine: replace(machine, levels=(*machine.levels[:-1], replace(machine.levels[-1], buffering="buffet"))),
+])
+def test_what_changes_the_program_is_structure(change):
+    assert change(machine()).structure != machine().structure
+
+
 @pytest.mark.parametrize("other", [(3, 5, 5), (5, 5, 3), (3, 1, 5), (1, 1, 1), (2**22, 3, 5)])
 def test_layers_of_another_kind_are_written_anew(other):
     accelerator = machine()
