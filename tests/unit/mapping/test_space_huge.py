@@ -81,12 +81,6 @@ def test_sizes_that_steps_cannot_hold_are_refused():
         _space("ruby-s", 2**31, 1, 1)
 
 
-@pytest.mark.parametrize("number", [1.5, "3", None, True])
-def test_mappings_are_numbered_by_integers(number):
-    with pytest.raises(InputError, match="must be an integer"):
-        _space("perfect", 4, 4, 4).at([number])
-
-
 @pytest.mark.parametrize("given", [5, "A", [5], None])
 @pytest.mark.parametrize("field", ["keeps", "loops", "orders"])
 def test_what_is_no_list_of_names_is_refused(field, given):

@@ -6,8 +6,8 @@ import pytest
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
 from tilewright.mapping import Bounds, Constraints, MapSpace
-from tilewright.mapping.spaces import lists
 from tilewright.mapping.spaces import size as counting
+from tilewright.mapping.spaces import uniform
 from tilewright.mapping.spaces.chains import TooLarge
 from tilewright.workload import matmul
 
@@ -102,59 +102,17 @@ def test_large_spaces_are_drawn_from_and_their_marginals_are_as_counted():
         assert abs(none.mean() - share) < 4 * np.sqrt(share * (1 - share) / 4000)
 
 
-@pytest.mark.parametrize("tiling", ["perfect", "ruby-s", "imperfect"])
-def test_compiled_and_plain_draws_are_alike(tiling, monkeypatch):
-    space = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["fixed"], tiling, RESTRICTIONS["orders"])
-    expected = known(space)
-    assert space._uniform.every.listed is not None
-    monkeypatch.setattr(lists, "MOST_CHAINS", 0)
-    plain = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["fixed"], tiling, RESTRICTIONS["orders"])
-    assert plain._uniform.every.listed is None
-    for each in (space, plain):
-        assert_uniform(each.draw(np.random.default_rng(2), 8 * len(expected)), expected, 8)
-
-
-@pytest.mark.parametrize("most", [0, 30, 500])
 @pytest.mark.parametrize("legal", [False, True])
-def test_however_dimensions_are_put_together_draws_are_alike(legal, most, monkeypatch):
-    monkeypatch.setattr(lists, "MOST_JOINT", most)
-    for tiling, kind in (("ruby-s", "orders"), ("imperfect", "bounds")):
-        space = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES["flexible"], tiling, RESTRICTIONS[kind])
-        expected = known(space, legal)
-        drawn = space.draw(np.random.default_rng(2), 8 * len(expected), legal)
-        source = space._uniform.small if legal else space._uniform.every
-        assert most or len(source.listed.runs) == 3
-        assert_uniform(drawn, expected, 8)
-
-
-@pytest.mark.parametrize("repeated", [lists.MOST_REPEATED, 0])
-@pytest.mark.parametrize("legal", [False, True])
-def test_spaces_of_many_memories_and_few_equal_numbers_of_orders_are_drawn_alike(legal, repeated, monkeypatch):
-    monkeypatch.setattr(lists, "MOST_REPEATED", repeated)
+def test_spaces_of_many_memories_are_drawn_alike(legal):
     space = MapSpace(matmul("small", m=2, n=2, k=2), machine(*(memory(f"M{i}", 10 - i) for i in range(6))), "perfect")
     expected = known(space, legal)
     drawn = space.draw(np.random.default_rng(4), 8 * len(expected), legal)
     assert_uniform(drawn, expected, 8)
 
 
-def test_steps_that_take_several_words_are_drawn_as_without_words(monkeypatch):
-    operator = matmul("long", m=512, n=2, k=2)
-    accelerator = machine(*(memory(f"M{i}", 10**4) for i in range(6)), Fanout("PE", (4, 3)))
-    space, plain = (MapSpace(operator, accelerator, "perfect") for _ in range(2))
-    assert len(space._uniform.small.listed.words) == 2
-    drawn = space.draw(np.random.default_rng(4), 20_000, legal=True)
-    monkeypatch.setattr(lists, "MOST_CHAINS", 0)
-    other = plain.draw(np.random.default_rng(5), 20_000, legal=True)
-    assert plain._uniform.small.listed is None
-    assert (space.contains(drawn) & space.fits(drawn)).all()
-    one, two = (np.log2(each.steps).reshape(-1, 20_000) for each in (drawn, other))
-    spread = np.sqrt((one.var(axis=1) + two.var(axis=1)) / 20_000)
-    assert (abs(one.mean(axis=1) - two.mean(axis=1)) <= 4.5 * spread).all()
-
-
-@pytest.mark.parametrize("most", [lists.MOST_JOINT, 0])
-def test_an_outermost_memory_that_cannot_hold_the_operator_leaves_nothing_to_draw(most, monkeypatch):
-    monkeypatch.setattr(lists, "MOST_JOINT", most)
+def test_an_outermost_memory_that_cannot_hold_the_operator_leaves_nothing_to_draw(monkeypatch):
+    monkeypatch.setattr(uniform, "PATIENCE", 20_000)
+    monkeypatch.setattr(uniform, "HOPELESS", 1000)
     outermost = Memory("DRAM", ALL, UNIT, capacity_bytes=60, buffering="single")
     space = MapSpace(matmul("small", m=8, n=8, k=8), Accelerator("machine", (outermost, memory("REG", 8))))
     assert space._uniform.small.size.mappings > 0
@@ -162,17 +120,10 @@ def test_an_outermost_memory_that_cannot_hold_the_operator_leaves_nothing_to_dra
         space.draw(np.random.default_rng(0), 10, legal=True)
 
 
-def test_threads_change_nothing():
-    space = MapSpace(matmul("small", m=24, n=10, k=6), MACHINES["flexible"], "ruby-s")
-    first, second = (space.draw(np.random.default_rng(5), 20_000, legal=True, threads=n) for n in (1, 3))
-    assert np.array_equal(first.steps, second.steps)
-    assert np.array_equal(first.ranks, second.ranks)
-
-
 @pytest.mark.parametrize("count", [0, 1, 5000])
 def test_any_number_of_mappings_can_be_drawn(count):
     space = MapSpace(matmul("small", m=24, n=10, k=6), MACHINES["flexible"], "ruby-s")
-    drawn = space.draw(np.random.default_rng(5), count, legal=True, threads=2)
+    drawn = space.draw(np.random.default_rng(5), count, legal=True)
     assert len(drawn) == count
     assert (space.contains(drawn) & space.fits(drawn)).all()
 
@@ -207,36 +158,3 @@ def test_a_space_without_legal_mappings_is_named():
     assert space.legal_size(np.random.default_rng(0)).mappings == 0
     with pytest.raises(InputError, match="must hold mappings"):
         space.draw(np.random.default_rng(0), 10, legal=True)
-
-
-@pytest.mark.parametrize("kind", list(RESTRICTIONS))
-@pytest.mark.parametrize(("name", "tiling"), [("fixed", "perfect"), ("flexible", "ruby-s"), ("two", "imperfect"),
-                                              ("blocks", "ruby")])
-def test_every_mapping_has_one_number(name, tiling, kind):
-    space = MapSpace(matmul("small", m=4, n=3, k=2), MACHINES[name], tiling, RESTRICTIONS[kind])
-    numbers = range(space.size().mappings)[:4000]
-    found = keys(space.at(numbers))
-    expected = known(space)
-    assert len(set(found)) == len(found)
-    assert set(found) <= expected
-    with pytest.raises(InputError, match="number"):
-        space.at([space.size().mappings])
-
-
-def test_the_only_mapping_of_an_operator_without_loops_has_a_number():
-    space = MapSpace(matmul("one", m=1, n=1, k=1), MACHINES["fixed"], "ruby-s")
-    assert space.size().mappings == 1 and keys(space.at([0])) == keys(next(space.enumerate()))
-    with pytest.raises(InputError, match="must be from 0 to 0"):
-        space.at([1])
-
-
-def test_numbers_reach_to_the_end_of_large_spaces():
-    accelerator = machine(memory("GLB", 10**5), Fanout("PE", (14, 12)), memory("REG", 512))
-    space = MapSpace(matmul("layer", m=196, n=64, k=288), accelerator, "ruby-s")
-    size = space.size().mappings
-    assert size > 10**8
-    batch = space.at([0, 1, size // 3, size // 2, size - 2, size - 1])
-    assert len(set(keys(batch))) == 6
-    assert space.contains(batch).all()
-    with pytest.raises(InputError, match="smaller"):
-        MapSpace(matmul("layer", m=1960, n=640, k=2880), accelerator).at([0])

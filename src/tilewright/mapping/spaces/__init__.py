@@ -4,6 +4,6 @@
 
 - as arrays and compiled operators: `arrays`, `kernels`, `sampling`, `enumeration`, `signature`, `projection`, `rules`;
 - counted: `chains` of one dimension, `lanes`, `orders`, `size`;
-- drawn from uniformly: `uniform`, `walks`, `lists`, `fields`, `draws`, `numbers`;
+- drawn from uniformly: `uniform`, `walks`;
 - as files and presets: `files`, `schema`, `presets`; and why one is empty: `conflicts`.
 """

@@ -36,8 +36,6 @@ KIND, PARTNER, MODE, LIMIT, BLOCK, PARTNER_BLOCK, ORDER_START, ORDER_COUNT, FLOO
 # follow, a row for every slot (and one more) and dimension: the extents outside it that can come from the size, and
 # those that can come down to 1.
 LEAST, MOST, TILE_LEAST, TILE_MOST, BITS = range(5)
-# Bits of a word that can be packed with others, the sign left alone.
-WORD = 63
 # Largest size of which every extent is marked: above, bits and the marks they are made of take gigabytes.
 MOST_MARKED = 1 << 22
 # Values of the columns KIND and MODE.

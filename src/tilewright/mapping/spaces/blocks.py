@@ -38,12 +38,16 @@ from tilewright.mapping.spaces.arrays import (
     TEMPORAL,
     TENSORS,
 )
-from tilewright.mapping.spaces.draws import BLOCK as MANY
-from tilewright.mapping.spaces.draws import fill_noise
 from tilewright.mapping.spaces.kernels import (
     FOUR,
+    GOLDEN,
+    MIX1,
+    MIX2,
     NONE,
     ONE,
+    S27,
+    S30,
+    S31,
     ZERO,
     Compiled,
     axis_words,
@@ -54,6 +58,9 @@ from tilewright.mapping.spaces.kernels import (
     fit,
 )
 
+MANY = 128
+"""Mappings drawn together: independent of one another, so that their look-ups overlap."""
+S12 = np.uint64(12)
 # Rows of the scratch array ``(n, MANY)`` float64: random numbers, the most that a count may be, the count, words of a
 # tile, bits in a store; then what is left of each dimension, then the lanes of each slot.
 NOISE, TOP, COUNT, TILE, BITS, LEFT = range(6)
@@ -73,6 +80,22 @@ def scratch(shape: tuple[int, int]) -> Compiled:
     near = np.empty((2, MANY), dtype=np.float32)
     return (np.empty((slots, dims, MANY)), np.empty((slots + 1, dims, MANY)), np.empty((LEFT + dims + slots, MANY)),
             near, near.view(np.int32), np.empty((dims + 1, MANY), dtype=np.int32))
+
+
+@compiled
+def fill_noise(rng: Compiled, noise: Compiled) -> Compiled:
+    """Fill ``noise`` with random floats in ``[0, 1)``.
+
+    They stay so far below 1 that products with whole numbers do not round up to these. All states are known from the
+    first, so that the loop vectorises.
+    """
+    state = rng[0]
+    for b in range(MANY):
+        z = state + np.uint64(b + 1) * GOLDEN
+        z = (z ^ (z >> S30)) * MIX1
+        z = (z ^ (z >> S27)) * MIX2
+        noise[b] = np.float64((z ^ (z >> S31)) >> S12) * 2.220446049250313e-16
+    rng[0] = state + np.uint64(MANY) * GOLDEN
 
 
 @compiled

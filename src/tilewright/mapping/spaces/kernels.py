@@ -68,7 +68,7 @@ _PART = part_options()
 
 # All sources whose functions and constants end up inside others.
 _named = stamped(Path(__file__).parent / f"{name}.py" for name in (
-    "arrays", "draws", "enumeration", "fields", "kernels", "projection", "sampling", "signature"))
+    "arrays", "enumeration", "kernels", "projection", "sampling", "signature"))
 
 
 def compiled(function: F) -> F:

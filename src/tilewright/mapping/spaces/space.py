@@ -1,6 +1,6 @@
 """The mappings that a mapper may use, and how to draw, enumerate and repair them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, cast
@@ -177,7 +177,7 @@ class MapSpace:
         """Return an unbiased estimate of how many of them fit the memories too, with its error (`UniformDraws`)."""
         return self._uniform.legal_size(rng, draws)
 
-    def draw(self, rng: Generator, count: int, legal: bool = False, threads: int = 1) -> MappingBatch:
+    def draw(self, rng: Generator, count: int, legal: bool = False) -> MappingBatch:
         """Draw ``count`` mappings, each of the space as likely as any other, independent of one another.
 
         With ``legal``, from those whose tiles fit the memories, by leaving out the others. The mappings are those that
@@ -189,24 +189,7 @@ class MapSpace:
             If there are none, or hardly any draw is legal.
         """
         batch = self.unwritten(count)
-        self._uniform.draw(rng, (batch.steps, batch.ranks), legal, threads)
-        return batch
-
-    def at(self, numbers: Sequence[int]) -> MappingBatch:
-        """Return the mappings of these numbers, each from 0 up to the size: every mapping has one.
-
-        Raises
-        ------
-        InputError
-            If a number is no integer or out of range, or the space too large to be numbered.
-        """
-        batch = self.unwritten(len(numbers))
-        for b, number in enumerate(numbers):
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-                raise InputError("number", "must be an integer", number)
-            if not 0 <= number < self.size().mappings:
-                raise InputError("number", f"must be from 0 to {self.size().mappings - 1}", number)
-            self._uniform.numbered.write(int(number), batch.steps[:, :, b], batch.ranks[:, :, b])
+        self._uniform.draw(rng, batch.steps, batch.ranks, legal)
         return batch
 
     @cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, share
+from tilewright.base import InputError
 from tilewright.mapping.spaces.arrays import (
     BLOCK,
     BLOCKS,
@@ -21,6 +21,7 @@ from tilewright.mapping.spaces.arrays import (
     LIMIT,
     MODE,
     ORDER_COUNT,
+    ORDER_START,
     PARTNER,
     PARTNER_BLOCK,
     SPATIAL,
@@ -28,28 +29,16 @@ from tilewright.mapping.spaces.arrays import (
 )
 from tilewright.mapping.spaces.chains import TooLarge
 from tilewright.mapping.spaces.estimates import estimated_size
-from tilewright.mapping.spaces.fields import EXTENTS
-from tilewright.mapping.spaces.lists import (
-    DrawTables,
-    draw_tables,
-    listed_orders,
-    ranked,
-    still_keys,
-)
-from tilewright.mapping.spaces.numbers import NumberedSpace
 from tilewright.mapping.spaces.orders import Patterns
 from tilewright.mapping.spaces.size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
 from tilewright.mapping.spaces.walks import ChainDrawer, Index, choose, totals
 
 # Draws at a time; most for a share that makes up a size, and the error that is enough; draws for each mapping, and
-# in all at least, before uniform drawing of legal ones is given up; mappings that a thread draws from one seed.
+# in all at least, before uniform drawing of legal ones is given up.
 BATCH = 1 << 15
 SHARE_DRAWS, SHARE_ERROR = 1_000_000, 0.004
 HOPELESS, PATIENCE = 10_000, 2_000_000
-PART = 4096
 
-# Steps and ranks ``(s, d, b)``.
-Arrays = tuple[NDArray[np.int32], NDArray[np.int8]]
 # Which mappings, given as steps and ranks, fit the memories.
 Fits = Callable[[NDArray[np.int32], NDArray[np.int8]], NDArray[np.bool_]]
 
@@ -62,8 +51,8 @@ class TableDraws:
     where it loops; then a chain among those that split so, and orders among all for the loops that there are.
     """
 
-    def __init__(self, tables: SpaceTables, legal: bool = False) -> None:
-        self.tables, self.legal = tables, legal
+    def __init__(self, tables: SpaceTables) -> None:
+        self.tables = tables
 
     @cached_property
     def size(self) -> SpaceSize:
@@ -79,11 +68,6 @@ class TableDraws:
     def futures(self) -> list[NDArray[np.float64]]:
         """How many ways lead on, before every dimension."""
         return self.tables.futures(self.nodes)
-
-    @cached_property
-    def listed(self) -> DrawTables | None:
-        """Tables for compiled code, where the space is small enough for them."""
-        return draw_tables(self.tables, self.legal) if self.tables.dims else None
 
     @cached_property
     def chains(self) -> list[ChainDrawer]:
@@ -160,6 +144,28 @@ def _runs(values: Index) -> list[tuple[int, int, int]]:
     return [(int(values[start]), int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
 
 
+def still_keys(space: SpaceArrays) -> NDArray[np.int64]:
+    """Return ``(d)`` keys that order what does not loop: as the operator has it, sizes of 1 last."""
+    return np.arange(len(space.sizes)) + np.where(space.sizes == 1, 1000, 1)
+
+
+def listed_orders(space: SpaceArrays, s: int, mask: int) -> NDArray[Any]:
+    """Return ``(n, d)`` ranks of the orders listed for slot ``s`` that put the loops in ``mask`` in different orders.
+
+    Of several that put them in the same order, the first stands for it.
+    """
+    start, count = int(space.slots[s, ORDER_START]), int(space.slots[s, ORDER_COUNT])
+    rows = ranked(np.where(space.sizes == 1, still_keys(space), space.orders[start:start + count]).T).T
+    dims = [d for d in range(len(space.sizes)) if mask >> d & 1]
+    _, first = np.unique(np.argsort(rows[:, dims], axis=1), axis=0, return_index=True)
+    return rows[first]
+
+
+def ranked(keys: NDArray[Any]) -> NDArray[np.int8]:
+    """Return ``(d, b)``: the place of each key among those of its column."""
+    return np.argsort(np.argsort(keys, axis=0, kind="stable"), axis=0).astype(np.int8)
+
+
 class UniformDraws:
     """Draws mappings of a space uniformly, and measures what cannot be counted.
 
@@ -179,7 +185,7 @@ class UniformDraws:
     @cached_property
     def small(self) -> TableDraws:
         """Draws from those whose every dimension alone leaves room for one word of the others in all memories."""
-        return TableDraws(_tables(within_capacities(self.space), self.patterns), legal=True)
+        return TableDraws(_tables(within_capacities(self.space), self.patterns))
 
     @cached_property
     def size(self) -> SpaceSize:
@@ -196,21 +202,6 @@ class UniformDraws:
             except TooLarge:
                 raise error from None
         return self._share(every, np.random.default_rng(0), SHARE_DRAWS, legal=False)
-
-    @cached_property
-    def numbered(self) -> NumberedSpace:
-        """The mappings by number.
-
-        Raises
-        ------
-        InputError
-            If the space is too large for that.
-        """
-        size = self.size
-        tables = self.every.tables
-        if not size.exact or tables.space.slots is not self.space.slots:
-            raise InputError("space", "must be counted exactly, to number its mappings", str(size))
-        return NumberedSpace(tables, size.mappings)
 
     def legal_size(self, rng: Generator, draws: int) -> SpaceSize:
         """Return an estimate, from ``draws`` draws, of how many mappings fit the memories too."""
@@ -240,20 +231,17 @@ class UniformDraws:
         good = arrays_hold(self.space, steps)
         return steps, ranks, good & self.fits(steps, ranks) if legal else good
 
-    def draw(self, rng: Generator, arrays: Arrays, legal: bool, threads: int) -> None:
-        """Fill steps and ranks ``(s, d, b)``, on so many threads where that pays; which changes nothing in them.
+    def draw(self, rng: Generator, steps: NDArray[np.int32], ranks: NDArray[np.int8], legal: bool) -> None:
+        """Fill ``steps`` and ``ranks`` ``(s, d, b)``.
 
         Raises
         ------
         InputError
             If there are none, or fewer than 1 in `HOPELESS` draws is legal.
         """
-        source, (steps, ranks) = self.small if legal else self.every, arrays
+        source = self.small if legal else self.every
         if not source.size.mappings:
             raise InputError("space", "must hold mappings to draw", "none", "Loosen the constraints")
-        if source.tables.space.slots is self.space.slots and source.listed is not None:
-            self._draw_listed(source.listed, rng, arrays, threads)
-            return
         written, tried, count = 0, 0, steps.shape[2]
         while written < count:
             share = max(written, 1) / max(tried, 1) if tried else 0.5
@@ -264,36 +252,8 @@ class UniformDraws:
             ranks[:, :, written:written + len(chosen)] = orders[:, :, chosen]
             written, tried = written + len(chosen), tried + some
             if tried > max(PATIENCE, HOPELESS * (written + 1)):
-                raise _hopeless(written, tried)
-
-    def _draw_listed(self, tables: DrawTables, rng: Generator, arrays: Arrays, threads: int) -> None:
-        """Fill steps and ranks by compiled code."""
-        from tilewright.mapping.spaces import draws as compiled  # noqa: PLC0415  (Numba loads late)
-
-        steps, ranks = (array.reshape(array.shape[0] * array.shape[1], array.shape[2]) for array in arrays)
-        spans = np.arange(0, steps.shape[1], PART)[:, None] + [0, PART]
-        spans[-1:, 1] = steps.shape[1]
-        states = rng.integers(0, 2**64, size=(len(spans), 1), dtype=np.uint64)
-        tries = np.maximum(PATIENCE, HOPELESS * (spans[:, 1] - spans[:, 0])) // compiled.BLOCK
-
-        def fill(some: slice) -> None:
-            rows, block = len(tables.dims), compiled.BLOCK
-            real = np.ones((EXTENTS + rows + 1, block))
-            work = np.empty((compiled.WORK, block), dtype=np.int64)
-            drawn = np.empty((compiled.STAGE + 1, compiled.STEPS + rows * len(tables.words), block), dtype=np.int64)
-            rest: tuple[Any, ...] = (states[some], spans[some], tries[some], real, work, drawn, steps, ranks)
-            starts = spans[some, 0].copy()
-            ended = compiled.draw_listed(*tables, *rest)
-            if ended < len(starts):
-                raise _hopeless(int(spans[some][ended, 0] - starts[ended]), int(tries[some][ended]) * block)
-
-        each = 1 if threads > 1 else max(len(spans), 1)
-        share(fill, [slice(start, start + each) for start in range(0, len(spans), each)], threads)
-
-
-def _hopeless(found: int, draws: int) -> InputError:
-    return InputError("space", "must hold mappings that fit the memories, to draw them uniformly",
-                      f"{found} in {draws:,} draws", "Draw with MapSpace.sample and mend with repair")
+                raise InputError("space", "must hold mappings that fit the memories, to draw them uniformly",
+                                 f"{written} in {tried:,} draws", "Draw with MapSpace.sample and mend with repair")
 
 
 def _tables(space: SpaceArrays, patterns: list[Patterns]) -> SpaceTables:
