@@ -10,8 +10,9 @@ Examples
 1048576
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.api import (
@@ -114,30 +115,7 @@ __all__ = [
     "violations",
 ]
 
-_LATER = {
-    "api": ("Evaluation", "Pipeline", "Run", "bounds", "compare", "evaluate", "explore", "flexibility",
-            "load_accelerator", "load_mapping", "load_network", "map_space", "open_run", "pick_operator", "pipeline",
-            "replay", "study_axes", "study_landscape", "study_orders", "systolic", "validate"),
-    "base": ("InputError",),
-    "cost": ("explain",),
-    "hardware": ("Accelerator", "describe", "dump_accelerator"),
-    "mapping": ("Constraints", "MapSpace", "Mapping", "dataflow", "dataflow_constraints", "dump_constraints",
-                "dump_mapping", "dump_space", "is_legal", "load_constraints", "load_space", "render", "repair",
-                "violations"),
-    "search": ("Budget",),
-    "store": ("Store",),
-    "workload": ("Graph", "Operator", "convolution", "depthwise", "einsum", "matmul", "transposed_convolution"),
-}
-
-
-def __getattr__(name: str) -> object:
-    if name == "map":
-        return import_module(f"{__name__}.api").map_network
-    for room, names in _LATER.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{room}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+__getattr__ = late_names(__name__)
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

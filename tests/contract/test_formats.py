@@ -1,5 +1,8 @@
 """What every foreign format keeps to."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tilewright.base import InputError
@@ -47,3 +50,12 @@ def test_our_own_files_are_of_no_foreign_format(tmp_path):
         path = tmp_path / "ours.yaml"
         path.write_text(text)
         assert format_of(path) is None
+
+
+def test_a_file_of_ours_loads_no_code_of_a_format(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("operator: x\nlevels: []\n")
+    code = ("import sys; from tilewright.interop import format_of; assert format_of(sys.argv[1]) is None; "
+            "print(*[name for name in sys.modules if name.startswith('tilewright.interop.')])")
+    told = subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True).stdout
+    assert set(told.split()) == {f"tilewright.interop.{name}" for name in ("formats", "notes", "signs")}

@@ -1,7 +1,8 @@
 """Tilewright from Python: the verbs of the command line as functions. Modules load when first used."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.api.catalogue import (
@@ -88,29 +89,4 @@ __all__ = [
     "validate",
 ]
 
-_LATER = {
-    "catalogue": ("DEFAULT_MAPPER", "Option", "mapper_extra", "mapper_names", "mapper_options", "mapper_summary",
-                  "mappers_page"),
-    "converting": ("convert", "read_foreign"),
-    "evaluation": ("Evaluation", "bounds", "case_cost", "evaluate"),
-    "exploring": ("explore",),
-    "flexions": ("flexibility", "flexible_accelerator"),
-    "inputs": ("load_accelerator", "load_mapping", "load_network", "load_target", "pick_operator",
-               "refuse_density"),
-    "pipelines": ("Pipeline", "pipeline"),
-    "places": ("ready_place",),
-    "replaying": ("Replayed", "replay", "replay_effort"),
-    "runs": ("Broken", "Run", "Watcher", "map_network", "open_run"),
-    "spaces": ("SpaceChoice", "SpaceFigures", "choose_space", "drawn_mappings", "map_space", "space_figures"),
-    "studying": ("compare", "study_axes", "study_landscape", "study_orders"),
-    "systolics": ("SystolicRow", "SystolicRun", "systolic"),
-    "training": ("TrainedSurrogate", "train_surrogate"),
-    "validating": ("accuracy_page", "validate"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _LATER.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late_names(__name__)

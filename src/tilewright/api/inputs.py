@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias, Union, cast, get_args
 
 from tilewright.base import InputError, unknown_name, whole_of
 from tilewright.hardware import Accelerator, Footprint, find_accelerator
-from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import load_mapping as read_mapping
 from tilewright.workload import Graph, MacNode, Operator, convolution, coverage, einsum, matmul, read_table, zoo
 
 if TYPE_CHECKING:
     from tilewright.interop import Foreign, Format, Part, TorchNetwork
+    from tilewright.mapping import Constraints
 
 # A union that can be joined with others, though it names what loads late.
 Network: TypeAlias = Union[str, Path, Graph, Operator, Sequence[Operator], "TorchNetwork"]
@@ -135,7 +135,7 @@ def load_accelerator(machine: Machine, footprint: str | None = None) -> Accelera
 
 
 def load_target(machine: Machine, network: Network | None, footprint: str | None = None,
-                ) -> tuple[Accelerator, Constraints | None]:
+                ) -> tuple[Accelerator, "Constraints | None"]:
     """Return the machine that a user names, and what its own files leave out of the map spaces of a network.
 
     A Timeloop architecture names the tensors and dimensions of a problem: where the network is one, in a file, they are
@@ -152,7 +152,7 @@ def load_target(machine: Machine, network: Network | None, footprint: str | None
     return found if footprint is None else replace(found, footprint=cast(Footprint, footprint)), constraints
 
 
-def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, Constraints | None]:
+def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, "Constraints | None"]:
     if isinstance(machine, Accelerator):
         return machine, None
     files = str(machine).split(",")
@@ -167,8 +167,10 @@ def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, Con
 
 
 def _read_together(form: "Format", files: list[Path], network: Network | None,
-                   ) -> tuple[Accelerator, Constraints | None]:
+                   ) -> tuple[Accelerator, "Constraints | None"]:
     """Return a foreign machine, with notes of all that was lost, and its constraints on the maps of the network."""
+    from tilewright.mapping import Constraints  # noqa: PLC0415  (map spaces load late)
+
     whole = files
     if form.together and isinstance(network, str | Path) and _foreign(str(network), "network") is form and not any(
             "network" in form.holds(file) for file in files):

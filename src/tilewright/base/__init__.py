@@ -1,14 +1,19 @@
 """Units, errors, seeds, registry: what every room stands on."""
 
-from tilewright.base.compiling import kept, part_options, stamped
-from tilewright.base.documents import MOST_BYTES, MOST_VALUES, open_binary, read_json, read_text, read_yaml
-from tilewright.base.errors import InputError
-from tilewright.base.extras import EXTRAS, has_extra, require_extra
-from tilewright.base.files import csv_text, replace_file, write_whole
-from tilewright.base.located import Location, line_of, path_text
-from tilewright.base.registry import Registry, unknown_name
-from tilewright.base.threads import share
-from tilewright.base.words import free_name, value_of, whole_of
+from typing import TYPE_CHECKING
+
+from tilewright.base.late import late_names
+
+if TYPE_CHECKING:
+    from tilewright.base.compiling import kept, part_options, stamped
+    from tilewright.base.documents import MOST_BYTES, MOST_VALUES, open_binary, read_json, read_text, read_yaml
+    from tilewright.base.errors import InputError
+    from tilewright.base.extras import EXTRAS, has_extra, require_extra
+    from tilewright.base.files import csv_text, replace_file, write_whole
+    from tilewright.base.located import Location, line_of, path_text
+    from tilewright.base.registry import Registry, unknown_name
+    from tilewright.base.threads import share
+    from tilewright.base.words import free_name, value_of, whole_of
 
 __all__ = [
     "EXTRAS",
@@ -21,6 +26,7 @@ __all__ = [
     "free_name",
     "has_extra",
     "kept",
+    "late_names",
     "line_of",
     "open_binary",
     "part_options",
@@ -37,3 +43,5 @@ __all__ = [
     "whole_of",
     "write_whole",
 ]
+
+__getattr__ = late_names(__name__)

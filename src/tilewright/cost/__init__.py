@@ -1,33 +1,38 @@
 """What it costs: counts, cycles, energy and bounds of mappings."""
 
-from tilewright.cost.bounds import Bounds, Roofline, outermost_bytes, roofline
-from tilewright.cost.bounds_any import layer_bounds, space_bounds
-from tilewright.cost.bounds_traffic import Traffic
-from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
-from tilewright.cost.engine import compile_aside
-from tilewright.cost.explain import Explanation, explain
-from tilewright.cost.explain_sparse import left_of, sparse_cost
-from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
-from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
-from tilewright.cost.sparse import SparseModel, cost_model
-from tilewright.cost.systolic import systolic_counts, systolic_runtime
-from tilewright.cost.systolic_layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
-from tilewright.cost.systolic_products import SystolicProduct
-from tilewright.cost.systolic_records import (
-    SCALE_SIM,
-    SCALE_SIM_PAPER,
-    SYSTOLIC_ASSUMPTIONS,
-    SYSTOLIC_CONVENTIONS,
-    SYSTOLIC_DATAFLOWS,
-    SYSTOLIC_RESTING,
-    SYSTOLIC_RULES,
-    SystolicArray,
-    SystolicConventions,
-    SystolicCounts,
-    SystolicMemories,
-    SystolicWords,
-)
-from tilewright.cost.systolic_traffic import systolic_words
+from typing import TYPE_CHECKING
+
+from tilewright.base import late_names
+
+if TYPE_CHECKING:
+    from tilewright.cost.bounds import Bounds, Roofline, outermost_bytes, roofline
+    from tilewright.cost.bounds_any import layer_bounds, space_bounds
+    from tilewright.cost.bounds_traffic import Traffic
+    from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
+    from tilewright.cost.derivations import Explanation, explain
+    from tilewright.cost.engine import compile_aside
+    from tilewright.cost.explain_sparse import left_of, sparse_cost
+    from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
+    from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
+    from tilewright.cost.sparse import SparseModel, cost_model
+    from tilewright.cost.systolic import systolic_counts, systolic_runtime
+    from tilewright.cost.systolic_layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
+    from tilewright.cost.systolic_products import SystolicProduct
+    from tilewright.cost.systolic_records import (
+        SCALE_SIM,
+        SCALE_SIM_PAPER,
+        SYSTOLIC_ASSUMPTIONS,
+        SYSTOLIC_CONVENTIONS,
+        SYSTOLIC_DATAFLOWS,
+        SYSTOLIC_RESTING,
+        SYSTOLIC_RULES,
+        SystolicArray,
+        SystolicConventions,
+        SystolicCounts,
+        SystolicMemories,
+        SystolicWords,
+    )
+    from tilewright.cost.systolic_traffic import systolic_words
 
 __all__ = [
     "SCALE_SIM",
@@ -75,3 +80,5 @@ __all__ = [
     "systolic_runtime",
     "systolic_words",
 ]
+
+__getattr__ = late_names(__name__)

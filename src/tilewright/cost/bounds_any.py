@@ -1,14 +1,18 @@
 """Bounds of any machine: those of the sparse model where it has a ``sparsity`` section, else of the dense one."""
 
+from typing import TYPE_CHECKING
+
 from tilewright.cost import bounds
 from tilewright.cost.bounds import Bounds, Keeps
 from tilewright.cost.bounds_sparse import sparse_bounds
 from tilewright.hardware import Accelerator
-from tilewright.mapping import MapSpace
 from tilewright.workload import Operator
 
+if TYPE_CHECKING:
+    from tilewright.mapping import MapSpace
 
-def space_bounds(space: MapSpace) -> Bounds:
+
+def space_bounds(space: "MapSpace") -> Bounds:
     """Return bounds that every legal mapping of ``space`` respects."""
     return layer_bounds(space.operator, space.accelerator, dict(space.constraints.keeps),
                         perfect=space.tiling == "perfect")

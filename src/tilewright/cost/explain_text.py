@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from tilewright.cost.explain import Derivation, Explanation, Factor
+from tilewright.cost.derivations import Derivation, Explanation, Factor
 
 _INDENT = "  "
 

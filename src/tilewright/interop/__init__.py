@@ -1,20 +1,26 @@
 """Foreign formats: ONNX, PyTorch, Timeloop's, MAESTRO's, GAMMA's and SCALE-Sim's files, cases of mapped nests."""
 
-from tilewright.interop.cases import Case, case_lines, case_result, parse_case, read_cases
-from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, Part, format_of
-from tilewright.interop.maestro import dump_gamma, dump_maestro, load_maestro
-from tilewright.interop.notes import Note, refuse_notes
-from tilewright.interop.onnx import load_onnx
-from tilewright.interop.pytorch import (
-    TorchNetwork,
-    is_torch,
-    load_exported,
-    load_given,
-    load_huggingface,
-    load_torch,
-)
-from tilewright.interop.scalesim import ScaleSimConfig, read_config
-from tilewright.interop.timeloop import dump_program, dump_timeloop, load_timeloop
+from typing import TYPE_CHECKING
+
+from tilewright.base import late_names
+
+if TYPE_CHECKING:
+    from tilewright.interop.cases import Case, case_lines, case_result, parse_case, read_cases
+    from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, format_of
+    from tilewright.interop.maestro import dump_gamma, dump_maestro, load_maestro
+    from tilewright.interop.notes import Note, refuse_notes
+    from tilewright.interop.onnx import load_onnx
+    from tilewright.interop.pytorch import (
+        TorchNetwork,
+        is_torch,
+        load_exported,
+        load_given,
+        load_huggingface,
+        load_torch,
+    )
+    from tilewright.interop.scalesim import ScaleSimConfig, read_config
+    from tilewright.interop.signs import Part
+    from tilewright.interop.timeloop import dump_program, dump_timeloop, load_timeloop
 
 __all__ = [
     "FORMATS",
@@ -46,3 +52,5 @@ __all__ = [
     "read_config",
     "refuse_notes",
 ]
+
+__getattr__ = late_names(__name__)

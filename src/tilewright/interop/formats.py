@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from tilewright.base import InputError, Registry, replace_file
 from tilewright.hardware import Accelerator
+from tilewright.interop import signs
 from tilewright.interop.notes import Note
+from tilewright.interop.signs import Part
 from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph, Operator
-
-Part = Literal["network", "accelerator", "mapping", "constraints", "energies", "settings"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,38 @@ class Format:
 
 
 FORMATS: Registry[Format] = Registry("format")
-"""The formats by name; one line registers one."""
+"""The formats by name; one entry below registers one."""
+
+
+def _late(name: str) -> Callable[..., Any]:
+    """Return a function of a module of this room that loads when it is called."""
+    module, _, function = name.rpartition(".")
+
+    def call(*given: object) -> object:
+        return getattr(import_module(f"tilewright.interop.{module}"), function)(*given)
+
+    return call
+
+
+for _form in (
+    Format("maestro", "MAESTRO's networks with dataflows and its hardware files (.m)", signs.holds_maestro,
+           _late("maestro.read"), _late("maestro.dump_maestro")),
+    Format("gamma", "GAMMA's layer tables (CSV) and genomes (result_c.csv, logs of layers), with MAESTRO's hardware "
+           "files", signs.holds_maestro, _late("maestro.read"), _late("maestro.dump_gamma")),
+    Format("onnx", "ONNX networks (.onnx); read only", signs.holds_onnx, _late("onnx.read")),
+    Format("pytorch", "networks exported by PyTorch (.pt2 of torch.export.save); read only", signs.holds_exported,
+           _late("pytorch.read_program")),
+    Format("huggingface", "configurations of Hugging Face (config.json, or its folder); read only",
+           signs.holds_configuration, _late("pytorch.read_configuration")),
+    Format("scale-sim", "SCALE-Sim's configurations and topologies (convolutions, M N K)", signs.holds_scalesim,
+           _late("scalesim.read_scalesim"), _late("scalesim.dump_scalesim")),
+    Format("timeloop", "Timeloop's YAML, versions 0.3 and 0.4: architecture, problem, mapping, constraints, ERT, ART",
+           signs.holds_timeloop, _late("timeloop.read"), _late("timeloop.write"), _late("timeloop.energise"),
+           together=True),
+    Format("timeloop-model", "Timeloop's YAML as timeloop-model reads it without a front end; read as timeloop",
+           lambda path: frozenset(), _late("timeloop.read"), _late("timeloop.write_program")),
+):
+    FORMATS.register(_form.name)(_form)
 
 
 def format_of(path: str | Path, part: Part | None = None) -> Format | None:

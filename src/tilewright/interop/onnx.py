@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
-from tilewright.interop.formats import FORMATS, Foreign, Format, Part
+from tilewright.interop.formats import Foreign
 from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
 from tilewright.interop.onnx_vectors import translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, graph_notes, translated
@@ -361,15 +361,9 @@ def _estimate(view: NodeView) -> int | None:
 
 
 
-def _holds(path: Path) -> frozenset[Part]:
-    return frozenset(("network",)) if path.suffix.lower() == ".onnx" else frozenset()
-
-
-def _foreign(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+    """Read one file, as a format does."""
     if len(paths) > 1:
         raise InputError("FILE", "must be one ONNX file", ", ".join(map(str, paths)))
     graph = load_onnx(paths[0], bind=bind)
     return Foreign(graph, notes=graph_notes(graph))
-
-
-FORMATS.register("onnx")(Format("onnx", "ONNX networks (.onnx); read only", _holds, _foreign))

@@ -1,48 +1,53 @@
 """How it runs: mappings, legality, map spaces, dataflows."""
 
-from tilewright.mapping.batch import Layout, MappingBatch, Slot
-from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
-from tilewright.mapping.files import dump_mapping, load_mapping
-from tilewright.mapping.fit import (
-    array_fits,
-    extents_at,
-    full_keeps,
-    kept_tensors,
-    lanes,
-    partition_of,
-    tensor_bits,
-    tile_bytes,
-    tile_fits,
-)
-from tilewright.mapping.flexibility import Flexion, TileRule, flexion
-from tilewright.mapping.flexible_spaces import (
-    effective_pairs,
-    flexible_machine,
-    flexible_spaces,
-    flexible_within,
-    stand_ins,
-)
-from tilewright.mapping.footprint import axis_sides, compression, footprint_bits, padding_words, stored
-from tilewright.mapping.legality import Violation, is_legal, repair, violations
-from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
-from tilewright.mapping.padding import Padding, padded
-from tilewright.mapping.spaces.conflicts import Atom, conflicts, refuse_empty
-from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints, written_out
-from tilewright.mapping.spaces.files import (
-    SpaceFile,
-    dump_constraints,
-    dump_space,
-    load_constraints,
-    load_space,
-    read_space,
-)
-from tilewright.mapping.spaces.presets import dataflow_constraints
-from tilewright.mapping.spaces.rules import TILINGS
-from tilewright.mapping.spaces.size import SpaceSize
-from tilewright.mapping.spaces.space import Enumeration, MapSpace, Tiling, random_state
-from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
-from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples
-from tilewright.mapping.zeros import Zeros
+from typing import TYPE_CHECKING
+
+from tilewright.base import late_names
+
+if TYPE_CHECKING:
+    from tilewright.mapping.batch import Layout, MappingBatch, Slot
+    from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
+    from tilewright.mapping.files import dump_mapping, load_mapping
+    from tilewright.mapping.fit import (
+        array_fits,
+        extents_at,
+        full_keeps,
+        kept_tensors,
+        lanes,
+        partition_of,
+        tensor_bits,
+        tile_bytes,
+        tile_fits,
+    )
+    from tilewright.mapping.flexibility import Flexion, TileRule, flexion
+    from tilewright.mapping.flexible import (
+        effective_pairs,
+        flexible_machine,
+        flexible_spaces,
+        flexible_within,
+        stand_ins,
+    )
+    from tilewright.mapping.footprint import axis_sides, compression, footprint_bits, padding_words, stored
+    from tilewright.mapping.legality import Violation, is_legal, repair, violations
+    from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
+    from tilewright.mapping.padding import Padding, padded
+    from tilewright.mapping.spaces.conflicts import Atom, conflicts, refuse_empty
+    from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints, written_out
+    from tilewright.mapping.spaces.files import (
+        SpaceFile,
+        dump_constraints,
+        dump_space,
+        load_constraints,
+        load_space,
+        read_space,
+    )
+    from tilewright.mapping.spaces.presets import dataflow_constraints
+    from tilewright.mapping.spaces.rules import TILINGS
+    from tilewright.mapping.spaces.size import SpaceSize
+    from tilewright.mapping.spaces.space import Enumeration, MapSpace, Tiling, random_state
+    from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
+    from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples
+    from tilewright.mapping.zeros import Zeros
 
 __all__ = [
     "ANY",
@@ -116,3 +121,5 @@ __all__ = [
     "violations",
     "written_out",
 ]
+
+__getattr__ = late_names(__name__)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.hardware import AXES, CONVOLUTION, Accelerator, Flexibility, Memory
-from tilewright.mapping.flexible_spaces import Pair, stand_ins
+from tilewright.mapping.flexible import Pair, stand_ins
 from tilewright.mapping.tile_counts import (
     MOST_BITS,
     Count,

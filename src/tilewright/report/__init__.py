@@ -3,8 +3,9 @@
 Nothing but names loads at once; the modules, and the libraries behind them, when first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
@@ -78,25 +79,4 @@ __all__ = [
     "write_sheet",
 ]
 
-_LATER = {
-    "contest": ("contest_curves", "contest_sheet", "contest_tree"),
-    "exploration": ("exploration_sheet", "exploration_tree"),
-    "flexibility": ("flexibility_sheet", "flexibility_tree"),
-    "page": ("render_page", "write_page"),
-    "pipeline": ("pipeline_sheet", "pipeline_tree"),
-    "quantities": ("byte_size", "engineering", "padding_words", "percent", "shortened", "significant"),
-    "reproduction": ("print_reproduction", "write_reproduction"),
-    "sheet": ("Sheet", "print_sheet", "write_sheet"),
-    "studies": ("axes_sheet", "axes_tree", "landscape_points", "landscape_sheet", "landscape_tree", "orders_sheet",
-                "orders_tree"),
-    "terminal": ("cost_table", "energy_table", "layer_table", "listing", "lost_lines", "print_layer", "print_listing",
-                 "print_run"),
-    "validation": ("accuracy_page", "print_scoreboard"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _LATER.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late_names(__name__)

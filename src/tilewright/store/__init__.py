@@ -3,9 +3,9 @@
 Only the records load at once; the rest, and the libraries behind it, when first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tilewright.base import late_names
 from tilewright.store.record import (
     SCHEMA_VERSION,
     AcceleratorRecord,
@@ -136,22 +136,4 @@ __all__ = [
     "write_run",
 ]
 
-_LATER = {
-    "build": ("accelerator_of", "accelerator_record", "bounds_record", "cost_record", "fingerprint", "headline_of",
-              "mapping_of", "model_sources", "network_record", "new_run_id", "not_modelled", "operator_fingerprint",
-              "operator_of", "operator_record", "padded_record", "roofline_record", "software_record", "timestamp",
-              "totals_of", "vector_records"),
-    "codec": ("read_run", "record_to_json", "run_from_json", "write_run"),
-    "database": ("RunSummary", "Store"),
-    "library": ("Entry", "Library", "Provenance", "Shelf", "entry", "problem"),
-    "nest": ("level_records", "mapping_from", "mapping_record"),
-    "opening": ("default_path", "store_url"),
-    "saving": ("Kept", "keep", "rescued"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _LATER.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late_names(__name__)

@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilewright.base import InputError
 from tilewright.cost import Bounds, Cost, outermost_bytes, roofline
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
-from tilewright.mapping import Mapping, Padding, tensor_bits
+from tilewright.mapping import Mapping, tensor_bits
 from tilewright.store.nest import mapping_from
 from tilewright.store.record import (
     AcceleratorRecord,
@@ -44,6 +45,9 @@ from tilewright.workload import (
     coverage,
     unique_operators,
 )
+
+if TYPE_CHECKING:
+    from tilewright.mapping import Padding
 
 
 def fingerprint(*things: object) -> str:
@@ -216,7 +220,7 @@ def _mean(cost: Cost, key: tuple[str, str]) -> MeanRecord | None:
     return MeanRecord(**asdict(cost.expected[key]))
 
 
-def padded_record(layer: LayerRecord, padding: Padding) -> LayerRecord:
+def padded_record(layer: LayerRecord, padding: "Padding") -> LayerRecord:
     """Return the record of a padded operator as that of the layer that it stands for; itself where nothing grew.
 
     Utilisation and roofline then count the layer's own multiply-accumulates alone.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost.explain import count_names, explain
+from tilewright.cost.derivations import count_names, explain
 from tilewright.cost.single import single_cost
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
 from tilewright.mapping import LevelLoops, Loop, Mapping, dataflow

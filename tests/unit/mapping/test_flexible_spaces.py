@@ -18,7 +18,7 @@ from tilewright.hardware import (
     preset,
 )
 from tilewright.mapping import Bounds, Constraints, MapSpace
-from tilewright.mapping.flexible_spaces import (
+from tilewright.mapping.flexible import (
     effective_pairs,
     flexible_machine,
     flexible_spaces,

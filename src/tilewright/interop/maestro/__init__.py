@@ -3,24 +3,18 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tilewright.interop.formats import FORMATS, Foreign, Format, refuse_sizes
-from tilewright.interop.maestro.design import holds_maestro, load_maestro
+from tilewright.interop.formats import Foreign, refuse_sizes
+from tilewright.interop.maestro.design import load_maestro
 from tilewright.interop.maestro.gamma_writing import dump_gamma
 from tilewright.interop.maestro.writing import dump_maestro
 
 LAYER = "layer"
 """What is bound to the number of the one layer that is to be read."""
 
-__all__ = ["dump_gamma", "dump_maestro", "load_maestro"]
+__all__ = ["dump_gamma", "dump_maestro", "load_maestro", "read"]
 
 
-def _read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+    """Read files that belong together, as a format does."""
     refuse_sizes({name: value for name, value in bind.items() if name != LAYER}, "MAESTRO's and GAMMA's files")
     return load_maestro(paths, bind.get(LAYER))
-
-
-FORMATS.register("maestro")(Format(
-    "maestro", "MAESTRO's networks with dataflows and its hardware files (.m)", holds_maestro, _read, dump_maestro))
-FORMATS.register("gamma")(Format(
-    "gamma", "GAMMA's layer tables (CSV) and genomes (result_c.csv, logs of layers), with MAESTRO's hardware files",
-    holds_maestro, _read, dump_gamma))

@@ -1,18 +1,14 @@
 """MAESTRO's files, read as a whole: the network, the machine and the mappings that they hold."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from io import TextIOWrapper
 from pathlib import Path
 
-from tilewright.base import InputError, free_name, open_binary, read_text
-from tilewright.interop.formats import Foreign, Part
+from tilewright.base import InputError, free_name, read_text
+from tilewright.interop.formats import Foreign
 from tilewright.interop.maestro.gamma import (
     is_genomes,
-    is_log,
     is_table,
-    looks_like_table,
     parse_table,
     with_genomes,
 )
@@ -22,9 +18,6 @@ from tilewright.interop.maestro.mapping import MOST_SIDES, Translation, checked_
 from tilewright.interop.maestro.network import Layer, NetworkText, parse_network
 from tilewright.interop.notes import Note
 from tilewright.workload import Graph, MacNode
-
-_GLANCE = 20_000
-_NETWORK = re.compile(r"^[^/\n]*\bNetwork\b[^{}\n]*(?:\n\s*)?\{", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -95,23 +88,6 @@ def _only(network: NetworkText, layer: int | None) -> NetworkText:
     if not 1 <= layer <= len(network.layers):
         raise InputError("layer", f"must be from 1 to {len(network.layers)}, the layers of {network.name}", layer)
     return replace(network, layers=(network.layers[layer - 1],))
-
-
-def holds_maestro(path: Path) -> frozenset[Part]:
-    """Return what a file seems to hold, by its name and beginning; nothing where it is none of MAESTRO's or GAMMA's."""
-    if path.suffix.lower() not in (".m", ".csv", ""):
-        return frozenset()
-    try:
-        with TextIOWrapper(open_binary(path), encoding="utf-8-sig") as file:
-            text = file.read(_GLANCE)
-    except (OSError, ValueError):  # ValueError: not UTF-8, or a name with a null byte
-        return frozenset()
-    tests: dict[str, list[tuple[Callable[[str], object], frozenset[Part]]]] = {
-        ".m": [(is_hardware, frozenset({"accelerator"})), (_NETWORK.search, frozenset({"network", "mapping"}))],
-        ".csv": [(is_genomes, frozenset({"mapping"})), (looks_like_table, frozenset({"network"}))],
-        "": [(is_log, frozenset({"network", "mapping"}))],
-    }
-    return next((parts for test, parts in tests[path.suffix.lower()] if test(text)), frozenset())
 
 
 def assemble(network: NetworkText | None, hardware: Hardware | None, notes: list[Note]) -> Foreign:

@@ -13,32 +13,13 @@ from tilewright.base import InputError, read_json, read_text, require_extra
 from tilewright.interop.pytorch.torch import export_module, on_meta, quietly, read_exported, zeros_for
 from tilewright.interop.pytorch.translate import graph_of
 from tilewright.interop.scene import check_bindings
+from tilewright.interop.signs import HF_FILE, configuration_file
 from tilewright.workload import Graph
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-_MARKS = ("model_type", "architectures", "transformers_version")
-_OURS = ("layers", "operators", "levels")  # tables and machines of ours may be called so as well
-_FILE = "config.json"
-_LARGEST = 2**22
 _LONGEST = ("max_position_embeddings", "n_positions", "max_sequence_length")
-
-
-def configuration_file(path: str | Path) -> Path | None:
-    """Return the configuration that a path names: a folder that has one, or a JSON file that is one; None otherwise."""
-    file = Path(path)
-    if file.is_dir() and (file / _FILE).is_file():
-        return file / _FILE
-    try:
-        if file.suffix.lower() != ".json" or not file.is_file() or file.stat().st_size > _LARGEST:
-            return None
-        raw = read_json(read_text(file), str(file))
-    except (OSError, ValueError):  # InputError among them
-        return file if file.name == _FILE else None
-    if isinstance(raw, dict) and any(mark in raw for mark in _OURS):
-        return None
-    return file if file.name == _FILE or (isinstance(raw, dict) and any(mark in raw for mark in _MARKS)) else None
 
 
 def load_huggingface(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Graph:
@@ -60,11 +41,11 @@ def load_huggingface(path: str | Path, *, bind: Mapping[str, int] | None = None)
     file = configuration_file(path)
     if file is None:
         given = "a folder without one" if Path(path).is_dir() else "another" if Path(path).exists() else "no such file"
-        raise InputError(str(path), f"must be a {_FILE} of Hugging Face, or a folder that has one", given)
+        raise InputError(str(path), f"must be a {HF_FILE} of Hugging Face, or a folder that has one", given)
     require_extra("huggingface", str(file), "a configuration of Hugging Face")
     raw = _read(file)
     model = _built(file, raw)
-    name = file.parent.name if file.name == _FILE and file.parent.name else file.stem
+    name = file.parent.name if file.name == HF_FILE and file.parent.name else file.stem
     return _graph(str(file), name, model, dict(bind or {}))
 
 

@@ -1,12 +1,7 @@
 """SCALE-Sim's configurations (``.cfg``) and topologies (``.csv``), versions 1 to 3, both ways; no tool is needed."""
 
-from tilewright.interop.formats import FORMATS, Format
 from tilewright.interop.scalesim.config import ScaleSimConfig, read_config
-from tilewright.interop.scalesim.design import holds_scalesim, read_scalesim
+from tilewright.interop.scalesim.design import read_scalesim
 from tilewright.interop.scalesim.writing import dump_config, dump_scalesim, dump_topology
 
 __all__ = ["ScaleSimConfig", "dump_config", "dump_scalesim", "dump_topology", "read_config", "read_scalesim"]
-
-FORMATS.register("scale-sim")(Format(
-    "scale-sim", "SCALE-Sim's configurations and topologies (convolutions, M N K)", holds_scalesim, read_scalesim,
-    dump_scalesim))

@@ -8,13 +8,13 @@ from tilewright.base import InputError, read_text, unknown_name, whole_of
 from tilewright.cost import SYSTOLIC_DATAFLOWS, SYSTOLIC_RESTING, SystolicArray, SystolicMemories
 from tilewright.hardware import Accelerator, load_accelerator
 from tilewright.interop.notes import Kind, Note
+from tilewright.interop.signs import ARRAY
 
-ARCHITECTURE = "architecture_presets"
 MEMORIES = {"inputs": "IfmapSRAM", "weights": "FilterSRAM", "outputs": "OfmapSRAM"}
 SIZES = {"inputs": "IfmapSramSzkB", "weights": "FilterSramSzkB", "outputs": "OfmapSramSzkB"}
 _OFFSETS = ("ifmapoffset", "filteroffset", "ofmapoffset")
 _UNUSED = {
-    ARCHITECTURE: (*_OFFSETS, "memorybanks", "onchipmemorybanks", "onchipmemorybankports", "readrequestbuffer",
+    ARRAY: (*_OFFSETS, "memorybanks", "onchipmemorybanks", "onchipmemorybankports", "readrequestbuffer",
                    "writerequestbuffer"),
     "layout": ("ifmapsrambankbandwidth", "ifmapsrambanknum", "ifmapsrambankport", "filtersrambankbandwidth",
                "filtersrambanknum", "filtersrambankport"),
@@ -159,18 +159,18 @@ def read_config(path: str | Path) -> tuple[ScaleSimConfig, tuple[Note, ...]]:
         With file and line, if something is missing or wrong.
     """
     file = parse_settings(Path(path))
-    if not any(section == ARCHITECTURE for section, _ in file.settings):
-        raise InputError(f"{file.label}:1", f"must have a section [{ARCHITECTURE}]")
-    flow = file.setting(ARCHITECTURE, "Dataflow")
+    if not any(section == ARRAY for section, _ in file.settings):
+        raise InputError(f"{file.label}:1", f"must have a section [{ARRAY}]")
+    flow = file.setting(ARRAY, "Dataflow")
     if flow.value.lower() not in SYSTOLIC_DATAFLOWS:
         error = unknown_name("dataflow", flow.value, list(SYSTOLIC_DATAFLOWS))
         raise InputError(file.where(flow), f"must be one of {', '.join(SYSTOLIC_DATAFLOWS)}", flow.value, error.mend)
     first = _is_first(file)
-    inputs, weights, outputs = (file.whole(ARCHITECTURE, name.removesuffix("kB") if first else name)
+    inputs, weights, outputs = (file.whole(ARRAY, name.removesuffix("kB") if first else name)
                                 for name in SIZES.values())
     named = file.settings.get(("general", "run_name"))
     config = ScaleSimConfig((named.value.strip("\"'") if named else "") or Path(path).stem,
-                            file.whole(ARCHITECTURE, "ArrayHeight"), file.whole(ARCHITECTURE, "ArrayWidth"),
+                            file.whole(ARRAY, "ArrayHeight"), file.whole(ARRAY, "ArrayWidth"),
                             (inputs, weights, outputs), flow.value.lower(), _bandwidth(file))
     _note_the_rest(file)
     return config, tuple(file.notes)
@@ -178,7 +178,7 @@ def read_config(path: str | Path) -> tuple[ScaleSimConfig, tuple[Note, ...]]:
 
 def _is_first(file: _File) -> bool:
     """Whether a file is of version 1, which names memories without their unit and never waits for DRAM."""
-    names = {name for section, name in file.settings if section == ARCHITECTURE}
+    names = {name for section, name in file.settings if section == ARRAY}
     return "ifmapsramsz" in names and "ifmapsramszkb" not in names
 
 
@@ -194,7 +194,7 @@ def _bandwidth(file: _File) -> int | None:
         raise InputError(file.where(mode), "must be CALC or USER", mode.value)
     if mode.value.upper() == "CALC":
         return None
-    setting = file.setting(ARCHITECTURE, "Bandwidth")
+    setting = file.setting(ARRAY, "Bandwidth")
     rates = [part.strip() for part in setting.value.split(",")]
     first = whole_of(rates[0], 1, _LARGEST)
     if first is None or any(whole_of(rate, 1, _LARGEST) is None for rate in rates):
@@ -206,13 +206,13 @@ def _bandwidth(file: _File) -> int | None:
 
 def _note_the_rest(file: _File) -> None:
     """Tell what of the file means something that is not modelled."""
-    known = {("general", "run_name"), ("run_presets", "interfacebandwidth"), (ARCHITECTURE, "bandwidth"),
-             (ARCHITECTURE, "arrayheight"), (ARCHITECTURE, "arraywidth"), (ARCHITECTURE, "dataflow"),
-             *((ARCHITECTURE, name.lower()) for name in SIZES.values())}
+    known = {("general", "run_name"), ("run_presets", "interfacebandwidth"), (ARRAY, "bandwidth"),
+             (ARRAY, "arrayheight"), (ARRAY, "arraywidth"), (ARRAY, "dataflow"),
+             *((ARRAY, name.lower()) for name in SIZES.values())}
     if _is_first(file):
-        known |= {(ARCHITECTURE, name.lower().removesuffix("kb")) for name in SIZES.values()}
+        known |= {(ARRAY, name.lower().removesuffix("kb")) for name in SIZES.values()}
     # Layouts and banks stood among the architecture's settings before they had a section of their own.
-    unused = {(section, name) for section in (ARCHITECTURE, "layout") for name in (*_UNUSED[ARCHITECTURE],
+    unused = {(section, name) for section in (ARRAY, "layout") for name in (*_UNUSED[ARRAY],
                                                                                    *_UNUSED["layout"])}
     unused |= {("sparsity", name) for name in _UNUSED["sparsity"]}
     for key, setting in file.settings.items():

@@ -1,38 +1,17 @@
 """SCALE-Sim's files, read as a whole: the network of a topology, the machine of a configuration."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from io import TextIOWrapper
 from pathlib import Path
 
-from tilewright.base import InputError, open_binary, read_text
+from tilewright.base import InputError, read_text
 from tilewright.hardware import Accelerator
-from tilewright.interop.formats import Foreign, Part, refuse_sizes
+from tilewright.interop.formats import Foreign, refuse_sizes
 from tilewright.interop.notes import Note
-from tilewright.interop.scalesim.config import ARCHITECTURE, ScaleSimConfig, read_config
-from tilewright.interop.scalesim.topology import read_topology, shape_of
+from tilewright.interop.scalesim.config import ScaleSimConfig, read_config
+from tilewright.interop.scalesim.topology import read_topology
+from tilewright.interop.signs import ARRAY, is_array
 from tilewright.workload import Graph, MacNode
-
-_START = 2**16
-
-
-def holds_scalesim(path: Path) -> frozenset[Part]:
-    """Return what a file seems to hold: a ``.csv`` with a topology's head, any file with the section of the array."""
-    try:
-        with TextIOWrapper(open_binary(path), encoding="utf-8-sig") as file:
-            start = file.read(_START)
-    except (OSError, ValueError):  # ValueError: not UTF-8, or a name with a null byte
-        return frozenset()
-    if _is_config(start):
-        return frozenset({"accelerator"})
-    if path.suffix.lower() == ".csv" and shape_of(start) is not None:
-        return frozenset({"network"})
-    return frozenset()
-
-
-def _is_config(text: str) -> bool:
-    return re.search(rf"^\s*\[{ARCHITECTURE}\]", text, re.MULTILINE) is not None
 
 
 def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
@@ -49,7 +28,7 @@ def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
     topologies: list[Path] = []
     machine: Accelerator | None = None
     for path in map(Path, paths):
-        if _is_config(read_text(path)) or path.suffix.lower() == ".cfg":
+        if is_array(read_text(path)) or path.suffix.lower() == ".cfg":
             if machine is not None:
                 raise InputError(str(path), "must be the only configuration")
             config, told = read_config(path)
@@ -80,4 +59,4 @@ def _machine(config: ScaleSimConfig, path: Path) -> Accelerator:
     try:
         return config.accelerator()
     except InputError as error:
-        raise InputError(f"{path.name} {ARCHITECTURE}", error.rule, error.given, error.mend) from None
+        raise InputError(f"{path.name} {ARRAY}", error.rule, error.given, error.mend) from None

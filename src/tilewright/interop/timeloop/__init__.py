@@ -5,26 +5,33 @@ from pathlib import Path
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
-from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, refuse_sizes
-from tilewright.interop.timeloop.design import energise, holds_timeloop, load_timeloop
+from tilewright.interop.formats import Foreign, ForeignText, refuse_sizes
+from tilewright.interop.timeloop.design import energise, load_timeloop
 from tilewright.interop.timeloop.program import dump_program
 from tilewright.interop.timeloop.writing import dump_timeloop
 from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
 
-__all__ = ["dump_program", "dump_timeloop", "load_timeloop"]
+__all__ = ["dump_program", "dump_timeloop", "energise", "load_timeloop", "read", "write", "write_program"]
 
 Dump = Callable[[Operator, Accelerator, Nest | None, Constraints | None], ForeignText]
 
 
-def _read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+    """Read files that belong together, as a format does."""
     refuse_sizes(bind, "a Timeloop problem")
     return load_timeloop(paths)
 
 
-def _writer(dump: Dump) -> Callable[[Foreign], ForeignText]:
-    return lambda made: _write(made, dump)
+def write(made: Foreign) -> ForeignText:
+    """Write what Timeloop's front end reads, as a format does."""
+    return _write(made, dump_timeloop)
+
+
+def write_program(made: Foreign) -> ForeignText:
+    """Write what timeloop-model reads without a front end, as a format does."""
+    return _write(made, dump_program)
 
 
 def _write(made: Foreign, dump: Dump) -> ForeignText:
@@ -33,11 +40,3 @@ def _write(made: Foreign, dump: Dump) -> ForeignText:
         raise InputError("timeloop", "must be written of a layer with an accelerator",
                          "no layer" if operator is None else "no accelerator")
     return dump(operator, accelerator, made.mappings.get(operator.name), made.constraints)
-
-
-FORMATS.register("timeloop")(Format(
-    "timeloop", "Timeloop's YAML, versions 0.3 and 0.4: architecture, problem, mapping, constraints, ERT, ART",
-    holds_timeloop, _read, _writer(dump_timeloop), energise, together=True))
-FORMATS.register("timeloop-model")(Format(
-    "timeloop-model", "Timeloop's YAML as timeloop-model reads it without a front end; read as timeloop",
-    lambda path: frozenset(), _read, _writer(dump_program)))

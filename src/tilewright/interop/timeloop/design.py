@@ -1,14 +1,14 @@
 """Timeloop files, read as a whole: the operator, the accelerator, the mapping and the constraints that they hold."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.base import InputError, read_text
+from tilewright.base import InputError
 from tilewright.hardware import Accelerator
-from tilewright.interop.formats import Foreign, Part
+from tilewright.interop.formats import Foreign
 from tilewright.interop.notes import Note, refuse_notes
+from tilewright.interop.signs import CONSTRAINTS, ESTIMATORS
 from tilewright.interop.timeloop.architecture import read_design
 from tilewright.interop.timeloop.directives import Directive, node_directives, read_directives, together
 from tilewright.interop.timeloop.energies import Energies, read_energies, with_energies
@@ -22,43 +22,11 @@ from tilewright.interop.timeloop.mapping import (
     kept_by_names,
 )
 from tilewright.interop.timeloop.problem import read_problem
-from tilewright.interop.timeloop.source import ESTIMATORS, UNUSED, Files, Section, read_files
+from tilewright.interop.timeloop.source import Files, Section, read_files
 from tilewright.interop.timeloop.sparsity import read_sparsity
-from tilewright.interop.timeloop.templates import Given, rendered
 from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph, MacNode, Operator
-
-CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "constraints", "extra_mapping_constraints",
-               "mapspace")
-_SECTIONS: Mapping[str, Part] = {
-    "problem": "network", "architecture": "accelerator", "mapping": "mapping", "ERT": "energies", "ART": "energies",
-    **dict.fromkeys(CONSTRAINTS, "constraints"), **dict.fromkeys((*ESTIMATORS, *UNUSED), "settings"),
-    "sparse_optimizations": "settings", "variables": "settings"}
-_SUFFIXES = (".yaml", ".yml", ".jinja", ".jinja2")
-
-
-def holds_timeloop(path: Path) -> frozenset[Part]:
-    """Return what a YAML file holds whose sections, at its margin, are Timeloop's."""
-    given = Given.of(path)
-    if given.path.suffix.lower() not in _SUFFIXES:
-        return frozenset()
-    try:
-        text = read_text(given.path)
-    except InputError:
-        return frozenset()
-    found = _sections_at_margin(text)
-    if re.search(r"^\{[{%]", text, re.MULTILINE):
-        try:
-            found |= _sections_at_margin(rendered(given).text)
-        except InputError:  # which reading it will tell
-            found |= {"settings"}
-    return frozenset(found)
-
-
-def _sections_at_margin(text: str) -> set[Part]:
-    names = (line.split(":")[0] for line in text.splitlines() if line[:1].isalpha())
-    return {_SECTIONS[name] for name in names if name in _SECTIONS}
 
 
 def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None, *,

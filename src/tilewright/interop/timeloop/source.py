@@ -13,6 +13,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 
 from tilewright.base import MOST_VALUES, InputError, Location, line_of, path_text, read_yaml
 from tilewright.interop.notes import Kind, Note
+from tilewright.interop.signs import ESTIMATORS, UNUSED
 from tilewright.interop.timeloop.rendering import INCLUDED
 from tilewright.interop.timeloop.templates import Given, Rendered, rendered
 
@@ -22,16 +23,13 @@ SECTIONS = ("architecture", "problem", "mapping", "architecture_constraints", "m
             "extra_mapping_constraints", "mapspace", "sparse_optimizations", "variables", "ERT", "ART")
 HARMLESS = ("version", "dumped_by_timeloop_front_end")
 """Sections that change nothing."""
-ESTIMATORS = ("components", "compound_components")
-"""Sections that only say how energies are estimated; of no use where an ERT gives them."""
 _LARGEST_NUMBER = 1e30
 _MOST_SHOWN = 200
 """Letters of a wrong value that are shown, at most."""
 _MERGE = "<<<"
 """The key of what a mapping takes over where it says nothing itself, as Timeloop's front end knows it."""
-UNUSED = {"mapper": "how Timeloop searches", "globals": "what Timeloop and Accelergy are run with",
-          "ERT_summary": "a summary; the ERT itself is read", "ART_summary": "a summary; the ART itself is read",
-          "energy_estimation": "a result, not an input", "action_counts": "a result, not an input"}
+
+
 @dataclass(frozen=True)
 class Section:
     """One part of a file (``architecture`` and so on): its plain tree, and where its values stand.

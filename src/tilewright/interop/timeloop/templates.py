@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.base import InputError, read_text
+from tilewright.interop.signs import parted
 from tilewright.interop.timeloop import rendering
 
-_GIVEN = re.compile(r"(?P<file>.+?)(?P<said>(?::[A-Za-z_]\w*=[^:]*)+)", re.DOTALL)
 MOST_SECONDS, MOST_BYTES = 5, 2**30
 """Time of the processor and memory that a template may take with all that it includes."""
 _LONGEST_WAIT = 60
@@ -31,11 +30,9 @@ class Given:
     @classmethod
     def of(cls, text: str | Path) -> "Given":
         """Read a file's name, and what stands behind it."""
-        match = _GIVEN.fullmatch(str(text))
-        if match is None or _is_file(Path(text)):
-            return cls(Path(text))
-        said = (pair.partition("=") for pair in match["said"][1:].split(":"))
-        return cls(Path(match["file"]), {name: value for name, _, value in said})
+        path, said = parted(text)
+        pairs = (pair.partition("=") for pair in said[1:].split(":") if pair)
+        return cls(path, {name: value for name, _, value in pairs})
 
     @property
     def folders(self) -> list[Path]:
@@ -83,10 +80,3 @@ def rendered(given: Given, beside: Sequence[Given] = ()) -> Rendered:
         where, rule, *more = (part[:_MOST_SHOWN] for part in answer["refused"])
         raise InputError(where, rule, *more)
     return Rendered(answer["text"], {name: (label, part) for name, (label, part) in answer["texts"].items()})
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a name that no file system takes
-        return False
