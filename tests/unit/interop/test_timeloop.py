@@ -443,6 +443,22 @@ def test_wrong_files_are_named_with_file_and_line(read, tmp_path, text, old, new
     assert ".yaml:" in str(error.value) or "ERT." in str(error.value)
 
 
+@pytest.mark.parametrize("dump", [dump_timeloop, dump_program])
+def test_partitions_leak_and_cover_together_what_the_whole_memory_does(dump):
+    one = preset("edge-s1")
+    split = replace(one.memories[1], partitions_bytes=(("inputs", 512.0), ("weights", 256.0)), area_um2=900.0,
+                    leakage_mw=3.0)
+    machine = replace(one, levels=tuple(split if level.name == split.name else level for level in one.levels))
+    files = dump(matmul("product", m=8, n=4, k=4), machine, None).files
+    tables = [YAML().load(text) for text in files.values()]
+    leaks, areas = ({entry["name"]: entry for tree in tables if key in tree for entry in tree[key]["tables"]
+                     if f".{split.name}" in entry["name"]} for key in ("ERT", "ART"))
+    assert len(leaks) == len(areas) == 3
+    leaked = sum(action["energy"] for entry in leaks.values() for action in entry["actions"] if action["name"] == "leak")
+    assert leaked == pytest.approx(3.0 * 1e3 / one.frequency_mhz)
+    assert sum(entry["area"] for entry in areas.values()) == pytest.approx(900.0)
+
+
 def test_files_that_are_missing_or_double_are_named(read, tmp_path):
     with pytest.raises(InputError, match="must be an existing file"):
         load_timeloop([tmp_path / "none.yaml"])
