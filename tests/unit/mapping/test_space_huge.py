@@ -1,11 +1,12 @@
 """Spaces of operators with sizes up to what steps can hold."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from tilewright.base import InputError
-from tilewright.hardware import preset
+from tilewright.hardware import Fanout, preset
 from tilewright.mapping import Bounds, Constraints, MapSpace
 from tilewright.mapping.spaces import chains, estimates
 from tilewright.workload import matmul
@@ -86,3 +87,13 @@ def test_sizes_that_steps_cannot_hold_are_refused():
 def test_what_is_no_list_of_names_is_refused(field, given):
     with pytest.raises(InputError, match=rf"space\.{field}\.GLB.*must"):
         Constraints(**{field: {"GLB": given}})
+
+
+@pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
+def test_lanes_beyond_what_any_mapping_uses_change_no_count(tiling):
+    machine, layer = preset("edge-s1"), matmul("small", 4, 6, 3)
+    sizes = [MapSpace(layer, replace(machine, levels=tuple(
+        replace(level, shape=shape) if isinstance(level, Fanout) else level for level in machine.levels)), tiling).size()
+             for shape in ((72, 1), (2**31 - 1, 1))]
+    assert sizes[0].exact
+    assert sizes[0] == sizes[1]

@@ -27,6 +27,8 @@ from tilewright.mapping.spaces.arrays import (
 Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 DEAD = np.int64(-1)
+MOST_LISTED = 4096
+"""Most states whose products are listed, pair by pair."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,19 @@ class Quotients:
         return np.asarray(np.where((quotients > 0) | self.passing, places, DEAD))
 
     @cached_property
+    def least(self) -> Codes:
+        """``(n,)``: the least product of each state."""
+        return self.limit // (self.values + 1) + 1
+
+    @cached_property
     def table(self) -> Codes:
         """``(n, n)``: the product of two states."""
-        least = self.limit // (self.values + 1) + 1
-        return self.number(least[:, None] * least[None, :])
+        return self.number(self.least[:, None] * self.least[None, :])
 
     def times(self, first: Codes, second: Codes) -> Codes:
         """Return the products of states."""
+        if len(self) > MOST_LISTED:
+            return self.number(self.least[first] * self.least[second])
         return self.table[first, second]
 
 
