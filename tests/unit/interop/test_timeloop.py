@@ -454,7 +454,8 @@ def test_partitions_leak_and_cover_together_what_the_whole_memory_does(dump):
     leaks, areas = ({entry["name"]: entry for tree in tables if key in tree for entry in tree[key]["tables"]
                      if f".{split.name}" in entry["name"]} for key in ("ERT", "ART"))
     assert len(leaks) == len(areas) == 3
-    leaked = sum(action["energy"] for entry in leaks.values() for action in entry["actions"] if action["name"] == "leak")
+    leaked = sum(action["energy"] for entry in leaks.values() for action in entry["actions"]
+                 if action["name"] == "leak")
     assert leaked == pytest.approx(3.0 * 1e3 / one.frequency_mhz)
     assert sum(entry["area"] for entry in areas.values()) == pytest.approx(900.0)
 

@@ -92,8 +92,9 @@ def test_what_is_no_list_of_names_is_refused(field, given):
 @pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
 def test_lanes_beyond_what_any_mapping_uses_change_no_count(tiling):
     machine, layer = preset("edge-s1"), matmul("small", 4, 6, 3)
-    sizes = [MapSpace(layer, replace(machine, levels=tuple(
-        replace(level, shape=shape) if isinstance(level, Fanout) else level for level in machine.levels)), tiling).size()
-             for shape in ((72, 1), (2**31 - 1, 1))]
+    sizes = []
+    for shape in ((72, 1), (2**31 - 1, 1)):
+        levels = tuple(replace(one, shape=shape) if isinstance(one, Fanout) else one for one in machine.levels)
+        sizes.append(MapSpace(layer, replace(machine, levels=levels), tiling).size())
     assert sizes[0].exact
     assert sizes[0] == sizes[1]
