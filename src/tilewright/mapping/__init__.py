@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
     from tilewright.mapping.padding import Padding, padded
     from tilewright.mapping.spaces.conflicts import Atom, conflicts, refuse_empty
-    from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints, written_out
+    from tilewright.mapping.spaces.counting.size import SpaceSize
     from tilewright.mapping.spaces.files import (
         SpaceFile,
         dump_constraints,
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
         load_space,
         read_space,
     )
-    from tilewright.mapping.spaces.presets import dataflow_constraints
-    from tilewright.mapping.spaces.rules import TILINGS
-    from tilewright.mapping.spaces.size import SpaceSize
+    from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints, written_out
+    from tilewright.mapping.spaces.rules.presets import dataflow_constraints
+    from tilewright.mapping.spaces.rules.tilings import TILINGS
     from tilewright.mapping.spaces.space import Enumeration, MapSpace, Tiling, random_state
     from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
     from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples

@@ -9,7 +9,7 @@ from tilewright.mapping.batch import slot_axes
 from tilewright.mapping.dataflows import classes_of
 from tilewright.mapping.fit import kept_tensors, tile_fits
 from tilewright.mapping.mapping import LevelLoops
-from tilewright.mapping.spaces.constraints import Bounds, Constraints
+from tilewright.mapping.spaces.rules.constraints import Bounds, Constraints
 from tilewright.mapping.spaces.space import MapSpace, Tiling
 from tilewright.workload import Operator
 

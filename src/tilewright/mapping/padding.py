@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping.flexible import flexible_machine, flexible_spaces
-from tilewright.mapping.spaces.constraints import Constraints
+from tilewright.mapping.spaces.rules.constraints import Constraints
 from tilewright.workload import Operator
 
 Goal = Literal["steps", "side"]

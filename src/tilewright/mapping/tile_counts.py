@@ -7,7 +7,7 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.arrays import divisors_of
+from tilewright.mapping.spaces.rules.arrays import divisors_of
 
 Words = tuple[int, int, int]
 Ints = NDArray[np.int64]

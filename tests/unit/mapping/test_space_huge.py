@@ -8,7 +8,7 @@ import pytest
 from tilewright.base import InputError
 from tilewright.hardware import Fanout, preset
 from tilewright.mapping import Bounds, Constraints, MapSpace
-from tilewright.mapping.spaces import chains, estimates
+from tilewright.mapping.spaces.counting import chains, estimates
 from tilewright.workload import matmul
 
 

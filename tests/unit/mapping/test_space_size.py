@@ -10,7 +10,7 @@ import pytest
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
 from tilewright.mapping import Bounds, Constraints, MapSpace, SpaceSize
-from tilewright.mapping.spaces.orders import ROOTS, modular_nodes, order_count, order_terms, real_nodes
+from tilewright.mapping.spaces.counting.orders import ROOTS, modular_nodes, order_count, order_terms, real_nodes
 from tilewright.workload import Axis, Operator, Tensor, matmul, zoo
 
 ALL = ("inputs", "weights", "outputs")

@@ -6,9 +6,9 @@ import pytest
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
 from tilewright.mapping import Bounds, Constraints, MapSpace
-from tilewright.mapping.spaces import size as counting
-from tilewright.mapping.spaces import uniform
-from tilewright.mapping.spaces.chains import TooLarge
+from tilewright.mapping.spaces.counting import size as counting
+from tilewright.mapping.spaces.counting.chains import TooLarge
+from tilewright.mapping.spaces.drawing import uniform
 from tilewright.workload import matmul
 
 ALL = ("inputs", "weights", "outputs")

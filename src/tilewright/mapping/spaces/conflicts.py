@@ -25,8 +25,8 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping.batch import Layout, slot_axes
 from tilewright.mapping.fit import array_fits, rooms
-from tilewright.mapping.spaces.constraints import Bounds, Constraints
-from tilewright.mapping.spaces.rules import Bands, Chains, Marks, bands, exact_slots
+from tilewright.mapping.spaces.rules.constraints import Bounds, Constraints
+from tilewright.mapping.spaces.rules.tilings import Bands, Chains, Marks, bands, exact_slots
 from tilewright.mapping.spaces.space import MapSpace, Tiling
 from tilewright.workload import Operator
 

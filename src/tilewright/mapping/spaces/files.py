@@ -33,8 +33,8 @@ from tilewright.base import InputError, Location, line_of, path_text, read_text,
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import slot_axes
 from tilewright.mapping.spaces.conflicts import refuse_empty
-from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints
-from tilewright.mapping.spaces.presets import dataflow_constraints
+from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints
+from tilewright.mapping.spaces.rules.presets import dataflow_constraints
 from tilewright.mapping.spaces.schema import SpaceFields, explained
 from tilewright.mapping.spaces.space import MapSpace, Tiling
 from tilewright.workload import Operator, Tensor

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from tilewright.base import kept, part_options, stamped
-from tilewright.mapping.spaces.arrays import (
+from tilewright.mapping.spaces.rules.arrays import (
     ACTIVE,
     ALL_DIMS,
     ANCHOR,
@@ -68,7 +68,7 @@ _PART = part_options()
 
 # All sources whose functions and constants end up inside others.
 _named = stamped(Path(__file__).parent / f"{name}.py" for name in (
-    "arrays", "enumeration", "kernels", "projection", "sampling", "signature"))
+    "kernels", "rules/arrays", "counting/enumeration", "drawing/sampling", "drawing/signature", "repair/projection"))
 
 
 def compiled(function: F) -> F:

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from tilewright.base import Location
 from tilewright.mapping.dataflows import DATAFLOWS
-from tilewright.mapping.spaces.constraints import ANY
+from tilewright.mapping.spaces.rules.constraints import ANY
 from tilewright.mapping.spaces.space import Tiling
 
 

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import Layout, MappingBatch
-from tilewright.mapping.spaces.arrays import (
+from tilewright.mapping.spaces.counting.orders import patterns_of
+from tilewright.mapping.spaces.counting.size import SpaceSize, in_time_alone
+from tilewright.mapping.spaces.drawing.uniform import UniformDraws
+from tilewright.mapping.spaces.rules.arrays import (
     EXACT,
     FLOOR,
     KIND,
@@ -36,11 +39,8 @@ from tilewright.mapping.spaces.arrays import (
     side_limits,
     slot_table,
 )
-from tilewright.mapping.spaces.constraints import Constraints, written_out
-from tilewright.mapping.spaces.orders import patterns_of
-from tilewright.mapping.spaces.rules import TILINGS, bands, common_tiling, exact_slots, lane_floors
-from tilewright.mapping.spaces.size import SpaceSize, in_time_alone
-from tilewright.mapping.spaces.uniform import UniformDraws
+from tilewright.mapping.spaces.rules.constraints import Constraints, written_out
+from tilewright.mapping.spaces.rules.tilings import TILINGS, bands, common_tiling, exact_slots, lane_floors
 from tilewright.workload import Operator
 
 Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
@@ -222,7 +222,7 @@ class MapSpace:
         share of mappings that first spread as many lanes as fit; ``dividing`` the chance of each dimension to be split
         as with perfect tiling where the tiling is one of Ruby's. What then breaks a rule is repaired.
         """
-        from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
 
         state, batch = random_state(rng), self.empty(count)
         sampling.sample(self.table, state, float(filling), self.scratch(), batch.steps, batch.ranks)
@@ -240,7 +240,7 @@ class MapSpace:
         Many times faster than `sample` and `refit`, except where the space has rules; which slots come first and
         whether lanes are filled is then drawn for 128 mappings at once. What cannot be made to fit is left so.
         """
-        from tilewright.mapping.spaces import blocks  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.drawing import blocks  # noqa: PLC0415  (Numba loads late)
 
         if self.arrays.ruled:
             return self.refit(self.sample(rng, count, filling))
@@ -257,7 +257,7 @@ class MapSpace:
         swapped. Without rules (see `SpaceArrays`) slots outside the outermost memory where a dimension may loop go
         from outside inward. A mapping that cannot be mended so is replaced by any of the space.
         """
-        from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
 
         repaired = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
         if self.arrays.ruled:
@@ -274,7 +274,7 @@ class MapSpace:
         So are all that `sample` draws, `repair` returns and `enumerate` yields. A batch of another layout, which keeps
         other tensors or has other slots, holds none.
         """
-        from tilewright.mapping.spaces import projection  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.repair import projection  # noqa: PLC0415  (Numba loads late)
 
         out = np.zeros(len(batch), dtype=np.bool_)
         if batch.layout != self.layout:
@@ -288,7 +288,7 @@ class MapSpace:
 
     def fits(self, batch: MappingBatch) -> NDArray[np.bool_]:
         """Return ``(b)``: whether loops fit the arrays and tiles the memories, whatever else the space asks."""
-        from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
 
         out = np.empty(len(batch), dtype=np.bool_)
         sampling.fit_mask(self.unaided, self.scratch(), batch.steps, batch.ranks, out)
@@ -309,7 +309,7 @@ class MapSpace:
 
         What is moved outward is drawn at random from a fixed seed; the batch must be of the space (see `repair`).
         """
-        from tilewright.mapping.spaces import sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
 
         fitted = self.settled(MappingBatch(batch.layout, batch.steps.copy(), batch.ranks))
         state = np.zeros(1, dtype=np.uint64)
@@ -377,7 +377,7 @@ class MapSpace:
 
         Returned is for each 0 where that failed, 1 where it is legal, 2 where its tiles were made to fit too.
         """
-        from tilewright.mapping.spaces import projection as compiled  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.repair import projection as compiled  # noqa: PLC0415  (Numba loads late)
 
         mode = {None: compiled.STEPS, False: compiled.ORDERS, True: compiled.FITTING}[fitting]
         span = span or (0, len(batch))
@@ -458,7 +458,8 @@ class Enumeration:
 
     def take(self, count: int) -> MappingBatch:
         """Return the next ``count`` mappings; fewer at the end, then none."""
-        from tilewright.mapping.spaces import enumeration, sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.counting import enumeration  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
 
         batch, work = self.space.empty(count), self.space.scratch()
         work[sampling.ROWS, sampling.LEFT, 0] = self.distinct

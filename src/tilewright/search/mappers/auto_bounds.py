@@ -8,9 +8,9 @@ pieces, the extents that its loops cut it into and how often each occurs.
 
 import numpy as np
 
-from tilewright.mapping.spaces.arrays import DIMS, META, SIZES
+from tilewright.mapping.spaces.drawing.sampling import COUNTS, EXTENTS, RANKS
 from tilewright.mapping.spaces.kernels import NONE, Compiled, compiled, entry, inlined, load
-from tilewright.mapping.spaces.sampling import COUNTS, EXTENTS, RANKS
+from tilewright.mapping.spaces.rules.arrays import DIMS, META, SIZES
 from tilewright.search.mappers.auto_tables import CUT, FIRST, IGNORED, KNOWN
 
 SLACK = 1 - 1e-9

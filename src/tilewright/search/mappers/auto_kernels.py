@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.base import stamped
-from tilewright.mapping.spaces.arrays import DIMS, META, ORDER_COUNT, SLOT, SLOTS
+from tilewright.mapping.spaces.drawing.sampling import COUNTS, EXTENTS, LANES, RANKS, ROWS
+from tilewright.mapping.spaces.drawing.signature import remember, signature
 from tilewright.mapping.spaces.kernels import Compiled, below, chance, compiled, entry, fit, repair, store
-from tilewright.mapping.spaces.sampling import COUNTS, EXTENTS, LANES, RANKS, ROWS
-from tilewright.mapping.spaces.signature import remember, signature
+from tilewright.mapping.spaces.rules.arrays import DIMS, META, ORDER_COUNT, SLOT, SLOTS
 from tilewright.search.mappers.auto_bounds import bound_of
 from tilewright.search.mappers.gamma_kernels import conceive, vary
 

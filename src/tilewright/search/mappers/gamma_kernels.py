@@ -3,23 +3,8 @@
 
 import numpy as np
 
-from tilewright.mapping.spaces.arrays import (
-    ACTIVE,
-    ANCHOR,
-    DIMS,
-    DIVISORS,
-    FREE,
-    KIND,
-    META,
-    ORDER_COUNT,
-    PARTNER,
-    PERFECT,
-    SIZES,
-    SLOT,
-    SLOTS,
-    SPATIAL,
-    TEMPORAL,
-)
+from tilewright.mapping.spaces.drawing.sampling import EXTENTS, LANES, LEFT, RANKS, ROWS, draw_mapping, shuffle_order
+from tilewright.mapping.spaces.drawing.signature import remember, signature
 from tilewright.mapping.spaces.kernels import (
     FOUR,
     NONE,
@@ -48,8 +33,23 @@ from tilewright.mapping.spaces.kernels import (
     room,
     store,
 )
-from tilewright.mapping.spaces.sampling import EXTENTS, LANES, LEFT, RANKS, ROWS, draw_mapping, shuffle_order
-from tilewright.mapping.spaces.signature import remember, signature
+from tilewright.mapping.spaces.rules.arrays import (
+    ACTIVE,
+    ANCHOR,
+    DIMS,
+    DIVISORS,
+    FREE,
+    KIND,
+    META,
+    ORDER_COUNT,
+    PARTNER,
+    PERFECT,
+    SIZES,
+    SLOT,
+    SLOTS,
+    SPATIAL,
+    TEMPORAL,
+)
 
 # Entries of the rates; the first are operators.
 CROSSOVER, TILE, PARALLEL, REORDER, GROWTH, AGING, MOVE, FILL, NUDGE, EXPAND, REBUILD = range(11)

@@ -121,7 +121,7 @@ class GradientMapper:
 
     def _fresh(self, batch: MappingBatch) -> MappingBatch:
         """Leave out what does not fit or costs the same as a mapping proposed before."""
-        from tilewright.mapping.spaces.signature import fresh_mask  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.drawing.signature import fresh_mask  # noqa: PLC0415  (Numba loads late)
 
         fresh = np.empty(len(batch), dtype=np.bool_)
         fresh_mask(self.space.table, self.seen, self.space.scratch(), batch.steps, batch.ranks, fresh)

@@ -174,7 +174,7 @@ class PrunedRandomMapper:
 
     def _fresh(self, batch: MappingBatch, most: int) -> list[MappingBatch]:
         """Return those that fit and that nothing proposed before is equal to, as a list of one batch or none."""
-        from tilewright.mapping.spaces.signature import fresh_mask  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.drawing.signature import fresh_mask  # noqa: PLC0415  (Numba loads late)
 
         fresh = np.empty(len(batch), dtype=np.bool_)
         fresh_mask(self.space.table, self.seen, self.space.scratch(), batch.steps, batch.ranks, fresh)

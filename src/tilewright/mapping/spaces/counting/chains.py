@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.arrays import EXACT, SpaceArrays
-from tilewright.mapping.spaces.lanes import DEAD, Codes, LaneStates
+from tilewright.mapping.spaces.counting.lanes import DEAD, Codes, LaneStates
+from tilewright.mapping.spaces.rules.arrays import EXACT, SpaceArrays
 
 # Whole numbers, or real ones where they grow too large.
 Ways = NDArray[Any]

@@ -1,22 +1,6 @@
 """Compiled sampling and repair of whole batches of a map space."""
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
-from tilewright.mapping.spaces.arrays import (
-    ANCHOR,
-    DIMS,
-    DIVISORS,
-    FREE,
-    KIND,
-    META,
-    ORDER_COUNT,
-    ORDER_START,
-    PERFECT,
-    SIZES,
-    SLOT,
-    SLOTS,
-    SPATIAL,
-    TEMPORAL,
-)
 from tilewright.mapping.spaces.kernels import (
     FOUR,
     ONE,
@@ -37,6 +21,22 @@ from tilewright.mapping.spaces.kernels import (
     repair,
     room,
     store,
+)
+from tilewright.mapping.spaces.rules.arrays import (
+    ANCHOR,
+    DIMS,
+    DIVISORS,
+    FREE,
+    KIND,
+    META,
+    ORDER_COUNT,
+    ORDER_START,
+    PERFECT,
+    SIZES,
+    SLOT,
+    SLOTS,
+    SPATIAL,
+    TEMPORAL,
 )
 
 # Planes of the scratch array `MapSpace.scratch`, and rows of its last plane.

@@ -4,7 +4,10 @@ The smallest tiles come first: all loops at the outermost memory, which fits whe
 """
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
-from tilewright.mapping.spaces.arrays import (
+from tilewright.mapping.spaces.drawing.sampling import COUNTS, LANES, LEFT, ORDER, RANKS, ROWS
+from tilewright.mapping.spaces.kernels import Compiled, arrays_fit, compiled, entry, lanes, store
+from tilewright.mapping.spaces.repair.projection import allowed, floor_missed
+from tilewright.mapping.spaces.rules.arrays import (
     BITS,
     DIMS,
     DIVISORS,
@@ -23,9 +26,6 @@ from tilewright.mapping.spaces.arrays import (
     TEMPORAL,
     TENSORS,
 )
-from tilewright.mapping.spaces.kernels import Compiled, arrays_fit, compiled, entry, lanes, store
-from tilewright.mapping.spaces.projection import allowed, floor_missed
-from tilewright.mapping.spaces.sampling import COUNTS, LANES, LEFT, ORDER, RANKS, ROWS
 
 FRESH, RUNNING, FINISHED = 0, 1, 2
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.arrays import EXACT, SpaceArrays
-from tilewright.mapping.spaces.chains import ChainCounter, Splits, TooLarge, all_divisors, count_bounds
-from tilewright.mapping.spaces.lanes import DEAD, LaneStates
-from tilewright.mapping.spaces.orders import Patterns
-from tilewright.mapping.spaces.size import SpaceSize, SpaceTables
+from tilewright.mapping.spaces.counting.chains import ChainCounter, Splits, TooLarge, all_divisors, count_bounds
+from tilewright.mapping.spaces.counting.lanes import DEAD, LaneStates
+from tilewright.mapping.spaces.counting.orders import Patterns
+from tilewright.mapping.spaces.counting.size import SpaceSize, SpaceTables
+from tilewright.mapping.spaces.rules.arrays import EXACT, SpaceArrays
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]

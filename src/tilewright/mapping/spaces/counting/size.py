@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.arrays import KIND, SPATIAL, SpaceArrays
-from tilewright.mapping.spaces.chains import ChainCounter, Splits, TooLarge
-from tilewright.mapping.spaces.lanes import DEAD, Codes, LaneStates
-from tilewright.mapping.spaces.orders import ROOTS, Patterns, Term, modular_nodes, order_terms, real_nodes
+from tilewright.mapping.spaces.counting.chains import ChainCounter, Splits, TooLarge
+from tilewright.mapping.spaces.counting.lanes import DEAD, Codes, LaneStates
+from tilewright.mapping.spaces.counting.orders import ROOTS, Patterns, Term, modular_nodes, order_terms, real_nodes
+from tilewright.mapping.spaces.rules.arrays import KIND, SPATIAL, SpaceArrays
 
 # Largest tables that a count may build, and most work that makes a count exact; beyond, it is an estimate.
 MOST_PAIRS = 20_000_000

@@ -19,7 +19,7 @@ from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import slot_axes
 from tilewright.mapping.dataflows import DATAFLOWS, Classes, Dataflow, classes_of, holdable, spills, stationary
 from tilewright.mapping.fit import tile_fits
-from tilewright.mapping.spaces.constraints import ANY, Bounds, Constraints
+from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints
 from tilewright.workload import Operator
 
 _IN_AN_ELEMENT: Classes = ("window", "channels", "filters", "groups", "other")

@@ -11,7 +11,7 @@ from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
 from tilewright.mapping.fit import partition_of, tensor_bits
 from tilewright.mapping.footprint import least_word_bits
-from tilewright.mapping.spaces.rules import Bands, Chains, as_bits
+from tilewright.mapping.spaces.rules.tilings import Bands, Chains, as_bits
 from tilewright.workload import Operator, Tensor
 
 # Most that the packed table has room for.

@@ -7,7 +7,26 @@ of its mappings. So all loops over the block vectorise. Spaces are without rules
 
 import numpy as np
 
-from tilewright.mapping.spaces.arrays import (
+from tilewright.mapping.spaces.kernels import (
+    FOUR,
+    GOLDEN,
+    MIX1,
+    MIX2,
+    NONE,
+    ONE,
+    S27,
+    S30,
+    S31,
+    ZERO,
+    Compiled,
+    axis_words,
+    below,
+    chance,
+    compiled,
+    entry,
+    fit,
+)
+from tilewright.mapping.spaces.rules.arrays import (
     ACTIVE,
     ALL_DIMS,
     ANCHOR,
@@ -37,25 +56,6 @@ from tilewright.mapping.spaces.arrays import (
     SPATIAL,
     TEMPORAL,
     TENSORS,
-)
-from tilewright.mapping.spaces.kernels import (
-    FOUR,
-    GOLDEN,
-    MIX1,
-    MIX2,
-    NONE,
-    ONE,
-    S27,
-    S30,
-    S31,
-    ZERO,
-    Compiled,
-    axis_words,
-    below,
-    chance,
-    compiled,
-    entry,
-    fit,
 )
 
 MANY = 128

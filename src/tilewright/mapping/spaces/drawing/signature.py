@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from tilewright.mapping.spaces.arrays import DIMS, KIND, META, RELEVANT, SLOT, SLOTS, TEMPORAL, TENSORS
+from tilewright.mapping.spaces.drawing.sampling import EXTENTS, RANKS
 from tilewright.mapping.spaces.kernels import (
     MIX1,
     MIX2,
@@ -16,7 +16,7 @@ from tilewright.mapping.spaces.kernels import (
     entry,
     load,
 )
-from tilewright.mapping.spaces.sampling import EXTENTS, RANKS
+from tilewright.mapping.spaces.rules.arrays import DIMS, KIND, META, RELEVANT, SLOT, SLOTS, TEMPORAL, TENSORS
 
 
 @compiled

@@ -11,7 +11,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.mapping.spaces.arrays import (
+from tilewright.mapping.spaces.counting.chains import TooLarge
+from tilewright.mapping.spaces.counting.estimates import estimated_size
+from tilewright.mapping.spaces.counting.orders import Patterns
+from tilewright.mapping.spaces.counting.size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
+from tilewright.mapping.spaces.drawing.walks import ChainDrawer, Index, choose, totals
+from tilewright.mapping.spaces.rules.arrays import (
     BLOCK,
     BLOCKS,
     FIXED,
@@ -27,11 +32,6 @@ from tilewright.mapping.spaces.arrays import (
     SPATIAL,
     SpaceArrays,
 )
-from tilewright.mapping.spaces.chains import TooLarge
-from tilewright.mapping.spaces.estimates import estimated_size
-from tilewright.mapping.spaces.orders import Patterns
-from tilewright.mapping.spaces.size import Nodes, SpaceSize, SpaceTables, space_size, tables_size
-from tilewright.mapping.spaces.walks import ChainDrawer, Index, choose, totals
 
 # Draws at a time; most for a share that makes up a size, and the error that is enough; draws for each mapping, and
 # in all at least, before uniform drawing of legal ones is given up.

@@ -13,7 +13,7 @@ from math import factorial
 import numpy as np
 
 from tilewright.mapping.batch import Layout
-from tilewright.mapping.spaces.constraints import ANY, Orders
+from tilewright.mapping.spaces.rules.constraints import ANY, Orders
 
 # Patterns of orders, by dimension: what stands first, what stands last; between them all others in any order.
 Pattern = tuple[tuple[int, ...], tuple[int, ...]]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import Layout
-from tilewright.mapping.spaces.constraints import Constraints
+from tilewright.mapping.spaces.rules.constraints import Constraints
 
 TILINGS = ("perfect", "imperfect", "ruby", "ruby-s", "ruby-t")
 """How steps may split what is outside: exactly, anyhow, or with remainders everywhere, in space alone or time alone."""

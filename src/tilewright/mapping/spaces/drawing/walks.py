@@ -6,8 +6,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.chains import ChainCounter, Grid, Layer, Splits, Ways
-from tilewright.mapping.spaces.lanes import DEAD
+from tilewright.mapping.spaces.counting.chains import ChainCounter, Grid, Layer, Splits, Ways
+from tilewright.mapping.spaces.counting.lanes import DEAD
 
 Index = NDArray[np.intp]
 

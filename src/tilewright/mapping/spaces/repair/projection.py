@@ -10,7 +10,24 @@ table knows, or if need be all of it.
 
 import numpy as np
 
-from tilewright.mapping.spaces.arrays import (
+from tilewright.mapping.spaces.drawing.sampling import EXTENTS, LANES, ORDER, RANKS, ROWS, misplaced, repair_order
+from tilewright.mapping.spaces.kernels import (
+    ONE,
+    TWO,
+    Compiled,
+    arrays_fit,
+    below,
+    capacities_fit,
+    ceil_div,
+    compiled,
+    entry,
+    fit,
+    lanes,
+    load,
+    room,
+    store,
+)
+from tilewright.mapping.spaces.rules.arrays import (
     BITS,
     DIMS,
     EXACT,
@@ -33,23 +50,6 @@ from tilewright.mapping.spaces.arrays import (
     TILE_MOST,
     WHOLE,
 )
-from tilewright.mapping.spaces.kernels import (
-    ONE,
-    TWO,
-    Compiled,
-    arrays_fit,
-    below,
-    capacities_fit,
-    ceil_div,
-    compiled,
-    entry,
-    fit,
-    lanes,
-    load,
-    room,
-    store,
-)
-from tilewright.mapping.spaces.sampling import EXTENTS, LANES, ORDER, RANKS, ROWS, misplaced, repair_order
 
 ATTEMPTS = 5
 PAIRED = 100

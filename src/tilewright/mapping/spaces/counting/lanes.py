@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.arrays import (
+from tilewright.mapping.spaces.rules.arrays import (
     BLOCK,
     BLOCKS,
     FIXED,

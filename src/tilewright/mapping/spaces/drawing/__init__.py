@@ -1,0 +1,1 @@
+"""Random mappings of a space: all alike, or spread over all scales."""

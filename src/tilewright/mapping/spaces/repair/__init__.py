@@ -1,0 +1,1 @@
+"""Mappings made to obey the rules of a space."""
