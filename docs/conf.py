@@ -1,0 +1,92 @@
+"""How the site is built: ``sphinx-build -W docs out/site``. Its notebooks run then; an error ends the build."""
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
+from importlib import import_module, metadata
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "tilewright"
+ROOMS = [path.parent.name for path in sorted(SOURCE.glob("*/__init__.py"))]
+
+project = "Tilewright"
+author = "The Tilewright developers"
+release = metadata.version("tilewright")
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+default_role = "py:obj"
+myst_heading_anchors = 3
+
+# Notebooks keep their runs in a store of this build, and find nothing there that an earlier one left.
+os.environ["TILEWRIGHT_STORE"] = f"{tempfile.mkdtemp()}/runs.sqlite"
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+autosummary_generate = False
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_mock_imports = ["torch", "transformers"]
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+python_maximum_signature_line_length = 88
+
+html_theme = "furo"
+html_title = "Tilewright"
+
+
+def constants(room: str) -> dict[str, str]:
+    """Return the strings that stand below the constants of a room's files, which say what they are."""
+    found = {}
+    for path in (SOURCE / room).rglob("*.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        for node, below in pairwise(body):
+            if (isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(below, ast.Expr)
+                    and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found |= {target.id: below.value.value for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def room_page(room: str) -> str:
+    """Return the page of a room: a table of what its ``__all__`` names, and their docstrings."""
+    module, told = import_module(f"tilewright.{room}"), constants(room)
+    offered = {name: getattr(module, name) for name in module.__all__}
+    code = [name for name, thing in offered.items() if inspect.isclass(thing) or inspect.isroutine(thing)]
+    lines = [f"# `tilewright.{room}`", "", "```{eval-rst}", f".. module:: tilewright.{room}", "",
+             inspect.getdoc(module) or "", "", ".. autosummary::", "", *(f"   {name}" for name in code), ""]
+    for name, thing in offered.items():
+        if name in code:
+            members = ["   :members:"] if inspect.isclass(thing) else []
+            lines += [f".. auto{'class' if members else 'function'}:: {name}", *members, ""]
+        elif not isinstance(thing, ModuleType):
+            meaning = inspect.cleandoc(told.get(name, "")).split("\n")
+            lines += [f".. py:data:: {name}", "", *(f"   {line}" for line in meaning), ""]
+    return "\n".join([*lines, "```", ""])
+
+
+def write_reference(app: Sphinx) -> None:
+    """Write the pages on the rooms and on the command line, so that nobody keeps them by hand."""
+    folder = Path(app.srcdir) / "reference"
+    folder.mkdir(exist_ok=True)
+    for room in ROOMS:
+        if room != "cli":
+            (folder / f"{room}.md").write_text(room_page(room), encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "typer", "tilewright.cli.app", "utils", "docs", "--name", "tilewright",
+                    "--title", "The command line", "--output", folder / "command-line.md"],
+                   check=True, capture_output=True)
+
+
+def setup(app: Sphinx) -> None:
+    """Let Sphinx write the reference before it reads the pages."""
+    app.connect("builder-inited", write_reference)
