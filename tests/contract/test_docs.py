@@ -1,7 +1,9 @@
 """What the documents show works: every block is run, in the order of the page."""
 
+import ast
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -16,7 +18,7 @@ from tilewright.search import MAPPERS
 from tilewright.search.mappers.auto import AutoOptions
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 BLOCK = re.compile(r"^```(\w*) ?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -105,4 +107,24 @@ def test_pictures_are_small():
     pictures = list((ROOT / "docs/images").glob("*"))
     assert pictures
     for picture in pictures:
-        assert picture.suffix == ".png" and picture.stat().st_size < 300_000, picture
+        assert picture.suffix in (".png", ".svg") and picture.stat().st_size < 300_000, picture
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_imports():
+    picture = runpy.run_path(str(ROOT / "docs/picture.py"))
+    assert picture["PICTURE"].read_text(encoding="utf-8") == picture["draw"](), "python docs/picture.py"
+
+
+def test_the_fast_lane_names_what_there_is():
+    for line in (ROOT / "tests/fast.txt").read_text(encoding="utf-8").splitlines():
+        place = line.split("=")[-1].split("::")[0]
+        assert list(ROOT.glob(place.removeprefix("*/"))) or list(ROOT.glob(f"*{place}")) or line == "-n=2", line
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/notebooks").glob("*.md")), ids=lambda path: path.stem)
+def test_notebooks_are_on_the_site_and_hold_code(path):
+    assert f"notebooks/{path.stem}\n" in (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^```\{code-cell\}\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(cells) > 2
+    for cell in cells:
+        ast.parse(cell)
