@@ -2,18 +2,17 @@
 
 import json
 import os
-import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.api.engine import ready_cache
-from tilewright.api.inputs import Machine, Network
+from tilewright.api.flags import takes
+from tilewright.api.options import PipelineOptions, RunOptions
 from tilewright.api.places import ready_place
-from tilewright.api.runs import Run, Seconds, Watcher, kept_run, run_record
-from tilewright.api.spaces import Limits
-from tilewright.api.tasks import Asked, Scalar, Task, layer_budget, prepare, warm_up
+from tilewright.api.runs import Run, Seconds, kept_run, run_record
+from tilewright.api.tasks import Task, layer_budget, prepare, warm_up
 from tilewright.api.text import shown
 from tilewright.api.warm import warmth
 from tilewright.base import write_whole
@@ -91,85 +90,42 @@ class Pipeline:
         return shown(lambda console: print_sheet(self.sheet, console))
 
 
-def pipeline(  # noqa: PLR0913  (keywords of the one entry point)
-    network: Network,
-    arch: Machine,
-    *,
-    then: str = "energy",
-    accelerators: int | None = None,
-    latency_limit: float | None = None,
-    throughput: float | None = None,
-    slack: float | None = None,
-    mapper: str = "auto",
-    budget: str | int | Budget = 10_000,
-    seed: int = 0,
-    tiling: str | None = None,
-    constraints: Iterable[str | Limits] | Limits = (),
-    dataflow: str | None = None,
-    options: Mapping[str, Scalar] | None = None,
-    bind: Mapping[str, int] | None = None,
-    layers: str | None = None,
-    workers: int | None = None,
-    progress: Watcher | None = None,
-    store: str | os.PathLike[str] | bool = True,
-) -> Pipeline:
+@takes(PipelineOptions)
+def pipeline(asked: PipelineOptions) -> Pipeline:
     """Optimise a network that runs as a pipeline of layers, each on an accelerator of its own.
 
     Two searches: every layer for latency, of which the slowest sets the pace; then every layer for ``then`` within that
     pace. No layer ends worse than after the first (Kao 2022, section 4.4.5).
 
+    The machine is one of the pipeline: all are alike, and share nothing; one that they share is to be described as the
+    part that each of them has. Limits are for the second search. Both searches go to the store, the second one last.
+
     Parameters
     ----------
-    network, arch, mapper, options, seed, tiling, dataflow, bind, layers, workers, store
-        As for `map_network`; ``arch`` is one accelerator of the pipeline. All are alike, and share nothing: a machine
-        that they share is to be described as the part that each of them has. Both searches go to the store, the second
-        one last.
-    then
-        ``energy``, ``power``, or another objective as for `map_network`.
-    accelerators
-        How many there are; by default one for each layer. Fewer take consecutive layers each.
-    latency_limit, throughput, slack
-        Cycles from one input to the next, or inputs a second, instead of what the first search reaches; or by which
-        share the pipeline may be slower than that. At most one of them.
-    budget
-        Of each distinct layer in each search (``10000``), or the time of both together (``10s``).
-    constraints
-        Limits for the second search, such as ``power<=300``; and, one at most, constraints of the map spaces.
+    Fields of `PipelineOptions`.
 
     Raises
     ------
     InputError
         If something that was given is wrong.
     """
-    task = prepare(Asked(network, arch, then, mapper, budget, seed, tiling, constraints, dataflow, options=options,
-                         bind=bind, layers=layers, workers=workers))
+    shared = {one.name: getattr(asked, one.name) for one in fields(RunOptions) if hasattr(asked, one.name)}
+    task, store, progress = prepare(RunOptions(**shared, objective=asked.then)), asked.store, asked.progress
     whole, goal = task.budget, task.objective
     half = whole if whole.seconds is None else Budget(whole.samples, whole.seconds / 2)
     task = task.allotted(layer_budget(half, len(task.operators), task.workers))
-    command = _command(task.request.command, {
-        "--accelerators": accelerators, "--latency-limit": latency_limit, "--throughput": throughput, "--slack": slack})
-    request = replace(task.request, command=command)
+    request = replace(task.request, command=replace(task, budget=whole).command("pipeline", asked, task.request))
     warm = warmth("off", store, {}, goal)
     first = replace(task, objective=Objective.parse("latency"), warmth=warm,
                     request=replace(request, objective="latency", constraints=()))
     ready_cache()
     warm_up(first)
     result = search_pipeline(
-        task.graph, task.accelerator, then=goal, accelerators=accelerators,
-        pace=Pace(latency_limit, throughput, slack), mapper=mapper, budget=task.budget, seed=seed, space=first.spaces,
-        options=dict(options or {}), workers=workers, progress=progress,
+        task.graph, task.accelerator, then=goal, accelerators=asked.accelerators,
+        pace=Pace(asked.latency_limit, asked.throughput, asked.slack), mapper=asked.mapper, budget=task.budget,
+        seed=asked.seed, space=first.spaces, options=request.options, workers=asked.workers, progress=progress,
         begin=None if progress is None else lambda _, count: progress.begin(count, task.budget))
     return _pipeline(result, first, request, store)
-
-
-def _command(mapping: str, more: Mapping[str, float | None]) -> str:
-    """Return the command of a pipeline, from that of the second search as an ordinary run."""
-    words = shlex.split(mapping)
-    words[1], words[words.index("--objective")] = "pipeline", "--then"
-    for name, value in more.items():
-        if value is not None:
-            words += [name, repr(value)]
-    return shlex.join(words)
 
 
 def _pipeline(result: PipelineResult, first: Task, request: RequestRecord,

@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol
 from tilewright.api.answers import NO_ANSWERS, Answers, find_answers
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
+from tilewright.api.flags import takes
 from tilewright.api.fronts import front_of, front_record
-from tilewright.api.inputs import Machine, Network
+from tilewright.api.options import RunOptions
 from tilewright.api.places import ready_place
-from tilewright.api.spaces import Limits
-from tilewright.api.tasks import Asked, Scalar, Task, prepare, warm_up
+from tilewright.api.tasks import Task, prepare, warm_up
 from tilewright.api.text import shown
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
 from tilewright.base import unknown_name
@@ -25,12 +25,10 @@ from tilewright.cost import Explanation, explain, space_bounds
 from tilewright.mapping import Constraints, Padding
 from tilewright.search import (
     Budget,
-    Densities,
     Front,
     ProgressObserver,
     SearchResult,
     interruptible,
-    read_front,
     search_network,
 )
 from tilewright.store import (
@@ -62,7 +60,7 @@ from tilewright.store import (
     vector_records,
     write_run,
 )
-from tilewright.workload import Density, UniqueOperator, unique_operators
+from tilewright.workload import UniqueOperator, unique_operators
 
 
 @dataclass(frozen=True)
@@ -168,32 +166,8 @@ class Watcher(ProgressObserver, Protocol):
         """Take note of the number of distinct layers and of the budget of each."""
 
 
-def map_network(  # noqa: PLR0913  (keywords of the one entry point)
-    network: Network,
-    arch: Machine,
-    *,
-    objective: str = "edp",
-    mapper: str = "auto",
-    budget: str | int | Budget = 10_000,
-    seed: int = 0,
-    tiling: str | None = None,
-    constraints: Iterable[str | Limits] | Limits = (),
-    dataflow: str | None = None,
-    pad: bool = False,
-    footprint: str | None = None,
-    options: Mapping[str, Scalar] | None = None,
-    bind: Mapping[str, int] | None = None,
-    layers: str | None = None,
-    density: Mapping[str, Density] | None = None,
-    densities: Densities | None = None,
-    front: str | Iterable[str] = (),
-    warm_start: str = "off",
-    workers: int | None = None,
-    progress: Watcher | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    store: str | os.PathLike[str] | bool = True,
-    again: bool = False,
-) -> Run:
+@takes(RunOptions)
+def map_network(asked: RunOptions) -> Run:
     """Find the best mapping of every distinct layer of a network on an accelerator.
 
     Layers of equal shape are searched once. A search that the store has made before is answered from there: same layer
@@ -202,56 +176,7 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
 
     Parameters
     ----------
-    network, bind
-        See `load_network`.
-    arch
-        A preset, a YAML file, or an accelerator.
-    objective
-        ``latency``, ``energy``, ``edp``, ``power``, ``latency-area`` ..., or a weighted sum such as
-        ``0.7*latency + 0.3*energy``.
-    mapper, options
-        A name and that mapper's own options (`tilewright list mappers`).
-    budget
-        Mappings scored for each distinct layer (``10000``, ``1M``), or the time of the whole run (``10s``, ``5min``),
-        which the layers share evenly. Only a budget of mappings gives the same result every time.
-    tiling
-        ``imperfect`` allows tiles that do not divide, ``perfect`` does not; ``ruby``, ``ruby-s`` and ``ruby-t`` allow
-        remainders of full tiles everywhere, in space, in time. Default: that of the constraints, or imperfect (perfect
-        where layers are padded).
-    constraints
-        Limits on each layer, such as ``latency<=1e6``; and, one at most, constraints of the map spaces: `Constraints`,
-        a YAML file, or its text. What they say of dimensions that a layer lacks means nothing to that layer.
-    dataflow
-        The dataflow that all mappings follow (`tilewright list dataflows`).
-    pad
-        Search each layer with its sizes rounded up so that whole tiles fill the arrays (`padded`). What is done on
-        padding costs time and energy, and counts for nothing in the utilisation.
-    footprint
-        What tiles take of capacities: the words that they touch (``exact``), or the smallest box around them (``box``),
-        as Timeloop counts. Default: as the machine says.
-    layers
-        A pattern of names (``layer1.*``): only those layers.
-    density
-        Of tensors, by name or role: ``{"weights": 0.5}``, ``{"W": "2:4"}``.
-    densities
-        Score each mapping over these densities of the inputs (``"1,0.8,0.5,0.2,0.1"``) or of other tensors
-        (``"weights=1,0.5"``; see `Sweep.parse`). Costs are told at the largest.
-    warm_start
-        What layers begin from: nothing (``off``); the best mapping of the layer ``previous`` to them; those of the most
-        ``similar`` layers before them; or of those and of the store's ``library`` the most similar. Only with the last
-        one do results depend on what the store holds.
-    front
-        Metrics of which every layer's search keeps the Pareto front, such as ``latency,energy``.
-    workers
-        Layers searched side by side; by default one for each core. Results do not depend on it.
-    checkpoint
-        A folder in which searches are kept at once and every few seconds, and from which they are taken up again,
-        perhaps with a larger budget; a budget of time counts all legs.
-    store
-        True appends the run to the default store, and its best mappings to the library there, False to none; or a file
-        or database URL.
-    again
-        Search anew what the store could answer.
+    Fields of `RunOptions`.
 
     Raises
     ------
@@ -260,24 +185,23 @@ def map_network(  # noqa: PLR0913  (keywords of the one entry point)
     Broken
         If an error ended the run after something was found.
     """
-    metrics = read_front(front)
-    task = prepare(Asked(network, arch, objective, mapper, budget, seed, tiling, constraints, dataflow, pad, options,
-                         bind, layers, density, densities, workers, footprint))
+    task, checkpoint = prepare(asked), asked.checkpoint
     operators = task.operators
-    warm = warmth(warm_start, store, {one.name: task.space(one) for one in operators}, task.objective, checkpoint)
+    warm = warmth(asked.warm_start, asked.store, {one.name: task.space(one) for one in operators}, task.objective,
+                  checkpoint)
     share = warm_budget(task.budget, operators, warm.beginnings(operators), task.workers)
-    task = replace(task.allotted(share, warm_start=warm.kind, front=metrics), warmth=warm)
-    answers = find_answers(task, store, again, checkpoint)
+    task = replace(task.allotted(share), warmth=warm)
+    answers = find_answers(task, asked.store, asked.again, checkpoint)
     stop, errors, run_id = threading.Event(), list[Exception](), new_run_id()
     # A signal that comes when the searches have ended must not cost their results.
     with interruptible(stop):
-        searched = _searched(task, progress, checkpoint, _Ends(stop, errors.append, run_id), answers.results)
+        searched = _searched(task, asked.progress, checkpoint, _Ends(stop, errors.append, run_id), answers.results)
         record = run_record(task, searched.found(task), searched.unfinished, searched.seconds, answers=answers,
                             errors=errors)
         if errors and not record.layers:
             warm.end()
             raise errors[0]
-        run = replace(kept_run(replace(record, id=run_id), store), library=warm.end())
+        run = replace(kept_run(replace(record, id=run_id), asked.store), library=warm.end())
     if errors:
         raise Broken(run, errors[0]) from errors[0]
     return run

@@ -1,13 +1,15 @@
 """Which map space each layer is searched in: a tiling, a file of constraints, a dataflow."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
 import numpy as np
 
-from tilewright.api.inputs import Machine, Network, load_target, pick_operator
+from tilewright.api.flags import takes
+from tilewright.api.inputs import load_target, pick_operator
+from tilewright.api.options import MapSpaceOptions
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping import (
@@ -194,31 +196,13 @@ def drawn_mappings(space: MapSpace, count: int, seed: int = 0) -> list[Nest]:
     return [batch.mapping(index, space.operator.sizes) for index in range(count)]
 
 
-def map_space(  # noqa: PLR0913  (keywords of an entry point)
-    network: Network,
-    arch: Machine,
-    layer: str | None = None,
-    *,
-    tiling: str | None = None,
-    constraints: Limits | None = None,
-    dataflow: str | None = None,
-    pad: bool = False,
-    bind: Mapping[str, int] | None = None,
-) -> MapSpace:
+@takes(MapSpaceOptions)
+def map_space(asked: MapSpaceOptions) -> MapSpace:
     """Return the map space of one layer: all its mappings on a machine that a mapper may use.
 
     Parameters
     ----------
-    network, layer
-        The operator, or a network and the name of its layer (see `load_network`).
-    tiling
-        ``perfect``, ``imperfect`` (where neither this nor the file says otherwise), ``ruby``, ``ruby-s`` or ``ruby-t``.
-    constraints
-        A YAML file, its text, or `Constraints`.
-    dataflow
-        A preset whose constraints hold besides (`tilewright list dataflows`).
-    pad
-        The space is that of the operator padded to the array (`padded`), with perfect tiling unless another is given.
+    Fields of `MapSpaceOptions`.
 
     Raises
     ------
@@ -232,7 +216,8 @@ def map_space(  # noqa: PLR0913  (keywords of an entry point)
     >>> space.size().exact
     True
     """
-    operator, (accelerator, own) = pick_operator(network, layer, bind), load_target(arch, network)
-    choice = replace(choose_space(tiling, constraints, dataflow, (), pad), own=own)
+    operator = pick_operator(asked.network, asked.layer, asked.bind)
+    accelerator, own = load_target(asked.arch, asked.network)
+    choice = replace(choose_space(asked.tiling, asked.constraints, asked.dataflow, (), asked.pad), own=own)
     choice.refuse_empty([operator], accelerator)
     return choice.space(operator, accelerator)

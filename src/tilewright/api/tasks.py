@@ -3,57 +3,27 @@
 import math
 import os
 import re
-import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.inputs import (
-    Machine,
-    Network,
-    load_layers,
-    load_target,
-    name_of,
-    refuse_density,
-)
+from tilewright.api.flags import command_line
+from tilewright.api.inputs import load_layers, load_target, name_of, refuse_density
+from tilewright.api.options import RunOptions
 from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
 from tilewright.api.warm import OFF, Warmth
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Constraints, MapSpace, flexible_machine, flexible_within
-from tilewright.search import MAPPERS, Budget, Densities, Objective, Start, search
+from tilewright.search import MAPPERS, Budget, Objective, Start, read_front, search
 from tilewright.store import RequestRecord
 from tilewright.workload import Density, Graph, Operator, graph_with_densities, unique_operators
 
-Scalar = str | int | float | bool
 WARM_UP_SAMPLES = 500
 LARGEST_NUMBER = 2**63 - 1
 """Largest integer that every database keeps."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a user asks for, as it was given: see `map_network`."""
-
-    network: Network
-    arch: Machine
-    objective: str
-    mapper: str
-    budget: str | int | Budget
-    seed: int
-    tiling: str | None = None
-    constraints: Iterable[str | Limits] | Limits = ()
-    dataflow: str | None = None
-    pad: bool = False
-    options: Mapping[str, Scalar] | None = None
-    bind: Mapping[str, int] | None = None
-    layers: str | None = None
-    density: Mapping[str, Density] | None = None
-    densities: Densities | None = None
-    workers: int | None = None
-    footprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +40,7 @@ class Task:
     budget: Budget
     workers: int
     choice: SpaceChoice
-    asked: Asked
+    asked: RunOptions
     warmth: Warmth = OFF
 
     @cached_property
@@ -89,11 +59,17 @@ class Task:
     def allotted(self, share: Budget, **more: Any) -> "Task":
         """Return the task with the budget of one layer, and ``more`` in its request, which now holds the command."""
         request = replace(self.request, budget_samples=share.samples, budget_seconds=share.seconds, **more)
-        command = _command_line(self.asked, request, self.budget, self.choice.file_name)
-        return replace(self, budget=share, request=replace(request, command=command))
+        return replace(self, budget=share, request=replace(request, command=self.command("map", self.asked, request)))
+
+    def command(self, verb: str, asked: object, request: RequestRecord) -> str:
+        """Return the command that repeats a run of a verb, of what it was asked for and what was made of that."""
+        return command_line(verb, type(asked), {
+            **vars(asked), **vars(request), "network": name_of(self.asked.network), "arch": name_of(self.asked.arch),
+            "then": request.objective, "budget": _budget_text(self.budget), "constraints": self.choice.file_name,
+            "constraint": request.constraints})
 
 
-def prepare(asked: Asked) -> Task:
+def prepare(asked: RunOptions) -> Task:
     """Load and check what was asked for.
 
     Raises
@@ -121,11 +97,13 @@ def prepare(asked: Asked) -> Task:
     workers = cores() if asked.workers is None else asked.workers
     if workers < 1:
         raise InputError("workers", "must be a positive integer", workers)
-    request = RequestRecord(
-        str(goal), asked.mapper, asked.seed, choice.tiling, tuple(map(str, goal.constraints)),
-        dict(asked.options or {}), budget.samples, budget.seconds, dataflow=choice.dataflow,
-        space=choice.text(operators, accelerator), pad=asked.pad,
-        density={name: str(given) for name, given in density.items()}, densities=str(swept.densities or ""))
+    told = {one.name: getattr(asked, one.name) for one in fields(RequestRecord) if hasattr(asked, one.name)}
+    request = RequestRecord(**{
+        **told, "objective": str(goal), "tiling": choice.tiling, "constraints": tuple(map(str, goal.constraints)),
+        "options": dict(asked.options or {}), "budget_samples": budget.samples, "budget_seconds": budget.seconds,
+        "dataflow": choice.dataflow, "space": choice.text(operators, accelerator),
+        "density": {name: str(given) for name, given in density.items()}, "densities": str(swept.densities or ""),
+        "front": read_front(asked.front)})
     return Task(graph, accelerator, swept, request, budget, workers, choice, asked)
 
 
@@ -186,32 +164,6 @@ def layer_budget(budget: Budget, layers: int, workers: int) -> Budget:
     if budget.seconds is None:
         return budget
     return Budget(budget.samples, budget.seconds / max(1, math.ceil(layers / min(workers, layers or 1))))
-
-
-def _command_line(asked: Asked, request: RequestRecord, budget: Budget, constraints: str) -> str:
-    """Return the command that repeats a run, with everything spelt out that has a default."""
-    words = ["tilewright", "map", name_of(asked.network), "--arch", name_of(asked.arch),
-             "--objective", request.objective, "--mapper", request.mapper, "--budget", _budget_text(budget),
-             "--seed", str(request.seed), "--tiling", request.tiling]
-    if request.pad:
-        words.append("--pad")
-    if request.dataflow:
-        words += ["--dataflow", request.dataflow]
-    if request.warm_start != "off":
-        words += ["--warm-start", request.warm_start]
-    words += ["--constraints", constraints] if constraints else []
-    for constraint in request.constraints:
-        words += ["--constraint", constraint]
-    words += [word for name, given in request.density.items() for word in ("--density", f"{name}={given}")]
-    words += ["--densities", request.densities] if request.densities else []
-    words += ["--front", ",".join(request.front)] if request.front else []
-    for name, value in request.options.items():
-        words += ["--option", f"{name}={value}"]
-    for name, size in (asked.bind or {}).items():
-        words += ["--bind", f"{name}={size}"]
-    words += ["--layers", asked.layers] if asked.layers else []
-    words += ["--footprint", asked.footprint] if asked.footprint else []
-    return shlex.join(words)
 
 
 def _budget_text(budget: Budget) -> str:

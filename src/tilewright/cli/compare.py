@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.api.options import CompareOptions
 from tilewright.base import csv_text
-from tilewright.cli.options import (
-    Arch,
-    Bind,
-    Dataflow,
-    Json,
-    Network,
-    SpaceFile,
-    TilingOption,
-    console,
-    ready,
-    sizes,
-    write_text,
-)
+from tilewright.cli.options import Asked, Json, console, ready, verb, write_text
 
 if TYPE_CHECKING:
     from tilewright.report import Sheet
@@ -30,41 +19,12 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
-Layer = Annotated[str | None, typer.Option(
-    "--layer", "-l", show_default=False, help="One of its layers; may be left out where there is but one.")]
-Objective = Annotated[str, typer.Option("--objective", "-o", help="What to minimise, as for tilewright map.")]
-SearchBudget = Annotated[str, typer.Option("--budget", "-b", metavar="N|TIME", help=(
-    "Of each search: mappings (10000, 10k), a time (2s), or both (10k,2s)."))]
-Seeds = Annotated[int, typer.Option("--seeds", help="Repetitions.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The first seed. Same seeds, same scores.")]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", show_default=False, help=(
-    "Keep searches there as they end, to go on where a run was stopped, and write JSON, CSV and a page."))]
 Html = Annotated[Path | None, typer.Option(
     "--html", metavar="FILE.html", show_default=False, help="Write a page with plots.")]
-Workers = Annotated[int, typer.Option(
-    "--workers", min=1, help="Searches side by side. Scores do not depend on it; seconds are only fair with one.")]
 
 
-def compare(
-    network: Network,
-    arch: Arch,
-    layer: Layer = None,
-    mappers: Annotated[str, typer.Option("--mappers", "-m", metavar="NAME[:OPTION=VALUE,...],...", help=(
-        "Mappers to compare, as gamma,gamma:crossover=0,tile=1,random; see: tilewright list mappers."))
-    ] = "auto,gamma,random-pruned",
-    objective: Objective = "edp",
-    budget: SearchBudget = "10000",
-    seeds: Seeds = 10,
-    seed: Seed = 0,
-    tiling: TilingOption = None,
-    constraints: SpaceFile = None,
-    dataflow: Dataflow = None,
-    bind: Bind = None,
-    html: Html = None,
-    json_file: Json = None,
-    out: Out = None,
-    workers: Workers = 1,
-) -> None:
+@verb(CompareOptions)
+def compare(asked: Asked, html: Html = None, json_file: Json = None) -> None:
     """Compare mappers on one layer: convergence over samples and over time, and who is better, how surely.
 
     Curves are medians over seeds with intervals of order statistics. Ctrl-C shows the seeds that are complete (exit
@@ -77,17 +37,24 @@ def compare(
     ready(html, json_file)
     stop = threading.Event()
     with SearchBar() as bar:
-        found = compare_mappers(
-            network, arch, layer, mappers, objective=objective, budget=budget, seeds=seeds, seed=seed,
-            tiling=tiling and tiling.value, constraints=Path(constraints) if constraints is not None else None,
-            dataflow=dataflow, bind=sizes(bind, "--bind"), out=out, workers=workers, told=bar.update, stop=stop)
+        found = compare_mappers(**asked, told=bar.update, stop=stop)
     if found.seeds:
-        asked = f"{budget} a search, {len(found.seeds)} seed{'s' if len(found.seeds) > 1 else ''}"
-        if workers > 1:
-            asked += f", {workers} searches side by side: their seconds are not to be compared with others"
-        sheet = contest_sheet(found, asked, shlex.join(["tilewright", *sys.argv[1:]]))
-        deliver(sheet, contest_tree(found, asked), (html, json_file, out), "compare", (contest_curves(found),))
-    end_early(stop, bool(found.seeds), out is not None)
+        says = f"{asked['budget']} a search, {times(len(found.seeds))}"
+        if asked["workers"] > 1:
+            says += f", {asked['workers']} searches side by side: their seconds are not to be compared with others"
+        deliver(contest_sheet(found, says, command()), contest_tree(found, says), (html, json_file, asked["out"]),
+                "compare", (contest_curves(found),))
+    end_early(stop, bool(found.seeds), asked["out"] is not None)
+
+
+def command() -> str:
+    """Return the command line as it was given."""
+    return shlex.join(["tilewright", *sys.argv[1:]])
+
+
+def times(seeds: int) -> str:
+    """Return how many seeds in words."""
+    return f"{seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def deliver(sheet: "Sheet", tree: object, places: tuple[Path | None, str | None, Path | None], name: str,

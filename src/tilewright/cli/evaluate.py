@@ -70,7 +70,7 @@ def evaluate(
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
     operator = with_given(pick_operator(network, layer, sizes(bind, "--bind")), shares(density))
-    accelerator, _ = load_target(arch, network, footprint and footprint.value)
+    accelerator, _ = load_target(arch, network, footprint)
     if density:
         refuse_density(accelerator, "--density")
     found = _evaluated(mapping, dataflow, operator, accelerator)

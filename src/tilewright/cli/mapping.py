@@ -2,39 +2,14 @@
 
 import threading
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.api.options import RunOptions
 from tilewright.base import InputError
-from tilewright.cli.options import (
-    Arch,
-    Bind,
-    Dataflow,
-    Density,
-    FootprintOption,
-    Json,
-    LayerWorkers,
-    MapperName,
-    MapperOptions,
-    Network,
-    Pad,
-    Page,
-    RunSeed,
-    SomeLayers,
-    SpaceFile,
-    StorePlace,
-    TilingOption,
-    console,
-    limits,
-    ready,
-    shares,
-    sizes,
-    values,
-    write_text,
-)
+from tilewright.cli.options import Asked, Json, Page, console, ready, verb, write_text
 
 if TYPE_CHECKING:
     from tilewright.api import Run
@@ -42,63 +17,16 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-class Warm(StrEnum):
-    """What layers begin from; the same as `tilewright.search.WARM_STARTS`, which load late."""
-
-    off = "off"
-    previous = "previous"
-    similar = "similar"
-    library = "library"
-
-
+@verb(RunOptions)
 def map_network(
-    network: Network,
-    arch: Arch,
-    objective: Annotated[str, typer.Option("--objective", "-o", help=(
-        "What to minimise: latency, energy, edp, power, latency-area, ... or a weighted sum such as "
-        "'0.7*latency+0.3*energy', each part then in multiples of its floor."))] = "edp",
-    mapper: MapperName = "auto",
-    budget: Annotated[str, typer.Option("--budget", "-b", metavar="N|TIME", help=(
-        "Mappings scored for every distinct layer (10000, 10k, 1M), or the time of the whole run (10s, 5min), which "
-        "the distinct layers share evenly. Only a number of mappings repeats exactly."))] = "10000",
-    seed: RunSeed = 0,
-    tiling: TilingOption = None,
-    constraints: SpaceFile = None,
-    dataflow: Dataflow = None,
-    pad: Pad = False,
-    footprint: FootprintOption = None,
-    constraint: Annotated[list[str] | None, typer.Option(
-        "--constraint", "-c", metavar="METRIC<=NUMBER", show_default=False,
-        help="A limit on every layer, for example 'latency<=1e6' or 'power<=300' (mW). Repeatable.")] = None,
-    option: MapperOptions = None,
-    bind: Bind = None,
-    density: Density = None,
-    densities: Annotated[str | None, typer.Option(
-        "--densities", metavar="[TENSORS=]LIST", show_default=False, help=(
-            "Score each mapping over several densities of the inputs, '1,0.8,0.5,0.2,0.1', or of other tensors, "
-            "'inputs+weights=1,0.5'; weights after colons, '1:1,0.5:3', else one over the density; 'geomean:1,0.5' "
-            "for the geometric mean, 'even:1,0.5' for zeros spread evenly."))] = None,
-    layers: SomeLayers = None,
+    asked: Asked,
     report: Page = None,
     json: Json = None,
-    store: StorePlace = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Do not append the run to the store.")] = False,
-    again: Annotated[bool, typer.Option(
-        "--again", help="Search anew what the store could answer from an equal search.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(
         "--checkpoint", metavar="FOLDER", show_default=False,
         help="Keep the searches there at once and every few seconds, so that a run that ends early can go on.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help=(
         "Take up the run kept in --checkpoint, if one is; the budget may be larger, and counts all legs."))] = False,
-    warm_start: Annotated[Warm, typer.Option("--warm-start", help=(
-        "What each layer begins from: off; previous, the best mapping of the layer before it; similar, those of the "
-        "most similar layers before it; library, those and what the store knows (then results depend on it)."))
-    ] = Warm.off,
-    front: Annotated[str | None, typer.Option(
-        "--front", metavar="METRICS", show_default=False, help=(
-            "Keep the Pareto front of these metrics, e.g. latency,energy: all mappings that no other beats in all of "
-            "them."))] = None,
-    workers: LayerWorkers = None,
 ) -> None:
     """Find the best mapping of every layer of a network on an accelerator.
 
@@ -115,15 +43,7 @@ def map_network(
     folder = _checkpoint(checkpoint, resume)
     with Progress(earlier_seconds=load_seconds(folder) if folder else 0.0) as shown:
         try:
-            run, error = search_all(
-                network, arch, objective=objective, mapper=mapper, budget=budget, seed=seed,
-                tiling=tiling and tiling.value, dataflow=dataflow, pad=pad,
-                footprint=footprint and footprint.value,
-                constraints=limits(constraint, constraints),
-                options=values(option, "--option"), bind=sizes(bind, "--bind"), layers=layers,
-                density=shares(density), densities=densities, front=front or (), warm_start=warm_start.value,
-                workers=workers, progress=shown, checkpoint=folder,
-                store=False if no_store else store or True, again=again), None
+            run, error = search_all(**asked, progress=shown, checkpoint=folder), None
         except Broken as broken:
             run, error = broken.run, broken.__cause__
     with interruptible(threading.Event()):

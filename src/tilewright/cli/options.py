@@ -1,13 +1,16 @@
-"""Arguments and options that several verbs share, and how their texts are read."""
+"""What the verbs make of options, and arguments and options that several of them share."""
 
+import inspect
 import sys
-from collections.abc import Iterable
-from enum import StrEnum
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tilewright.api.flags import Flag
+from tilewright.api.options import FLAGS, Footprints
 from tilewright.base import InputError, value_of, whole_of, write_whole
 
 if TYPE_CHECKING:
@@ -15,84 +18,88 @@ if TYPE_CHECKING:
 
     from tilewright.hardware import Accelerator
 
-Network = Annotated[str, typer.Argument(
-    metavar="NETWORK", show_default=False,
-    help="A name of the zoo (resnet50, bert-base:sequence=128), a file (ONNX, PyTorch's .pt2, a config.json of Hugging "
-         "Face, a layer table), or one operator: conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=1 · matmul:M=512,N=512,K=64 · "
-         "einsum:bik,bkj->bij:b=8,i=64,j=64,k=32.")]
-Arch = Annotated[str, typer.Option(
-    "--arch", "-a", metavar="ARCH", show_default=False, help="An accelerator: the name of a preset or a YAML file.")]
-Bind = Annotated[list[str] | None, typer.Option(
-    "--bind", metavar="NAME=SIZE", show_default=False,
-    help="Size of a dynamic dimension of a network (batch=4), or an option of one of the zoo. Repeatable.")]
+Asked = dict[str, Any]
+"""What a verb was asked for, as keywords of its function in Python."""
+Verb = Callable[..., None]
+
+_TYPES: dict[str, Any] = {"text": str, "names": str, "argument": str, "whole": int, "number": float, "yes": bool,
+                          "path": Path}
+
+
+def verb(options: type, leave: str = "") -> Callable[[Verb], Verb]:
+    """Give a verb the flags of its options: its function takes all of them as `Asked`, then what it has besides.
+
+    Parameters
+    ----------
+    leave
+        Fields whose flags it does not have, with spaces between.
+    """
+    known = {one.name: one for one in fields(options)
+             if "flags" in one.metadata and one.name not in leave.split()}
+
+    def decorate(function: Verb) -> Verb:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        made = [_parameter(flag, one.default) for one in known.values() for flag in one.metadata["flags"]]
+        order = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*made, *own)]
+
+        def run(**given: Any) -> None:
+            asked = {}
+            for name, one in known.items():
+                found = [_read(flag, given.pop(flag.word)) for flag in one.metadata["flags"]]
+                asked[name] = one.metadata["join"](*found) if len(found) > 1 else found[0]
+                if asked[name] is None and one.default is not MISSING:
+                    asked[name] = one.default
+            function(asked, **given)
+
+        run.__dict__["__signature__"] = inspect.Signature(order)
+        run.__annotations__ = {one.name: one.annotation for one in order}
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        return run
+
+    return decorate
+
+
+def _parameter(flag: Flag, default: Any) -> inspect.Parameter:
+    """Return what typer makes a flag of."""
+    kind = Literal[flag.choices] if flag.choices else _TYPES.get(flag.kind, list[str])
+    if flag.kind == "yes":
+        default = False
+    elif default is MISSING:
+        default = inspect.Parameter.empty
+    elif isinstance(default, bool) or not isinstance(default, str | int | float):
+        default, kind = None, kind | None
+    elif kind is str:
+        default = str(default)
+    return inspect.Parameter(flag.word, inspect.Parameter.KEYWORD_ONLY, default=default,
+                             annotation=Annotated[kind, _typer(flag, default)])
+
+
+def _typer(flag: Flag, default: Any = None) -> Any:
+    shown = flag.kind == "yes" or default not in (None, inspect.Parameter.empty)
+    if flag.kind in ("argument", "arguments"):
+        return typer.Argument(metavar=flag.metavar, show_default=False, help=flag.help)
+    return typer.Option(*flag.names, metavar=flag.metavar, min=flag.least, show_default=shown, help=flag.help)
+
+
+def _read(flag: Flag, given: Any) -> Any:
+    """Return what Python takes for what typer gives."""
+    readers: dict[str, Callable[[Any, str], Any]] = {
+        "sizes": sizes, "shares": shares, "values": values, "names": _names}
+    return given if flag.kind not in readers or given is None else readers[flag.kind](given, flag.names[0])
+
+
+Network = Annotated[str, _typer(FLAGS["network"])]
+Arch = Annotated[str, _typer(FLAGS["arch"])]
+Bind = Annotated[list[str] | None, _typer(FLAGS["bind"])]
+StorePlace = Annotated[str | None, _typer(FLAGS["store"])]
+Density = Annotated[list[str] | None, _typer(FLAGS["density"])]
+SomeLayers = Annotated[str | None, _typer(FLAGS["layers"])]
+FootprintOption = Annotated[Footprints | None, _typer(FLAGS["footprint"])]
 Json = Annotated[str | None, typer.Option(
     "--json", metavar="FILE", show_default=False, help="Write everything as JSON; - is standard output.")]
-StorePlace = Annotated[str | None, typer.Option(
-    "--store", metavar="PATH", show_default=False,
-    help="The store of runs: a SQLite file or a database URL. Default: $TILEWRIGHT_STORE, or the platform's data "
-         "directory.")]
-SpaceFile = Annotated[str | None, typer.Option(
-    "--constraints", metavar="FILE.yaml", show_default=False,
-    help="What the map spaces leave out: loops, orders, factors, tiles, ... (docs/how-to.md). What it says of "
-         "dimensions that a layer lacks means nothing to that layer.")]
-Dataflow = Annotated[str | None, typer.Option(
-    "--dataflow", show_default=False,
-    help="Only mappings that follow this dataflow; see: tilewright list dataflows.")]
-
-
-Density = Annotated[list[str] | None, typer.Option(
-    "--density", metavar="TENSOR=SHARE", show_default=False,
-    help="Share of a tensor's words that are not zero, by role or name: weights=0.5, W=2:4 (two of every four), "
-         "I=even:0.5 (spread evenly). For machines with a sparsity section. Repeatable.")]
-
-
-MapperName = Annotated[str, typer.Option("--mapper", "-m", help="How to search; see: tilewright list mappers.")]
-MapperOptions = Annotated[list[str] | None, typer.Option(
-    "--option", metavar="NAME=VALUE", show_default=False, help="An option of the mapper. Repeatable.")]
-RunSeed = Annotated[int, typer.Option("--seed", help="Same seed, same result, on any number of workers.")]
-SomeLayers = Annotated[str | None, typer.Option(
-    "--layers", metavar="GLOB", show_default=False, help="Only layers with such names, e.g. 'layer1.*'.")]
+Out = Annotated[Path | None, _typer(FLAGS["out"])]
 Page = Annotated[Path | None, typer.Option(
     "--report", "-r", metavar="FILE.html", show_default=False, help="Write one self-contained HTML page.")]
-LayerWorkers = Annotated[int | None, typer.Option(
-    "--workers", min=1, show_default=False, help="Layers searched side by side. Default: one a core.")]
-
-
-class Tiling(StrEnum):
-    """How tiles may divide; the same as those of the map spaces, which load late."""
-
-    perfect = "perfect"
-    imperfect = "imperfect"
-    ruby = "ruby"
-    ruby_s = "ruby-s"
-    ruby_t = "ruby-t"
-
-
-TilingOption = Annotated[Tiling | None, typer.Option(
-    "--tiling", show_default=False,
-    help="imperfect (unless the constraints say otherwise): any tile; perfect: tiles divide; ruby: full tiles divide, "
-         "the last one may be smaller; ruby-s, ruby-t: that of loops in space, in time alone.")]
-
-class Footprints(StrEnum):
-    """What tiles take of capacities; the same as those of the machines, which load late."""
-
-    exact = "exact"
-    box = "box"
-
-
-FootprintOption = Annotated[Footprints | None, typer.Option(
-    "--footprint", show_default=False,
-    help="What tiles take of a memory's capacity: exact, the words that they touch; box, all of the smallest box "
-         "around them, as Timeloop counts. Default: as the machine says (box where it is read from Timeloop's files).")]
-
-Pad = Annotated[bool, typer.Option(
-    "--pad", help="Round sizes up so that whole tiles fill the arrays; work on padding is paid for. Tiling is then "
-                  "perfect unless given.")]
-
-
-def limits(constraint: Iterable[str] | None, constraints: str | None) -> list[str | Path]:
-    """Return the limits on layers, and the file of what map spaces leave out, as a run takes them."""
-    return [*(constraint or ()), *([Path(constraints)] if constraints is not None else [])]
 
 
 def ready(page: Path | None, json_file: str | None) -> None:
@@ -115,14 +122,18 @@ def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:
     return found
 
 
-def shares(given: Iterable[str] | None) -> dict[str, str | float]:
+def shares(given: Iterable[str] | None, option: str = "--density") -> dict[str, str | float]:
     """Read ``TENSOR=SHARE`` texts; the shares are read with the network."""
-    return dict(_pairs(given, "--density"))
+    return dict(_pairs(given, option))
 
 
 def values(given: Iterable[str] | None, option: str) -> dict[str, str | int | float | bool]:
     """Read ``NAME=VALUE`` texts; values become integers, numbers, true and false where they look like them."""
     return {name: value_of(text) for name, text in _pairs(given, option)}
+
+
+def _names(given: str, option: str) -> list[str] | None:
+    return [name.strip() for name in given.split(",")] if given else None
 
 
 def _pairs(given: Iterable[str] | None, option: str) -> Iterable[tuple[str, str]]:

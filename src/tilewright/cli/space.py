@@ -7,22 +7,9 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from tilewright.api.options import MapSpaceOptions
 from tilewright.base import InputError
-from tilewright.cli.options import (
-    Arch,
-    Bind,
-    Dataflow,
-    FootprintOption,
-    Json,
-    Network,
-    Pad,
-    SpaceFile,
-    TilingOption,
-    console,
-    sizes,
-    tell_lost,
-    write_text,
-)
+from tilewright.cli.options import Asked, FootprintOption, Json, console, tell_lost, verb, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,22 +18,17 @@ if TYPE_CHECKING:
     from tilewright.mapping import Mapping, MapSpace, Padding, SpaceSize
 
 
+@verb(MapSpaceOptions, leave="layer")
 def space(
-    network: Network,
-    arch: Arch,
+    asked: Asked,
     layer: Annotated[str | None, typer.Option(
         "--layer", "-l", show_default=False, help="Its layer; may be left out where there is only one.")] = None,
-    tiling: TilingOption = None,
-    constraints: SpaceFile = None,
-    dataflow: Dataflow = None,
-    pad: Pad = False,
     footprint: FootprintOption = None,
     samples: Annotated[int, typer.Option(
         "--samples", min=0, help="Mappings drawn to estimate how many fit the memories; 0 leaves that out.")] = 20_000,
     draw: Annotated[int, typer.Option(
         "--draw", min=0, help="Show this many mappings, drawn uniformly from those that fit.")] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same draws.")] = 0,
-    bind: Bind = None,
     json_file: Json = None,
     export: Annotated[str | None, typer.Option(
         "--export", metavar="FILE.yaml", show_default=False,
@@ -63,9 +45,10 @@ def space(
 
     if "-" in (json_file, export) and json_file == export:
         raise InputError("--json, --export", "must not both go to standard output")
-    operator = pick_operator(network, layer, sizes(bind, "--bind"))
-    accelerator, own = load_target(arch, network, footprint and footprint.value)
-    choice = replace(choose_space(tiling and tiling.value, constraints, dataflow, (), pad), own=own)
+    tiling, pad = asked["tiling"], asked["pad"]
+    operator = pick_operator(asked["network"], layer, asked["bind"])
+    accelerator, own = load_target(asked["arch"], asked["network"], footprint)
+    choice = replace(choose_space(tiling, asked["constraints"], asked["dataflow"], (), pad), own=own)
     choice.refuse_empty([operator], accelerator)
     chosen = choice.space(operator, accelerator)
     stated = tiling is not None or (choice.file is not None and choice.file.tiling is not None)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.api.options import Tilings
 from tilewright.base import InputError
-from tilewright.cli.options import Arch, Json, Tiling, console, write_text
+from tilewright.cli.options import Arch, Json, console, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +28,7 @@ def train_surrogate(
     layers: Annotated[int, typer.Option("--layers", min=1, help="How many random convolutions to learn from.")] = 256,
     samples: Annotated[str, typer.Option(
         "--samples", metavar="N", help="Mappings drawn and scored: 100000, 100k, 1M.")] = "1M",
-    tiling: Annotated[Tiling, typer.Option("--tiling", help="How tiles of these mappings divide.")] = Tiling.imperfect,
+    tiling: Annotated[Tilings, typer.Option("--tiling", help="How tiles of these mappings divide.")] = "imperfect",
     test_arch: Annotated[list[str] | None, typer.Option(
         "--test-arch", metavar="ARCH", show_default=False,
         help="Also tell how the network does on this machine, which it has not seen. Repeatable.")] = None,
@@ -49,7 +50,7 @@ def train_surrogate(
         screen.print(f"epoch {epoch.epoch:>3}  loss {epoch.loss:.5f}  held out {epoch.held_out_loss:.5f}  "
                      f"{epoch.seconds:.1f} s", markup=False)
 
-    done = train(arch, out, networks=network or (), samples=_count(samples), layers=layers, tiling=tiling.value,
+    done = train(arch, out, networks=network or (), samples=_count(samples), layers=layers, tiling=tiling,
                  test_archs=test_arch or (),
                  hidden=_widths(hidden), epochs=epochs, seed=seed, progress=show)
     _show(done, screen)

@@ -1,0 +1,118 @@
+"""Options as fields of a dataclass: what a field is called on the command line, and functions that take the fields."""
+
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from functools import wraps
+from typing import Any, Literal, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Asked = TypeVar("Asked")
+Found = TypeVar("Found")
+
+Kind = Literal["text", "whole", "number", "yes", "path", "texts", "names", "sizes", "shares", "values", "argument",
+               "arguments"]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """What the command line calls an option, and how its text is read.
+
+    Parameters
+    ----------
+    names
+        ``--budget``, ``-b``; of an argument, none.
+    kind
+        What its text is: ``yes`` is a switch, ``sizes``, ``shares`` and ``values`` are ``NAME=SOMETHING``, repeatable.
+    least
+        The least number allowed.
+    choices
+        The only texts allowed.
+    always, never
+        Whether the command that repeats a run names it even where it has its default, or does not at all.
+    """
+
+    names: tuple[str, ...]
+    help: str
+    kind: Kind = "text"
+    metavar: str | None = None
+    least: int | None = None
+    choices: tuple[str, ...] = ()
+    always: bool = False
+    never: bool = False
+
+    @property
+    def word(self) -> str:
+        """What a function calls it: ``no_store`` for ``--no-store``."""
+        return self.names[0].lstrip("-").replace("-", "_")
+
+
+def option(default: Any, *names: str, says: str, **more: Any) -> Any:
+    """Return a field with a flag; ``more`` are further fields of `Flag`."""
+    return field(default=default, metadata={"flags": (Flag(names, says, **more),)})
+
+
+def several(default: Any, join: Callable[..., Any], *found: Flag) -> Any:
+    """Return a field that several flags make up: ``join`` takes what was given of each, None for nothing."""
+    return field(default=default, metadata={"flags": found, "join": join})
+
+
+def again(options: type, name: str, default: Any, says: str = "", **more: Any) -> Any:
+    """Return a field as another verb has it, with another default, or help of its last flag."""
+    metadata = next(one.metadata for one in fields(options) if one.name == name)
+    *others, flag = metadata["flags"]
+    changed = replace(flag, help=says or flag.help, **more)
+    return field(default=default, metadata={**metadata, "flags": (*others, changed)})
+
+
+def flags(options: type) -> dict[str, tuple[Flag, ...]]:
+    """Return the flags of the fields that have some, by the name of the field."""
+    return {one.name: one.metadata["flags"] for one in fields(options) if "flags" in one.metadata}
+
+
+def takes(options: Callable[P, Asked]) -> Callable[[Callable[[Asked], Found]], Callable[P, Found]]:
+    """Let a function of what is asked be called with its fields as arguments, typed and documented as they are."""
+    parts = [re.split(r"Parameters\n\s*-+\n", inspect.getdoc(kind) or "") for kind in reversed(
+        options.__mro__ if isinstance(options, type) else ()) if kind is not object]
+    told = "\n".join(part[1].strip() for part in parts if len(part) > 1)
+
+    def decorate(function: Callable[[Asked], Found]) -> Callable[P, Found]:
+        @wraps(function)
+        def call(*args: P.args, **keywords: P.kwargs) -> Found:
+            return function(options(*args, **keywords))
+
+        found = inspect.signature(options)
+        call.__dict__["__signature__"] = found.replace(
+            return_annotation=inspect.signature(function).return_annotation)
+        call.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("Fields of", f"{told}\n\nThey are fields of")
+        return call
+
+    return decorate
+
+
+def command_line(verb: str, options: type, values: Mapping[str, Any]) -> str:
+    """Return the command of a verb with these values, by the names of fields or, of fields with several, of flags."""
+    words = ["tilewright", verb]
+    defaults: dict[str, Field[Any]] = {one.name: one for one in fields(options)}
+    for name, found in flags(options).items():
+        for flag in found:
+            value = values.get(name if len(found) == 1 else flag.word)
+            nothing = value is False or value in (None, "", (), {}, [])
+            if not nothing and not flag.never and (flag.always or value != defaults[name].default):
+                words += _words(flag, value)
+    return shlex.join(words)
+
+
+def _words(flag: Flag, value: Any) -> list[str]:
+    name = flag.names[0]
+    if flag.kind == "argument":
+        return [str(value)]
+    if flag.kind == "yes":
+        return [name]
+    if isinstance(value, Mapping):
+        return [word for key, given in value.items() for word in (name, f"{key}={given}")]
+    if isinstance(value, tuple):
+        return [word for one in value for word in (name, str(one))] if flag.kind == "texts" else [name, ",".join(value)]
+    return [name, str(value)]
