@@ -8,10 +8,11 @@ if TYPE_CHECKING:
     from tilewright.cost.bounds import Bounds, Roofline, outermost_bytes, roofline
     from tilewright.cost.bounds_any import layer_bounds, space_bounds
     from tilewright.cost.bounds_traffic import Traffic
-    from tilewright.cost.dense import CostBatch, DenseModel, HardwareBatch
+    from tilewright.cost.dense import CostBatch, DenseModel
     from tilewright.cost.derivations import Explanation, explain
     from tilewright.cost.engine import compile_aside
     from tilewright.cost.explain_sparse import left_of, sparse_cost
+    from tilewright.cost.hardware import Columns, HardwareBatch
     from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
     from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
     from tilewright.cost.sparse import SparseModel, cost_model
@@ -43,6 +44,7 @@ __all__ = [
     "SYSTOLIC_RESTING",
     "SYSTOLIC_RULES",
     "Bounds",
+    "Columns",
     "Cost",
     "CostBatch",
     "Count",

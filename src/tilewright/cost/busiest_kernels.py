@@ -607,9 +607,10 @@ def busiest_words(steps: Compiled, ranks: Compiled, span: Compiled, sizes: Compi
     nest = steps, ranks, sizes
     words = work[10]
     for i in range(span[0], span[1]):
+        column = i if rates.shape[3] > 1 else 0
         for m in range(len(tables[1])):
             memory = memory_at(tables, m)
-            if walk(nest, i, memory, rates[m, :, :, 0], False, work, words):
+            if walk(nest, i, memory, rates[m, :, :, column], False, work, words):
                 for view in range(len(words)):
                     for t in range(memory[1][5]):
                         for kind in range(4):

@@ -1,7 +1,6 @@
 """The dense cost model: many mappings in one compiled call, or one mapping with every count."""
 
-from collections.abc import Mapping as Dict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import prod
 from threading import local
@@ -12,14 +11,13 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, share
 from tilewright.cost.engine import await_engine
+from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.model import (
     ENERGY,
     EXCESS,
     KINDS,
     LATENCY,
-    PERIOD,
     RAMP,
-    RATE,
     STEADY,
     STEPS,
     Model,
@@ -27,35 +25,19 @@ from tilewright.cost.model import (
     TallyKey,
     kind_of_rates,
     narrow_enough,
-    parameters_of,
     walks_of,
 )
 from tilewright.cost.program import LANES, SIGNATURES, Machine, Op
 from tilewright.cost.records import Cost
 from tilewright.cost.single import single_cost
-from tilewright.cost.walks import PORTS, VIEWS
-from tilewright.hardware import Accelerator, exact_rate
+from tilewright.cost.walks import VIEWS
+from tilewright.hardware import LEAKAGE, Accelerator, Number
 from tilewright.mapping import Layout, Mapping, MappingBatch, tensor_bits
 from tilewright.workload import Operator
 
 Floats = NDArray[np.float64]
 Rows = Literal["costs", "counts", "tallies"]
 """What a program tells: the six rows of a `CostBatch`, those and all counts, or what `DenseModel.tallies` returns."""
-
-
-@dataclass(frozen=True)
-class HardwareBatch:
-    """Hardware that differs from mapping to mapping.
-
-    Parameters
-    ----------
-    values
-        Arrays (b,) by (level, what), with the names of `parameters_of`: ``("PEs", "x")``,
-        ``("GLB", "capacity_bytes")``, ``("DRAM", "bandwidth_words_per_cycle.read")`` ... What is not named stays as the
-        accelerator has it.
-    """
-
-    values: Dict[tuple[str, str], Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,7 +54,7 @@ class CostBatch:
     steps: Floats
     steady_cycles: Floats
     ramp_cycles: Floats
-    area_um2: float
+    area_um2: float | Floats
 
     @cached_property
     def legal(self) -> NDArray[np.bool_]:
@@ -94,6 +76,7 @@ class _Prepared:
     names: tuple[tuple[Any, ...], ...]
     rows_read: tuple[NDArray[np.uint16], NDArray[np.uint16]]
     """Rows (slot, dimension) of the steps and of the ranks that the programs look at."""
+    parameters: tuple[Number, ...]
 
     @cached_property
     def arrays(self) -> tuple[tuple[NDArray[Any], ...], ...]:
@@ -118,8 +101,8 @@ class _Prepared:
 
 
 _Written = tuple[tuple[Machine, Machine], tuple[tuple[Any, ...], ...],
-                 tuple[NDArray[np.uint16], NDArray[np.uint16]]]
-"""A general and an even program, the names of their outputs, and the rows that they look at."""
+                 tuple[NDArray[np.uint16], NDArray[np.uint16]], tuple[Number, ...]]
+"""A general and an even program, the names of their outputs, the rows that they look at, and their parameters."""
 
 
 def aligned(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
@@ -155,7 +138,7 @@ class DenseModel:
         self.operator = operator
         self.accelerator = accelerator
         self.layout = layout or Layout.of(operator, accelerator)
-        self.parameters = parameters_of(accelerator)
+        self._own = own_columns(accelerator)
         self._scratch = local()
         self._scored, self._even_after = 0, even_after
         self._programs: dict[tuple[Rows, bool, Rates], _Prepared] = {}
@@ -177,27 +160,33 @@ class DenseModel:
         """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
         self._check_layout(batch)
         self._scored += len(batch)
-        rates = _given_rates(hardware)
-        kind = self._kind_of(hardware) if rates else self._kind
+        columns = self.columns(hardware, len(batch))
+        kind = self._kind if hardware is None else self._kind_of(columns)
         program = self._program("costs", kind)
         out = np.empty((len(program.machines[0].outputs), len(batch)))
-        given = hardware is not None and hardware.values
-        values = self._values(hardware, len(batch), kind) if given else self._defaults
-        self._run(program, batch, values, out, threads, rates)
-        return self.costs(out)
+        self._run(program, batch, columns, out, threads)
+        return self.costs(out, columns)
 
-    def costs(self, out: Floats) -> CostBatch:
+    def columns(self, hardware: HardwareBatch | None, count: int) -> Columns:
+        """Return all numbers of the machines of ``count`` mappings; raises as `HardwareBatch.on` does."""
+        if hardware is None:
+            return self._own
+        if hardware.values and len(hardware) != count:
+            raise InputError("hardware", "must have one row for each mapping", f"{len(hardware)} for {count}")
+        return hardware.on(self.accelerator)
+
+    def costs(self, out: Floats, columns: Columns | None = None) -> CostBatch:
         """Name the rows that `score_into` wrote."""
         return CostBatch(out[LATENCY], out[ENERGY], out[EXCESS], out[STEPS], out[STEADY], out[RAMP],
-                         self.accelerator.area_um2)
+                         (columns or self._own).area_um2)
 
     def score_into(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], out: Floats) -> None:
         """Score raw arrays (s, d, b) into ``out`` (6, b), on the calling thread and without the interpreter lock."""
         program, span = self.program, (0, steps.shape[2])
         found = out if not self.walks.levels else np.empty((len(program.machines[0].outputs), span[1]))
-        kernel_run(program, steps, ranks, span, self._defaults, self.scratch(program), found)
+        kernel_run(program, steps, ranks, span, self._own, self.scratch(program), found)
         if self.walks.levels:
-            self._settle(steps, ranks, span, self._defaults, self.walks.rates(), found)
+            self._settle(steps, ranks, span, self._own, self.walks.rates(), found)
             out[:] = found[:len(out)]
 
     def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
@@ -205,16 +194,21 @@ class DenseModel:
         self._check_layout(batch)
         program = self._program("counts", self._kind)
         out = np.empty((len(program.machines[0].outputs), len(batch)))
-        self._run(program, batch, self._defaults, out, 1, {})
+        self._run(program, batch, self._own, out, 1)
         found: dict[tuple[str, str], dict[str, Floats]] = {}
         first = len(out) - len(program.names)
         for (memory, tensor, kind), row in zip(program.names, out[first:], strict=True):
             found.setdefault((memory, tensor), {})[kind] = row
         return found
 
-    def tallies(self, batch: MappingBatch, span: tuple[int, int]) -> dict[TallyKey, Floats]:
-        """Return all that the sparse model starts from, of the mappings ``span``: arrays (b,); on this thread."""
+    def tallies(self, batch: MappingBatch, span: tuple[int, int],
+                columns: Columns | None = None) -> dict[TallyKey, Floats]:
+        """Return all that the sparse model starts from, of the mappings ``span``: arrays (b,); on this thread.
+
+        ``columns`` are of those mappings alone.
+        """
         self._check_layout(batch)
+        columns = columns or self._own
         first, end = span
         self._scored += end - first
         program = self._program("tallies", self._kind)
@@ -222,14 +216,14 @@ class DenseModel:
         # The kernel is compiled for arrays without gaps.
         steps, ranks = np.ascontiguousarray(batch.steps[:, :, first:end]), np.ascontiguousarray(
             batch.ranks[:, :, first:end])
-        kernel_run(program, steps, ranks, (0, end - first), self._defaults, self.scratch(program), out)
+        kernel_run(program, steps, ranks, (0, end - first), columns, self.scratch(program), out)
         found = dict(zip(program.names, out, strict=True))
         if self.walks.levels:
-            found |= self._walked(steps, ranks, found)
+            found |= self._walked(steps, ranks, found, columns)
         return found
 
     def _walked(self, steps: NDArray[np.int32], ranks: NDArray[np.int8],
-                first: dict[TallyKey, Floats]) -> dict[TallyKey, Floats]:
+                first: dict[TallyKey, Floats], columns: Columns) -> dict[TallyKey, Floats]:
         """Return the tallies of the instances that are busiest where those are not the first ones."""
         count, none = steps.shape[2], np.zeros(steps.shape[2])
         keys = [[[[(view, level, tensor.name, kind) for kind in KINDS] for tensor in self.operator.tensors]
@@ -237,7 +231,7 @@ class DenseModel:
         flat = [key for memory in keys for view in memory for tensor in view for key in tensor]
         out = np.array([first.get(key, none) for key in flat]).reshape(
             len(keys), len(VIEWS), len(self.operator.tensors), len(KINDS), count)
-        self.walks.write(steps, ranks, (0, count), out)
+        self.walks.write(steps, ranks, (0, count), out, columns)
         return {key: row for key, row in zip(flat, out.reshape(-1, count), strict=True) if key in first}
 
     def cost(self, mapping: Mapping) -> Cost:
@@ -246,58 +240,26 @@ class DenseModel:
 
     @cached_property
     def _kind(self) -> Rates:
-        return self._kind_of(None)
+        return self._kind_of(self._own)
 
-    def _kind_of(self, hardware: HardwareBatch | None) -> Rates:
-        """Return how cycles are found at the rates of the accelerator and those given."""
-        rates = [value for (_, what), value in self.parameters.items() if what in RATES]
-        given = [rate for found in _given_rates(hardware).values() for rate in np.unique(found).tolist()]
-        return kind_of_rates(self.operator, self.accelerator, [*rates, *given])
-
-    @cached_property
-    def _defaults(self) -> Floats:
-        return self._values(None, 1, self._kind)
-
-    def _values(self, hardware: HardwareBatch | None, count: int, kind: Rates) -> Floats:
-        """Return the parameters (p, b), or (p, 1) where all mappings have the same."""
-        given = {} if hardware is None else hardware.values
-        keys = list(self.parameters)
-        for key in given:
-            if key not in self.parameters:
-                raise InputError(f"hardware.{'.'.join(key)}", "must be a number that the accelerator limits", str(key),
-                                 f"Known: {', '.join('.'.join(k) for k in keys)}")
-        rows = {key: np.broadcast_to(np.asarray(given.get(key, own), dtype=np.float64), count if given else 1)
-                for key, own in self.parameters.items()}
-        periods = {}
-        for name, what in keys:
-            if what in RATES:
-                rates, which = np.unique(rows[name, what], return_inverse=True)
-                exact = [exact_rate(float(rate)) for rate in rates]
-                if kind == "whole":
-                    rows[name, what] = np.array([float(rate) for rate in exact])[which]
-                else:
-                    rows[name, what] = np.array([float(rate.numerator) for rate in exact])[which]
-                    periods[name, what + PERIOD] = np.array([float(rate.denominator) for rate in exact])[which]
-        return np.ascontiguousarray(np.stack(list((rows | periods).values())))
+    def _kind_of(self, columns: Columns) -> Rates:
+        """Return how cycles are found at the bandwidths of some machines."""
+        return kind_of_rates(self.operator, self.accelerator, columns.rates)
 
     def _check_layout(self, batch: MappingBatch) -> None:
         if batch.layout != self.layout:
             raise InputError("batch.layout", "must be the layout of the model", mend="Build the model with this layout")
 
-    def _run(self, program: _Prepared, batch: MappingBatch, values: Floats, out: Floats, threads: int,  # noqa: PLR0913, PLR0917
-             rates: dict[tuple[str, str], Floats]) -> None:
-        """Run a program over a batch on several threads; where that tells costs, make its cycles those of the busiest.
-
-        ``rates`` are the bandwidths that differ from mapping to mapping.
-        """
+    def _run(self, program: _Prepared, batch: MappingBatch, columns: Columns, out: Floats, threads: int) -> None:
+        """Run a program over a batch on several threads; of costs, make the cycles those of the busiest instances."""
         count = len(batch)
-        exact = self.walks.rates(rates) if self.walks.levels else np.empty(0, dtype=np.int64)
+        exact = self.walks.rates(columns) if self.walks.levels else np.empty(0, dtype=np.int64)
 
         def work(first: int, last: int) -> None:
             span = first, min(last, count)
-            kernel_run(program, batch.steps, batch.ranks, span, values, self.scratch(program), out)
+            kernel_run(program, batch.steps, batch.ranks, span, columns, self.scratch(program), out)
             if self.walks.levels:
-                self._settle(batch.steps, batch.ranks, span, values, exact, out)
+                self._settle(batch.steps, batch.ranks, span, columns, exact, out)
 
         if threads <= 1 or count <= LEAST_SHARED:
             work(0, count)
@@ -306,11 +268,11 @@ class DenseModel:
         share(lambda first: work(first, first + chunk), range(0, count, chunk), threads)
 
     def _settle(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],  # noqa: PLR0913, PLR0917
-                values: Floats, rates: NDArray[np.int64], out: Floats) -> None:
+                columns: Columns, rates: NDArray[np.int64], out: Floats) -> None:
         """Put cycles right where the first instance of a memory is not the busiest."""
         from tilewright.cost.busiest_kernels import settle  # noqa: PLC0415 - compiled only where it is needed
 
-        leakage = values[list(self.parameters).index(("leakage", "pj_per_cycle"))]
+        leakage = np.atleast_1d(np.asarray(columns.numbers[LEAKAGE], dtype=np.float64))
         settle(steps, ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, self._walk_work(), out)
 
     def _walk_work(self) -> tuple[Any, ...]:
@@ -330,23 +292,17 @@ class DenseModel:
         return rows
 
 
-def _given_rates(hardware: HardwareBatch | None) -> dict[tuple[str, str], Floats]:
-    """Return the bandwidths that differ from mapping to mapping, by (memory, port)."""
-    given = {} if hardware is None else hardware.values
-    return {(name, RATES[what]): rates for (name, what), rates in given.items() if what in RATES}
-
-
 def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, even: bool,  # noqa: PLR0913, PLR0917
               kind: Rates) -> _Prepared:
     """Return the programs of a model: those of its kind, with its own sizes."""
     given, narrow = operator.sizes, narrow_enough(operator)
     kinds = list(dict.fromkeys([1, *given.values()]))
     alike = replace(operator, name="", dimensions=tuple((name, 1 + kinds.index(size)) for name, size in given.items()))
-    machines, names, read = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
+    machines, names, read, parameters = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
     general = machines[0].of(given)
     short = machines[1].of(given) if even else general
     sizes = np.array([given[name] for name in layout.dimensions], dtype=np.int32)
-    return _Prepared((general, short), np.float32 if narrow else np.float64, sizes, names, read)
+    return _Prepared((general, short), np.float32 if narrow else np.float64, sizes, names, read, parameters)
 
 
 @lru_cache(maxsize=128)
@@ -359,9 +315,9 @@ def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: R
     model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
     machine, names = model.tallies() if rows == "tallies" else model.machine(detail=rows == "counts")
     if not even:
-        return (machine, machine), names, _rows_read(machine)
-    (general, _), names, _ = _written(operator, structure, layout, rows, narrow, False, kind)
-    return (general, machine), names, _rows_read(general, machine)
+        return (machine, machine), names, _rows_read(machine), tuple(model.parameters)
+    (general, _), names, *_ = _written(operator, structure, layout, rows, narrow, False, kind)
+    return (general, machine), names, _rows_read(general, machine), tuple(model.parameters)
 
 
 def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
@@ -377,7 +333,6 @@ def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint1
     return steps, ranks
 
 
-RATES = {RATE.format(port): port for port in PORTS}
 CACHE_LINE = 64
 BLOCKS_FETCHED = 4
 CHUNK = 4 * BLOCKS_FETCHED * LANES
@@ -388,13 +343,13 @@ LEAST_SHARED = 8 * LANES
 
 def kernel_run(  # noqa: PLR0913, PLR0917 - what the kernel takes
     program: _Prepared, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
-    values: Floats, scratch: tuple[Any, ...], out: Floats,
+    columns: Columns, scratch: tuple[Any, ...], out: Floats,
 ) -> None:
     """Run the compiled kernel, which is loaded at the first call."""
     from tilewright.cost.kernel import run  # noqa: PLC0415 - Numba takes long to import, and single mappings need none
 
     await_engine()
-    run(steps, ranks, *span, program.arrays, values, scratch, out)
+    run(steps, ranks, *span, program.arrays, columns.rows(program.parameters), scratch, out)
 
 
 def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None:

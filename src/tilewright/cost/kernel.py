@@ -773,12 +773,22 @@ def _uneven(near, sizes, first, rows, half, zero):
 
 
 @_inline
-def _set_parameters(v, parameters, first, count):
-    """Write the parameters of a block into its first wide rows; one column serves all mappings."""
-    varies = parameters.shape[1] > 1
-    for p in range(parameters.shape[0]):
-        for i in range(LANES):
-            v[p, i] = parameters[p, first + min(i, count - 1) if varies else 0]
+def _set_parameters(v, figures):
+    """Write the parameters that all mappings share into the first wide rows."""
+    for p in range(figures.shape[0]):
+        for i in range(_LANES):
+            v[p, i] = figures[p]
+
+
+@_inline
+def _set_own(v, differing, table, first, count):
+    """Write the parameters of the mappings of a block."""
+    for k in range(differing.shape[0]):
+        source, row = table[k], np.uint64(differing[k])
+        for i in range(np.uint64(count)):
+            v[row, i] = source[np.uint64(first) + i]
+        for i in range(np.uint64(count), _LANES):
+            v[row, i] = source[np.uint64(first)]
 
 
 @_inline
@@ -798,9 +808,9 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
 
     ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``programs`` = the general and the even one, each (code,
     lists, constants, numbers, outputs) of a `Machine`, ``numbers`` being its constants in the narrow type;
-    ``parameters`` (p, b) or (p, 1); ``scratch`` = ((narrow, wide) of each program, near steps, near ranks, the
-    rows of each that are looked at, sizes, rows, a table), narrow constants filled in; ``out`` (k, b) gets the rows
-    ``outputs``.
+    ``parameters`` = figures (p), which of them differ (k) and those (k, b); ``scratch`` = ((narrow, wide) of each
+    program, near steps, near ranks, the rows of each that are looked at, sizes, rows, a table), narrow constants filled
+    in; ``out`` (k, b) gets the rows ``outputs``.
 
     Rows of a large batch lie far apart, so several blocks of them are fetched together. Blocks in which every loop
     divides what it splits take the even program; after a ragged block, the next few are not even asked. The chain of
@@ -808,8 +818,9 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
     """
     banks, even_banks, near_steps, near_ranks, step_rows, rank_rows, sizes, rows, table = scratch
     zero, half, one, far = programs[0][3][0], programs[0][3][1], programs[0][3][2], programs[0][3][3]
-    _set_parameters(banks[1], parameters, 0, 1)
-    _set_parameters(even_banks[1], parameters, 0, 1)
+    figures, differing, own = parameters
+    _set_parameters(banks[1], figures)
+    _set_parameters(even_banks[1], figures)
     group = near_steps.shape[2]
     wait, patience = 0, 1
     for first in range(begin, end, LANES):
@@ -830,8 +841,7 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
             ragged, patience = False, 1
         code, lists, constants, numbers, outputs = programs[0] if ragged else programs[1]
         n, wide = banks if ragged else even_banks
-        if parameters.shape[1] > 1:
-            _set_parameters(wide, parameters, first, count)
+        _set_own(wide, differing, own, first, count)
         for at in range(code.shape[0]):
             op = np.uint64(code[at, 0])
             if op == _STEP:

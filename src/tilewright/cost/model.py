@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from math import gcd
 from typing import Literal
 
+from tilewright.cost.hardware import PERIOD, RATES
 from tilewright.cost.lowering import Edge, Look, Words
 from tilewright.cost.nest import memory_at
 from tilewright.cost.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, Sizes, remembered
-from tilewright.cost.walks import PORTS, VIEWS, Walks
-from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
+from tilewright.cost.walks import VIEWS, Walks
+from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate
 from tilewright.mapping import Layout, tensor_bits
 from tilewright.workload import Operator, Tensor
 
@@ -20,48 +21,15 @@ are walked: steps with all that blocks them at the other memories, and the cycle
 
 KINDS = ("reads", "fills", "updates", "drains")
 
-RATE = "bandwidth_words_per_cycle.{}"
-"""Name of the parameter of a port; where rates are no whole numbers (`Rates`), words in so many `PERIOD`."""
-
-PERIOD = "/cycles"
-
 TallyKey = tuple[str, int, str, str]
 """View (``total`` over instances, ``busiest`` instance, ``edge``: first tile of operands, last of outputs), level (the
 one after the last is the compute unit), tensor and kind of access (at an edge ``own`` side or ``parent``). Of memories
 that are walked there is an instance for each of `walks.VIEWS` instead of the one ``busiest``."""
 
 
-def parameters_of(accelerator: Accelerator) -> dict[tuple[str, str], float]:
-    """Numbers of the hardware that may vary from mapping to mapping, by (level, what).
-
-    What a memory leaves unlimited is not among them.
-    """
-    found: dict[tuple[str, str], float] = {}
-    for level in accelerator.levels:
-        if isinstance(level, Fanout):
-            found[level.name, "x"], found[level.name, "y"] = level.shape
-            found[level.name, "instances"] = level.instances
-            found[level.name, "network_energy_pj_per_word"] = level.network_energy_pj_per_word
-            continue
-        found.update(_memory_parameters(level))
-    found[accelerator.compute.name, "energy_pj_per_mac"] = accelerator.compute.energy_pj_per_mac
-    found["leakage", "pj_per_cycle"] = accelerator.leakage_mw / accelerator.frequency_mhz * 1000
-    return found
-
-
-def _memory_parameters(memory: Memory) -> dict[tuple[str, str], float]:
-    found: dict[tuple[str, str], float] = {}
-    if memory.capacity_bytes is not None:
-        found[memory.name, "capacity_bytes"] = memory.capacity_bytes
-    for owner, capacity in memory.partitions_bytes:
-        found[memory.name, f"capacity_bytes[{owner}]"] = capacity
-    for port in PORTS:
-        limit = getattr(memory.bandwidth, port)
-        if limit is not None:
-            found[memory.name, RATE.format(port)] = limit
-    for kind in ("read", "fill", "update", "drain"):
-        found[memory.name, f"{kind}_energy_pj_per_word"] = getattr(memory.energy, f"{kind}_pj")
-    return found
+def parameters_of(structure: Accelerator) -> tuple[Number, ...]:
+    """Return the numbers that programs take: all but areas and leakage, of which they take the total."""
+    return (*(key for key in structure.numbers if key[1] not in ("area_um2", "leakage_mw")), LEAKAGE)
 
 
 Rates = Literal["whole", "short", "long"]
@@ -74,9 +42,10 @@ product may be too large, of the rest that is left when the words of a rate have
 
 def kind_of_rates(operator: Operator, accelerator: Accelerator, rates: Iterable[float]) -> Rates:
     """Return how cycles of a layer at these rates are found exactly."""
-    cycles = max((exact_rate(float(rate)).denominator for rate in rates), default=1)
-    if not cycles & (cycles - 1):
+    periods = [exact_rate(float(rate)).denominator for rate in rates]
+    if not any(cycles & (cycles - 1) for cycles in periods):
         return "whole"
+    cycles = max(periods)
     bits = sum(tensor_bits(tensor, accelerator) for tensor in operator.tensors)
     return "short" if len(KINDS) * bits * operator.macs * cycles < 2**53 else "long"
 
@@ -118,7 +87,7 @@ class Model:
         keys = list(parameters_of(accelerator))
         self.rates = rates
         if rates != "whole":
-            keys += [(name, what + PERIOD) for name, what in keys if what in map(RATE.format, PORTS)]
+            keys += [(name, what + PERIOD) for name, what in keys if what in RATES]
         self.parameters = {key: row for row, key in enumerate(keys)}
         self.walked = walks_of(operator, accelerator, layout).levels
         self.program = Program(len(self.parameters), FAR if narrow else FAR_WIDE)
@@ -426,8 +395,8 @@ class Model:
                 terms += [(self._moved(edge.tensor, edge.child, kind, busiest=False), price)
                           for edges in self.edges.values() for edge in edges if edge.parent < level < edge.child
                           for kind in ("fills", "drains") if kind == "fills" or edge.tensor.is_output]
-        if parameters_of(self.accelerator)["leakage", "pj_per_cycle"]:
-            terms.append((latency, self.parameters["leakage", "pj_per_cycle"]))
+        if self.accelerator.leakage_mw:
+            terms.append((latency, self.parameters[LEAKAGE]))
         for at in range(0, len(terms) - 2, 3):
             self.program.emit(Op.FMA3, total, *(row for term in terms[at : at + 3] for row in term))
         for term in terms[len(terms) // 3 * 3 :]:

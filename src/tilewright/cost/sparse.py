@@ -13,12 +13,23 @@ from numpy.typing import NDArray
 
 from tilewright.base import share
 from tilewright.cost.dense import CostBatch, DenseModel
+from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.model import KINDS, TallyKey
 from tilewright.cost.nest import Nest
 from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
 from tilewright.cost.sparse_rates import Crossing, Leader, Share, Shares, check_leaders, crossings
 from tilewright.cost.tallies import tallies_of
-from tilewright.hardware import Accelerator, Compression, Fanout, Memory, Sparsity, exact_rate
+from tilewright.hardware import (
+    LEAKAGE,
+    NETWORK,
+    RATE,
+    Accelerator,
+    Bandwidth,
+    Compression,
+    Fanout,
+    Memory,
+    Sparsity,
+)
 from tilewright.mapping import (
     Layout,
     Mapping,
@@ -36,6 +47,8 @@ from tilewright.workload import Operator, Tensor
 Floats = NDArray[np.float64]
 Tallies = dict[TallyKey, Floats]
 Extents = dict[str, Floats]
+ACCESSES = ("read", "fill", "update", "drain")
+"""Kinds of access in the order of `KINDS`, as energies are named."""
 CHUNK = 8192
 """Mappings scored in one go: enough that NumPy's overhead is small, few enough to share among threads."""
 
@@ -100,19 +113,20 @@ class SparseModel:
         """What batches of this layout have in common."""
         return Plan(self.operator, self.accelerator, self.shares, self.layout.keeps)
 
-    def score(self, batch: MappingBatch, *, threads: int = 1) -> CostBatch:
-        """Score all mappings of ``batch``, on ``threads`` threads."""
-        found = np.empty((6, len(batch)))
+    def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
+        """Score all mappings of ``batch``, each on its row of ``hardware``, on ``threads`` threads."""
+        found, columns = np.empty((6, len(batch))), self.dense.columns(hardware, len(batch))
 
         def work(first: int) -> None:
             span = first, min(first + CHUNK, len(batch))
-            tallies = self.dense.tallies(batch, span)
-            sums = Sums(self.plan, tallies, _batch_extents(batch, span, self.operator))
+            own = columns.span(*span)
+            sums = Sums(self.plan, self.dense.tallies(batch, span, own), _batch_extents(batch, span, self.operator),
+                        own)
             found[:, span[0]:span[1]] = sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp
 
         if len(batch):
             share(work, range(0, len(batch), CHUNK), threads)
-        return self.dense.costs(found)
+        return self.dense.costs(found, columns)
 
     def cost(self, mapping: Mapping) -> Cost:
         """Return everything about one mapping, without waiting for the compiler."""
@@ -122,7 +136,7 @@ class SparseModel:
         plan = self.plan if keeps == self.layout.keeps else Plan(self.operator, self.accelerator, self.shares, keeps)
         extents = [{name: np.array([float(extent)]) for name, extent in nest.extents(level).items()}
                    for level in range(len(self.accelerator.levels))]
-        return Sums(plan, tallies_of(nest), extents).cost()
+        return Sums(plan, tallies_of(nest), extents, own_columns(self.accelerator)).cost()
 
 
 def _batch_extents(batch: MappingBatch, span: tuple[int, int], operator: Operator) -> list[Extents]:
@@ -170,10 +184,10 @@ class Plan:
 
 
 class Sums:
-    """The costs of mappings from their tallies; arrays (b,)."""
+    """The costs of mappings from their tallies, on machines with these numbers; arrays (b,)."""
 
-    def __init__(self, plan: Plan, tallies: Tallies, extents: list[Extents]) -> None:
-        self.plan, self.tallies, self.extents = plan, tallies, extents
+    def __init__(self, plan: Plan, tallies: Tallies, extents: list[Extents], columns: Columns) -> None:
+        self.plan, self.tallies, self.extents, self.columns = plan, tallies, extents, columns
         self.accelerator, self.operator = plan.accelerator, plan.operator
         self._made: dict[tuple[str, int, bool], Share] = {}
         self._tiles: dict[tuple[int, str, bool], list[Floats]] = {}
@@ -250,17 +264,30 @@ class Sums:
         steps = self.tallies["total", -1, "", "steps"]
         return steps if share == 1 else np.ceil(_whole(steps * share))
 
+    def _cycles(self, words: Share, memory: Memory, port: str) -> Share:
+        """Cycles to move words through a port, rounded up, but for the last digits of means; 0 where unlimited."""
+        key = memory.name, RATE.format(port)
+        if key not in self.columns.numbers:
+            return 0.0
+        moved, cycles = self.columns.exact(key)
+        taken: Share = np.ceil(np.asarray(words) * cycles / moved * (1 - 2.0**-48))
+        return taken
+
+    def _slower(self, words: Share, memory: Memory, port: str) -> Share:
+        """Cycles to move words through a port or the one that all accesses share, whichever takes longer."""
+        return _most(self._cycles(words, memory, port), self._cycles(words, memory, "shared"))
+
     @cached_property
     def traffic(self) -> dict[int, tuple[Share, Share, Share]]:
         """Words read and written at the busiest instance of each memory with limited ports, and the cycles."""
         found: dict[int, tuple[Share, Share, Share]] = {}
         for level, memory in self.plan.memories():
-            ports = memory.bandwidth
-            if ports.read is None and ports.write is None and ports.shared is None:
+            if memory.bandwidth == Bandwidth():
                 continue
             read, written, both = self._ports(level)
-            found[level] = read, written, _most(_cycles(read, ports.read), _cycles(written, ports.write),
-                                                _cycles(both, ports.shared))
+            found[level] = read, written, _most(
+                self._cycles(read, memory, "read"), self._cycles(written, memory, "write"),
+                self._cycles(both, memory, "shared"))
         return found
 
     @cached_property
@@ -268,11 +295,10 @@ class Sums:
         """Steps, and the cycles for which single-buffered memories block them."""
         total = self.steps
         for level, memory in self.plan.memories():
-            ports = memory.bandwidth
             if level and memory.buffering == "single" and level in self.traffic:
-                for kind, port in (("drains", ports.read), ("fills", ports.write)):
+                for kind, port in (("drains", "read"), ("fills", "write")):
                     words = self._port(level, "blocking", (kind,))
-                    total = total + _most(_cycles(words, port), _cycles(words, ports.shared))
+                    total = total + self._slower(words, memory, port)
         return total
 
     @cached_property
@@ -300,13 +326,12 @@ class Sums:
     def _cold_start(self, level: int, memory: Memory) -> Share:
         entering = [kept for kept in self.plan.of(level) if kept.outward is not None and not kept.tensor.is_output]
         own = sum((self._edge(kept, level, "own", "fills") for kept in entering), start=0.0)
-        slowest = [_cycles(own, memory.bandwidth.write), _cycles(own, memory.bandwidth.shared)]
+        slowest = [self._slower(own, memory, "write")]
         for parent in {kept.outward.parent for kept in entering if kept.outward is not None}:
             above = {kept.tensor.name: kept for kept in self.plan.of(parent)}
             asked = sum((self._edge(above[kept.tensor.name], level, "parent", "reads") for kept in entering
                          if kept.outward is not None and kept.outward.parent == parent), start=0.0)
-            ports = next(iter(above.values())).memory.bandwidth
-            slowest += [_cycles(asked, ports.read), _cycles(asked, ports.shared)]
+            slowest.append(self._slower(asked, next(iter(above.values())).memory, "read"))
         return _most(*slowest)
 
     def _tail(self, level: int, memory: Memory) -> Share:
@@ -315,9 +340,7 @@ class Sums:
                 parent = next(k for k in self.plan.of(kept.outward.parent) if k.tensor is kept.tensor)
                 own = self._edge(kept, level, "own", "drains")
                 merged = self._edge(parent, level, "parent", "updates")
-                ports, above = memory.bandwidth, parent.memory.bandwidth
-                return _most(_cycles(own, ports.read), _cycles(own, ports.shared),
-                             _cycles(merged, above.write), _cycles(merged, above.shared))
+                return _most(self._slower(own, memory, "read"), self._slower(merged, parent.memory, "write"))
         return 0.0
 
     @cached_property
@@ -329,21 +352,21 @@ class Sums:
     def energies(self) -> dict[str, Share]:
         """Picojoules by memory, compute unit, fan-out and leakage."""
         found: dict[str, Share] = {}
+        numbers = self.columns.numbers
         for level, memory in self.plan.memories():
-            energy = memory.energy
-            prices = (energy.read_pj, energy.fill_pj, energy.update_pj, energy.drain_pj)
+            prices = [numbers[memory.name, f"{kind}_energy_pj_per_word"] for kind in ACCESSES]
             found[memory.name] = sum((self._words("total", kept, kind, time=False) * price
                                       for kept in self.plan.of(level)
                                       for kind, price in zip(KINDS, prices, strict=True)), start=0.0)
-        compute = self.accelerator.compute
-        found[compute.name] = self.operator.macs * self.plan.shares.performed(time=False) * compute.energy_pj_per_mac
+        name = self.accelerator.compute.name
+        performed = self.operator.macs * self.plan.shares.performed(time=False)
+        found[name] = performed * numbers[name, "energy_pj_per_mac"]
         for level, fanout in enumerate(self.accelerator.levels):
             if isinstance(fanout, Fanout):
-                price = fanout.network_energy_pj_per_word
-                found[fanout.name] = self._network_words(level) * price if price else 0.0
-        leakage = self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000
-        if leakage:
-            found["leakage"] = self.latency * leakage
+                paid = fanout.network_energy_pj_per_word > 0
+                found[fanout.name] = self._network_words(level) * numbers[fanout.name, NETWORK] if paid else 0.0
+        if self.accelerator.leakage_mw:
+            found["leakage"] = self.latency * numbers[LEAKAGE]
         return found
 
     def _network_words(self, level: int) -> Share:
@@ -380,9 +403,9 @@ class Sums:
                 bits = footprint_bits(self.accelerator, memory.name, kept.tensor, kept.bits, sides)
                 taken[owner] = taken.get(owner, 0.0) + bits
             copies = 2 if memory.buffering == "double" else 1
-            capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
             for owner, needed in taken.items():
-                capacity = capacities[owner]
+                what = "capacity_bytes" if owner is None else f"capacity_bytes[{owner}]"
+                capacity = self.columns.numbers.get((memory.name, what))
                 if capacity is not None:
                     total += np.maximum(0.0, copies * needed / 8 / capacity - 1.0)
         return total
@@ -421,14 +444,6 @@ class Sums:
 def _whole(words: Share) -> Share:
     """Take the last digits off, so that what is whole but for rounding is not rounded up."""
     return np.asarray(words) * (1.0 - 1e-12)
-
-
-def _cycles(words: Share, bandwidth: float | None) -> Share:
-    """Cycles to move words, rounded up, but for the last digits of means; 0 where unlimited."""
-    if bandwidth is None:
-        return 0.0
-    rate = exact_rate(bandwidth)
-    return np.ceil(np.asarray(words) * rate.denominator / rate.numerator * (1 - 2.0**-48))
 
 
 def _most(*values: Share) -> Share:

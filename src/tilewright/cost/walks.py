@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.hardware import Accelerator, Bandwidth, Fanout, Memory, exact_rate
+from tilewright.cost.hardware import Columns, own_columns
+from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import tensor_bits
 from tilewright.workload import Axis, Operator, Tensor
 
@@ -16,7 +17,6 @@ FILL, READ, EVICT, UPDATE, LOWEST, FIRST = range(6)
 """Kinds of entries (`cost.busiest_kernels`)."""
 PLAIN, SLIDING, LACKING = range(3)
 """Kinds of units, and of dimensions to the output."""
-PORTS = ("read", "write", "shared")
 VIEWS = (*PORTS, "blocking")
 """The instance that is busiest at each port, and the one that blocks longest."""
 MOST_INSTANCES = 1 << 20
@@ -65,6 +65,11 @@ class Walks:
                      and (self.unlimited or memory.bandwidth != Bandwidth())
                      and any(spatial for _, spatial in self.slots[:self.first_slot(at)])
                      and any(self._slides(tensor) for tensor in self.operator.tensors if tensor.name in self.keeps[at]))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the memories that are walked."""
+        return tuple(self.accelerator.levels[at].name for at in self.levels)
 
     def _slides(self, tensor: Tensor) -> bool:
         sizes = self.operator.sizes
@@ -163,31 +168,30 @@ class Walks:
         found = slots, heads, _padded(entries), _padded(units), kinds, _padded(ends), self._clusters, relevant, bits
         return tuple(np.array(table, dtype=np.int64) for table in found)
 
-    def rates(self, given: dict[tuple[str, str], NDArray[np.float64]] | None = None) -> Integers:
+    def rates(self, columns: Columns | None = None) -> Integers:
         """Return (m, port, 2, b): bits in so many cycles at each port, none where it is unlimited.
 
-        ``given`` are bandwidths that differ from mapping to mapping, by (memory, port).
+        ``columns`` are of the machines of each mapping, where they differ.
         """
-        given = given or {}
-        count = max((len(rates) for rates in given.values()), default=1)
+        columns = columns or own_columns(self.accelerator)
+        ports = {(m, p): (name, RATE.format(port)) for m, name in enumerate(self.names) for p, port in enumerate(PORTS)}
+        exact = {place: columns.exact(key) for place, key in ports.items() if key in columns.numbers}
+        count = max((np.size(words) for words, _ in exact.values()), default=1)
         found = np.zeros((len(self.levels), len(PORTS), 2, count), dtype=np.int64)
-        for m, at in enumerate(self.levels):
-            memory = self.accelerator.levels[at]
+        for (m, p), (words, cycles) in exact.items():
+            memory = self.accelerator.levels[self.levels[m]]
             assert isinstance(memory, Memory)
-            for p, port in enumerate(PORTS):
-                own = getattr(memory.bandwidth, port)
-                if own is not None:
-                    rates = given.get((memory.name, port), np.array([own]))
-                    exact = [exact_rate(float(rate)) * memory.word_bits for rate in rates]
-                    found[m, p, 0], found[m, p, 1] = [r.numerator for r in exact], [r.denominator for r in exact]
+            bits, periods = np.asarray(words, dtype=np.int64) * memory.word_bits, np.asarray(cycles, dtype=np.int64)
+            common = np.gcd(bits, periods)
+            found[m, p, 0], found[m, p, 1] = bits // common, periods // common
         return found
 
     def write(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
-              out: NDArray[np.float64]) -> None:
+              out: NDArray[np.float64], columns: Columns | None = None) -> None:
         """Write the words of the busiest instances to ``out`` (m, view, tensor, kind, b), where not of the first."""
         from tilewright.cost.busiest_kernels import busiest_words  # noqa: PLC0415 - Numba takes long to import
 
-        busiest_words(steps, ranks, span, self.sizes, self.tables, self.rates(), self.work(), out)
+        busiest_words(steps, ranks, span, self.sizes, self.tables, self.rates(columns), self.work(), out)
 
     @cached_property
     def sizes(self) -> Integers:

@@ -32,6 +32,7 @@ from tilewright.hardware.flexibility_costs import (
     FlexibilityOverhead,
     flexibility_overhead,
 )
+from tilewright.hardware.numbers import AREA, LEAKAGE, NETWORK, PORTS, RATE, Number, completed, with_numbers
 from tilewright.hardware.presets import find_accelerator, preset, preset_names
 from tilewright.hardware.sparsity import RUN_BITS, Compression, Elision, Sparsity
 from tilewright.hardware.sparsity import Action as SparseAction
@@ -41,12 +42,17 @@ from tilewright.hardware.technology import Anchor, Curve, Storage, Technology
 from tilewright.hardware.text import axis_texts, describe, format_bytes
 
 __all__ = [
+    "AREA",
     "AXES",
     "CLASSES",
     "CONVOLUTION",
+    "LEAKAGE",
     "MOST_INSTANCES",
+    "NETWORK",
+    "PORTS",
     "PUBLISHED_PERCENT",
     "PUBLISHED_UM2",
+    "RATE",
     "RUN_BITS",
     "T_FLEX_READ_UM2",
     "Accelerator",
@@ -65,6 +71,7 @@ __all__ = [
     "FlexibilityOverhead",
     "Footprint",
     "Memory",
+    "Number",
     "OrderFlexibility",
     "ParallelismFlexibility",
     "ShapeFlexibility",
@@ -76,6 +83,7 @@ __all__ = [
     "TileFlexibility",
     "axis_texts",
     "build_technology",
+    "completed",
     "describe",
     "dump_accelerator",
     "exact_rate",
@@ -88,4 +96,5 @@ __all__ = [
     "scale_technology",
     "technology",
     "technology_names",
+    "with_numbers",
 ]

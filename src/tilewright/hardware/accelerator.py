@@ -1,16 +1,18 @@
 """What it runs on: memories and fan-outs, outermost first, ending in the compute unit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import isqrt, prod
-from typing import Literal
+from typing import Any, Literal
 
 from tilewright.base import InputError
 from tilewright.hardware.flexibility import Flexibility, Room, problems
-from tilewright.hardware.flexibility_costs import flexibility_overhead
+from tilewright.hardware.flexibility_costs import FlexibilityOverhead, flexibility_overhead
+from tilewright.hardware.numbers import NETWORK, PORTS, RATE, Number, followers_of
 from tilewright.hardware.sparsity import Sparsity, sparsity_problems
+from tilewright.hardware.technology import Storage, Value
 
 Buffering = Literal["single", "double", "buffet"]
 Footprint = Literal["exact", "box"]
@@ -93,6 +95,8 @@ class Memory:
     access_grain
         Behind an array, where words count one by one: ``(words, instances)`` that one access really moves, a block of
         every instance of a cluster. Only replays by Timeloop's conventions, and exports to it, know it.
+    storage
+        Curves of the technology by which its figures follow from its capacity, where they were read from them.
     """
 
     name: str
@@ -107,6 +111,7 @@ class Memory:
     area_um2: float = 0.0
     leakage_mw: float = 0.0
     access_grain: tuple[int, int] = (1, 1)
+    storage: Storage | None = field(default=None, compare=False, repr=False)
 
     @property
     def structure(self) -> "Memory":
@@ -115,7 +120,35 @@ class Memory:
         return replace(
             self, energy=AccessEnergy(1.0, 1.0, 1.0, 1.0), capacity_bytes=None if self.capacity_bytes is None else 1.0,
             partitions_bytes=tuple((owner, 1.0) for owner, _ in self.partitions_bytes), bandwidth=Bandwidth(**ports),
-            area_um2=0.0, leakage_mw=0.0, access_grain=(1, 1))
+            area_um2=0.0, leakage_mw=0.0, access_grain=(1, 1), storage=None)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Every number that a candidate may have for itself, by what it is; what is unlimited is not among them."""
+        found = {} if self.capacity_bytes is None else {"capacity_bytes": self.capacity_bytes}
+        found |= {f"capacity_bytes[{owner}]": capacity for owner, capacity in self.partitions_bytes}
+        found |= {RATE.format(port): rate for port in PORTS if (rate := getattr(self.bandwidth, port)) is not None}
+        found |= {f"{kind}_energy_pj_per_word": getattr(self.energy, f"{kind}_pj")
+                  for kind in ("read", "fill", "update", "drain")}
+        return found | {"area_um2": self.area_um2, "leakage_mw": self.leakage_mw}
+
+    def with_numbers(self, numbers: Mapping[str, float]) -> "Memory":
+        """Return the memory with other `numbers`."""
+        own = {what: numbers[what] for what in self.numbers}
+        return replace(
+            self, capacity_bytes=own.get("capacity_bytes"),
+            partitions_bytes=tuple((owner, own[f"capacity_bytes[{owner}]"]) for owner, _ in self.partitions_bytes),
+            bandwidth=Bandwidth(**{port: own.get(RATE.format(port)) for port in PORTS}),
+            energy=AccessEnergy(**{name: own[f"{name.removesuffix('_pj')}_energy_pj_per_word"]
+                                   for name in vars(self.energy)}),
+            area_um2=own["area_um2"], leakage_mw=own["leakage_mw"])
+
+    def arrays_of(self, numbers: Mapping[str, Value]) -> list[Value]:
+        """Return the capacities in bytes of the separate arrays that make the memory up, from its `numbers`."""
+        parts = [numbers[f"capacity_bytes[{owner}]"] for owner, _ in self.partitions_bytes]
+        if self.capacity_bytes and set(self.keeps) - {owner for owner, _ in self.partitions_bytes}:
+            parts.append(numbers["capacity_bytes"])
+        return parts
 
     def can_keep(self, name: str, role: str) -> bool:
         """Whether a tensor of this name and role may stay here."""
@@ -140,6 +173,8 @@ class Fanout:
         Outputs of the instances are summed on the way to the parent.
     network_energy_pj_per_word
         For each word that an instance receives from, or sends to, the parent's side.
+    wire_pj_per_mm
+        Of one word, where it crosses one pitch of the array: the network's energy then follows from the area inside.
     """
 
     name: str
@@ -149,6 +184,7 @@ class Fanout:
     flexible: bool = False
     blocks: tuple[int, int] | None = None
     network_energy_pj_per_word: float = 0.0
+    wire_pj_per_mm: float | None = field(default=None, compare=False, repr=False)
 
     @property
     def instances(self) -> int:
@@ -158,7 +194,20 @@ class Fanout:
     @property
     def structure(self) -> "Fanout":
         """The array with 1 for every number that a candidate may have for itself."""
-        return replace(self, shape=(1, 1), network_energy_pj_per_word=float(self.network_energy_pj_per_word > 0))
+        return replace(self, shape=(1, 1), network_energy_pj_per_word=float(self.network_energy_pj_per_word > 0),
+                       wire_pj_per_mm=None)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Every number that a candidate may have for itself, by what it is."""
+        x, y = self.shape
+        return {"x": x, "y": y, "instances": self.instances, NETWORK: self.network_energy_pj_per_word}
+
+    def with_numbers(self, numbers: Mapping[str, float]) -> "Fanout":
+        """Return the array with other `numbers`; where its sides do not make its instances, in one row."""
+        x, y, instances = (int(numbers[what]) for what in ("x", "y", "instances"))
+        return replace(self, shape=(x, y) if x * y == instances else (instances, 1),
+                       network_energy_pj_per_word=numbers[NETWORK])
 
 
 @dataclass(frozen=True)
@@ -261,14 +310,14 @@ class Accelerator:
         """Multiply-accumulate units in the whole machine."""
         return prod(fanout.instances for fanout in self.fanouts)
 
-    def instances(self, name: str) -> int:
-        """Physical instances of the level called ``name`` (for a fan-out: of the array itself)."""
-        count = 1
+    def instances(self, name: str, numbers: Mapping[Number, Any] | None = None) -> Any:
+        """Physical instances of the level called ``name`` (for a fan-out: of the array itself), or by `numbers`."""
+        count: Any = 1
         for level in self.levels:
             if level.name == name:
                 return count
             if isinstance(level, Fanout):
-                count *= level.instances
+                count = count * (level.instances if numbers is None else numbers[level.name, "instances"])
         raise InputError(f"{self.name}.levels", f"must be one of {', '.join(x.name for x in self.levels)}", name)
 
     def level(self, name: str) -> Memory | Fanout:
@@ -277,26 +326,52 @@ class Accelerator:
         return next(level for level in self.levels if level.name == name)
 
     @cached_property
+    def numbers(self) -> dict[Number, float]:
+        """Every number that a candidate may have for itself, by (level, what)."""
+        parts = [*((level.name, level.numbers) for level in self.levels), (self.compute.name, vars(self.compute))]
+        return {(name, what): value for name, numbers in parts for what, value in numbers.items() if what != "name"}
+
+    @cached_property
+    def followers(self) -> frozenset[Number]:
+        """The numbers that follow from others by the technology's curves."""
+        return followers_of(self)
+
+    def total(self, what: str, numbers: Mapping[Number, Value]) -> Value:
+        """Return ``area_um2`` or ``leakage_mw`` of all memory instances and compute units, from `numbers`."""
+        found: Any = 0
+        count: Any = 1
+        for level in self.levels:
+            if isinstance(level, Fanout):
+                count = count * numbers[level.name, "instances"]
+            else:
+                found = found + numbers[level.name, what] * count
+        total: Value = found + numbers[self.compute.name, what] * count
+        return total
+
+    @cached_property
     def base_leakage_mw(self) -> float:
         """Leakage of all memory instances and compute units."""
-        memories = sum(memory.leakage_mw * self.instances(memory.name) for memory in self.memories)
-        return memories + self.compute.leakage_mw * self.compute_instances
+        return self.total("leakage_mw", self.numbers)
 
     @cached_property
     def base_area_um2(self) -> float:
         """Area of all memory instances and compute units."""
-        memories = sum(memory.area_um2 * self.instances(memory.name) for memory in self.memories)
-        return memories + self.compute.area_um2 * self.compute_instances
+        return self.total("area_um2", self.numbers)
+
+    @cached_property
+    def overhead(self) -> FlexibilityOverhead:
+        """What stated flexibility adds."""
+        return flexibility_overhead(self)
 
     @cached_property
     def leakage_mw(self) -> float:
         """Leakage of all memory instances and compute units, and of what stated flexibility adds."""
-        return self.base_leakage_mw + flexibility_overhead(self).leakage_mw
+        return self.base_leakage_mw + self.overhead.leakage_mw
 
     @cached_property
     def area_um2(self) -> float:
         """Area of all memory instances and compute units, and of what stated flexibility adds."""
-        return self.base_area_um2 + flexibility_overhead(self).total_um2
+        return self.base_area_um2 + self.overhead.total_um2
 
 
 def _check_figures(machine: Accelerator) -> None:

@@ -1,7 +1,7 @@
 """From the fields of an accelerator file to the machine: what is not given comes from the technology."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import TypeVar
 
@@ -82,7 +82,8 @@ class Resolver:
     def _memory(self, fields: MemoryFields, where: Location) -> Memory:
         bits = fields.word_bits or self._word_bits(fields)
         ports = fields.bandwidth_words_per_cycle
-        return Memory(
+        known = self.technology is not None and fields.kind is not None and fields.kind != "dram"
+        memory = Memory(
             name=fields.memory,
             keeps=tuple(fields.keeps),
             energy=self._energy(fields, bits, where),
@@ -92,10 +93,11 @@ class Resolver:
             block_words=fields.block_words,
             bandwidth=Bandwidth(ports.read, ports.write, ports.shared),
             buffering=fields.buffering,
-            area_um2=self._memory_area(fields, where),
-            leakage_mw=self._memory_leakage(fields, where),
             access_grain=(fields.access_grain[0], fields.access_grain[1]),
+            storage=self.technology.storage[fields.kind] if known else None,  # type: ignore[union-attr, index]
         )
+        return replace(memory, area_um2=self._memory_area(fields, memory, where),
+                       leakage_mw=self._memory_leakage(fields, memory, where))
 
     def _word_bits(self, fields: MemoryFields) -> int:
         """Return the width of words where a memory does not state it: of what it keeps, inputs before the others."""
@@ -138,37 +140,27 @@ class Resolver:
         read = self._look_up(spot, table.read_pj, kind, capacity, bits)
         return read, self._look_up(spot, table.write_pj, kind, capacity, bits)
 
-    def _parts(self, fields: MemoryFields) -> list[float]:
-        """Return the capacities in bytes of the separate arrays that make up a memory."""
-        parts = list(fields.partitions_bytes.values())
-        if fields.capacity_bytes and set(fields.keeps) - set(fields.partitions_bytes):
-            parts.append(fields.capacity_bytes)
-        return parts
-
-    def _memory_area(self, fields: MemoryFields, where: Location) -> float:
-        table, kind = self.technology, fields.kind
+    def _memory_area(self, fields: MemoryFields, memory: Memory, where: Location) -> float:
         if fields.area_um2 is not None:
             return float(fields.area_um2)
-        if kind == "dram":
+        if fields.kind == "dram":
             return 0.0
-        if table is None or kind is None:
+        if memory.storage is None:
             self.assumptions.append(f"Area of {fields.memory}: not known, counted as 0.")
             return 0.0
-        spot = (*where, "capacity_bytes")
-        return sum(self._look_up(spot, table.area_um2, kind, part) for part in self._parts(fields))
+        return float(self._look_up((*where, "capacity_bytes"), memory.storage.area, memory.arrays_of(memory.numbers)))
 
-    def _memory_leakage(self, fields: MemoryFields, where: Location) -> float:
+    def _memory_leakage(self, fields: MemoryFields, memory: Memory, where: Location) -> float:
         if fields.leakage_mw is not None:
             return float(fields.leakage_mw)
-        table, kind = self.technology, fields.kind
-        modelled = self.fields.leakage == "modelled"
-        if not modelled or table is None or kind is None or kind == "dram" or table.storage[kind].leakage_mw is None:
+        storage = memory.storage
+        if self.fields.leakage != "modelled" or storage is None or storage.leakage_mw is None:
             self.unknown_leakage.append(fields.memory)
             return 0.0
-        spot = (*where, "capacity_bytes")
-        return sum(self._look_up(spot, table.leakage_mw, kind, part) or 0.0 for part in self._parts(fields))
+        return float(self._look_up((*where, "capacity_bytes"), storage.leakage, memory.arrays_of(memory.numbers)))
 
     def _fanout(self, fields: FanoutFields, inner_um2: float) -> Fanout:
+        network, wire = self._network(fields, inner_um2)
         return Fanout(
             name=fields.fanout,
             shape=fields.xy,
@@ -176,24 +168,29 @@ class Resolver:
             reduce=fields.reduce,
             flexible=fields.flexible,
             blocks=(fields.blocks[0], fields.blocks[1]) if fields.blocks else None,
-            network_energy_pj_per_word=self._network(fields, inner_um2),
+            network_energy_pj_per_word=network,
+            wire_pj_per_mm=wire,
         )
 
-    def _network(self, fields: FanoutFields, inner_um2: float) -> float:
-        """Return picojoules per delivered word: the given figure, or wire of the given length, or of one pitch."""
+    def _network(self, fields: FanoutFields, inner_um2: float) -> tuple[float, float | None]:
+        """Return picojoules per delivered word: the given figure, or wire of the given length, or of one pitch.
+
+        And picojoules per millimetre in the last case.
+        """
         if fields.network_energy_pj_per_word is not None:
-            return float(fields.network_energy_pj_per_word)
+            return float(fields.network_energy_pj_per_word), None
         length_mm = fields.network_mm
         if self.technology is None or (length_mm is None and inner_um2 <= 0):
             self.assumptions.append(f"Network of {fields.fanout}: energy not known, counted as 0.")
-            return 0.0
-        if length_mm is None:
-            length_mm = sqrt(inner_um2) / 1000
-            self.assumptions.append(
-                f"Network of {fields.fanout}: each word crosses one pitch of the array ({length_mm:.3g} mm of wire)."
-            )
+            return 0.0, None
         bits = max(self.fields.word_bits.inputs, self.fields.word_bits.weights)
-        return self.technology.wire_pj(bits, length_mm)
+        if length_mm is not None:
+            return self.technology.wire_pj(bits, length_mm), None
+        length_mm = sqrt(inner_um2) / 1000
+        self.assumptions.append(
+            f"Network of {fields.fanout}: each word crosses one pitch of the array ({length_mm:.3g} mm of wire)."
+        )
+        return self.technology.wire_pj(bits, length_mm), self.technology.wire_pj(bits, 1.0)
 
     def _compute(self, fields: ComputeFields) -> Compute:
         table, kind, bits = self.technology, fields.type, fields.width_bits

@@ -1,12 +1,21 @@
 """What an access, an operation, a millimetre and a bit cost: technology tables, read between their rows."""
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from math import log
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tilewright.base import InputError, unknown_name
 
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+Value = TypeVar("Value", float, "NDArray[float64]")
+"""One figure, or one of each candidate."""
 StorageKind = Literal["sram", "registers"]
 MacType = Literal["int", "fp"]
 
@@ -58,22 +67,30 @@ class Curve:
         if worst <= 0:
             raise InputError(f"technology.{self.name}", "must have positive figures only", worst)
 
-    def at(self, x: float) -> float:
-        """Return the value at ``x``; outside the range it is an `InputError`."""
+    def at(self, x: Value) -> Value:
+        """Return the value at ``x``, or at each of an array of them; outside the range it is an `InputError`."""
+        if not isinstance(x, float | int):
+            from tilewright.hardware.columns import read_curve  # noqa: PLC0415  (NumPy and Numba load late)
+
+            return read_curve(self, x)
         if not self.low <= x <= self.high:
             raise InputError(
                 f"technology.{self.name}", f"knows {self.low:g} to {self.high:g} {self.unit} only", x,
                 "Give the figure in the file, or add a row to the technology",
             )
-        for anchor in self.anchors:
-            if anchor.x == x:
-                return anchor.y
-        if len(self.anchors) == 1:
-            return self.anchors[0].y * x / self.anchors[0].x
-        right = next((i for i, anchor in enumerate(self.anchors) if anchor.x > x), len(self.anchors) - 1)
-        a, b = self.anchors[max(right, 1) - 1], self.anchors[max(right, 1)]
-        exponent = log(b.y / a.y) / log(b.x / a.x)
-        return float(a.y * (x / a.x) ** exponent)
+        rows, figures, exponents = self.segments
+        if x in rows:
+            return figures[rows.index(x)]
+        if not exponents:
+            return figures[0] * x / rows[0]
+        at = min(max(bisect_right(rows, x), 1), len(exponents)) - 1
+        return float(figures[at] * (x / rows[at]) ** exponents[at])
+
+    @cached_property
+    def segments(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+        """Rows, their figures, and the exponent from each row to the next."""
+        exponents = tuple(log(b.y / a.y) / log(b.x / a.x) for a, b in pairwise(self.anchors))
+        return tuple(anchor.x for anchor in self.anchors), tuple(anchor.y for anchor in self.anchors), exponents
 
     def scaled(self, name: str, factor: float) -> "Curve":
         """Return the curve with every value times ``factor``, under a new ``name``."""
@@ -93,6 +110,22 @@ class Storage:
     write_pj_per_bit: Curve
     area_um2: Curve
     leakage_mw: Curve | None = None
+
+    def read_pj(self, capacity_bytes: Value, bits: int) -> Value:
+        """Return picojoules to read ``bits`` from a memory of ``capacity_bytes``."""
+        return self.read_pj_per_bit.at(capacity_bytes) * bits
+
+    def write_pj(self, capacity_bytes: Value, bits: int) -> Value:
+        """Return picojoules to write ``bits`` to a memory of ``capacity_bytes``."""
+        return self.write_pj_per_bit.at(capacity_bytes) * bits
+
+    def area(self, parts: Sequence[Any]) -> Any:
+        """Return square micrometres of a memory made of parts of so many bytes."""
+        return sum((self.area_um2.at(part) for part in parts), start=0.0)
+
+    def leakage(self, parts: Sequence[Any]) -> Any:
+        """Return milliwatts that a memory made of parts of so many bytes leaks; 0 where nothing is published."""
+        return 0.0 if self.leakage_mw is None else sum((self.leakage_mw.at(part) for part in parts), start=0.0)
 
 
 @dataclass(frozen=True)
@@ -131,11 +164,11 @@ class Technology:
 
     def read_pj(self, kind: StorageKind, capacity_bytes: float, bits: int) -> float:
         """Return picojoules to read ``bits`` from an on-chip memory of ``capacity_bytes``."""
-        return self.storage[kind].read_pj_per_bit.at(capacity_bytes) * bits
+        return self.storage[kind].read_pj(capacity_bytes, bits)
 
     def write_pj(self, kind: StorageKind, capacity_bytes: float, bits: int) -> float:
         """Return picojoules to write ``bits`` to an on-chip memory of ``capacity_bytes``."""
-        return self.storage[kind].write_pj_per_bit.at(capacity_bytes) * bits
+        return self.storage[kind].write_pj(capacity_bytes, bits)
 
     def area_um2(self, kind: StorageKind, capacity_bytes: float) -> float:
         """Return square micrometres of an on-chip memory of ``capacity_bytes``."""
@@ -167,3 +200,4 @@ class Technology:
         found = [source for _, source in self.dram_pj_per_bit.values()]
         found += [anchor.source for curve in curves for anchor in curve.anchors]
         return tuple(dict.fromkeys([*found, self.wire_pj_per_bit_mm[1]]))
+

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, CostBatch, DenseModel, SparseModel, cost_model
+from tilewright.cost import Cost, CostBatch, DenseModel, HardwareBatch, SparseModel, cost_model
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.workload import EVEN, Operator, read_density, with_densities
@@ -174,8 +174,8 @@ class SweptCosts:
         return self.first.energy_pj
 
     @property
-    def area_um2(self) -> float:
-        """Of the machine."""
+    def area_um2(self) -> float | NDArray[np.float64]:
+        """Of the machine, or ``(b)``."""
         return self.first.area_um2
 
     @cached_property
@@ -199,9 +199,9 @@ class SweptModel:
             (weight, cost_model(sweep.at(space.operator, density), space.accelerator, space.layout))
             for density, weight in points]
 
-    def score(self, batch: MappingBatch, *, threads: int = 1) -> SweptCosts:
+    def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> SweptCosts:
         """Score all mappings of a batch at every density."""
-        return SweptCosts(tuple((weight, model.score(batch, threads=threads)) for weight, model in self.models),
+        return SweptCosts(tuple((weight, model.score(batch, hardware, threads)) for weight, model in self.models),
                           self.geometric)
 
     def cost(self, mapping: Nest) -> Cost:

@@ -1,0 +1,52 @@
+"""What needs NumPy and Numba of the numbers of many candidates: loaded where there are many."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tilewright.base import kept
+
+if TYPE_CHECKING:
+    from tilewright.hardware.technology import Curve
+
+Floats = NDArray[np.float64]
+FEW = 1024
+"""Figures that are read one by one sooner than what reads many is loaded."""
+
+
+def read_curve(curve: "Curve", xs: Floats) -> Floats:
+    """Return a curve's value at each of ``xs``, to the last digit what it is at one: NumPy's powers are not."""
+    for x in (xs.min(), xs.max()) if len(xs) else ():
+        curve.at(float(x))
+    if len(xs) < FEW or len(curve.anchors) == 1:
+        return np.array([curve.at(x) for x in xs.tolist()])
+    rows, figures, exponents = (np.array(column) for column in curve.segments)
+    found = np.empty(len(xs))
+    _read(np.ascontiguousarray(xs, dtype=np.float64), rows, figures, exponents, found)
+    return found
+
+
+@kept
+@njit(error_model="numpy")
+def _read(xs: Any, rows: Any, figures: Any, exponents: Any, found: Any) -> None:
+    for i in range(len(xs)):
+        at = 0
+        while at + 1 < len(exponents) and rows[at + 1] <= xs[i]:
+            at += 1
+        last = len(rows) - 1
+        found[i] = figures[last] if xs[i] == rows[last] else figures[at] * (xs[i] / rows[at]) ** exponents[at]
+
+
+def roots(values: Floats) -> Floats:
+    """Return square roots."""
+    return np.sqrt(values)
+
+
+def largest(columns: list[Floats | float]) -> Floats:
+    """Return the largest of some figures of each candidate."""
+    found = np.asarray(columns[0], dtype=np.float64)
+    for column in columns[1:]:
+        found = np.maximum(found, column)
+    return found
