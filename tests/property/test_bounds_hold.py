@@ -16,7 +16,7 @@ from tilewright.search import MAPPERS, Objective, Task, search
 from tilewright.search.mappers import auto_bounds
 from tilewright.search.mappers.auto_tables import tariff_of
 from tilewright.search.objective import Scorer
-from tilewright.search.run import model_of
+from tilewright.search.scoring import model_of
 
 FEW = 2000
 """Largest space of which every mapping is tried."""

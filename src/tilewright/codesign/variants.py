@@ -1,5 +1,6 @@
 """Variants of a machine: another flexibility, buffer or array, all else as it was."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from tilewright.base import InputError
@@ -17,6 +18,7 @@ from tilewright.hardware import (
     TileFlexibility,
     technology,
     technology_names,
+    with_numbers,
 )
 
 
@@ -68,9 +70,12 @@ def with_flexibility(accelerator: Accelerator, flexibility: Flexibility | None =
 def with_buffer(accelerator: Accelerator, capacity_bytes: float) -> Accelerator:
     """Return the machine with another capacity of the memory that its flexibility is about.
 
-    Its area and energies stay as they are: a sweep with them needs a machine file for each point.
+    Energies, area and leakage follow by the curves that its technology has; those that its file states, and all where
+    the technology knows no memory of this size, stay.
     """
     name = stated(accelerator).memory
+    with suppress(InputError):
+        return with_numbers(accelerator, {(name, "capacity_bytes"): capacity_bytes})
     return replace(accelerator, levels=tuple(
         replace(level, capacity_bytes=float(capacity_bytes)) if isinstance(level, Memory) and level.name == name
         else level for level in accelerator.levels))

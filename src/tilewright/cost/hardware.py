@@ -115,13 +115,16 @@ class Columns:
 
     @cached_property
     def rates(self) -> list[float]:
-        """The different bandwidths; of those that are halves, quarters and so on only the finest."""
+        """The different bandwidths; of those that are halves, quarters and so on only the finest part."""
         found: set[float] = set()
         for key in self.numbers:
             if key[1] in RATES:
-                words, cycles = (np.atleast_1d(terms) for terms in self.exact(key))
-                some = np.argmax(cycles) if _halves(np.atleast_1d(self.numbers[key])) else slice(None)
-                found.update(np.unique(words[some] / cycles[some]).tolist())
+                parts = _parts(np.atleast_1d(self.numbers[key]))
+                if parts is None:
+                    found.update(np.unique(self.numbers[key]).tolist())
+                else:
+                    all_bits = int(np.bitwise_or.reduce(parts))
+                    found.add((all_bits & -all_bits) / FINEST)
         return sorted(found)
 
     def span(self, first: int, end: int) -> "Columns":
@@ -160,21 +163,27 @@ class Columns:
             return self.exact((name, what.removesuffix(PERIOD)))[1]
         if what not in RATES:
             return self.numbers[key]
+        rates = self.numbers[key]
+        if not apart and _parts(np.atleast_1d(rates)) is not None:
+            return rates
         words, cycles = self.exact(key)
         return words if apart else words / cycles
 
 
-def _halves(rates: Floats) -> bool:
-    """Whether all bandwidths are whole numbers over `FINEST`."""
-    return bool((rates < 2.0**20).all()) and bool((rates * FINEST == np.floor(rates * FINEST)).all())
+def _parts(rates: Floats) -> NDArray[np.int64] | None:
+    """Return bandwidths in parts of `FINEST`, None where some are no whole number of them."""
+    if not (rates < 2.0**20).all():
+        return None
+    parts = (rates * FINEST).astype(np.int64)
+    return parts if (parts == rates * FINEST).all() and parts.all() else None
 
 
 def _exact(rates: Floats) -> tuple[Floats, Floats]:
     """Return bandwidths as words in so many cycles, as `exact_rate` does: whole numbers without a common divisor."""
-    if _halves(rates):
-        words = (rates * FINEST).astype(np.int64)
-        common = np.minimum(words & -words, FINEST)
-        return (words // common).astype(np.float64), (FINEST // common).astype(np.float64)
+    parts = _parts(rates)
+    if parts is not None:
+        common = np.minimum(parts & -parts, FINEST)
+        return (parts // common).astype(np.float64), (FINEST // common).astype(np.float64)
     different, where = np.unique(rates, return_inverse=True)
     found = [exact_rate(rate) for rate in different.tolist()]
     terms = np.array([(float(rate.numerator), float(rate.denominator)) for rate in found])[where.reshape(-1)]

@@ -19,7 +19,8 @@ from tilewright.search.records import (
     ProgressObserver,
     SearchResult,
 )
-from tilewright.search.run import CostModel, Watch, interruptible, search
+from tilewright.search.run import Watch, interruptible, search
+from tilewright.search.scoring import CostModel
 from tilewright.search.start import Origin, Source, Start
 from tilewright.search.sweep import PAPER, Densities, Sweep, SweptCosts, SweptModel
 from tilewright.search.vectors import VectorSpace

@@ -12,18 +12,8 @@ from tilewright.search.front import joined, read_front
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult, Stopped
-from tilewright.search.run import (
-    CostModel,
-    Request,
-    Run,
-    Searching,
-    Seed,
-    Watch,
-    ended,
-    interruptible,
-    model_of,
-    search,
-)
+from tilewright.search.run import Request, Run, Searching, Seed, Watch, ended, interruptible, search
+from tilewright.search.scoring import CostModel, model_of
 from tilewright.search.start import Start
 from tilewright.search.sweep import Densities
 from tilewright.workload import Operator

@@ -10,6 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, Registry, unknown_name
+from tilewright.cost import HardwareBatch
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.objective import Objective
 
@@ -88,6 +89,13 @@ class FrontMapper(Mapper, Protocol):
 
     def tell_metrics(self, batch: MappingBatch, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
         """Learn the scores ``(b)`` and the metrics ``(b, m)`` of the batch proposed last, instead of `tell`."""
+
+
+class HardwareMapper(Mapper, Protocol):
+    """A mapper that proposes machines beside mappings: others of the structure of its space's machine."""
+
+    hardware: HardwareBatch | None
+    """The machine of each mapping proposed last; None where all are those of the space."""
 
 
 MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper")

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from tilewright.base import InputError
 from tilewright.cost import Cost
+from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, SpaceSize
 from tilewright.search.bounding import Bounding, relative_gap
 from tilewright.search.front import Front
@@ -140,6 +141,8 @@ class SearchResult:
         Where the mappings were found that the search began from; empty if it began from none.
     front
         The Pareto front of the metrics asked for, if any.
+    machine
+        The machine of the mapping, where the mapper proposes machines too.
     """
 
     operator: Operator
@@ -162,6 +165,7 @@ class SearchResult:
     bounding: Bounding | None = field(default=None, compare=False, repr=False)
     start: tuple[Origin, ...] = ()
     front: Front | None = None
+    machine: Accelerator | None = None
 
     @property
     def bound(self) -> float | None:

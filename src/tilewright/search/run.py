@@ -12,20 +12,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Protocol, TypeVar, cast, get_args
+from typing import TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost import Cost, DenseModel, SparseModel, compile_aside, cost_model
+from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel, compile_aside
 from tilewright.hardware import Accelerator
-from tilewright.mapping import Mapping, MappingBatch, MapSpace
+from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
 from tilewright.search.checkpoint import load_checkpoint, plan_of, save_checkpoint
 from tilewright.search.front import Archive, metric_values, read_front
 from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, State, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
 from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
+from tilewright.search.scoring import CostModel, machine_of, machine_rows, model_of, score_on
 from tilewright.search.start import Origin, Start, start_batch
 from tilewright.search.sweep import Densities, SweptModel
 from tilewright.workload import Operator
@@ -40,16 +41,6 @@ FIRST_RATE = 1000.0
 FEWEST = 8
 """Mappings asked for at least, however little time is left."""
 REASONS: tuple[Stopped, ...] = get_args(Stopped)
-
-
-class CostModel(Protocol):
-    """What scores mappings; `tilewright.cost.DenseModel` unless another is given."""
-
-    def score(self, batch: MappingBatch, *, threads: int = 1) -> Costs:
-        """Score a batch."""
-
-    def cost(self, mapping: Mapping) -> Cost:
-        """Return all counts of one mapping."""
 
 
 @dataclass(frozen=True)
@@ -209,17 +200,6 @@ def ended(steps: Generator[None, None, T]) -> T:
             return found
 
 
-def model_of(space: MapSpace, objective: Objective) -> CostModel:
-    """Return the cost model of a space: dense, sparse where the machine makes use of zeros, or over several densities.
-
-    On a new machine, another process compiles the engine meanwhile.
-    """
-    compile_aside()
-    if objective.densities is not None:
-        return SweptModel(space, objective.densities)
-    return cost_model(space.operator, space.accelerator, space.layout)
-
-
 def dense_model(space: MapSpace) -> DenseModel:
     """Return the dense cost model of a space; on a new machine, another process compiles its engine meanwhile."""
     compile_aside()
@@ -270,9 +250,8 @@ class Run:
         self.request, self.watch, self.model = request, watch, model
         space = request.space
         self.scorer = Scorer(request.objective, space.operator, space.accelerator)
-        # Bounds hold for the scores of our own models.
+        # Bounds hold for the scores of our own models on the machine of the space.
         own = isinstance(model, DenseModel | SparseModel | SweptModel)
-        self.bounding = Bounding((space,), request.objective) if own else None
         start = start_batch(request.start, space)
         kept = None if watch.checkpoint is None else load_checkpoint(watch.checkpoint, request.identity)
         self.plan = plan_of(kept, request.plan or request.budget)
@@ -280,12 +259,16 @@ class Run:
                     request.objective, start, isinstance(model, DenseModel), request.front, self.plan.seconds,
                     lambda: self._left() <= 0)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
+        known = own and not hasattr(self.mapper, "hardware")
+        self.bounding = Bounding((space,), request.objective) if known else None
         # What the loop itself scores first, as the mapper does not.
         self.lead = space.empty(0) if start is None or getattr(self.mapper, "takes_start", False) else start
         self.archive = Archive(request.front, space) if request.front else None
         self.samples = self.legal_samples = 0
         self.best = math.inf
         self.best_mapping = space.empty(1)
+        self.best_machine: Accelerator | None = None
+        """The machine of the best mapping, where the mapper proposed it."""
         self.history: list[Improvement] = []
         self.stopped: Stopped | None = None
         self.rate = FIRST_RATE
@@ -368,18 +351,19 @@ class Run:
         if len(batch) == 0:
             self.stopped = "exhausted"
             return
-        costs = self.model.score(batch, threads=self.watch.threads)
+        hardware: HardwareBatch | None = None if leading else getattr(self.mapper, "hardware", None)
+        costs = score_on(self.model, batch, hardware, self.watch.threads)
         scores = self.scorer.scores(costs)
         if not leading:
             self._tell(batch, costs, scores)
         if self.archive is not None:
             self.archive.add(batch, costs, scores < BREAKS_CONSTRAINT)
-        self._improve(batch, scores)
+        self._improve(batch, scores, hardware)
         self.samples += len(batch)
         self.legal_samples += int(np.count_nonzero(costs.legal))
         self.rate = len(batch) / max(self.seconds - begun, 1e-9)
 
-    def _improve(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
+    def _improve(self, batch: MappingBatch, scores: NDArray[np.float64], hardware: HardwareBatch | None) -> None:
         """Keep the best mapping of a batch if it is the best of all, and every improvement on the way to it."""
         index = int(scores.argmin())
         if not scores[index] < self.best:
@@ -390,6 +374,7 @@ class Run:
                          for place in np.flatnonzero(scores[:index + 1] < before)]
         self.best = float(scores[index])
         self.best_mapping = batch.take(slice(index, index + 1))
+        self.best_machine = None if hardware is None else hardware.machine(index, self.request.space.accelerator)
 
     def _tell(self, batch: MappingBatch, costs: Costs, scores: NDArray[np.float64]) -> None:
         metrics = getattr(self.mapper, "metrics", ())
@@ -442,6 +427,8 @@ class Run:
             "run.ranks": self.best_mapping.ranks,
             "run.history": np.array([(i.samples, i.seconds, i.score) for i in self.history]).reshape(-1, 3),
         }
+        if self.best_machine is not None:
+            state["run.machine"] = machine_rows(self.best_machine)
         if self.archive is not None:
             state |= {f"front.{name}": array for name, array in self.archive.state().items()}
         try:
@@ -462,6 +449,8 @@ class Run:
         self.best, self.spent_seconds = (float(value) for value in state["run.figures"])
         self.best_mapping = MappingBatch(self.best_mapping.layout, state["run.steps"], state["run.ranks"])
         self.history = [Improvement(int(n), float(s), float(v)) for n, s, v in state["run.history"]]
+        if "run.machine" in state:
+            self.best_machine = machine_of(state["run.machine"], self.request.space.accelerator)
         if reason >= 0 and REASONS[reason] == "exhausted":
             self.stopped = "exhausted"
 
@@ -469,10 +458,17 @@ class Run:
         """Return the objective of the best mapping, whose cost this is, whether or not it meets the constraints."""
         objective = self.request.objective
         if objective.densities is None:
-            area = self.request.space.accelerator.area_um2
+            area = (self.best_machine or self.request.space.accelerator).area_um2
             return float(cast(float, self.scorer.values(float(cost.latency_cycles), cost.energy_pj, area)))
         scorer = replace(self.scorer, objective=replace(objective, constraints=()))
-        return float(scorer.scores(self.model.score(self.best_mapping))[0])
+        own = None if self.best_machine is None else HardwareBatch.of([self.best_machine])
+        return float(scorer.scores(score_on(self.model, self.best_mapping, own))[0])
+
+    def _best_model(self) -> CostModel:
+        """Return the model of the machine of the best mapping."""
+        if self.best_machine is None:
+            return self.model
+        return model_of(replace(self.request.space, accelerator=self.best_machine), self.request.objective)
 
     def result(self) -> SearchResult:
         """Return what has been found."""
@@ -482,7 +478,7 @@ class Run:
         score = math.inf
         if self.best < ILLEGAL:
             mapping = self.best_mapping.mapping(0, operator.sizes)
-            cost = self.model.cost(mapping)
+            cost = self._best_model().cost(mapping)
             score = self._plain_score(cost)
         covers = self.mapper.covers_space
         return SearchResult(
@@ -493,5 +489,5 @@ class Run:
             budget=request.plan or request.budget, space_size=request.space.size() if covers else None,
             complete=covers and self.stopped == "exhausted", stopped=self.stopped or "interrupted", proven=self.proven,
             bounding=self.bounding, start=request.origins,
-            front=None if self.archive is None else self.archive.front(),
+            front=None if self.archive is None else self.archive.front(), machine=self.best_machine,
         )

@@ -102,6 +102,14 @@ def test_variants():
     assert with_flexibility(BASE, order=OrderFlexibility()).flexibility.class_bits == "0100"
 
 
+def test_area_and_energy_follow_from_the_buffer():
+    small, large = (with_buffer(BASE, capacity) for capacity in (6400, 64000))
+    assert small.area_um2 < large.area_um2
+    assert small.level("GLB").energy.read_pj < large.level("GLB").energy.read_pj
+    assert with_buffer(BASE, BASE.level("GLB").capacity_bytes) == BASE
+    assert with_buffer(BASE, 4).area_um2 == BASE.area_um2  # no technology knows a memory of four bytes
+
+
 def test_exploring_tells_what_each_choice_is_worth():
     choices = {"rigid": BASE.flexibility, "pairs": replace(BASE.flexibility, parallelism=ParallelismFlexibility()),
                "all": BASE.flexibility.of_class("1111")}

@@ -11,7 +11,7 @@ from tilewright.cost import DenseModel, SparseModel, layer_bounds
 from tilewright.hardware import Bandwidth, Compression, Elision, Sparsity, preset
 from tilewright.mapping import MapSpace, is_legal
 from tilewright.search import Objective, Scorer, Sweep, search, search_network, search_spaces
-from tilewright.search.run import model_of
+from tilewright.search.scoring import model_of
 from tilewright.search.sweep import SweptCosts
 from tilewright.workload import convolution, matmul, with_densities
 

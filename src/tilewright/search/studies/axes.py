@@ -12,7 +12,8 @@ import numpy as np
 from tilewright.base import InputError
 from tilewright.mapping import Bounds, Constraints, Mapping, MappingBatch, MapSpace, full_keeps, written_out
 from tilewright.search.objective import BREAKS_CONSTRAINT, Scorer
-from tilewright.search.run import generator, model_of
+from tilewright.search.run import generator
+from tilewright.search.scoring import model_of
 from tilewright.search.studies.contest import Contender, Contest
 from tilewright.search.studies.holding import Terms, Turn, contest
 

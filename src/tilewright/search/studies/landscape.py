@@ -12,7 +12,8 @@ from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
 from tilewright.search.objective import BREAKS_CONSTRAINT, Costs, Objective, Scorer
 from tilewright.search.records import Budget
-from tilewright.search.run import CostModel, generator, model_of, search
+from tilewright.search.run import generator, search
+from tilewright.search.scoring import CostModel, model_of
 from tilewright.search.studies.axes import OWN
 from tilewright.search.studies.contest import Contender, parse_contenders
 

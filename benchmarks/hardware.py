@@ -1,0 +1,81 @@
+"""Many machines of one structure: what a new one costs to set up, and scoring with a machine for each mapping.
+
+`python benchmarks/hardware.py [MAPPINGS [REPEATS]]`; what is compared takes turns, as computers are noisy.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import median
+
+import numpy as np
+
+from tilewright.cost import DenseModel, HardwareBatch, dense
+from tilewright.hardware import Accelerator, preset
+from tilewright.mapping import MapSpace
+from tilewright.workload import convolution, unique_operators, zoo
+
+MACHINE = "edge-s2"
+
+LAYERS = unique_operators(zoo.load("resnet50"))
+
+
+def set_up(machine: Accelerator) -> None:
+    """Make the models of all distinct layers of ResNet-50 ready."""
+    for layer in LAYERS:
+        assert DenseModel(layer.operator, machine).program
+
+
+def written_anew(machine: Accelerator) -> None:
+    """Do so with nothing known of the machine's structure."""
+    dense._written.cache_clear()
+    set_up(machine)
+
+
+def many(count: int, rng: np.random.Generator) -> HardwareBatch:
+    """Return machines with other buffers, arrays and bandwidths."""
+    machine = preset(MACHINE)
+    values = {key: rng.choice([0.5, 1.0, 2.0, 4.0, 8.0, 16.0], count) for key in machine.numbers
+              if key[1].startswith("bandwidth")}
+    values["SG", "capacity_bytes"] = rng.uniform(5e4, 5e5, count)
+    values["SL", "capacity_bytes"] = rng.choice([128.0, 256.0, 512.0, 1024.0], count)
+    values["PEs", "x"] = rng.integers(4, 30, count).astype(np.float64)
+    return HardwareBatch(values)
+
+
+def seconds(work: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Return medians of warm repeats that take turns."""
+    taken: dict[str, list[float]] = {name: [] for name in work}
+    for turn in range(repeats + 1):
+        for name, run in work.items():
+            start = time.process_time()
+            run()
+            if turn:
+                taken[name].append(time.process_time() - start)
+    return {name: median(times) for name, times in taken.items()}
+
+
+def main() -> None:
+    count, repeats = (int(word) for word in [*sys.argv[1:], "100000", "9"][:2])
+    machine, rng = preset(MACHINE), np.random.default_rng(0)
+    found = seconds({"anew": lambda: written_anew(machine),
+                     "other": lambda: set_up(replace(machine, name=str(rng.random()), frequency_mhz=300.0))}, repeats)
+    print(f"ResNet-50 ready on a machine of another structure {found['anew'] * 1e3:8.2f} ms, with other numbers alone "
+          f"{found['other'] * 1e3:8.2f} ms: {found['anew'] / found['other']:.1f} times less")
+
+    layer = convolution("layer", in_channels=128, out_channels=128, kernel=3, out_size=28, batch=16)
+    batch, model = MapSpace(layer, machine).sample(rng, count), DenseModel(layer, machine)
+    hardware = many(count, rng)
+    found = seconds({
+        "one machine for all": lambda: model.score(batch),
+        "one for each mapping": lambda: model.score(batch, hardware),
+        "one for each, curves read anew": lambda: model.score(batch, HardwareBatch(hardware.values)),
+    }, repeats)
+    first = found["one machine for all"]
+    for name, taken in found.items():
+        print(f"{name:<34}{count / taken / 1e6:8.3f} M/s{first / taken:8.1%} of the plain rate")
+
+
+if __name__ == "__main__":
+    main()
