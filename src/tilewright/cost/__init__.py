@@ -6,7 +6,7 @@ from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.cost.bounds import Bounds, Roofline, outermost_bytes, roofline
-    from tilewright.cost.bounds_any import layer_bounds, space_bounds
+    from tilewright.cost.bounds_any import BoundBatch, hardware_bounds, layer_bounds, space_bounds
     from tilewright.cost.bounds_traffic import Traffic
     from tilewright.cost.dense import CostBatch, DenseModel
     from tilewright.cost.derivations import Explanation, explain
@@ -43,6 +43,7 @@ __all__ = [
     "SYSTOLIC_DATAFLOWS",
     "SYSTOLIC_RESTING",
     "SYSTOLIC_RULES",
+    "BoundBatch",
     "Bounds",
     "Columns",
     "Cost",
@@ -68,6 +69,7 @@ __all__ = [
     "compile_aside",
     "cost_model",
     "explain",
+    "hardware_bounds",
     "layer_bounds",
     "left_of",
     "outermost_bytes",

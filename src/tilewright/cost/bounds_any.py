@@ -1,10 +1,15 @@
 """Bounds of any machine: those of the sparse model where it has a ``sparsity`` section, else of the dense one."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.cost import bounds
 from tilewright.cost.bounds import Bounds, Keeps
 from tilewright.cost.bounds_sparse import sparse_bounds
+from tilewright.cost.hardware import HardwareBatch
 from tilewright.hardware import Accelerator
 from tilewright.workload import Operator
 
@@ -27,3 +32,28 @@ def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | No
     if accelerator.sparsity is not None:
         return sparse_bounds(operator, accelerator, perfect=perfect)
     return bounds.layer_bounds(operator, accelerator, keeps, bypass=bypass, perfect=perfect)
+
+
+@dataclass(frozen=True)
+class BoundBatch:
+    """Lower bounds (b,) for one operator on ``b`` machines, as of `Bounds`."""
+
+    latency_cycles: NDArray[np.float64]
+    energy_pj: NDArray[np.float64]
+    edp: NDArray[np.float64]
+
+
+def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Accelerator, *,
+                    bypass: bool = False, perfect: bool = False) -> BoundBatch:
+    """Return what no mapping on each row of ``hardware`` can beat; ``accelerator`` has what the rows do not name.
+
+    Some milliseconds for each different row.
+    """
+    if not len(hardware):
+        return BoundBatch(*np.empty((3, 0)))
+    table = np.array(list(hardware.values.values()))
+    _, first, back = np.unique(table, axis=1, return_index=True, return_inverse=True)
+    found = [layer_bounds(operator, hardware.machine(int(index), accelerator), bypass=bypass, perfect=perfect)
+             for index in first]
+    rows = np.array([(each.latency_cycles, each.energy_pj, each.edp) for each in found])[back.reshape(-1)].T
+    return BoundBatch(*rows)

@@ -7,7 +7,7 @@ can only lower a bound.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import isqrt
 
 import numpy as np
@@ -100,6 +100,11 @@ class Tiles:
         """The place of each dimension's group."""
         return {name: place for place, group in enumerate(self.groups) for name in group.dimensions}
 
+    @cached_property
+    def by_tensor(self) -> dict[str, Floats]:
+        """Words of each tensor's tile in every cell."""
+        return {tensor.name: self.words(tensor) for tensor in self.operator.tensors}
+
     def words(self, tensor: Tensor) -> Floats:
         """Return the least words of a tile of ``tensor`` in each cell, of shape (cells of the first group, ...).
 
@@ -142,6 +147,12 @@ class Tiles:
         moving = {name for axis in axes for name in axis.dimensions}
         spare = [any(name not in moving for name in self.groups[place].dimensions) for place in pair]
         return sliding_words(axes, self.operator.sizes, (first, second), (spare[0], spare[1]))
+
+
+@lru_cache(maxsize=64)
+def tiles_of(operator: Operator, perfect: bool) -> Tiles:
+    """Return the tiles of an operator; kept, as they are the same on every machine."""
+    return Tiles(operator, perfect)
 
 
 def sliding_words(axes: list[Axis], sizes: dict[str, int], least: tuple[Floats, Floats],

@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds_groups import Tiles
+from tilewright.cost.bounds_groups import Tiles, tiles_of
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import partition_of, tensor_bits
 from tilewright.workload import Operator
@@ -108,12 +108,7 @@ class Stages:
     @cached_property
     def tiles(self) -> Tiles:
         """Cells and words of tiles, the same at every memory."""
-        return Tiles(self.operator, self.perfect)
-
-    @cached_property
-    def words(self) -> dict[str, Floats]:
-        """Words of each tensor's tile in every cell."""
-        return {tensor.name: self.tiles.words(tensor) for tensor in self.operator.tensors}
+        return tiles_of(self.operator, self.perfect)
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -159,7 +154,7 @@ class Stages:
         for tensor in self.operator.tensors:
             if name in self.chains[tensor.name]:
                 room = partition_of(memory, tensor)
-                taken[room] = taken.get(room, np.zeros(shape)) + self.words[tensor.name] * tensor_bits(
+                taken[room] = taken.get(room, np.zeros(shape)) + self.tiles.by_tensor[tensor.name] * tensor_bits(
                     tensor, self.accelerator)
         for room, bits in taken.items():
             most = capacities[room]

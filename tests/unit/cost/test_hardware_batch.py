@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost import CostBatch, DenseModel, HardwareBatch, SparseModel
+from tilewright.cost import (
+    CostBatch,
+    DenseModel,
+    HardwareBatch,
+    SparseModel,
+    cost_model,
+    hardware_bounds,
+    layer_bounds,
+)
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory, load_accelerator, preset
 from tilewright.mapping import MapSpace
 from tilewright.workload import convolution, matmul, with_densities
@@ -94,6 +102,23 @@ def test_rows_of_the_sparse_model_give_what_each_machine_gives_by_itself():
         own = SparseModel(operator, machine, space.layout).score(batch.take(slice(index, index + 1)))
         assert_row(found, index, own)
     assert 0 < found.legal.sum() < 60
+
+
+@pytest.mark.parametrize("name", ["edge-s2", "accel-b-sparse"])
+def test_bounds_of_rows_are_those_of_each_machine_and_hold(name):
+    base, rng = preset(name), np.random.default_rng(8)
+    machines = random_machines(base, 6, rng)
+    rows = np.repeat(np.arange(6), 50)
+    hardware = HardwareBatch.of(machines).take(rows)
+    space = MapSpace(PRODUCT, base)
+    costs = cost_model(PRODUCT, base, space.layout).score(space.sample(rng, 300), hardware)
+    bounds = hardware_bounds(PRODUCT, hardware, base)
+    own = [layer_bounds(PRODUCT, machine) for machine in machines]
+    assert bounds.latency_cycles[::50].tolist() == [each.latency_cycles for each in own]
+    assert bounds.energy_pj[::50].tolist() == [each.energy_pj for each in own]
+    legal = costs.legal
+    assert legal.any() and (costs.latency_cycles >= bounds.latency_cycles)[legal].all()
+    assert (costs.energy_pj >= bounds.energy_pj)[legal].all()
 
 
 def test_energy_area_and_leakage_follow_from_capacity_as_in_a_file():
