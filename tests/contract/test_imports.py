@@ -24,7 +24,7 @@ ROOMS = (
 HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
 # Compiled code is imported by module: a room that named it would load Numba for everybody.
 COMPILED = {f"tilewright.mapping.spaces.{name}"
-            for name in ("kernels", "rules.arrays", "drawing.sampling", "drawing.signature")}
+            for name in ("kernels", "rules", "drawing.sampling", "drawing.signature", "repair.steps", "repair.tiles")}
 SUBROOMS = {"tilewright.cost.reference", "tilewright.search.studies", "tilewright.search.surrogate"}
 # The algorithms that learn, or descend: the only others that load PyTorch.
 LEARNED = {SOURCE / "search" / f"{name}.py" for name in ("descent", "relaxed")}

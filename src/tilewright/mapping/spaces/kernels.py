@@ -19,35 +19,7 @@ import numpy as np
 from numba import njit
 
 from tilewright.base import kept, part_options, stamped
-from tilewright.mapping.spaces.rules.arrays import (
-    ACTIVE,
-    ALL_DIMS,
-    ANCHOR,
-    BLOCK,
-    BLOCKS,
-    DIMS,
-    DIVISORS,
-    FIXED,
-    FREE,
-    GROUP_COUNT,
-    GROUPS,
-    KIND,
-    LIMIT,
-    META,
-    MODE,
-    PARTNER,
-    PARTNER_BLOCK,
-    PERFECT,
-    PLACES,
-    RELEVANT,
-    SIZES,
-    SLOT,
-    SLOTS,
-    SPANS,
-    SPATIAL,
-    TEMPORAL,
-    TENSORS,
-)
+from tilewright.mapping.spaces.rules import arrays as table
 
 # Arrays and numbers inside compiled code; Numba infers the types.
 Compiled = Any
@@ -61,6 +33,10 @@ TRIES = 64
 _NUMBERS: Compiled = tuple(np.int64(n) for n in range(-1, 5))
 NONE, ZERO, ONE, TWO, THREE, FOUR = _NUMBERS
 
+# Planes of the scratch array `MapSpace.scratch`, and rows of its last plane.
+EXTENTS, RANKS, COUNTS, ROWS = range(4)
+LANES, LEFT, ORDER = range(3)
+
 F = TypeVar("F", bound=Callable[..., Any])
 # Without the interpreter lock, and without reference counts (so that nothing can be allocated).
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
@@ -68,7 +44,8 @@ _PART = part_options()
 
 # All sources whose functions and constants end up inside others.
 _named = stamped(Path(__file__).parent / f"{name}.py" for name in (
-    "kernels", "rules/arrays", "counting/enumeration", "drawing/sampling", "drawing/signature", "repair/projection"))
+    "kernels", "rules/arrays", "repair/steps", "repair/tiles", "repair/mappings", "repair/projection",
+    "drawing/sampling", "drawing/signature", "counting/enumeration"))
 
 
 def compiled(function: F) -> F:
@@ -118,6 +95,36 @@ def log_between(rng: Compiled, low: Compiled, high: Compiled) -> Compiled:
 
 
 @compiled
+def slots_of(sp: Compiled) -> Compiled:
+    """Return how many slots there are."""
+    return sp[table.META, table.SLOTS]
+
+
+@compiled
+def dims_of(sp: Compiled) -> Compiled:
+    """Return how many dimensions there are of size above 1."""
+    return sp[table.META, table.DIMS]
+
+
+@compiled
+def perfect(sp: Compiled) -> Compiled:
+    """Whether every step must divide the extent outside it."""
+    return sp[table.META, table.PERFECT] != 0
+
+
+@compiled
+def is_spatial(sp: Compiled, s: Compiled) -> Compiled:
+    """Whether slot ``s`` is a side of an array, and not a memory."""
+    return sp[table.SLOT + s, table.KIND] == table.SPATIAL
+
+
+@compiled
+def may_loop(sp: Compiled, s: Compiled, d: Compiled) -> Compiled:
+    """Whether dimension ``d`` may loop at slot ``s``."""
+    return sp[table.FREE + s, d] != 0
+
+
+@compiled
 def ceil_div(a: Compiled, b: Compiled) -> Compiled:
     """Return ``a / b`` rounded up; quick where that is 1, as at most slots."""
     if a <= b:
@@ -128,14 +135,15 @@ def ceil_div(a: Compiled, b: Compiled) -> Compiled:
 @compiled
 def room(sp: Compiled, used: Compiled, s: Compiled) -> Compiled:
     """Return the largest count that may still be multiplied into side ``s``; ``used`` ``(s)`` are the lanes so far."""
-    mode = sp[SLOT + s, MODE]
-    limit = sp[SLOT + s, LIMIT]
-    if mode == FIXED:
+    mode = sp[table.SLOT + s, table.MODE]
+    limit = sp[table.SLOT + s, table.LIMIT]
+    if mode == table.FIXED:
         return limit // used[s]
-    partner = sp[SLOT + s, PARTNER]
+    partner = sp[table.SLOT + s, table.PARTNER]
     other = used[partner] if partner >= 0 else 1
-    if mode == BLOCKS:
-        return (limit // ceil_div(other, sp[SLOT + s, PARTNER_BLOCK])) * sp[SLOT + s, BLOCK] // used[s]
+    if mode == table.BLOCKS:
+        blocks = limit // ceil_div(other, sp[table.SLOT + s, table.PARTNER_BLOCK])
+        return blocks * sp[table.SLOT + s, table.BLOCK] // used[s]
     return limit // (used[s] * other)
 
 
@@ -152,97 +160,17 @@ def lanes_at(sp: Compiled, e: Compiled, s: Compiled, last: Compiled) -> Compiled
 @compiled
 def lanes(sp: Compiled, e: Compiled, used: Compiled, last: Compiled) -> Compiled:
     """Write the lanes of dimensions up to ``last`` at every spatial slot to ``used`` ``(s)``; 1 at temporal ones."""
-    for s in range(sp[META, SLOTS]):
-        used[s] = lanes_at(sp, e, s, last) if sp[SLOT + s, KIND] == SPATIAL else 1
+    for s in range(slots_of(sp)):
+        used[s] = lanes_at(sp, e, s, last) if is_spatial(sp, s) else 1
 
 
 @compiled
 def arrays_fit(sp: Compiled, used: Compiled) -> Compiled:
     """Whether the lanes ``used`` ``(s)`` fit every array."""
-    for s in range(sp[META, SLOTS]):
-        if sp[SLOT + s, KIND] == SPATIAL and room(sp, used, s) < 1:
+    for s in range(slots_of(sp)):
+        if is_spatial(sp, s) and room(sp, used, s) < 1:
             return False
     return True
-
-
-@compiled
-def near_divisor(sp: Compiled, d: Compiled, number: Compiled, target: Compiled, top: Compiled) -> Compiled:
-    """Return the divisor of ``number`` (one of dimension ``d``) that is nearest ``target``, and at most ``top``."""
-    best = 1
-    for i in range(1, sp[DIVISORS + d, 0] + 1):
-        f = sp[DIVISORS + d, i]
-        if f > top or f > number:
-            break
-        if number % f == 0:
-            if f > target:
-                return f if f * best <= target * target else best
-            best = f
-    return best
-
-
-@compiled
-def nearest_count(sp: Compiled, d: Compiled, whole: Compiled, want: Compiled, top: Compiled) -> Compiled:
-    """Return the count nearest ``want``, from 1 to ``top``, that splits the extent ``whole`` of dimension ``d``."""
-    top = max(min(top, whole), 1)
-    want = min(max(want, 1), top)
-    if sp[META, PERFECT] == 0 or whole % want == 0:
-        return want
-    return near_divisor(sp, d, whole, want, top)
-
-
-@compiled
-def repair_inside(sp: Compiled, e: Compiled, d: Compiled, used: Compiled) -> Compiled:
-    """Make the steps of dimension ``d`` inside its anchor legal, innermost first; return the anchor's own step."""
-    size = sp[SIZES, d]
-    slots = sp[META, SLOTS]
-    current = 1
-    e[slots, d] = 1
-    for s in range(slots - 1, sp[ANCHOR, d], -1):
-        want = e[s, d]
-        if sp[FREE + s, d] == 0 or want <= current:
-            want = current
-        else:
-            spatial = sp[SLOT + s, KIND] == SPATIAL
-            top = min(size, current * room(sp, used, s)) if spatial else size
-            want = min(want, top)
-            if sp[META, PERFECT] != 0 and (want % current != 0 or size % want != 0):
-                want = current * near_divisor(sp, d, size // current, max(want // current, 1), top // current)
-            if spatial:
-                used[s] *= ceil_div(want, current)
-        e[s, d] = want
-        current = want
-    return current
-
-
-@compiled
-def repair_outside(sp: Compiled, e: Compiled, d: Compiled, used: Compiled, inside: Compiled) -> Compiled:
-    """Make the steps of dimension ``d`` outside its anchor legal, outermost first."""
-    extent = sp[SIZES, d]
-    e[0, d] = extent
-    for s in range(sp[ANCHOR, d]):
-        want = extent
-        if sp[FREE + s, d] != 0 and e[s + 1, d] < extent:
-            count = ceil_div(extent, max(e[s + 1, d], inside))
-            whole = extent // inside if sp[META, PERFECT] != 0 else extent
-            count = nearest_count(sp, d, whole, count, room(sp, used, s))
-            want = max(ceil_div(extent, count), inside)
-            used[s] *= ceil_div(extent, want)
-        e[s + 1, d] = want
-        extent = want
-
-
-@compiled
-def repair(sp: Compiled, e: Compiled, used: Compiled, first: Compiled) -> Compiled:
-    """Make steps monotone, inside the arrays, and divisible where asked; dimension ``first`` is served first.
-
-    Steps that are legal stay as they are. ``used`` ``(s)`` receives the lanes at every spatial slot.
-    """
-    dims = sp[META, DIMS]
-    for s in range(sp[META, SLOTS]):
-        used[s] = 1
-    for i in range(dims):
-        d = first + i if first + i < dims else first + i - dims
-        repair_outside(sp, e, d, used, repair_inside(sp, e, d, used))
 
 
 @compiled
@@ -256,12 +184,12 @@ def axis_words(p: Compiled, q: Compiled, stride: Compiled, dilation: Compiled, b
 @compiled
 def tile_bits(sp: Compiled, e: Compiled, g: Compiled) -> Compiled:
     """Return the bits that capacity group ``g`` must hold (DESIGN rules 1 and 10)."""
-    s = sp[GROUPS + g, 0]
+    s = sp[table.GROUPS + g, 0]
     total = 0
-    for t in range(sp[META, TENSORS]):
-        bits = sp[GROUPS + g, 2 + t]
+    for t in range(sp[table.META, table.TENSORS]):
+        bits = sp[table.GROUPS + g, 2 + t]
         if bits > 0:
-            for a in range(sp[SPANS, t], sp[SPANS, t + 1]):
+            for a in range(sp[table.SPANS, t], sp[table.SPANS, t + 1]):
                 q = e[s, sp[a, 3]] if sp[a, 3] >= 0 else 1
                 bits *= axis_words(e[s, sp[a, 1]], q, sp[a, 2], sp[a, 4], sp[a, 5])
             total += bits
@@ -271,8 +199,8 @@ def tile_bits(sp: Compiled, e: Compiled, g: Compiled) -> Compiled:
 @compiled
 def capacities_fit(sp: Compiled, e: Compiled) -> Compiled:
     """Whether every tile fits its memory."""
-    for g in range(sp[META, GROUP_COUNT]):
-        if tile_bits(sp, e, g) > sp[GROUPS + g, 1]:
+    for g in range(sp[table.META, table.GROUP_COUNT]):
+        if tile_bits(sp, e, g) > sp[table.GROUPS + g, 1]:
             return False
     return True
 
@@ -280,114 +208,31 @@ def capacities_fit(sp: Compiled, e: Compiled) -> Compiled:
 @compiled
 def capacities_fit_between(sp: Compiled, e: Compiled, first: Compiled, last: Compiled) -> Compiled:
     """Whether the tiles of the memories from slot ``first`` to slot ``last`` fit them."""
-    for g in range(sp[META, GROUP_COUNT]):
-        s = sp[GROUPS + g, 0]
-        if first <= s <= last and tile_bits(sp, e, g) > sp[GROUPS + g, 1]:
+    for g in range(sp[table.META, table.GROUP_COUNT]):
+        s = sp[table.GROUPS + g, 0]
+        if first <= s <= last and tile_bits(sp, e, g) > sp[table.GROUPS + g, 1]:
             return False
-    return True
-
-
-@compiled
-def small_factor(count: Compiled) -> Compiled:
-    """Return the smallest factor above 1 of ``count``."""
-    f = 2
-    while f * f <= count:
-        if count % f == 0:
-            return f
-        f += 1
-    return count
-
-
-@compiled
-def move_out(e: Compiled, d: Compiled, target: Compiled, source: Compiled, factor: Compiled) -> Compiled:
-    """Move ``factor`` of dimension ``d`` from slot ``source`` to the slot ``target`` outside it.
-
-    All counts between stay as they are or fall; steps that do not divide are rounded up.
-    """
-    floor = e[source + 1, d]
-    for s in range(target, source):
-        e[s + 1, d] = max(ceil_div(e[s + 1, d], factor), floor)
-
-
-@compiled
-def holder(sp: Compiled, e: Compiled, rng: Compiled, first: Compiled, d: Compiled) -> Compiled:
-    """Return a random slot from ``first`` inward where dimension ``d`` loops, temporal if possible; or -1."""
-    temporal, spatial, seen, others = NONE, NONE, 0, 0
-    for s in range(first, sp[META, SLOTS]):
-        if e[s + 1, d] < e[s, d]:
-            if sp[SLOT + s, KIND] == TEMPORAL:
-                seen += 1
-                if seen == 1 or below(rng, seen) == 0:
-                    temporal = s
-            else:
-                others += 1
-                if others == 1 or below(rng, others) == 0:
-                    spatial = s
-    return temporal if temporal >= 0 else spatial
-
-
-@compiled
-def held_dimension(sp: Compiled, e: Compiled, rng: Compiled, g: Compiled) -> Compiled:
-    """Return a random dimension in which the tile of group ``g`` can be made smaller, or -1."""
-    s = sp[GROUPS + g, 0]
-    seen, chosen = 0, NONE
-    for d in range(sp[META, DIMS]):
-        if sp[ANCHOR, d] < s and e[s, d] > 1:
-            for t in range(sp[META, TENSORS]):
-                if sp[GROUPS + g, 2 + t] > 0 and sp[RELEVANT + t, d] != 0:
-                    seen += 1
-                    if seen == 1 or below(rng, seen) == 0:
-                        chosen = d
-                    break
-    return chosen
-
-
-@compiled
-def shrink(sp: Compiled, e: Compiled, rng: Compiled, g: Compiled) -> Compiled:
-    """Make the tile of group ``g`` smaller in one random dimension; return whether that was possible."""
-    d = held_dimension(sp, e, rng, g)
-    if d < 0:
-        return False
-    s = sp[GROUPS + g, 0]
-    source, target = holder(sp, e, rng, s, d), s - 1
-    while sp[SLOT + target, KIND] != TEMPORAL or sp[FREE + target, d] == 0:
-        target -= 1
-    count = ceil_div(e[source, d], e[source + 1, d])
-    factor = small_factor(count) if sp[META, PERFECT] != 0 else min(count, 2 + below(rng, TWO))
-    move_out(e, d, target, source, factor)
-    return True
-
-
-@compiled
-def fit(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
-    """Shrink tiles until all fit, moving factors outward; return whether they do."""
-    for g in range(sp[META, GROUP_COUNT]):
-        tries = 0
-        while tile_bits(sp, e, g) > sp[GROUPS + g, 1]:
-            tries += 1
-            if tries > TRIES or not shrink(sp, e, rng, g):
-                return False
     return True
 
 
 @compiled
 def store(sp: Compiled, e: Compiled, r: Compiled, steps: Compiled, ranks: Compiled, b: Compiled) -> Compiled:
     """Copy one mapping into place ``b`` of ``steps`` and ``ranks`` ``(s, d, b)``, dimensions of size 1 included."""
-    for s in range(sp[META, SLOTS]):
-        for d in range(sp[META, ALL_DIMS]):
+    for s in range(slots_of(sp)):
+        for d in range(sp[table.META, table.ALL_DIMS]):
             steps[s, d, b] = 1
-            ranks[s, d, b] = sp[PLACES, d]
-        for d in range(sp[META, DIMS]):
-            steps[s, sp[ACTIVE, d], b] = e[s + 1, d]
-            ranks[s, sp[ACTIVE, d], b] = r[s, d]
+            ranks[s, d, b] = sp[table.PLACES, d]
+        for d in range(dims_of(sp)):
+            steps[s, sp[table.ACTIVE, d], b] = e[s + 1, d]
+            ranks[s, sp[table.ACTIVE, d], b] = r[s, d]
 
 
 @compiled
 def load(sp: Compiled, steps: Compiled, ranks: Compiled, b: Compiled, e: Compiled, r: Compiled) -> Compiled:
     """Copy the mapping at place ``b`` of ``steps`` and ``ranks`` ``(s, d, b)`` out."""
-    for d in range(sp[META, DIMS]):
-        at = sp[ACTIVE, d]
-        e[0, d] = sp[SIZES, d]
-        for s in range(sp[META, SLOTS]):
+    for d in range(dims_of(sp)):
+        at = sp[table.ACTIVE, d]
+        e[0, d] = sp[table.SIZES, d]
+        for s in range(slots_of(sp)):
             e[s + 1, d] = steps[s, at, b]
             r[s, d] = ranks[s, at, b]

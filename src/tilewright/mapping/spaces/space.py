@@ -257,13 +257,14 @@ class MapSpace:
         swapped. Without rules (see `SpaceArrays`) slots outside the outermost memory where a dimension may loop go
         from outside inward. A mapping that cannot be mended so is replaced by any of the space.
         """
-        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.repair import mappings  # noqa: PLC0415  (Numba loads late)
 
         repaired = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
         if self.arrays.ruled:
             self._legalise(self.table, np.zeros(1, dtype=np.uint64), repaired, fitting=False)
         else:
-            sampling.repair_batch(self.table, self.scratch(), repaired.steps, repaired.ranks)
+            mappings.repair_batch(self.table, np.zeros(1, dtype=np.uint64), False, self.scratch(), repaired.steps,
+                                  repaired.ranks)
         legal = self.contains(batch)
         repaired.steps[:, :, legal], repaired.ranks[:, :, legal] = batch.steps[:, :, legal], batch.ranks[:, :, legal]
         return repaired
@@ -288,10 +289,10 @@ class MapSpace:
 
     def fits(self, batch: MappingBatch) -> NDArray[np.bool_]:
         """Return ``(b)``: whether loops fit the arrays and tiles the memories, whatever else the space asks."""
-        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.repair import mappings  # noqa: PLC0415  (Numba loads late)
 
         out = np.empty(len(batch), dtype=np.bool_)
-        sampling.fit_mask(self.unaided, self.scratch(), batch.steps, batch.ranks, out)
+        mappings.fit_mask(self.unaided, self.scratch(), batch.steps, batch.ranks, out)
         return out
 
     def legalise(self, batch: MappingBatch, state: NDArray[np.uint64], span: tuple[int, int],
@@ -309,14 +310,14 @@ class MapSpace:
 
         What is moved outward is drawn at random from a fixed seed; the batch must be of the space (see `repair`).
         """
-        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
+        from tilewright.mapping.spaces.repair import mappings  # noqa: PLC0415  (Numba loads late)
 
         fitted = self.settled(MappingBatch(batch.layout, batch.steps.copy(), batch.ranks))
         state = np.zeros(1, dtype=np.uint64)
         if self.arrays.ruled:
             self._legalise(self.table, state, fitted, fitting=True)
         else:
-            sampling.fit_batch(self.table, state, self.scratch(), fitted.steps, fitted.ranks)
+            mappings.repair_batch(self.table, state, True, self.scratch(), fitted.steps, fitted.ranks)
         return fitted
 
     def settled(self, batch: MappingBatch) -> MappingBatch:
@@ -458,11 +459,11 @@ class Enumeration:
 
     def take(self, count: int) -> MappingBatch:
         """Return the next ``count`` mappings; fewer at the end, then none."""
+        from tilewright.mapping.spaces import kernels  # noqa: PLC0415  (Numba loads late)
         from tilewright.mapping.spaces.counting import enumeration  # noqa: PLC0415  (Numba loads late)
-        from tilewright.mapping.spaces.drawing import sampling  # noqa: PLC0415  (Numba loads late)
 
         batch, work = self.space.empty(count), self.space.scratch()
-        work[sampling.ROWS, sampling.LEFT, 0] = self.distinct
+        work[kernels.ROWS, kernels.LEFT, 0] = self.distinct
         where = (self.state["extents"], self.state["ranks"], self.state["orders"])
         written = enumeration.enumerate_into(self.space.unaided, *where, work, batch.steps, batch.ranks)
         return batch if written == count else batch.take(slice(0, written))

@@ -8,9 +8,19 @@ pieces, the extents that its loops cut it into and how often each occurs.
 
 import numpy as np
 
-from tilewright.mapping.spaces.drawing.sampling import COUNTS, EXTENTS, RANKS
-from tilewright.mapping.spaces.kernels import NONE, Compiled, compiled, entry, inlined, load
-from tilewright.mapping.spaces.rules.arrays import DIMS, META, SIZES
+from tilewright.mapping.spaces.kernels import (
+    COUNTS,
+    EXTENTS,
+    NONE,
+    RANKS,
+    Compiled,
+    compiled,
+    dims_of,
+    entry,
+    inlined,
+    load,
+)
+from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto_tables import CUT, FIRST, IGNORED, KNOWN
 
 SLACK = 1 - 1e-9
@@ -130,8 +140,8 @@ def ramping(tariff: Compiled, e: Compiled, last: Compiled) -> Compiled:
 def last_into(sp: Compiled, tariff: Compiled, e: Compiled, last: Compiled) -> Compiled:
     """Write the extents outside each slot at the end, of the first lane in the last iteration, to ``last``."""
     lanes = tariff[15]
-    for d in range(sp[META, DIMS]):
-        extent = sp[SIZES, d]
+    for d in range(dims_of(sp)):
+        extent = sp[table.SIZES, d]
         last[0, d] = extent
         for s in range(len(lanes)):
             step = e[s + 1, d]
@@ -145,8 +155,8 @@ def sliding(axes: Compiled, e: Compiled, a: Compiled, modes: Compiled, k: Compil
             parts: Compiled) -> Compiled:
     """Return the words of all pieces along sliding axis ``a`` together."""
     p, r = axes[a, 0], axes[a, 1]
-    firsts = cut(modes, k, e, p, np.float64(sp[SIZES, p]), parts)
-    seconds = cut(modes, k, e, r, np.float64(sp[SIZES, r]), parts[2:])
+    firsts = cut(modes, k, e, p, np.float64(sp[table.SIZES, p]), parts)
+    seconds = cut(modes, k, e, r, np.float64(sp[table.SIZES, r]), parts[2:])
     total = 0.0
     for i in range(firsts):
         for j in range(seconds):
@@ -208,7 +218,7 @@ def sharing(tariff: Compiled, e: Compiled, b: Compiled, t: Compiled) -> Compiled
 def moved(sp: Compiled, tariff: Compiled, e: Compiled, m: Compiled, t: Compiled) -> Compiled:
     """Whether a loop at memory ``m`` moves tensor ``t``."""
     s, relevant = tariff[0][0, m], tariff[1]
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         if e[s + 1, d] < e[s, d] and relevant[t, d] != 0:
             return True
     return False
@@ -349,11 +359,11 @@ def pieces_into(sp: Compiled, tariff: Compiled, e: Compiled, room: Compiled, par
     for t in range(tensors + 1):
         for k in range(ways):
             room[t, k] = 1.0
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         at, known = known_row(e, d, room, first, slots)
         row = room[at, slots:]
         if not known:
-            count_into(tariff, e, d, np.float64(sp[SIZES, d]), row, parts)
+            count_into(tariff, e, d, np.float64(sp[table.SIZES, d]), row, parts)
         room[tensors, 0] *= row[0]
         for t in range(tensors):
             if relevant[t, d] == 0:
@@ -373,7 +383,7 @@ def spread(sp: Compiled, tariff: Compiled, e: Compiled, factors: Compiled) -> Co
     for f in range(tariff[2][1]):
         used = 1.0
         for s in range(where[2, f], where[3, f]):
-            for d in range(sp[META, DIMS]):
+            for d in range(dims_of(sp)):
                 if e[s + 1, d] < e[s, d]:
                     used *= np.ceil(np.float64(e[s, d]) / e[s + 1, d])
         lanes *= used

@@ -6,10 +6,25 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.base import stamped
-from tilewright.mapping.spaces.drawing.sampling import COUNTS, EXTENTS, LANES, RANKS, ROWS
 from tilewright.mapping.spaces.drawing.signature import remember, signature
-from tilewright.mapping.spaces.kernels import Compiled, below, chance, compiled, entry, fit, repair, store
-from tilewright.mapping.spaces.rules.arrays import DIMS, META, ORDER_COUNT, SLOT, SLOTS
+from tilewright.mapping.spaces.kernels import (
+    COUNTS,
+    EXTENTS,
+    LANES,
+    RANKS,
+    ROWS,
+    Compiled,
+    below,
+    chance,
+    compiled,
+    dims_of,
+    entry,
+    slots_of,
+    store,
+)
+from tilewright.mapping.spaces.repair.steps import repair
+from tilewright.mapping.spaces.repair.tiles import fit
+from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto_bounds import bound_of
 from tilewright.search.mappers.gamma_kernels import conceive, vary
 
@@ -22,10 +37,10 @@ _named = stamped(Path(__file__).parent / f"{name}.py" for name in ("auto_bounds"
 @compiled
 def set_orders(sp: Compiled, tariff: Compiled, r: Compiled, kind: Compiled, keys: Compiled) -> Compiled:
     """Let the class of dimensions that ``kind`` names run innermost at every memory, else in the order as it is."""
-    where, relevant, classes, dims = tariff[0], tariff[1], tariff[14], sp[META, DIMS]
+    where, relevant, classes, dims = tariff[0], tariff[1], tariff[14], dims_of(sp)
     for m in range(tariff[2][0] - 1):
         s, k = where[0, m], tariff[19][kind, m] - 1 - m * len(classes)
-        if sp[SLOT + s, ORDER_COUNT] > 0:
+        if sp[table.SLOT + s, table.ORDER_COUNT] > 0:
             continue
         for d in range(dims):
             rests = 1
@@ -51,10 +66,10 @@ def copy(source: Compiled, target: Compiled, rows: Compiled, columns: Compiled) 
 @compiled
 def change(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled) -> Compiled:
     """Make a changed copy of the mapping ``kept`` ``(2, s + 1, d)`` into ``work``."""
-    copy(kept[0], work[EXTENTS], sp[META, SLOTS] + 1, sp[META, DIMS])
-    copy(kept[1], work[RANKS], sp[META, SLOTS], sp[META, DIMS])
+    copy(kept[0], work[EXTENTS], slots_of(sp) + 1, dims_of(sp))
+    copy(kept[1], work[RANKS], slots_of(sp), dims_of(sp))
     vary(sp, rng, rates, work)
-    repair(sp, work[EXTENTS], work[ROWS, LANES], below(rng, sp[META, DIMS]))
+    repair(sp, work[EXTENTS], work[ROWS, LANES], below(rng, dims_of(sp)))
 
 
 @compiled
@@ -96,8 +111,8 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
             if bound >= least or not remember(seen, signature(sp, e, r)):
                 continue
             least, found = bound, True
-            copy(e, kept[0], sp[META, SLOTS] + 1, sp[META, DIMS])
-            copy(r, kept[1], sp[META, SLOTS], sp[META, DIMS])
+            copy(e, kept[0], slots_of(sp) + 1, dims_of(sp))
+            copy(r, kept[1], slots_of(sp), dims_of(sp))
             if bound < limit and not descends:
                 break
         if found:

@@ -3,12 +3,17 @@
 
 import numpy as np
 
-from tilewright.mapping.spaces.drawing.sampling import EXTENTS, LANES, LEFT, RANKS, ROWS, draw_mapping, shuffle_order
+from tilewright.mapping.spaces.drawing.sampling import draw_mapping, shuffle_order
 from tilewright.mapping.spaces.drawing.signature import remember, signature
 from tilewright.mapping.spaces.kernels import (
+    EXTENTS,
     FOUR,
+    LANES,
+    LEFT,
     NONE,
     ONE,
+    RANKS,
+    ROWS,
     THREE,
     TRIES,
     TWO,
@@ -19,37 +24,22 @@ from tilewright.mapping.spaces.kernels import (
     ceil_div,
     chance,
     compiled,
+    dims_of,
     entry,
-    fit,
-    holder,
+    is_spatial,
     lanes,
     lanes_at,
     load,
     log_between,
-    move_out,
-    near_divisor,
-    nearest_count,
-    repair,
+    may_loop,
+    perfect,
     room,
+    slots_of,
     store,
 )
-from tilewright.mapping.spaces.rules.arrays import (
-    ACTIVE,
-    ANCHOR,
-    DIMS,
-    DIVISORS,
-    FREE,
-    KIND,
-    META,
-    ORDER_COUNT,
-    PARTNER,
-    PERFECT,
-    SIZES,
-    SLOT,
-    SLOTS,
-    SPATIAL,
-    TEMPORAL,
-)
+from tilewright.mapping.spaces.repair.steps import near_divisor, nearest_count, repair
+from tilewright.mapping.spaces.repair.tiles import fit, holder, move_out
+from tilewright.mapping.spaces.rules import arrays as table
 
 # Entries of the rates; the first are operators.
 CROSSOVER, TILE, PARALLEL, REORDER, GROWTH, AGING, MOVE, FILL, NUDGE, EXPAND, REBUILD = range(11)
@@ -62,7 +52,7 @@ RETRIES = 4
 def random_loop(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled) -> Compiled:
     """Return a random dimension that loops at slot ``s``, or -1."""
     seen, found = 0, NONE
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         if e[s + 1, d] < e[s, d]:
             seen += 1
             if seen == 1 or below(rng, seen) == 0:
@@ -74,8 +64,8 @@ def random_loop(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled) -> Compil
 def random_slot(sp: Compiled, rng: Compiled, kind: Compiled) -> Compiled:
     """Return a random slot of the kind, or -1."""
     for _ in range(TRIES):
-        s = below(rng, sp[META, SLOTS])
-        if sp[SLOT + s, KIND] == kind:
+        s = below(rng, slots_of(sp))
+        if sp[table.SLOT + s, table.KIND] == kind:
             return s
     return NONE
 
@@ -84,8 +74,8 @@ def random_slot(sp: Compiled, rng: Compiled, kind: Compiled) -> Compiled:
 def random_place(sp: Compiled, rng: Compiled, d: Compiled, most: Compiled) -> Compiled:
     """Return a random slot of kinds up to ``most`` where dimension ``d`` may loop, or -1."""
     for _ in range(TRIES):
-        s = below(rng, sp[META, SLOTS])
-        if sp[FREE + s, d] != 0 and sp[SLOT + s, KIND] <= most:
+        s = below(rng, slots_of(sp))
+        if may_loop(sp, s, d) and sp[table.SLOT + s, table.KIND] <= most:
             return s
     return NONE
 
@@ -107,14 +97,14 @@ def part_of(sp: Compiled, rng: Compiled, d: Compiled, count: Compiled, top: Comp
     top = min(top, count)
     if top < 2:
         return 1
-    if sp[META, PERFECT] == 0:
+    if not perfect(sp):
         style = below(rng, THREE)
         if style == 0:
             return top
         return min(top, 2) if style == 1 else log_between(rng, TWO, top)
     seen, found = 0, 1
-    for i in range(2, sp[DIVISORS + d, 0] + 1):
-        f = sp[DIVISORS + d, i]
+    for i in range(2, sp[table.DIVISORS + d, 0] + 1):
+        f = sp[table.DIVISORS + d, i]
         if f > top:
             break
         if count % f == 0:
@@ -127,12 +117,12 @@ def part_of(sp: Compiled, rng: Compiled, d: Compiled, count: Compiled, top: Comp
 @compiled
 def mutate_tile(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     """Give one dimension a new random step at one slot; steps inside and outside give way."""
-    d = below(rng, sp[META, DIMS])
-    slots = sp[META, SLOTS]
+    d = below(rng, dims_of(sp))
+    slots = slots_of(sp)
     s = below(rng, max(1, slots - 1))
     style = below(rng, FOUR)
-    whole = e[s, d] if style > 0 else sp[SIZES, d]
-    if sp[META, PERFECT] != 0:
+    whole = e[s, d] if style > 0 else sp[table.SIZES, d]
+    if perfect(sp):
         step = near_divisor(sp, d, whole, log_between(rng, ONE, whole), whole)
     elif style == 1:
         step = log_between(rng, ONE, whole)
@@ -150,9 +140,9 @@ def mutate_tile(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
 @compiled
 def nudge(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     """Change one step a little: by one, or to one that spreads its loop's iterations evenly."""
-    d = below(rng, sp[META, DIMS])
+    d = below(rng, dims_of(sp))
     s = holder(sp, e, rng, ZERO, d)
-    if sp[META, PERFECT] != 0 or s < 0:
+    if perfect(sp) or s < 0:
         mutate_tile(sp, e, rng)
         return
     step = e[s + 1, d]
@@ -164,20 +154,20 @@ def nudge(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     elif style == 2:
         step = ceil_div(e[s, d], ceil_div(e[s, d], step))
     else:
-        inside = e[min(s + 2, sp[META, SLOTS]), d]
+        inside = e[min(s + 2, slots_of(sp)), d]
         step = ceil_div(step, inside) * inside
-    e[s + 1, d] = min(max(step, e[min(s + 2, sp[META, SLOTS]), d]), e[s, d])
+    e[s + 1, d] = min(max(step, e[min(s + 2, slots_of(sp)), d]), e[s, d])
 
 
 @compiled
 def mutate_move(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     """Move a random factor of one dimension from one slot to another."""
-    d = below(rng, sp[META, DIMS])
-    source = holder(sp, e, rng, below(rng, TWO) * below(rng, sp[META, SLOTS]), d)
-    target = random_place(sp, rng, d, SPATIAL)
+    d = below(rng, dims_of(sp))
+    source = holder(sp, e, rng, below(rng, TWO) * below(rng, slots_of(sp)), d)
+    target = random_place(sp, rng, d, table.SPATIAL)
     if source < 0 or source == target or target < 0:
         return
-    factor = part_of(sp, rng, d, ceil_div(e[source, d], e[source + 1, d]), sp[SIZES, d])
+    factor = part_of(sp, rng, d, ceil_div(e[source, d], e[source + 1, d]), sp[table.SIZES, d])
     if factor > 1:
         move(e, d, source, target, factor)
 
@@ -185,16 +175,16 @@ def mutate_move(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
 @compiled
 def spread(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled, used: Compiled) -> Compiled:
     """Spread a random dimension along side ``s`` as far as there is room, or a random part of that."""
-    dims = sp[META, DIMS]
+    dims = dims_of(sp)
     lanes(sp, e, used, dims - 1)
     space = room(sp, used, s)
     d = below(rng, dims)
     for _ in range(dims):
-        if sp[FREE + s, d] != 0 and e[s + 1, d] == e[s, d]:
+        if may_loop(sp, s, d) and e[s + 1, d] == e[s, d]:
             break
         d = d + 1 if d + 1 < dims else 0
     source = holder(sp, e, rng, ZERO, d)
-    if space < 2 or sp[FREE + s, d] == 0 or source < 0 or sp[SLOT + source, KIND] == SPATIAL:
+    if space < 2 or not may_loop(sp, s, d) or source < 0 or is_spatial(sp, source):
         return
     count = ceil_div(e[source, d], e[source + 1, d])
     if below(rng, FOUR) > 0:
@@ -208,7 +198,7 @@ def spread(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled, used: Compiled
 @compiled
 def gather(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled, d: Compiled) -> Compiled:
     """Take dimension ``d`` off side ``s``: its lanes become iterations at a random memory."""
-    target = random_place(sp, rng, d, TEMPORAL)
+    target = random_place(sp, rng, d, table.TEMPORAL)
     if target >= 0:
         move(e, d, s, target, ceil_div(e[s, d], e[s + 1, d]))
 
@@ -216,7 +206,7 @@ def gather(sp: Compiled, e: Compiled, rng: Compiled, s: Compiled, d: Compiled) -
 @compiled
 def mutate_parallel(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) -> Compiled:
     """Spread another dimension along one side instead of one that is spread there."""
-    s = random_slot(sp, rng, SPATIAL)
+    s = random_slot(sp, rng, table.SPATIAL)
     if s < 0:
         return
     d = random_loop(sp, e, rng, s)
@@ -228,10 +218,10 @@ def mutate_parallel(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) ->
 @compiled
 def grow(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) -> Compiled:
     """Add a level of parallelism: spread a random dimension along a side that has none."""
-    lanes(sp, e, used, sp[META, DIMS] - 1)
+    lanes(sp, e, used, dims_of(sp) - 1)
     seen, chosen = 0, NONE
-    for s in range(sp[META, SLOTS]):
-        if sp[SLOT + s, KIND] == SPATIAL and used[s] == 1:
+    for s in range(slots_of(sp)):
+        if is_spatial(sp, s) and used[s] == 1:
             seen += 1
             if below(rng, seen) == 0:
                 chosen = s
@@ -242,10 +232,10 @@ def grow(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled) -> Compiled:
 @compiled
 def age(sp: Compiled, e: Compiled, rng: Compiled) -> Compiled:
     """Remove a level of parallelism: nothing is spread along one side any more."""
-    s = random_slot(sp, rng, SPATIAL)
+    s = random_slot(sp, rng, table.SPATIAL)
     if s < 0:
         return
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         if e[s + 1, d] < e[s, d]:
             gather(sp, e, rng, s, d)
 
@@ -282,7 +272,7 @@ def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled
 
     ``kept`` is a row to keep the present steps in.
     """
-    source, target = random_place(sp, rng, d, TEMPORAL), random_place(sp, rng, d, TEMPORAL)
+    source, target = random_place(sp, rng, d, table.TEMPORAL), random_place(sp, rng, d, table.TEMPORAL)
     if target < source:
         source, target = target, source
     if source < 0 or source == target:
@@ -290,7 +280,7 @@ def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled
     count = ceil_div(e[source, d], e[source + 1, d])
     for s in range(source, target):
         kept[s] = e[s + 1, d]
-    if sp[META, PERFECT] == 0:
+    if not perfect(sp):
         move(e, d, source, target, largest_part(sp, e, d, source, target, kept))
         return
     factor = count
@@ -306,22 +296,22 @@ def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled
 @compiled
 def clear(sp: Compiled, e: Compiled, d: Compiled) -> Compiled:
     """Take dimension ``d`` off all slots but its anchor."""
-    for s in range(sp[META, SLOTS]):
-        e[s + 1, d] = sp[SIZES, d] if s < sp[ANCHOR, d] else 1
+    for s in range(slots_of(sp)):
+        e[s + 1, d] = sp[table.SIZES, d] if s < sp[table.ANCHOR, d] else 1
 
 
 @compiled
 def place(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, used: Compiled, kept: Compiled) -> Compiled:
     """Give dimension ``d``, of which all is at its anchor, new places: random sides first, then inner memories."""
-    slots, anchor = sp[META, SLOTS], sp[ANCHOR, d]
+    slots, anchor = slots_of(sp), sp[table.ANCHOR, d]
     first = below(rng, slots)
     for i in range(slots):
         s = first + i if first + i < slots else first + i - slots
-        if s > anchor and sp[SLOT + s, KIND] == SPATIAL and sp[FREE + s, d] != 0 and below(rng, THREE) > 0:
-            used[s] = lanes_at(sp, e, s, sp[META, DIMS] - 1)
-            partner = sp[SLOT + s, PARTNER]
+        if s > anchor and is_spatial(sp, s) and may_loop(sp, s, d) and below(rng, THREE) > 0:
+            used[s] = lanes_at(sp, e, s, dims_of(sp) - 1)
+            partner = sp[table.SLOT + s, table.PARTNER]
             if partner >= 0:
-                used[partner] = lanes_at(sp, e, partner, sp[META, DIMS] - 1)
+                used[partner] = lanes_at(sp, e, partner, dims_of(sp) - 1)
             space = room(sp, used, s)
             left = ceil_div(e[anchor, d], e[anchor + 1, d])
             if below(rng, TWO) == 0:
@@ -336,7 +326,7 @@ def place(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, used: Compiled,
 @compiled
 def rebuild(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, kept: Compiled) -> Compiled:
     """Take one or two dimensions off all slots but their anchors, and give them new places."""
-    dims = sp[META, DIMS]
+    dims = dims_of(sp)
     d = below(rng, dims)
     other = d
     clear(sp, e, d)
@@ -351,13 +341,13 @@ def rebuild(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, kept: Comp
 @compiled
 def reorder(sp: Compiled, e: Compiled, r: Compiled, rng: Compiled) -> Compiled:
     """Swap two loops of one memory, or choose another of its allowed orders."""
-    s = random_slot(sp, rng, TEMPORAL)
-    if sp[SLOT + s, ORDER_COUNT] > 0:
+    s = random_slot(sp, rng, table.TEMPORAL)
+    if sp[table.SLOT + s, table.ORDER_COUNT] > 0:
         shuffle_order(sp, r, rng, s)
         return
     a, b = random_loop(sp, e, rng, s), random_loop(sp, e, rng, s)
     if a < 0 or a == b:
-        a, b = below(rng, sp[META, DIMS]), below(rng, sp[META, DIMS])
+        a, b = below(rng, dims_of(sp)), below(rng, dims_of(sp))
     rank = r[s, a]
     r[s, a] = r[s, b]
     r[s, b] = rank
@@ -367,17 +357,17 @@ def reorder(sp: Compiled, e: Compiled, r: Compiled, rng: Compiled) -> Compiled:
 def cross(sp: Compiled, rng: Compiled, e: Compiled, r: Compiled, steps: Compiled, ranks: Compiled,
           mate: Compiled) -> Compiled:
     """Take the steps of random dimensions, or the loop order of a random memory, from parent number ``mate``."""
-    dims = sp[META, DIMS]
+    dims = dims_of(sp)
     if below(rng, FOUR) == 0:
-        s = random_slot(sp, rng, TEMPORAL)
+        s = random_slot(sp, rng, table.TEMPORAL)
         for d in range(dims):
-            r[s, d] = ranks[s, sp[ACTIVE, d], mate]
+            r[s, d] = ranks[s, sp[table.ACTIVE, d], mate]
         return
     share = chance(rng)
     for d in range(dims):
         if chance(rng) < share:
-            for s in range(sp[META, SLOTS]):
-                e[s + 1, d] = steps[s, sp[ACTIVE, d], mate]
+            for s in range(slots_of(sp)):
+                e[s + 1, d] = steps[s, sp[table.ACTIVE, d], mate]
 
 
 @compiled
@@ -390,7 +380,7 @@ def mutate_sides(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, which
     elif which == AGING:
         age(sp, e, rng)
     else:
-        s = random_slot(sp, rng, SPATIAL)
+        s = random_slot(sp, rng, table.SPATIAL)
         if s >= 0:
             spread(sp, e, rng, s, used)
 
@@ -409,7 +399,7 @@ def mutate(sp: Compiled, rng: Compiled, work: Compiled, which: Compiled) -> Comp
         nudge(sp, e, rng)
     elif which == EXPAND:
         fit(sp, e, rng)
-        expand(sp, e, rng, below(rng, sp[META, DIMS]), rows[LEFT])
+        expand(sp, e, rng, below(rng, dims_of(sp)), rows[LEFT])
     elif which == REBUILD:
         fit(sp, e, rng)
         rebuild(sp, e, rng, rows[LANES], rows[LEFT])
@@ -464,7 +454,7 @@ def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps
         if chance(rng) < rates[CROSSOVER]:
             cross(sp, rng, e, work[RANKS], steps, ranks, places[by_rank(rng, count)])
         vary(sp, rng, rates, work)
-        repair(sp, e, work[ROWS, LANES], below(rng, sp[META, DIMS]))
+        repair(sp, e, work[ROWS, LANES], below(rng, dims_of(sp)))
 
 
 @entry
@@ -488,7 +478,7 @@ def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Co
                 conceive(sp, rng, rates, work, steps, ranks, places, parents)
                 continue
             mutate(sp, rng, work, draw_operator(rates, rng))
-            repair(sp, e, work[ROWS, LANES], below(rng, sp[META, DIMS]))
+            repair(sp, e, work[ROWS, LANES], below(rng, dims_of(sp)))
         store(sp, e, r, children, child_ranks, b)
 
 

@@ -4,28 +4,27 @@ The smallest tiles come first: all loops at the outermost memory, which fits whe
 """
 # ruff: noqa: PLR0913, PLR0917  (tuples of arrays would cost reference counts)
 
-from tilewright.mapping.spaces.drawing.sampling import COUNTS, LANES, LEFT, ORDER, RANKS, ROWS
-from tilewright.mapping.spaces.kernels import Compiled, arrays_fit, compiled, entry, lanes, store
-from tilewright.mapping.spaces.repair.projection import allowed, floor_missed
-from tilewright.mapping.spaces.rules.arrays import (
-    BITS,
-    DIMS,
-    DIVISORS,
-    FREE,
-    KIND,
-    META,
-    ORDER_COUNT,
-    ORDER_START,
-    PERFECT,
-    RELEVANT,
-    RULES,
-    SIZES,
-    SLOT,
-    SLOTS,
-    SPANS,
-    TEMPORAL,
-    TENSORS,
+from tilewright.mapping.spaces.kernels import (
+    COUNTS,
+    LANES,
+    LEFT,
+    ORDER,
+    RANKS,
+    ROWS,
+    Compiled,
+    arrays_fit,
+    compiled,
+    dims_of,
+    entry,
+    is_spatial,
+    lanes,
+    may_loop,
+    perfect,
+    slots_of,
+    store,
 )
+from tilewright.mapping.spaces.repair.projection import allowed, floor_missed
+from tilewright.mapping.spaces.rules import arrays as table
 
 FRESH, RUNNING, FINISHED = 0, 1, 2
 
@@ -34,16 +33,16 @@ FRESH, RUNNING, FINISHED = 0, 1, 2
 def higher_step(sp: Compiled, e: Compiled, s: Compiled, d: Compiled) -> Compiled:
     """Return the next larger step that dimension ``d`` may have at slot ``s``; 0 if there is none."""
     whole, present = e[s, d], e[s + 1, d]
-    if sp[META, RULES] != 0:
-        row = sp[META, RULES] + BITS * sp[META, SLOTS] + (sp[META, SLOTS] + s + 2) * sp[META, DIMS] + d
+    if sp[table.META, table.RULES] != 0:
+        row = sp[table.META, table.RULES] + table.BITS * slots_of(sp) + (slots_of(sp) + s + 2) * dims_of(sp) + d
         for step in range(present + 1, whole + 1):
             if (sp[row, step >> 6] >> (step & 63)) & 1 != 0 and allowed(sp, d, s, whole, step):
                 return step
         return 0
-    if sp[META, PERFECT] == 0:
+    if not perfect(sp):
         return present + 1 if present < whole else 0
-    for i in range(1, sp[DIVISORS + d, 0] + 1):
-        f = sp[DIVISORS + d, i]
+    for i in range(1, sp[table.DIVISORS + d, 0] + 1):
+        f = sp[table.DIVISORS + d, i]
         if f > present and whole % f == 0:
             return f
     return 0
@@ -53,11 +52,11 @@ def higher_step(sp: Compiled, e: Compiled, s: Compiled, d: Compiled) -> Compiled
 def close_chain(sp: Compiled, e: Compiled, d: Compiled, first: Compiled) -> Compiled:
     """Let the slots from ``first`` inward take, in turn, all they may of dimension ``d``; return whether that ends."""
     left = e[first, d]
-    for s in range(first, sp[META, SLOTS]):
-        if sp[META, RULES] != 0:
+    for s in range(first, slots_of(sp)):
+        if sp[table.META, table.RULES] != 0:
             e[s + 1, d] = 0
             left = higher_step(sp, e, s, d)
-        elif sp[FREE + s, d] != 0:
+        elif may_loop(sp, s, d):
             left = 1
         e[s + 1, d] = left
     return left == 1
@@ -66,8 +65,8 @@ def close_chain(sp: Compiled, e: Compiled, d: Compiled, first: Compiled) -> Comp
 @compiled
 def next_chain(sp: Compiled, e: Compiled, d: Compiled) -> Compiled:
     """Advance the steps of dimension ``d``; return False after the last."""
-    for s in range(sp[META, SLOTS] - 2, -1, -1):
-        if sp[FREE + s, d] != 0:
+    for s in range(slots_of(sp) - 2, -1, -1):
+        if may_loop(sp, s, d):
             step = higher_step(sp, e, s, d)
             if step > 0:
                 e[s + 1, d] = step
@@ -80,18 +79,18 @@ def next_chain(sp: Compiled, e: Compiled, d: Compiled) -> Compiled:
 def chain_fits(sp: Compiled, e: Compiled, d: Compiled, used: Compiled) -> Compiled:
     """Whether dimensions up to ``d`` together fit the arrays."""
     lanes(sp, e, used, d)
-    return arrays_fit(sp, used) and (d < sp[META, DIMS] - 1 or floor_missed(sp, used) < 0)
+    return arrays_fit(sp, used) and (d < dims_of(sp) - 1 or floor_missed(sp, used) < 0)
 
 
 @compiled
 def next_tiling(sp: Compiled, e: Compiled, used: Compiled, fresh: Compiled) -> Compiled:
     """Advance ``e`` to the next tiling that fits the arrays; return False after the last."""
-    dims = sp[META, DIMS]
+    dims = dims_of(sp)
     d = dims - 1
     opened = False
     if fresh:
         for i in range(dims):
-            e[0, i] = sp[SIZES, i]
+            e[0, i] = sp[table.SIZES, i]
         d, opened = 0, True
         close_chain(sp, e, 0, 0)
     while d >= 0:
@@ -112,9 +111,9 @@ def next_tiling(sp: Compiled, e: Compiled, used: Compiled, fresh: Compiled) -> C
 def looping(sp: Compiled, e: Compiled, s: Compiled, dims: Compiled) -> Compiled:
     """Write the dimensions that loop at slot ``s`` to ``dims``, ascending, then -1; return how many."""
     count = 0
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         dims[d] = -1
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         if e[s + 1, d] < e[s, d]:
             dims[count] = d
             count += 1
@@ -124,10 +123,10 @@ def looping(sp: Compiled, e: Compiled, s: Compiled, dims: Compiled) -> Compiled:
 @compiled
 def order_total(sp: Compiled, s: Compiled, count: Compiled) -> Compiled:
     """Return how many orders slot ``s`` has for ``count`` loops, repetitions included."""
-    if sp[SLOT + s, KIND] != TEMPORAL:
+    if is_spatial(sp, s):
         return 1
-    if sp[SLOT + s, ORDER_COUNT] > 0:
-        return sp[SLOT + s, ORDER_COUNT]
+    if sp[table.SLOT + s, table.ORDER_COUNT] > 0:
+        return sp[table.SLOT + s, table.ORDER_COUNT]
     total = 1
     for k in range(2, count + 1):
         total *= k
@@ -137,12 +136,12 @@ def order_total(sp: Compiled, s: Compiled, count: Compiled) -> Compiled:
 @compiled
 def unrank(sp: Compiled, s: Compiled, digit: Compiled, dims: Compiled, rank: Compiled) -> Compiled:
     """Write order number ``digit`` of the loops ``dims`` (followed by -1) to ``rank`` ``(d)``."""
-    if sp[SLOT + s, ORDER_COUNT] > 0:
-        for d in range(sp[META, DIMS]):
-            rank[d] = sp[sp[SLOT + s, ORDER_START] + digit, d]
+    if sp[table.SLOT + s, table.ORDER_COUNT] > 0:
+        for d in range(dims_of(sp)):
+            rank[d] = sp[sp[table.SLOT + s, table.ORDER_START] + digit, d]
         return
     count = 0
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         rank[d] = -1
         count += dims[d] >= 0
     total = order_total(sp, s, count)
@@ -150,7 +149,7 @@ def unrank(sp: Compiled, s: Compiled, digit: Compiled, dims: Compiled, rank: Com
         total //= count - position
         rank[free_loop(dims, rank, digit // total)] = position
         digit %= total
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         if rank[d] < 0:
             rank[d] = count
             count += 1
@@ -169,10 +168,10 @@ def free_loop(dims: Compiled, rank: Compiled, skip: Compiled) -> Compiled:
 @compiled
 def repeats_order(sp: Compiled, s: Compiled, digit: Compiled, dims: Compiled, rank: Compiled) -> Compiled:
     """Whether an earlier row allowed at slot ``s`` puts the loops ``dims`` in the same order as ``rank``."""
-    for row in range(sp[SLOT + s, ORDER_START], sp[SLOT + s, ORDER_START] + digit):
+    for row in range(sp[table.SLOT + s, table.ORDER_START], sp[table.SLOT + s, table.ORDER_START] + digit):
         same = True
-        for i in dims[:sp[META, DIMS]]:
-            for j in dims[:sp[META, DIMS]]:
+        for i in dims[:dims_of(sp)]:
+            for j in dims[:dims_of(sp)]:
                 if i >= 0 and j >= 0 and (rank[i] < rank[j]) != (sp[row, i] < sp[row, j]):
                     same = False
         if same:
@@ -183,9 +182,9 @@ def repeats_order(sp: Compiled, s: Compiled, digit: Compiled, dims: Compiled, ra
 @compiled
 def slides(sp: Compiled, t: Compiled, d: Compiled) -> Compiled:
     """Whether dimension ``d`` moves along a sliding axis of operand ``t``, where its order shows in the halo."""
-    for a in range(sp[SPANS, t], sp[SPANS, t + 1]):
+    for a in range(sp[table.SPANS, t], sp[table.SPANS, t + 1]):
         if sp[a, 3] >= 0 and (sp[a, 1] == d or sp[a, 3] == d):
-            return t < sp[META, TENSORS] - 1
+            return t < sp[table.META, table.TENSORS] - 1
     return False
 
 
@@ -195,15 +194,15 @@ def swap_shows(sp: Compiled, inside: Compiled, a: Compiled, b: Compiled) -> Comp
 
     ``inside`` ``(d)`` marks the loops of the slot inside both.
     """
-    for t in range(sp[META, TENSORS]):
+    for t in range(sp[table.META, table.TENSORS]):
         reached = False
-        for d in range(sp[META, DIMS]):
-            reached = reached or (inside[d] != 0 and sp[RELEVANT + t, d] != 0)
+        for d in range(dims_of(sp)):
+            reached = reached or (inside[d] != 0 and sp[table.RELEVANT + t, d] != 0)
         if reached:
             continue
-        if sp[RELEVANT + t, a] != sp[RELEVANT + t, b]:
+        if sp[table.RELEVANT + t, a] != sp[table.RELEVANT + t, b]:
             return True
-        if sp[RELEVANT + t, a] != 0 and (slides(sp, t, a) or slides(sp, t, b)):
+        if sp[table.RELEVANT + t, a] != 0 and (slides(sp, t, a) or slides(sp, t, b)):
             return True
     return False
 
@@ -212,7 +211,7 @@ def swap_shows(sp: Compiled, inside: Compiled, a: Compiled, b: Compiled) -> Comp
 def not_first(sp: Compiled, dims: Compiled, rank: Compiled, at: Compiled, inside: Compiled) -> Compiled:
     """Whether an order of equal cost, and with smaller dimensions farther out, is enumerated elsewhere."""
     count = 0
-    for d in range(sp[META, DIMS]):
+    for d in range(dims_of(sp)):
         inside[d] = 0
         if dims[d] >= 0:
             at[rank[dims[d]]] = dims[d]
@@ -235,7 +234,7 @@ def set_order(sp: Compiled, e: Compiled, r: Compiled, s: Compiled, digit: Compil
     total = order_total(sp, s, looping(sp, e, s, dims))
     while digit < total:
         unrank(sp, s, digit, dims, rank)
-        if sp[SLOT + s, ORDER_COUNT] > 0:
+        if sp[table.SLOT + s, table.ORDER_COUNT] > 0:
             skipped = repeats_order(sp, s, digit, dims, rank)
         else:
             skipped = work[ROWS, LEFT, 0] != 0 and not_first(sp, dims, rank, work[COUNTS, 0], work[RANKS, 0])
@@ -248,8 +247,8 @@ def set_order(sp: Compiled, e: Compiled, r: Compiled, s: Compiled, digit: Compil
 @compiled
 def next_order(sp: Compiled, e: Compiled, r: Compiled, digits: Compiled, work: Compiled) -> Compiled:
     """Advance the orders ``r`` of one tiling, innermost slot first; return False after the last."""
-    for s in range(sp[META, SLOTS] - 1, -1, -1):
-        if sp[SLOT + s, KIND] == TEMPORAL:
+    for s in range(slots_of(sp) - 1, -1, -1):
+        if not is_spatial(sp, s):
             digits[s] = set_order(sp, e, r, s, digits[s] + 1, work)
             if digits[s] >= 0:
                 return True
@@ -260,12 +259,12 @@ def next_order(sp: Compiled, e: Compiled, r: Compiled, digits: Compiled, work: C
 @compiled
 def first_orders(sp: Compiled, e: Compiled, r: Compiled, digits: Compiled, work: Compiled) -> Compiled:
     """Give every slot its first order."""
-    for s in range(sp[META, SLOTS]):
+    for s in range(slots_of(sp)):
         digits[s] = 0
-        if sp[SLOT + s, KIND] == TEMPORAL:
+        if not is_spatial(sp, s):
             digits[s] = set_order(sp, e, r, s, 0, work)
         else:
-            for d in range(sp[META, DIMS]):
+            for d in range(dims_of(sp)):
                 r[s, d] = d
 
 
@@ -277,7 +276,7 @@ def enumerate_into(sp: Compiled, e: Compiled, r: Compiled, digits: Compiled, wor
     ``e``, ``r`` and ``digits`` ``(s + 1)`` say where the enumeration stands: the mapping written last, the number of
     its order at every slot and, last, whether the enumeration is fresh, running or finished.
     """
-    written, phase = 0, sp[META, SLOTS]
+    written, phase = 0, slots_of(sp)
     while written < steps.shape[2] and digits[phase] != FINISHED:
         if digits[phase] == FRESH or not next_order(sp, e, r, digits, work):
             if not next_tiling(sp, e, work[ROWS, LANES], digits[phase] == FRESH):

@@ -23,40 +23,15 @@ from tilewright.mapping.spaces.kernels import (
     below,
     chance,
     compiled,
+    dims_of,
     entry,
-    fit,
+    is_spatial,
+    may_loop,
+    perfect,
+    slots_of,
 )
-from tilewright.mapping.spaces.rules.arrays import (
-    ACTIVE,
-    ALL_DIMS,
-    ANCHOR,
-    BLOCK,
-    BLOCKS,
-    DIMS,
-    DIVISORS,
-    FIXED,
-    FREE,
-    GROUP_COUNT,
-    GROUPS,
-    KIND,
-    LIMIT,
-    META,
-    MODE,
-    ORDER_COUNT,
-    ORDER_START,
-    PARTNER,
-    PARTNER_BLOCK,
-    PERFECT,
-    PLACES,
-    RELEVANT,
-    SIZES,
-    SLOT,
-    SLOTS,
-    SPANS,
-    SPATIAL,
-    TEMPORAL,
-    TENSORS,
-)
+from tilewright.mapping.spaces.repair.tiles import fit
+from tilewright.mapping.spaces.rules import arrays as table
 
 MANY = 128
 """Mappings drawn together: independent of one another, so that their look-ups overlap."""
@@ -128,14 +103,15 @@ def log_uniform(real: Compiled, near: Compiled, bits: Compiled, whole: Compiled)
 @compiled
 def find_room(sp: Compiled, used: Compiled, s: Compiled, top: Compiled) -> Compiled:
     """Write to ``top`` the largest counts that may still be multiplied into side ``s``; see `kernels.room`."""
-    mode, limit, partner = sp[SLOT + s, MODE], np.float64(sp[SLOT + s, LIMIT]), sp[SLOT + s, PARTNER]
+    mode, partner = sp[table.SLOT + s, table.MODE], sp[table.SLOT + s, table.PARTNER]
+    limit = np.float64(sp[table.SLOT + s, table.LIMIT])
     own, other = used[s], used[partner if partner >= 0 else s]
-    if mode == FIXED or partner < 0:
-        block = np.float64(sp[SLOT + s, BLOCK]) if mode == BLOCKS else 1.0
+    if mode == table.FIXED or partner < 0:
+        block = np.float64(sp[table.SLOT + s, table.BLOCK]) if mode == table.BLOCKS else 1.0
         for b in range(MANY):
             top[b] = np.floor(limit * block / own[b])
-    elif mode == BLOCKS:
-        block, beside = np.float64(sp[SLOT + s, BLOCK]), np.float64(sp[SLOT + s, PARTNER_BLOCK])
+    elif mode == table.BLOCKS:
+        block, beside = np.float64(sp[table.SLOT + s, table.BLOCK]), np.float64(sp[table.SLOT + s, table.PARTNER_BLOCK])
         for b in range(MANY):
             top[b] = np.floor(np.floor(limit / np.ceil(other[b] / beside)) * block / own[b])
     else:
@@ -146,24 +122,24 @@ def find_room(sp: Compiled, used: Compiled, s: Compiled, top: Compiled) -> Compi
 @compiled
 def to_divisors(sp: Compiled, d: Compiled, real: Compiled, nearest: Compiled) -> Compiled:
     """Replace row COUNT by divisors of what is left of dimension ``d``, at most row TOP: the ``nearest``, or any."""
-    noise, top, count, left, many = real[NOISE], real[TOP], real[COUNT], real[LEFT + d], sp[DIVISORS + d, 0]
+    noise, top, count, left, many = real[NOISE], real[TOP], real[COUNT], real[LEFT + d], sp[table.DIVISORS + d, 0]
     for b in range(MANY):
         rest, most = np.int64(left[b]), np.int64(top[b])
         chosen, seen = ONE, ZERO
         if nearest:
             for i in range(1, many + 1):
-                f = sp[DIVISORS + d, i]
+                f = sp[table.DIVISORS + d, i]
                 if f > most:
                     break
                 chosen = f if rest % f == 0 else chosen
         elif most > 1:
             for i in range(1, many + 1):
-                seen += sp[DIVISORS + d, i] <= most and rest % sp[DIVISORS + d, i] == 0
+                seen += sp[table.DIVISORS + d, i] <= most and rest % sp[table.DIVISORS + d, i] == 0
             seen = np.int64(noise[b] * seen)
             for i in range(1, many + 1):
-                if rest % sp[DIVISORS + d, i] == 0:
+                if rest % sp[table.DIVISORS + d, i] == 0:
                     if seen == 0:
-                        chosen = sp[DIVISORS + d, i]
+                        chosen = sp[table.DIVISORS + d, i]
                         break
                     seen -= 1
         count[b] = chosen
@@ -185,19 +161,19 @@ def take(real: Compiled, d: Compiled, lanes: Compiled, spatial: Compiled, own: C
 def fill_side(sp: Compiled, rng: Compiled, counts: Compiled, real: Compiled, near: Compiled, bits: Compiled,
               whole: Compiled, s: Compiled) -> Compiled:
     """Spread dimensions along side ``s``, from a random one on, until it is nearly full; see `sampling.fill_side`."""
-    dims, used = sp[META, DIMS], real[LEFT + sp[META, DIMS]:]
+    dims, used = dims_of(sp), real[LEFT + dims_of(sp):]
     top, count, tile, noise = real[TOP], real[COUNT], real[TILE], real[NOISE]
     start = below(rng, dims)
     for i in range(dims):
         d = start + i if start + i < dims else start + i - dims
-        if sp[FREE + s, d] == 0:
+        if not may_loop(sp, s, d):
             continue
         left = real[LEFT + d]
         find_room(sp, used, s, top)
         for b in range(MANY):
             top[b] = min(top[b], left[b])
         fill_noise(rng, noise)
-        if sp[META, PERFECT] != 0:
+        if perfect(sp):
             to_divisors(sp, d, real, chance(rng) < 0.75)
         else:
             log_uniform(real, near, bits, whole)
@@ -211,8 +187,8 @@ def fill_side(sp: Compiled, rng: Compiled, counts: Compiled, real: Compiled, nea
 def split_rest(sp: Compiled, rng: Compiled, counts: Compiled, real: Compiled, near: Compiled, bits: Compiled,
                whole: Compiled, s: Compiled, d: Compiled) -> Compiled:
     """Let slot ``s`` take random parts of what is left of dimension ``d``."""
-    used, top, left = real[LEFT + sp[META, DIMS]:], real[TOP], real[LEFT + d]
-    spatial = sp[SLOT + s, KIND] == SPATIAL
+    used, top, left = real[LEFT + dims_of(sp):], real[TOP], real[LEFT + d]
+    spatial = is_spatial(sp, s)
     if spatial:
         find_room(sp, used, s, top)
         for b in range(MANY):
@@ -221,7 +197,7 @@ def split_rest(sp: Compiled, rng: Compiled, counts: Compiled, real: Compiled, ne
         for b in range(MANY):
             top[b] = left[b]
     fill_noise(rng, real[NOISE])
-    if sp[META, PERFECT] != 0:
+    if perfect(sp):
         to_divisors(sp, d, real, False)
     else:
         log_uniform(real, near, bits, whole)
@@ -232,18 +208,18 @@ def split_rest(sp: Compiled, rng: Compiled, counts: Compiled, real: Compiled, ne
 def split(sp: Compiled, rng: Compiled, filling: Compiled, order: Compiled, counts: Compiled, real: Compiled,
           near: Compiled, bits: Compiled, whole: Compiled) -> Compiled:
     """Draw the counts of a block; the anchors take what is left. See `sampling.sample_counts`."""
-    slots, dims = sp[META, SLOTS], sp[META, DIMS]
+    slots, dims = slots_of(sp), dims_of(sp)
     used = real[LEFT + dims:]
     for s in range(slots):
         order[s] = s
         used[s, :] = 1.0
         counts[s, :, :] = 1.0
     for d in range(dims):
-        real[LEFT + d, :] = np.float64(sp[SIZES, d])
+        real[LEFT + d, :] = np.float64(sp[table.SIZES, d])
     offset = below(rng, slots)
     for i in range(slots if filling else 0):
         s = offset + i if offset + i < slots else offset + i - slots
-        if sp[SLOT + s, KIND] == SPATIAL:
+        if is_spatial(sp, s):
             fill_side(sp, rng, counts, real, near, bits, whole, s)
     start = below(rng, dims)
     for i in range(dims):
@@ -253,9 +229,9 @@ def split(sp: Compiled, rng: Compiled, filling: Compiled, order: Compiled, count
             s = order[other]
             order[other] = order[k]
             order[k] = s
-            if sp[FREE + s, d] != 0 and s != sp[ANCHOR, d] and (not filling or sp[SLOT + s, KIND] == TEMPORAL):
+            if may_loop(sp, s, d) and s != sp[table.ANCHOR, d] and (not filling or not is_spatial(sp, s)):
                 split_rest(sp, rng, counts, real, near, bits, whole, s, d)
-        anchor, left = counts[sp[ANCHOR, d], d], real[LEFT + d]
+        anchor, left = counts[sp[table.ANCHOR, d], d], real[LEFT + d]
         for b in range(MANY):
             anchor[b] = left[b]
 
@@ -263,10 +239,10 @@ def split(sp: Compiled, rng: Compiled, filling: Compiled, order: Compiled, count
 @compiled
 def build_chains(sp: Compiled, rng: Compiled, counts: Compiled, e: Compiled, real: Compiled) -> Compiled:
     """Turn counts into extents: balanced from outside, or multiples from inside, or loosely. See `sampling`."""
-    slots = sp[META, SLOTS]
-    for d in range(sp[META, DIMS]):
-        style = 0 if sp[META, PERFECT] != 0 else below(rng, FOUR)
-        size = np.float64(sp[SIZES, d])
+    slots = slots_of(sp)
+    for d in range(dims_of(sp)):
+        style = 0 if perfect(sp) else below(rng, FOUR)
+        size = np.float64(sp[table.SIZES, d])
         e[0, d, :] = size
         if style < 2:
             for s in range(slots):
@@ -286,12 +262,12 @@ def build_chains(sp: Compiled, rng: Compiled, counts: Compiled, e: Compiled, rea
 @compiled
 def loosen(sp: Compiled, rng: Compiled, e: Compiled, noise: Compiled, d: Compiled, s: Compiled) -> Compiled:
     """Set the steps of slot ``s`` anywhere between their neighbours, as far as that adds no lanes."""
-    if sp[FREE + s, d] == 0 or sp[FREE + s + 1, d] == 0:
+    if not may_loop(sp, s, d) or not may_loop(sp, s + 1, d):
         return
     fill_noise(rng, noise)
     step = e[s + 1, d]
-    low = step if sp[SLOT + s, KIND] == SPATIAL else e[s + 2, d]
-    high = step if sp[SLOT + s + 1, KIND] == SPATIAL else e[s, d]
+    low = step if is_spatial(sp, s) else e[s + 2, d]
+    high = step if is_spatial(sp, s + 1) else e[s, d]
     for b in range(MANY):
         step[b] = low[b] + np.floor(noise[b] * (high[b] - low[b] + 1.0))
 
@@ -299,13 +275,13 @@ def loosen(sp: Compiled, rng: Compiled, e: Compiled, noise: Compiled, d: Compile
 @compiled
 def weigh(sp: Compiled, e: Compiled, g: Compiled, tile: Compiled, total: Compiled) -> Compiled:
     """Write to ``total`` the bits that capacity group ``g`` must hold; see `kernels.tile_bits`."""
-    inside = e[sp[GROUPS + g, 0]]
+    inside = e[sp[table.GROUPS + g, 0]]
     total[:] = 0.0
-    for t in range(sp[META, TENSORS]):
-        if sp[GROUPS + g, 2 + t] == 0:
+    for t in range(sp[table.META, table.TENSORS]):
+        if sp[table.GROUPS + g, 2 + t] == 0:
             continue
-        tile[:] = np.float64(sp[GROUPS + g, 2 + t])
-        for a in range(sp[SPANS, t], sp[SPANS, t + 1]):
+        tile[:] = np.float64(sp[table.GROUPS + g, 2 + t])
+        for a in range(sp[table.SPANS, t], sp[table.SPANS, t + 1]):
             first, stride, dilation, box = inside[sp[a, 1]], np.float64(sp[a, 2]), np.float64(sp[a, 4]), sp[a, 5]
             if sp[a, 3] < 0:
                 for b in range(MANY):
@@ -330,10 +306,10 @@ def over(total: Compiled, limit: Compiled) -> Compiled:
 @compiled
 def held(sp: Compiled, g: Compiled, d: Compiled) -> Compiled:
     """Whether the tile of group ``g`` is smaller where dimension ``d`` is."""
-    if sp[ANCHOR, d] >= sp[GROUPS + g, 0]:
+    if sp[table.ANCHOR, d] >= sp[table.GROUPS + g, 0]:
         return False
-    for t in range(sp[META, TENSORS]):
-        if sp[GROUPS + g, 2 + t] > 0 and sp[RELEVANT + t, d] != 0:
+    for t in range(sp[table.META, table.TENSORS]):
+        if sp[table.GROUPS + g, 2 + t] > 0 and sp[table.RELEVANT + t, d] != 0:
             return True
     return False
 
@@ -345,8 +321,8 @@ def shrink(sp: Compiled, rng: Compiled, e: Compiled, g: Compiled, source: Compil
 
     The factor is 2 or more, uniform in its logarithm up to the times that the tiles are too large.
     """
-    limit, target = np.float64(sp[GROUPS + g, 1]), sp[GROUPS + g, 0] - 1
-    while sp[SLOT + target, KIND] != TEMPORAL or sp[FREE + target, d] == 0:
+    limit, target = np.float64(sp[table.GROUPS + g, 1]), sp[table.GROUPS + g, 0] - 1
+    while is_spatial(sp, target) or not may_loop(sp, target, d):
         target -= 1
     top, count, total, outer, floor = real[TOP], real[COUNT], real[BITS], e[source, d], e[source + 1, d]
     fill_noise(rng, real[NOISE])
@@ -356,7 +332,7 @@ def shrink(sp: Compiled, rng: Compiled, e: Compiled, g: Compiled, source: Compil
     for b in range(MANY):
         most = np.ceil(outer[b] / floor[b])
         count[b] = min(most, max(count[b], 2.0)) if total[b] > limit else 1.0
-    if sp[META, PERFECT] != 0:
+    if perfect(sp):
         for b in range(MANY):
             most = np.int64(outer[b]) // np.int64(floor[b])
             factor = np.int64(count[b])
@@ -373,8 +349,8 @@ def shrink(sp: Compiled, rng: Compiled, e: Compiled, g: Compiled, source: Compil
 def shrink_block(sp: Compiled, rng: Compiled, e: Compiled, g: Compiled, real: Compiled, near: Compiled, bits: Compiled,
                  whole: Compiled) -> Compiled:
     """Shrink tiles of group ``g`` until nearly all fit; return how many do not."""
-    slots, dims = sp[META, SLOTS], sp[META, DIMS]
-    first, limit, left = sp[GROUPS + g, 0], np.float64(sp[GROUPS + g, 1]), MANY
+    slots, dims = slots_of(sp), dims_of(sp)
+    first, limit, left = sp[table.GROUPS + g, 0], np.float64(sp[table.GROUPS + g, 1]), MANY
     d = below(rng, dims)
     for turn in range(PASSES):
         weigh(sp, e, g, real[TILE], real[BITS])
@@ -391,10 +367,10 @@ def shrink_block(sp: Compiled, rng: Compiled, e: Compiled, g: Compiled, real: Co
 @compiled
 def source_of(sp: Compiled, d: Compiled, start: Compiled, first: Compiled, spatial: Compiled) -> Compiled:
     """Return the first slot, from ``start`` round to ``first``, where dimension ``d`` may loop in time, or at all."""
-    slots = sp[META, SLOTS]
+    slots = slots_of(sp)
     for i in range(slots - first):
         s = start + i if start + i < slots else start + i - slots + first
-        if sp[FREE + s, d] != 0 and (spatial or sp[SLOT + s, KIND] == TEMPORAL):
+        if may_loop(sp, s, d) and (spatial or not is_spatial(sp, s)):
             return s
     return NONE
 
@@ -402,7 +378,7 @@ def source_of(sp: Compiled, d: Compiled, start: Compiled, first: Compiled, spati
 @compiled
 def mend(sp: Compiled, rng: Compiled, e: Compiled, work: Compiled, b: Compiled) -> Compiled:
     """Make the tiles of one mapping of a block fit, if they do not; see `kernels.fit`."""
-    slots, dims = sp[META, SLOTS], sp[META, DIMS]
+    slots, dims = slots_of(sp), dims_of(sp)
     for s in range(slots + 1):
         for d in range(dims):
             work[s, d] = np.int64(e[s, d, b])
@@ -415,11 +391,11 @@ def mend(sp: Compiled, rng: Compiled, e: Compiled, work: Compiled, b: Compiled) 
 @compiled
 def write_steps(sp: Compiled, e: Compiled, steps: Compiled, at: Compiled, count: Compiled) -> Compiled:
     """Write the first ``count`` mappings of a block from place ``at`` on."""
-    for s in range(sp[META, SLOTS]):
-        for d in range(sp[META, ALL_DIMS]):
+    for s in range(slots_of(sp)):
+        for d in range(sp[table.META, table.ALL_DIMS]):
             steps[s, d, at:at + count] = 1
-        for d in range(sp[META, DIMS]):
-            extents, target = e[s + 1, d], steps[s, sp[ACTIVE, d], at:at + count]
+        for d in range(dims_of(sp)):
+            extents, target = e[s + 1, d], steps[s, sp[table.ACTIVE, d], at:at + count]
             for b in range(count):
                 target[b] = np.int32(extents[b])
 
@@ -427,9 +403,9 @@ def write_steps(sp: Compiled, e: Compiled, steps: Compiled, at: Compiled, count:
 @compiled
 def pick_orders(sp: Compiled, s: Compiled, noise: Compiled, ranks: Compiled, at: Compiled, count: Compiled) -> Compiled:
     """Write one of the orders that slot ``s`` allows to each of ``count`` mappings from place ``at`` on."""
-    many, first = sp[SLOT + s, ORDER_COUNT], sp[SLOT + s, ORDER_START]
-    for d in range(sp[META, DIMS]):
-        target = ranks[s, sp[ACTIVE, d], at:at + count]
+    many, first = sp[table.SLOT + s, table.ORDER_COUNT], sp[table.SLOT + s, table.ORDER_START]
+    for d in range(dims_of(sp)):
+        target = ranks[s, sp[table.ACTIVE, d], at:at + count]
         for b in range(count):
             target[b] = np.int8(sp[first + np.int64(noise[b] * many), d])
 
@@ -438,7 +414,7 @@ def pick_orders(sp: Compiled, s: Compiled, noise: Compiled, ranks: Compiled, at:
 def shuffle_orders(sp: Compiled, s: Compiled, rng: Compiled, noise: Compiled, keys: Compiled, ranks: Compiled,
                    at: Compiled, count: Compiled) -> Compiled:
     """Write a random order at slot ``s`` to each of ``count`` mappings from place ``at`` on: that of random keys."""
-    dims = sp[META, DIMS]
+    dims = dims_of(sp)
     for d in range(dims):
         fill_noise(rng, noise)
         key = keys[d]
@@ -446,7 +422,7 @@ def shuffle_orders(sp: Compiled, s: Compiled, rng: Compiled, noise: Compiled, ke
             key[b] = np.int32(noise[b] * SPREAD)
     place = keys[dims]
     for d in range(dims):
-        key, target = keys[d], ranks[s, sp[ACTIVE, d], at:at + count]
+        key, target = keys[d], ranks[s, sp[table.ACTIVE, d], at:at + count]
         place[:] = 0
         for other in range(dims):
             beside = keys[other]
@@ -460,12 +436,12 @@ def shuffle_orders(sp: Compiled, s: Compiled, rng: Compiled, noise: Compiled, ke
 def write_ranks(sp: Compiled, rng: Compiled, noise: Compiled, keys: Compiled, ranks: Compiled, at: Compiled,
                 count: Compiled) -> Compiled:
     """Write random loop orders of ``count`` mappings from place ``at`` on, of those allowed."""
-    for s in range(sp[META, SLOTS]):
-        for d in range(sp[META, ALL_DIMS]):
-            ranks[s, d, at:at + count] = np.int8(sp[PLACES, d])
-        if sp[SLOT + s, KIND] != TEMPORAL:
+    for s in range(slots_of(sp)):
+        for d in range(sp[table.META, table.ALL_DIMS]):
+            ranks[s, d, at:at + count] = np.int8(sp[table.PLACES, d])
+        if is_spatial(sp, s):
             continue
-        if sp[SLOT + s, ORDER_COUNT] > 0:
+        if sp[table.SLOT + s, table.ORDER_COUNT] > 0:
             fill_noise(rng, noise)
             pick_orders(sp, s, noise, ranks, at, count)
         else:
@@ -485,9 +461,9 @@ def draw_fitting(sp: Compiled, rng: Compiled, filling: Compiled, steps: Compiled
         count = min(MANY, steps.shape[2] - at)
         split(sp, rng, chance(rng) < filling, work[0, 0], counts, real, near, bits, keys[0])
         build_chains(sp, rng, counts, e, real)
-        for g in range(sp[META, GROUP_COUNT]):
+        for g in range(sp[table.META, table.GROUP_COUNT]):
             if shrink_block(sp, rng, e, g, real, near, bits, keys[0]) > 0:
-                total, limit = real[BITS], np.float64(sp[GROUPS + g, 1])
+                total, limit = real[BITS], np.float64(sp[table.GROUPS + g, 1])
                 for b in range(count):
                     if total[b] > limit:
                         mend(sp, rng, e, work[1], b)

@@ -3,20 +3,24 @@
 
 import numpy as np
 
-from tilewright.mapping.spaces.drawing.sampling import EXTENTS, RANKS
 from tilewright.mapping.spaces.kernels import (
+    EXTENTS,
     MIX1,
     MIX2,
     NONE,
+    RANKS,
     S30,
     S31,
     Compiled,
     capacities_fit,
     compiled,
+    dims_of,
     entry,
+    is_spatial,
     load,
+    slots_of,
 )
-from tilewright.mapping.spaces.rules.arrays import DIMS, KIND, META, RELEVANT, SLOT, SLOTS, TEMPORAL, TENSORS
+from tilewright.mapping.spaces.rules import arrays as table
 
 
 @compiled
@@ -29,7 +33,7 @@ def order_key(sp: Compiled, r: Compiled, s: Compiled, t: Compiled, loops: Compil
     inside, first, place, d = 0, NONE, NONE, 0
     left = loops
     while left != 0:
-        if left & 1 != 0 and sp[RELEVANT + t, d] != 0 and r[s, d] > place:
+        if left & 1 != 0 and sp[table.RELEVANT + t, d] != 0 and r[s, d] > place:
             first, place = d, r[s, d]
         left >>= 1
         d += 1
@@ -47,15 +51,15 @@ def order_key(sp: Compiled, r: Compiled, s: Compiled, t: Compiled, loops: Compil
 def signature(sp: Compiled, e: Compiled, r: Compiled) -> Compiled:
     """Return a hash of the steps and of all in the loop orders that can show in a cost."""
     value = np.uint64(0)
-    for s in range(sp[META, SLOTS]):
+    for s in range(slots_of(sp)):
         loops = 0
-        for d in range(sp[META, DIMS]):
+        for d in range(dims_of(sp)):
             if e[s + 1, d] < e[s, d]:
                 loops |= 1 << d
                 value = (value + np.uint64(e[s + 1, d])) * MIX1
         value = (value + np.uint64(loops)) * MIX1
-        if sp[SLOT + s, KIND] == TEMPORAL and loops & (loops - 1) != 0:
-            for t in range(sp[META, TENSORS]):
+        if not is_spatial(sp, s) and loops & (loops - 1) != 0:
+            for t in range(sp[table.META, table.TENSORS]):
                 value = (value + order_key(sp, r, s, t, loops)) * MIX1
     value = (value ^ (value >> S30)) * MIX2
     return value ^ (value >> S31)

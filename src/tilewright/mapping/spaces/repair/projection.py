@@ -10,9 +10,13 @@ table knows, or if need be all of it.
 
 import numpy as np
 
-from tilewright.mapping.spaces.drawing.sampling import EXTENTS, LANES, ORDER, RANKS, ROWS, misplaced, repair_order
 from tilewright.mapping.spaces.kernels import (
+    EXTENTS,
+    LANES,
     ONE,
+    ORDER,
+    RANKS,
+    ROWS,
     TWO,
     Compiled,
     arrays_fit,
@@ -20,36 +24,19 @@ from tilewright.mapping.spaces.kernels import (
     capacities_fit,
     ceil_div,
     compiled,
+    dims_of,
     entry,
-    fit,
+    is_spatial,
     lanes,
     load,
+    may_loop,
     room,
+    slots_of,
     store,
 )
-from tilewright.mapping.spaces.rules.arrays import (
-    BITS,
-    DIMS,
-    EXACT,
-    FLOOR,
-    FREE,
-    KIND,
-    KNOWN,
-    LEAST,
-    MAPPINGS,
-    META,
-    MOST,
-    PARTNER,
-    RULES,
-    SIZES,
-    SLOT,
-    SLOTS,
-    SPATIAL,
-    TEMPORAL,
-    TILE_LEAST,
-    TILE_MOST,
-    WHOLE,
-)
+from tilewright.mapping.spaces.repair.mappings import misplaced, repair_order
+from tilewright.mapping.spaces.repair.tiles import fit
+from tilewright.mapping.spaces.rules import arrays as table
 
 ATTEMPTS = 5
 PAIRED = 100
@@ -60,26 +47,26 @@ STEPS, ORDERS, FITTING = (np.int64(mode) for mode in range(3))
 @compiled
 def allowed(sp: Compiled, d: Compiled, s: Compiled, outside: Compiled, inside: Compiled) -> Compiled:
     """Whether slot ``s`` may lead dimension ``d`` from the extent ``outside`` to ``inside``."""
-    rules, slots = sp[META, RULES], sp[META, SLOTS]
+    rules, slots = sp[table.META, table.RULES], slots_of(sp)
     count = ceil_div(outside, inside)
-    if count < sp[rules + LEAST * slots + s, d] or count > sp[rules + MOST * slots + s, d]:
+    if count < sp[rules + table.LEAST * slots + s, d] or count > sp[rules + table.MOST * slots + s, d]:
         return False
-    if outside < sp[rules + TILE_LEAST * slots + s, d] or outside > sp[rules + TILE_MOST * slots + s, d]:
+    if outside < sp[rules + table.TILE_LEAST * slots + s, d] or outside > sp[rules + table.TILE_MOST * slots + s, d]:
         return False
-    if sp[META, WHOLE] == 0 or outside == inside or outside == sp[SIZES, d]:
+    if sp[table.META, table.WHOLE] == 0 or outside == inside or outside == sp[table.SIZES, d]:
         return True
     if outside % inside != 0:
         return False
-    return sp[SLOT + s, EXACT] == 0 or ceil_div(sp[SIZES, d], inside) % count == 0
+    return sp[table.SLOT + s, table.EXACT] == 0 or ceil_div(sp[table.SIZES, d], inside) % count == 0
 
 
 @compiled
 def floor_missed(sp: Compiled, used: Compiled) -> Compiled:
     """Return the first slot of an array of which the lanes ``used`` ``(s)`` are too few, or -1."""
-    for s in range(sp[META, SLOTS]):
-        floor = sp[SLOT + s, FLOOR]
+    for s in range(slots_of(sp)):
+        floor = sp[table.SLOT + s, table.FLOOR]
         if floor > 1:
-            partner = sp[SLOT + s, PARTNER]
+            partner = sp[table.SLOT + s, table.PARTNER]
             if used[s] * (used[partner] if partner >= 0 else 1) < floor:
                 return s
     return -ONE
@@ -88,20 +75,20 @@ def floor_missed(sp: Compiled, used: Compiled) -> Compiled:
 @compiled
 def inside(sp: Compiled, e: Compiled, used: Compiled) -> Compiled:
     """Whether the steps belong to the space; ``used`` ``(s)`` receives the lanes."""
-    for d in range(sp[META, DIMS]):
-        if e[sp[META, SLOTS], d] != 1:
+    for d in range(dims_of(sp)):
+        if e[slots_of(sp), d] != 1:
             return False
-        for s in range(sp[META, SLOTS]):
+        for s in range(slots_of(sp)):
             if e[s + 1, d] < 1 or e[s + 1, d] > e[s, d] or not allowed(sp, d, s, e[s, d], e[s + 1, d]):
                 return False
-    lanes(sp, e, used, sp[META, DIMS] - 1)
+    lanes(sp, e, used, dims_of(sp) - 1)
     return arrays_fit(sp, used) and floor_missed(sp, used) < 0
 
 
 @compiled
 def stands(sp: Compiled, d: Compiled, s: Compiled, extent: Compiled, within: Compiled) -> Compiled:
     """Whether dimension ``d`` may have ``extent`` outside slot ``s`` and ``within`` inside it, and go on outward."""
-    row = sp[META, RULES] + BITS * sp[META, SLOTS] + s * sp[META, DIMS] + d
+    row = sp[table.META, table.RULES] + table.BITS * slots_of(sp) + s * dims_of(sp) + d
     return (sp[row, extent >> 6] >> (extent & 63)) & 1 != 0 and allowed(sp, d, s, extent, within)
 
 
@@ -109,7 +96,7 @@ def stands(sp: Compiled, d: Compiled, s: Compiled, extent: Compiled, within: Com
 def paired_extent(sp: Compiled, d: Compiled, s: Compiled, within: Compiled, want: Compiled, first: Compiled,
                   last: Compiled, down: Compiled) -> Compiled:
     """Return what `nearest_extent` does: counts from ``first`` to ``last`` that divide what is left, pair by pair."""
-    size, p, low, high = sp[SIZES, d], 1, 0, 0
+    size, p, low, high = sp[table.SIZES, d], 1, 0, 0
     left = ceil_div(size, within)
     while p * p <= left:
         if left % p == 0:
@@ -134,15 +121,16 @@ def nearest_extent(sp: Compiled, d: Compiled, s: Compiled, within: Compiled, wan
     ``top`` is the largest count; with ``down`` smaller extents go before larger ones, however near. Counts that must
     divide a large number are found in pairs, others one by one from ``want`` down and then up.
     """
-    size, rules, slots = sp[SIZES, d], sp[META, RULES], sp[META, SLOTS]
-    top = min(top, sp[rules + MOST * slots + s, d])
-    unit = within if sp[META, WHOLE] != 0 else 1
-    first = ceil_div(max(within, sp[rules + TILE_LEAST * slots + s, d]), unit)
-    last = ceil_div(min(sp[rules + TILE_MOST * slots + s, d], within * top), unit)
+    size, rules, slots = sp[table.SIZES, d], sp[table.META, table.RULES], slots_of(sp)
+    top = min(top, sp[rules + table.MOST * slots + s, d])
+    unit = within if sp[table.META, table.WHOLE] != 0 else 1
+    first = ceil_div(max(within, sp[rules + table.TILE_LEAST * slots + s, d]), unit)
+    last = ceil_div(min(sp[rules + table.TILE_MOST * slots + s, d], within * top), unit)
     start = min(max(want // unit if want < size else last, first), last)
     if top < 1 or first > last:
         return 0
-    if sp[SLOT + s, EXACT] != 0 and size > PAIRED * within and not stands(sp, d, s, min(unit * start, size), within):
+    exact = sp[table.SLOT + s, table.EXACT] != 0
+    if exact and size > PAIRED * within and not stands(sp, d, s, min(unit * start, size), within):
         return paired_extent(sp, d, s, within, want, first, last, down)
     low, p, step = 0, start, -1
     while p <= last:
@@ -163,12 +151,12 @@ def nearest_extent(sp: Compiled, d: Compiled, s: Compiled, within: Compiled, wan
 @compiled
 def project_chain(sp: Compiled, e: Compiled, d: Compiled, used: Compiled, down: Compiled) -> Compiled:
     """Make the steps of dimension ``d`` legal, innermost first; return whether that was possible."""
-    slots = sp[META, SLOTS]
+    slots = slots_of(sp)
     within = 1
     e[slots, d] = 1
     for s in range(slots - 1, -1, -1):
-        spatial = sp[SLOT + s, KIND] == SPATIAL
-        top = room(sp, used, s) if spatial else sp[SIZES, d]
+        spatial = is_spatial(sp, s)
+        top = room(sp, used, s) if spatial else sp[table.SIZES, d]
         extent = nearest_extent(sp, d, s, within, max(e[s, d], 1), top, down)
         if extent == 0:
             return False
@@ -182,15 +170,15 @@ def project_chain(sp: Compiled, e: Compiled, d: Compiled, used: Compiled, down: 
 @compiled
 def widen(sp: Compiled, e: Compiled, used: Compiled, s: Compiled, first: Compiled) -> Compiled:
     """Spread dimensions along side ``s`` as far as there is room until floors are met; return whether all is legal."""
-    dims = sp[META, DIMS]
+    dims = dims_of(sp)
     for i in range(dims):
         d = first + i if first + i < dims else first + i - dims
-        if sp[FREE + s, d] == 0 or floor_missed(sp, used) < 0:
+        if not may_loop(sp, s, d) or floor_missed(sp, used) < 0:
             continue
-        for other in range(sp[META, SLOTS]):
-            if sp[SLOT + other, KIND] == SPATIAL:
+        for other in range(slots_of(sp)):
+            if is_spatial(sp, other):
                 used[other] //= ceil_div(e[other, d], e[other + 1, d])
-        want = min(e[s + 1, d] * max(room(sp, used, s), 1), sp[SIZES, d])
+        want = min(e[s + 1, d] * max(room(sp, used, s), 1), sp[table.SIZES, d])
         for outer in range(1, s + 1):
             e[outer, d] = max(e[outer, d], want)
         if not project_chain(sp, e, d, used, False):
@@ -204,8 +192,8 @@ def project(sp: Compiled, e: Compiled, used: Compiled, first: Compiled, down: Co
 
     ``used`` ``(s)`` receives the lanes; what dimensions not yet served must have is set aside for them.
     """
-    dims, slots = sp[META, DIMS], sp[META, SLOTS]
-    least = sp[META, RULES] + LEAST * slots
+    dims, slots = dims_of(sp), slots_of(sp)
+    least = sp[table.META, table.RULES] + table.LEAST * slots
     for s in range(slots):
         used[s] = 1
         for d in range(dims):
@@ -220,8 +208,8 @@ def project(sp: Compiled, e: Compiled, used: Compiled, first: Compiled, down: Co
         s = floor_missed(sp, used)
         if s < 0:
             return True
-        if turn % 2 == 1 and sp[SLOT + s, PARTNER] >= 0:
-            s = sp[SLOT + s, PARTNER]
+        if turn % 2 == 1 and sp[table.SLOT + s, table.PARTNER] >= 0:
+            s = sp[table.SLOT + s, table.PARTNER]
         if not widen(sp, e, used, s, first):
             return False
     return False
@@ -230,16 +218,16 @@ def project(sp: Compiled, e: Compiled, used: Compiled, first: Compiled, down: Co
 @compiled
 def borrow(sp: Compiled, e: Compiled, known: Compiled, all_of_it: Compiled) -> Compiled:
     """Take the lanes of the mapping at row ``known`` of the table, or all of it; loops in time stay if they can."""
-    slots = sp[META, SLOTS]
-    for d in range(sp[META, DIMS]):
-        size, outer = sp[SIZES, d], 1
+    slots = slots_of(sp)
+    for d in range(dims_of(sp)):
+        size, outer = sp[table.SIZES, d], 1
         for s in range(slots):
-            if sp[SLOT + s, KIND] == SPATIAL:
+            if is_spatial(sp, s):
                 outer *= ceil_div(sp[known + s, d], sp[known + s + 1, d])
         extent, within = 1, max(e[slots, d], 1)
         for s in range(slots - 1, -1, -1):
             before = max(e[s, d], within)
-            if sp[SLOT + s, KIND] == SPATIAL:
+            if is_spatial(sp, s):
                 count = ceil_div(sp[known + s, d], sp[known + s + 1, d])
                 extent *= count
                 outer //= count
@@ -259,11 +247,11 @@ def legalise(sp: Compiled, e: Compiled, rng: Compiled, used: Compiled, fitting: 
     legal, known = True, 0
     for attempt in range(ATTEMPTS):
         last = attempt == ATTEMPTS - 1
-        if not legal and sp[META, MAPPINGS] > 0:
-            known = sp[META, KNOWN] + below(rng, sp[META, MAPPINGS]) * (sp[META, SLOTS] + 1)
+        if not legal and sp[table.META, table.MAPPINGS] > 0:
+            known = sp[table.META, table.KNOWN] + below(rng, sp[table.META, table.MAPPINGS]) * (slots_of(sp) + 1)
             borrow(sp, e, known, last)
         down = fitting and attempt > 0 and not last
-        legal = inside(sp, e, used) or project(sp, e, used, below(rng, sp[META, DIMS]), down)
+        legal = inside(sp, e, used) or project(sp, e, used, below(rng, dims_of(sp)), down)
         if legal and not fitting:
             return ONE
         if legal and capacities_fit(sp, e):
@@ -288,7 +276,7 @@ def legalise_batch(sp: Compiled, rng: Compiled, work: Compiled, steps: Compiled,
         load(sp, steps, ranks, b, e, r)
         out[b - span[0]] = legalise(sp, e, rng, work[ROWS, LANES], mode == FITTING)
         if mode == ORDERS:
-            for s in range(sp[META, SLOTS]):
+            for s in range(slots_of(sp)):
                 repair_order(sp, e, r, s, work[ROWS, ORDER])
         store(sp, e, r, steps, ranks, b)
 
@@ -300,6 +288,6 @@ def inside_mask(sp: Compiled, work: Compiled, steps: Compiled, ranks: Compiled, 
     for b in range(steps.shape[2]):
         load(sp, steps, ranks, b, e, r)
         out[b] = inside(sp, e, work[ROWS, LANES])
-        for s in range(sp[META, SLOTS]):
-            if out[b] and sp[SLOT + s, KIND] == TEMPORAL:
+        for s in range(slots_of(sp)):
+            if out[b] and not is_spatial(sp, s):
                 out[b] = misplaced(sp, e, r, s, work[ROWS, ORDER]) == 0
