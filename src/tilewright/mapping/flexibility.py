@@ -18,8 +18,8 @@ clipped to its sizes, orders keep the dimensions that it has. Every count of the
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from math import factorial, gcd, prod
-from typing import Literal
+from math import factorial, prod
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import AXES, CONVOLUTION, Accelerator, Flexibility, Memory
 from tilewright.mapping.flexible import Pair, stand_ins
+from tilewright.mapping.footprint import axis_sides
 from tilewright.mapping.tile_counts import (
     MOST_BITS,
     Count,
@@ -43,7 +44,8 @@ from tilewright.workload import ROLES, Axis, Operator, Tensor
 
 Extents = Mapping[str, Ints]
 Fits = Callable[[Extents], NDArray[np.bool_]]
-Words = Callable[[Extents], dict[str, Ints]]
+Numbers = NDArray[Any]
+Words = Callable[[Extents], dict[str, Numbers]]
 
 
 @dataclass(frozen=True)
@@ -366,21 +368,16 @@ def _box_words(tensors: tuple[Tensor, ...]) -> Words:
 
 def _window_words(tensors: tuple[Tensor, ...]) -> Words:
     """Return words by role as they are touched (rule 1 of the counting rules)."""
-    def along(axis: Axis, extents: Extents) -> Ints:
-        if len(axis.terms) == 1:
-            return extents[axis.terms[0][0]]
-        (first, stride), (second, dilation) = axis.terms
-        divisor = gcd(stride, dilation)
-        p, r = extents[first], extents[second]
-        held: Ints = p * r - np.maximum(0, p - dilation // divisor) * np.maximum(0, r - stride // divisor)
-        return held
+    def along(axis: Axis, extents: Extents) -> Numbers:
+        sides = [np.float64(1) * extents[d] for d in axis.dimensions]
+        return axis_sides(tuple(times for _, times in axis.terms), sides, box=False)
 
     return lambda extents: _by_role(tensors, lambda axis: along(axis, extents))
 
 
-def _by_role(tensors: tuple[Tensor, ...], along: Callable[[Axis], Ints]) -> dict[str, Ints]:
+def _by_role(tensors: tuple[Tensor, ...], along: Callable[[Axis], Numbers]) -> dict[str, Numbers]:
     """Return the words of all tensors of each role, from those along each axis."""
-    found: dict[str, Ints] = {}
+    found: dict[str, Numbers] = {}
     for tensor in tensors:
         count = reduce(np.multiply, [along(axis) for axis in tensor.axes], np.ones((), dtype=np.int64))
         found[tensor.role] = found[tensor.role] + count if tensor.role in found else count
