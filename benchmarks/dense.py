@@ -5,8 +5,8 @@ Usage: python benchmarks/dense.py [MAPPINGS [REPEATS]]
 
 import sys
 
-from tilewright.cli.bench_dense import measure_dense
-from tilewright.cli.bench_figures import cores, machine
+from figures import cores, machine
+from yardstick import measure_dense
 
 
 def main(mappings: int = 100_000, repeats: int = 15) -> None:

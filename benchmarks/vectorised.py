@@ -18,12 +18,12 @@ PACKED = re.compile(r"^\s*v\w+(?:p[sd]|dq\w*|d|q)\s.*%[yz]mm", re.MULTILINE)
 def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         os.environ["NUMBA_CACHE_DIR"] = cache
-        from tilewright import base  # noqa: PLC0415
+        from tilewright import base
 
         # Instructions are compiled each for itself here, so that they can be told apart.
         base.part_options = lambda: {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        from tilewright.cli.bench_dense import benchmark_layer, benchmark_machine, random_mappings  # noqa: PLC0415
-        from tilewright.cost import DenseModel, kernel  # noqa: PLC0415
+        from tilewright.cost import DenseModel, kernel
+        from yardstick import benchmark_layer, benchmark_machine, random_mappings
 
         operator, accelerator = benchmark_layer(), benchmark_machine()
         DenseModel(operator, accelerator).score(random_mappings(operator, accelerator, 256))

@@ -2,9 +2,14 @@
 
 import json
 import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
+
+from tilewright.base import InputError
 
 LABELS = {
     "dense_mappings_per_second": "Dense model, ragged mappings, all cores",
@@ -42,21 +47,38 @@ def bench(
 
     Each part runs in a process of its own. Figures are medians; close other programs for figures that mean something.
     """
-    from tilewright.cli.bench_figures import PARTS, measure
-
+    figures = measuring("figures")
     begun: list[str] = []
 
     def started(part: str) -> None:
         begun.append(part)
-        print(f"measuring {part} ({len(begun)} of {len(PARTS)})", file=sys.stderr, flush=True)
+        print(f"measuring {part} ({len(begun)} of {len(figures.PARTS)})", file=sys.stderr, flush=True)
 
-    found = measure(quick, started)
+    found = figures.measure(quick, started)
     if as_json:
         print(json.dumps(found, indent=2))
     else:
         print(_table(found))
     if "failed" in found:
         raise typer.Exit(1)
+
+
+def measuring(name: str) -> ModuleType:
+    """Load a module of the benchmarks, which stand beside the sources in a clone and inside an installed package.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    here = Path(__file__).resolve()
+    folder = next((place for place in (here.parents[3] / "benchmarks", here.parents[1] / "benchmarks")
+                   if (place / "yardstick.py").is_file()), None)
+    if folder is None:
+        raise InputError("bench", "must run where the benchmarks are", str(here.parents[3]), "Run it from a clone")
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    return import_module(name)
 
 
 def _table(found: dict[str, object]) -> str:

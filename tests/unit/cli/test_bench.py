@@ -7,9 +7,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tilewright.cli import bench_dense, bench_figures
-from tilewright.cli.bench import LABELS, bench
+from tilewright.cli.bench import LABELS, bench, measuring
 from tilewright.cost import DenseModel
+
+bench_dense, bench_figures = measuring("yardstick"), measuring("figures")
 
 app = typer.Typer()
 app.command()(bench)

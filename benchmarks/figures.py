@@ -47,7 +47,7 @@ def cores() -> int:
 
 def dense(sizes: Sizes) -> Figures:
     """Measure the mappings per second of the dense model and of the C loop, on the same mappings in turns."""
-    from tilewright.cli.bench_dense import measure_dense
+    from yardstick import measure_dense
 
     rates = measure_dense(sizes.mappings, sizes.repeats, cores())
     found: Figures = dict(rates.by_name)
@@ -60,9 +60,9 @@ def dense(sizes: Sizes) -> Figures:
 
 def gamma(sizes: Sizes) -> Figures:
     """Measure Gamma's samples per second on one layer on Eyeriss, the search's set-up and bookkeeping included."""
-    from tilewright.cli.bench_dense import benchmark_layer
     from tilewright.hardware import preset
     from tilewright.search import Watch, search
+    from yardstick import benchmark_layer
 
     operator, accelerator = benchmark_layer(), preset("eyeriss")
 
@@ -122,12 +122,12 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {"dense": dense, "gamma": gamma, 
 _LAYER = "layer1.0.conv2"
 _IMPORT = "import time; t = time.perf_counter(); import tilewright; print(time.perf_counter() - t)"
 _SCORE_ONE = """
-from tilewright.cli.bench_dense import *
+from yardstick import *
 operator, accelerator = benchmark_layer(), benchmark_machine()
 DenseModel(operator, accelerator).score(random_mappings(operator, accelerator, 256))
 """
 _SEARCH_ONE = """
-from tilewright.cli.bench_dense import benchmark_layer
+from yardstick import benchmark_layer
 from tilewright.hardware import preset
 from tilewright.search import search
 search(benchmark_layer(), preset("eyeriss"), mapper="gamma", budget=1000)
@@ -145,8 +145,9 @@ def _write_mapping(target: Path) -> None:
 
 
 def _python(code: str, *arguments: str, **environment: str) -> str:
+    path = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False,
-                          env=os.environ | environment)
+                          env=os.environ | {"PYTHONPATH": path} | environment)
     if done.returncode:
         raise RuntimeError(f"a measured process ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
     return done.stdout
@@ -187,7 +188,7 @@ def measure(quick: bool, started: Callable[[str], None]) -> dict[str, object]:
     for part in PARTS:
         started(part)
         try:
-            figures = json.loads(_python(f"from tilewright.cli.bench_figures import child; child({part!r}, {quick})")
+            figures = json.loads(_python(f"from figures import child; child({part!r}, {quick})")
                                  .splitlines()[-1])
         except RuntimeError as error:
             failed[part] = str(error)

@@ -20,8 +20,7 @@ from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, F
 from tilewright.mapping import Layout, MappingBatch
 from tilewright.workload import ROLES, Operator, convolution
 
-SOURCE = Path(__file__).resolve().parents[3] / "benchmarks" / "dense_loop.c"
-"""The yardstick, which is in the repository but not in an installed package."""
+SOURCE = Path(__file__).with_name("dense_loop.c")
 
 ROWS = ("latency_cycles", "energy_pj", "excess", "steps", "steady_cycles", "ramp_cycles")
 KINDS = ("reads", "fills", "updates", "drains")
