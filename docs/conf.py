@@ -43,6 +43,9 @@ python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_title = "Tilewright"
+html_show_copyright = False
+html_static_path = ["static"]
+html_css_files = ["wide.css"]
 
 
 def constants(room: str) -> dict[str, str]:

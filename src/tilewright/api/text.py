@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
 
 def shown(show: "Callable[[Console], object]") -> str:
-    """Return what ``show`` prints on a console, without colours, in lines that are never broken."""
+    """Return what ``show`` prints on a console, without colours, in lines that are never broken; in a notebook too."""
     from rich.console import Console  # noqa: PLC0415  (rich loads late)
 
     text = StringIO()
-    show(Console(file=text, color_system=None, force_terminal=False, legacy_windows=False))
+    show(Console(file=text, color_system=None, force_terminal=False, force_jupyter=False,
+                 legacy_windows=False))
     return text.getvalue().rstrip("\n")

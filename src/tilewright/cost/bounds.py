@@ -1,6 +1,6 @@
 """What no legal mapping can beat: cycles, energy and their product for one operator on one accelerator.
 
-Everything here follows from the counting rules of DESIGN section 2 without looking at a mapping:
+Everything here follows from the counting rules (docs/concepts.md) without looking at a mapping:
 
 - A dimension of size n spread over l lanes takes the longest-running instance at least ceil(n / l) steps, and the
   lanes of all dimensions together are at most the instances of the machine.

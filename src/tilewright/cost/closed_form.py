@@ -1,8 +1,8 @@
 """The dense model, one mapping at a time: the readable statement of the closed forms.
 
-Every count of DESIGN section 2 follows from small tables {extent: multiplicity}: how large the pieces are that the
-loops outside a memory leave of a dimension, and how many of each there are. `cost.kernel` computes the same for many
-mappings at once; this module is its documentation, serves single mappings, and feeds `explain`.
+By the counting rules (docs/concepts.md) every count follows from small tables {extent: multiplicity}: how large the
+pieces are that the loops outside a memory leave of a dimension, and how many of each there are. `cost.kernel` computes
+the same for many mappings at once; this module is its documentation, serves single mappings, and feeds `explain`.
 """
 
 from collections.abc import Iterable, Sequence

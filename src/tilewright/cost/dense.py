@@ -114,7 +114,7 @@ def aligned(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
 
 
 class DenseModel:
-    """Exact counts, cycles and energy of dense mappings (DESIGN section 2).
+    """Exact counts, cycles and energy of dense mappings (docs/concepts.md).
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Count:
-    """Words of one tensor at one memory, summed over instances (DESIGN rules 1 to 7).
+    """Words of one tensor at one memory, summed over instances (counting rules 1 to 7).
 
     ``reads`` by children or the compute unit, ``fills`` from the parent, ``updates`` from children or the compute
     unit, ``drains`` to the parent.

@@ -1,4 +1,4 @@
-"""The full cost of one mapping from the closed forms: counts, cycles, energy (DESIGN rules 5 to 9)."""
+"""The full cost of one mapping from the closed forms: counts, cycles, energy (counting rules 5 to 9)."""
 
 from fractions import Fraction
 from math import ceil, prod

@@ -144,5 +144,5 @@ def array_use(fanout: Fanout, x: int, y: int) -> tuple[tuple[str, int, int], ...
 
 
 def array_fits(fanout: Fanout, x: int, y: int) -> bool:
-    """Whether ``x`` by ``y`` lanes fit on ``fanout`` (DESIGN rule 10)."""
+    """Whether ``x`` by ``y`` lanes fit on ``fanout`` (counting rule 10)."""
     return all(needed <= available for _, needed, available in array_use(fanout, x, y))

@@ -1,4 +1,4 @@
-"""What is wrong with a mapping, by name, and the smallest change that would make it right (DESIGN rule 10)."""
+"""What is wrong with a mapping, by name, and the smallest change that would make it right (counting rule 10)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -8,7 +8,7 @@ three-dimensional ones put the pair D (output depth) and T (kernel depth) before
 
 Matrix product: B batch, M rows, N columns, K depth. Tensors: I[B, M, K], W[K, N] (or W[B, K, N]), O[B, M, N].
 
-Words of padding are words of I like any others: the counting rules know a tensor by its axes alone (DESIGN section 2).
+Words of padding are words of I like any others: the counting rules know a tensor by its axes alone (docs/concepts.md).
 """
 
 from collections.abc import Mapping, Sequence

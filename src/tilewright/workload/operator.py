@@ -27,7 +27,7 @@ class Axis:
         return tuple(name for name, _ in self.terms)
 
     def words(self, extents: dict[str, int], box: bool = False) -> int:
-        """Count the distinct coordinates touched by a box of ``extents`` (DESIGN rule 1).
+        """Count the distinct coordinates touched by a box of ``extents`` (counting rule 1).
 
         With ``box`` count all from the first to the last of them, those between that are not touched too.
         """

@@ -1,4 +1,4 @@
-"""Energy (DESIGN rule 9): accesses, compute, network, leakage."""
+"""Energy (counting rule 9): accesses, compute, network, leakage."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Cycles (DESIGN rule 8): what the ports need, what single buffers block, how the pipeline fills and empties.
+"""Cycles (counting rule 8): what the ports need, what single buffers block, how the pipeline fills and empties.
 
 All sums are exact fractions; only whole cycles come out.
 """

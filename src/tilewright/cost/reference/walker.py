@@ -1,4 +1,4 @@
-"""The walk: counts of every memory and tensor by the rules of DESIGN section 2, then cycles and energy."""
+"""The walk: counts of every memory and tensor by the counting rules (docs/concepts.md), then cycles and energy."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ TOUCH_BUDGET = 20_000_000
 
 
 def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost:
-    """Return what ``mapping`` costs, by executing its loop nest literally (DESIGN rules 1 to 9).
+    """Return what ``mapping`` costs, by executing its loop nest literally (counting rules 1 to 9).
 
     Slow on purpose and for small nests only: it lists every word that every instance holds in every visit. It does not
     judge legality (rule 10).

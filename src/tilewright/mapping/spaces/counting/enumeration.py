@@ -190,7 +190,7 @@ def slides(sp: Compiled, t: Compiled, d: Compiled) -> Compiled:
 
 @compiled
 def swap_shows(sp: Compiled, inside: Compiled, a: Compiled, b: Compiled) -> Compiled:
-    """Whether swapping the adjacent loops ``a`` and ``b`` can change a count (DESIGN rules 2 and 3).
+    """Whether swapping the adjacent loops ``a`` and ``b`` can change a count (counting rules 2 and 3).
 
     ``inside`` ``(d)`` marks the loops of the slot inside both.
     """
