@@ -5,9 +5,10 @@ import os
 import pwd
 import shutil
 import socket
+import sqlite3
 import subprocess
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,14 @@ def postgres_url(postgres):
         connection.exec_driver_sql(f"create database {name}")
     engine.dispose()
     return postgres.url.replace("/postgres", f"/{name}")
+
+
+@pytest.fixture
+def kept_rows():
+    """What reads the values of jobs in a store: a list of rows by column."""
+    def read(place):
+        with closing(sqlite3.connect(place)) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute("select * from results order by key")]
+
+    return read

@@ -1,11 +1,8 @@
 """Which flexibility pays on networks: explorations as a user asks for them."""
 
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tilewright.api.flexions import of_class
 from tilewright.api.inputs import Machine, Network, is_torch, load_accelerator, load_layers, refuse_sparse
@@ -13,14 +10,12 @@ from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, assumed, tune, with_flexibility
 from tilewright.codesign import explore as explore_choices
 from tilewright.hardware import CLASSES, Accelerator, Flexibility
-from tilewright.reproduce import CellFile
+from tilewright.jobs import Observer, Runner, Stop
+from tilewright.store import kept_in
 from tilewright.workload import unique_operators
 
 STATED = "stated"
 TUNING_SAMPLES = 10_000
-
-Told = Callable[[int, int, int], None]
-"""Takes the searches that ended, those in all, and the samples scored."""
 
 
 def explore(  # noqa: PLR0913  (keywords of an entry point)
@@ -35,9 +30,10 @@ def explore(  # noqa: PLR0913  (keywords of an entry point)
     seed: int = 0,
     seeds: int = 1,
     out: str | Path | None = None,
-    told: Told | None = None,
+    told: Observer | None = None,
     workers: int | None = None,
-    stop: threading.Event | None = None,
+    on: str = "threads",
+    stop: Stop | None = None,
 ) -> Exploration:
     """Return what each choice of flexibility is worth on networks, and the area that it adds.
 
@@ -62,6 +58,8 @@ def explore(  # noqa: PLR0913  (keywords of an entry point)
         A folder where searches are kept as they end, to be taken over by a later call.
     told
         Told how far it is.
+    workers, on
+        Searches side by side, and where: ``threads``, ``processes``, ``ray``, ``ray://HOST:PORT``.
 
     Raises
     ------
@@ -80,11 +78,10 @@ def explore(  # noqa: PLR0913  (keywords of an entry point)
     refuse_sparse(load_accelerator(arch), "to be explored")
     machine = _fixed(load_accelerator(arch), tuned_for, objective, seed)
     flexibilities = _choices(machine, choices)
-    total = seeds * len(flexibilities) * sum(len(unique_operators(graph)) for graph in graphs)
-    counted = _Counter(total, budget, told)
-    with _kept(out) as kept:
+    with kept_in(out, "explore") as kept:
         return explore_choices(named, machine, flexibilities, objective=objective, mapper=mapper, samples=budget,
-                               seed=seed, seeds=seeds, workers=workers, kept=kept, done=counted.done, stop=stop)
+                               seed=seed, seeds=seeds,
+                               runner=Runner(workers=workers, on=on, keeper=kept, observer=told, stop=stop))
 
 
 def _fixed(machine: Accelerator, tuned_for: Network | None, objective: str, seed: int) -> Accelerator:
@@ -114,23 +111,3 @@ def _choices(machine: Accelerator, choices: str | Iterable[str]) -> dict[str, Fl
             raise InputError("choices", "must differ", name)
         found[label] = flexibility
     return found
-
-
-def _kept(out: str | Path | None) -> AbstractContextManager[CellFile | None]:
-    return nullcontext() if out is None else CellFile(Path(out), "explore", 1)
-
-
-class _Counter:
-    """Counts searches as they end, for who watches."""
-
-    def __init__(self, total: int, budget: int, told: Told | None) -> None:
-        self.total, self.budget, self.told = total, budget, told
-        self.ended = self.samples = 0
-        self.lock = threading.Lock()
-
-    def done(self, _network: str, _choice: str, found: Any) -> None:
-        with self.lock:
-            self.ended += 1
-            self.samples += found.samples if found is not None else 0
-            if self.told is not None:
-                self.told(self.ended, self.total, self.samples)

@@ -22,13 +22,13 @@ from tilewright.api.text import shown
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
 from tilewright.base import unknown_name
 from tilewright.cost import Explanation, explain, space_bounds
+from tilewright.jobs import interruptible
 from tilewright.mapping import Constraints, Padding
 from tilewright.search import (
     Budget,
     Front,
     ProgressObserver,
     SearchResult,
-    interruptible,
     search_network,
 )
 from tilewright.store import (

@@ -1,22 +1,18 @@
 """Studies of searches as a user asks for them: mappers side by side, axes, loop orders, the space in two dimensions."""
 
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tilewright.api.inputs import Machine, Network, load_mapping, load_target, pick_operator
 from tilewright.api.spaces import Limits, choose_space
 from tilewright.api.tasks import read_budget
 from tilewright.base import InputError
+from tilewright.jobs import Observer, Runner, Stop
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import MapSpace, flexible_machine, flexible_within
-from tilewright.reproduce import CellFile
 from tilewright.search import Budget, search
 from tilewright.search.studies import (
-    AXES,
-    Attempt,
     AxisStudy,
     Contender,
     Contest,
@@ -29,11 +25,9 @@ from tilewright.search.studies import (
 from tilewright.search.studies import study_axes as axes_of
 from tilewright.search.studies import study_landscape as landscape_of
 from tilewright.search.studies import study_orders as orders_of
+from tilewright.store import kept_in
 
 DEFAULT_MAPPERS = "auto,gamma,random-pruned"
-
-Told = Callable[[int, int, int], None]
-"""Takes the searches that ended, those in all, and the samples scored."""
 
 
 def compare(  # noqa: PLR0913  (keywords of an entry point)
@@ -52,8 +46,9 @@ def compare(  # noqa: PLR0913  (keywords of an entry point)
     bind: Mapping[str, int] | None = None,
     out: str | Path | None = None,
     workers: int = 1,
-    told: Told | None = None,
-    stop: threading.Event | None = None,
+    on: str = "threads",
+    told: Observer | None = None,
+    stop: Stop | None = None,
 ) -> Contest:
     """Search one layer with several mappers and many seeds: which is better, how surely, and how fast.
 
@@ -69,8 +64,9 @@ def compare(  # noqa: PLR0913  (keywords of an entry point)
         Searches of each mapper, of seeds ``seed`` and up.
     out
         A folder where searches are kept as they end, to be taken over by a later call.
-    workers
-        Searches side by side. Scores do not depend on it; seconds are only fair with one.
+    workers, on
+        Searches side by side, and where: ``threads``, ``processes``, ``ray``, ``ray://HOST:PORT``. Scores do not depend
+        on it; seconds are only fair with one on a thread.
     told
         Told how far it is.
 
@@ -88,10 +84,9 @@ def compare(  # noqa: PLR0913  (keywords of an entry point)
     """
     space = study_space(network, arch, layer, tiling=tiling, constraints=constraints, dataflow=dataflow, bind=bind)
     entrants = parse_contenders(mappers)
-    counted = _Counter(seeds * len(entrants), told)
     with kept_in(out, "compare") as kept:
-        return run_contest(space, entrants, Terms(objective, read_budget(budget), seeds, seed, workers, counted.done,
-                                                  kept, stop or threading.Event()))
+        return run_contest(space, entrants, Terms(objective, read_budget(budget), seeds, seed),
+                           Runner(workers=workers, on=on, keeper=kept, observer=told, stop=stop))
 
 
 def study_axes(  # noqa: PLR0913
@@ -111,8 +106,9 @@ def study_axes(  # noqa: PLR0913
     bind: Mapping[str, int] | None = None,
     out: str | Path | None = None,
     workers: int = 1,
-    told: Told | None = None,
-    stop: threading.Event | None = None,
+    on: str = "threads",
+    told: Observer | None = None,
+    stop: Stop | None = None,
 ) -> AxisStudy:
     """Explore tile sizes, loop orders and parallelism, alone and together, to see which axis matters.
 
@@ -127,10 +123,9 @@ def study_axes(  # noqa: PLR0913
     """
     space = study_space(network, arch, layer, tiling=tiling, constraints=constraints, dataflow=dataflow, bind=bind)
     nest = None if mapping is None else load_mapping(mapping, space.operator, space.accelerator)
-    counted = _Counter(seeds * (2 ** len(AXES) - 1), told)
     with kept_in(out, "axes") as kept:
-        return axes_of(space, mapper, Terms(objective, read_budget(budget), seeds, seed, workers, counted.done, kept,
-                                            stop or threading.Event()), nest)
+        return axes_of(space, mapper, Terms(objective, read_budget(budget), seeds, seed), nest,
+                       Runner(workers=workers, on=on, keeper=kept, observer=told, stop=stop))
 
 
 def study_orders(  # noqa: PLR0913
@@ -237,28 +232,3 @@ def study_space(  # noqa: PLR0913
         raise InputError(f"{accelerator.name}.flexibility", "must leave one map space to be studied", len(spaces),
                          "Take a machine without this section")
     return spaces[0]
-
-
-def kept_in(out: str | Path | None, study: str) -> AbstractContextManager[CellFile | None]:
-    """Return where the searches of a study are kept; nowhere without a folder."""
-    return nullcontext() if out is None else CellFile(Path(out), study, 1)
-
-
-@dataclass
-class _Counter:
-    """Counts searches as they end, for who watches."""
-
-    total: int
-    told: Told | None
-    ended: int = 0
-    samples: int = 0
-
-    def __post_init__(self) -> None:
-        self.lock = threading.Lock()
-
-    def done(self, attempt: Attempt) -> None:
-        with self.lock:
-            self.ended += 1
-            self.samples += attempt.samples
-            if self.told is not None:
-                self.told(self.ended, self.total, self.samples)

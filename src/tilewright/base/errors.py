@@ -29,3 +29,6 @@ class InputError(ValueError):
         if mend:
             parts.append(mend)
         super().__init__("; ".join(parts) + ("" if parts[-1].endswith((".", "?", "!")) else "."))
+
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, object, str]]:
+        return type(self), (self.field, self.rule, self.given, self.mend)

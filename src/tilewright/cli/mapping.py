@@ -37,7 +37,7 @@ def map_network(
     from tilewright.api import Broken
     from tilewright.api import map_network as search_all
     from tilewright.cli.progress import Progress
-    from tilewright.search import interruptible, load_seconds
+    from tilewright.jobs import interruptible, load_seconds
 
     ready(report, json)
     folder = _checkpoint(checkpoint, resume)

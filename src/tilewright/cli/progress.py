@@ -12,6 +12,7 @@ from rich.text import Text
 from tilewright.report import engineering, percent, shortened
 
 if TYPE_CHECKING:
+    from tilewright.jobs import Standing
     from tilewright.search import Budget
     from tilewright.search import Progress as Step
 
@@ -83,14 +84,13 @@ class Progress:
 
 
 class SearchBar:
-    """A bar on stderr while many searches of one study end: how many, samples a second, time left."""
+    """A bar on stderr while the jobs of a run end: how many, samples a second, time left."""
 
-    def __init__(self) -> None:
-        self.screen = Console(stderr=True)
+    def __init__(self, unit: str = "searches") -> None:
+        self.screen, self.unit = Console(stderr=True), unit
         self.bars = Bars(TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[about]}"),
                          console=self.screen, transient=True, disable=not self.screen.is_terminal)
         self.task = self.bars.add_task(STARTING, total=None, about="")
-        self.started = time.perf_counter()
 
     def __enter__(self) -> "SearchBar":
         self.bars.start()
@@ -99,10 +99,12 @@ class SearchBar:
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
 
-    def update(self, ended: int, total: int, samples: int) -> None:
-        """Show how many searches ended, and the samples that they took."""
-        elapsed = max(time.perf_counter() - self.started, 1e-9)
-        left = int(elapsed / ended * (total - ended))
-        self.bars.update(self.task, description=f"{ended}/{total} searches", total=total, completed=ended,
-                         about=f"{engineering(samples)} samples · {engineering(samples / elapsed)}/s · "
-                               f"{left // 60}:{left % 60:02d} left")
+    def update(self, standing: "Standing") -> None:
+        """Show where the run stands."""
+        parts = [f"{engineering(standing.samples)} samples",
+                 f"{engineering(standing.samples / max(standing.seconds, 1e-9))}/s"] if standing.samples else []
+        if standing.eta_seconds is not None:
+            left = int(standing.eta_seconds)
+            parts.append(f"{left // 60}:{left % 60:02d} left")
+        self.bars.update(self.task, description=f"{standing.name} {standing.done}/{standing.total} {self.unit}".strip(),
+                         total=standing.total, completed=standing.done, about=" · ".join(parts))

@@ -2,15 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tilewright.base import InputError
 from tilewright.cli.options import console
-
-if TYPE_CHECKING:
-    from tilewright.reproduce import Standing
 
 INTERRUPTED = 130
 
@@ -34,7 +31,7 @@ def reproduce(
 ) -> None:
     """Measure a published table or figure again: theirs beside ours, and a verdict on every claim.
 
-    What ended is kept in DIR/NAME/cells.jsonl, so that a run that was interrupted goes on where it was.
+    What ended is kept in DIR/NAME, so that a run that was interrupted goes on where it was.
     What was computed before the sources of the model changed is computed again.
     """
     if listed:
@@ -47,12 +44,13 @@ def reproduce(
         return
     if name is None:
         raise InputError("NAME", "must be given", None, "tilewright reproduce --list names all reproductions")
+    from tilewright.cli.progress import SearchBar
     from tilewright.report import print_reproduction, write_reproduction
     from tilewright.reproduce import REPRODUCTIONS, run_study
 
     study = REPRODUCTIONS.get(name)
     try:
-        with _Bar() as bar:
+        with SearchBar("cells") as bar:
             outcome = run_study(study, "full" if full else "quick", seeds=seeds, out=out, fresh=fresh,
                                 keep_outdated=keep_outdated, observer=bar.update)
     except KeyboardInterrupt:
@@ -77,36 +75,3 @@ def _list() -> None:
 def _natural(name: str) -> list[tuple[str, int]]:
     """Return what sorts fig8 before fig10: letters as such, digits as numbers."""
     return [(letters, int(digits or -1)) for letters, digits in re.findall(r"(\D*)(\d*)", name)]
-
-
-class _Bar:
-    """A bar on stderr: cells done, samples a second, time left; nothing where stderr is no terminal."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        screen = Console(stderr=True)
-        self.bars = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[about]}"),
-            console=screen, transient=True, disable=not screen.is_terminal)
-        self.task = self.bars.add_task("Starting", total=None, about="")
-
-    def __enter__(self) -> "_Bar":
-        self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-    def update(self, standing: "Standing") -> None:
-        """Show where the study stands."""
-        from tilewright.report import engineering
-
-        parts = [f"{engineering(standing.samples)} samples",
-                 f"{engineering(standing.samples / max(standing.seconds, 1e-9))}/s"] if standing.samples else []
-        if standing.eta_seconds is not None:
-            left = int(standing.eta_seconds)
-            parts.append(f"{left // 60}:{left % 60:02d} left")
-        self.bars.update(self.task, description=f"{standing.study} {standing.done}/{standing.total} cells",
-                         total=standing.total, completed=standing.done, about=" · ".join(parts))

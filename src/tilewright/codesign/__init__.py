@@ -1,6 +1,6 @@
 """Which hardware? What flexibility is worth on given networks, and which fixed machine suits a network best."""
 
-from tilewright.codesign.exploration import FIGURES, Exploration, Kept, Outcome, explore, pareto
+from tilewright.codesign.exploration import FIGURES, Exploration, Outcome, explore, pareto
 from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune
 from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion, measure_flexion
 from tilewright.codesign.variants import assumed, class_choices, with_array, with_buffer, with_flexibility
@@ -11,7 +11,6 @@ __all__ = [
     "AverageFlexion",
     "Exploration",
     "FixedDesign",
-    "Kept",
     "LayerFlexion",
     "NetworkFlexion",
     "Outcome",

@@ -1,31 +1,19 @@
 """Flexibility-aware exploration: which flexibility pays on given networks, and at what area."""
 
 import hashlib
-import os
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from tilewright.base import InputError
 from tilewright.codesign.variants import stated, with_flexibility
 from tilewright.hardware import Accelerator, Flexibility
-from tilewright.search import MAPPERS, Objective, ProgressObserver, SearchResult, Watch, interruptible, search_flexible
-from tilewright.workload import Graph, UniqueOperator, unique_operators
+from tilewright.jobs import Job, Runner
+from tilewright.search import MAPPERS, Objective, Watch, search_flexible
+from tilewright.workload import Graph, Operator, UniqueOperator, unique_operators
 
 FIGURES = {"latency": "latency_cycles", "energy": "energy_pj", "edp": "edp"}
 """The figure of an outcome that stands for an objective."""
-
-
-class Kept(Protocol):
-    """Where searches that ended are kept, by plain data that decides them."""
-
-    def get(self, cell: Mapping[str, object]) -> dict[str, Any] | None:
-        """Return what was kept, None if nothing was."""
-
-    def put(self, cell: Mapping[str, object], value: dict[str, Any]) -> None:
-        """Keep a value."""
 
 
 @dataclass(frozen=True)
@@ -98,17 +86,13 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
     samples: int = 10_000,
     seed: int = 0,
     seeds: int = 1,
-    workers: int | None = None,
-    progress: ProgressObserver | None = None,
-    done: Callable[[str, str, SearchResult | None], None] | None = None,
-    kept: Kept | None = None,
-    stop: threading.Event | None = None,
+    runner: Runner | None = None,
 ) -> Exploration:
     """Search every network on every choice of flexibility, each layer at equal samples.
 
-    Equal choices of layer and machine give equal results on any number of ``workers``. The first choice is the base.
-    Ctrl-C (or ``stop``) ends it early: there are then outcomes of the networks that were searched on all choices, or,
-    if there is none, of the choices on which the first network was searched; maybe none.
+    Equal choices of layer and machine give equal results with any ``runner``. The first choice is the base. Ctrl-C ends
+    it early: there are then outcomes of the networks that were searched on all choices, or, if there is none, of the
+    choices on which the first network was searched; maybe none.
 
     Parameters
     ----------
@@ -118,17 +102,14 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
         Of each layer on each machine.
     seeds
         Repetitions, of seeds ``seed`` and up.
-    done
-        Told each search as it ends: network, choice, result (None for one taken over).
-    kept
-        Searches that ended before are taken from there, others put there.
+    runner
+        Runs the searches.
 
     Raises
     ------
     InputError
         If there is no network or choice, or the machine states no flexibility.
     """
-    stop = stop or threading.Event()
     layers = {name: list(unique_operators(network) if isinstance(network, Graph) else network)
               for name, network in networks.items()}
     _check(layers, accelerator, choices, objective, mapper)
@@ -138,35 +119,11 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
     digests = {name: _digest(machine) for name, machine in machines.items()}
     work = [_Search(network, choice, turn, index) for network, members in layers.items() for choice in choices
             for turn in range(seed, seed + seeds) for index in range(len(members))]
-    workers, writing = max(1, min(workers or len(os.sched_getaffinity(0)), len(work))), threading.Lock()
-
-    def run(item: _Search) -> _Figures | None:
-        if stop.is_set():
-            return None
-        operator = layers[item.network][item.index].operator
-        cell = {"operator": _digest(operator.signature), "machine": digests[item.choice], "objective": objective,
-                "mapper": mapper, "samples": samples, "seed": [item.seed, item.index]}
-        value, found = kept.get(cell) if kept is not None else None, None
-        if value is None:
-            found = search_flexible(
-                operator, machines[item.choice], objective=objective, mapper=mapper, budget=samples,
-                seed=(item.seed, item.index), watch=Watch(progress=progress, stop=stop, threads=1))
-            if stop.is_set():
-                return None
-            value = _value(found)
-            if kept is not None:
-                with writing:
-                    kept.put(cell, value)
-        if done is not None:
-            done(item.network, item.choice, found)
-        return _Figures(**value)
-
-    with interruptible(stop), ThreadPoolExecutor(workers) as pool:
-        try:
-            results = dict(zip(work, pool.map(run, work), strict=True))
-        except BaseException:
-            stop.set()  # the others need not go on
-            raise
+    jobs = [_job(item, layers[item.network][item.index].operator, machines[item.choice],
+                 {"machine": digests[item.choice], "objective": objective, "mapper": mapper, "samples": samples})
+            for item in work]
+    values = (runner or Runner()).part(jobs)
+    results = dict(zip(work, values, strict=True))
 
     def turns(network: str, choice: str) -> list[_Figures | None]:
         return [_total([(layer.count, results[_Search(network, choice, turn, index)])
@@ -200,44 +157,58 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Figures:
-    """Cycles and picojoules, None where there is no mapping."""
+    """Cycles and picojoules of a network."""
 
-    latency_cycles: float | None
-    energy_pj: float | None
+    latency_cycles: float
+    energy_pj: float
     samples: int
 
     @property
     def edp(self) -> float:
-        return (self.latency_cycles or 0.0) * (self.energy_pj or 0.0)
+        return self.latency_cycles * self.energy_pj
 
 
 def _digest(thing: object) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
-def _value(found: SearchResult) -> dict[str, Any]:
+def _job(item: _Search, operator: Operator, machine: Accelerator, asked: dict[str, Any]) -> Job[dict[str, Any]]:
+    key = {"operator": _digest(operator.signature), **asked, "seed": [item.seed, item.index]}
+    return Job(key, _searched, samples=lambda value: int(value["samples"]),
+               inputs=(operator, machine, asked["objective"], asked["mapper"], asked["samples"],
+                       (item.seed, item.index)))
+
+
+def _searched(operator: Operator, machine: Accelerator, objective: str, mapper: str,  # noqa: PLR0913, PLR0917
+              samples: int, seed: tuple[int, int]) -> dict[str, Any]:
+    found = search_flexible(operator, machine, objective=objective, mapper=mapper, budget=samples, seed=seed,
+                            watch=Watch(threads=1))
     cost = found.cost
     return {"latency_cycles": float(cost.latency_cycles) if cost is not None else None,
             "energy_pj": cost.energy_pj if cost is not None else None, "samples": found.samples}
 
 
-def _total(layers: Sequence[tuple[int, _Figures | None]]) -> _Figures | None:
+def _total(layers: Sequence[tuple[int, dict[str, Any] | None]]) -> _Figures | None:
     """Return the sum over a network: None where a layer was not searched, infinite where one has no mapping."""
     latency, energy, samples = 0.0, 0.0, 0
     for count, layer in layers:
         if layer is None:
             return None
-        latency += count * (float("inf") if layer.latency_cycles is None else layer.latency_cycles)
-        energy += count * (float("inf") if layer.energy_pj is None else layer.energy_pj)
-        samples += layer.samples
+        latency += count * _or_infinite(layer["latency_cycles"])
+        energy += count * _or_infinite(layer["energy_pj"])
+        samples += layer["samples"]
     return _Figures(latency, energy, samples)
+
+
+def _or_infinite(figure: float | None) -> float:
+    return float("inf") if figure is None else figure
 
 
 def _outcome(network: str, choice: str, machine: Accelerator, turns: Sequence[_Figures], objective: str) -> Outcome:
     figure = FIGURES.get(objective, "edp")
     median = sorted(turns, key=lambda turn: float(getattr(turn, figure)))[(len(turns) - 1) // 2]
     plain = replace(machine, flexibility=None).area_um2
-    return Outcome(network, choice, stated(machine), median.latency_cycles, median.energy_pj,  # type: ignore[arg-type]
+    return Outcome(network, choice, stated(machine), median.latency_cycles, median.energy_pj,
                    machine.area_um2, machine.area_um2 - plain, sum(turn.samples for turn in turns))
 
 

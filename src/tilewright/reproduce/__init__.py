@@ -1,7 +1,7 @@
 """What was published, beside what we measure: one file for each table or figure.
 
-A study is a record in `REPRODUCTIONS`: its claims, two settings, and ``run(setting, watch)``, which gives all work that
-takes time to ``watch.run`` as cells (kept on the disk as they end) and returns tables, plots and a judgement for every
+A study is a record in `REPRODUCTIONS`: its claims, two settings, and ``run(setting, runner)``, which gives all
+work that takes time to ``runner.run`` as cells (kept as they end) and returns tables, plots and a judgement for every
 claim. `run_study` runs one; `tilewright.report` shows its `Outcome`.
 """
 
@@ -35,11 +35,10 @@ from tilewright.reproduce import (
     ruby_fig13,
     ruby_table1,
 )
-from tilewright.reproduce.cells import CellFile
 from tilewright.reproduce.flexion_venn import Circle, Diagram, nested, venn, venn_plot
 from tilewright.reproduce.oracle import Check, check, same, twin
 from tilewright.reproduce.papers import write_page
-from tilewright.reproduce.running import DEFAULT_FOLDER, Cell, Outcome, Standing, Watch, run_study
+from tilewright.reproduce.running import DEFAULT_FOLDER, Outcome, run_study
 from tilewright.reproduce.searching import (
     best_run,
     best_so_far,
@@ -52,6 +51,7 @@ from tilewright.reproduce.searching import (
 )
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Claim,
     Findings,
     Judgement,
@@ -68,7 +68,6 @@ __all__ = [
     "DEFAULT_FOLDER",
     "REPRODUCTIONS",
     "Cell",
-    "CellFile",
     "Check",
     "Circle",
     "Claim",
@@ -78,12 +77,10 @@ __all__ = [
     "Outcome",
     "Plot",
     "Setting",
-    "Standing",
     "Study",
     "Table",
     "Value",
     "Verdict",
-    "Watch",
     "best_run",
     "best_so_far",
     "bound_figures",

@@ -20,15 +20,16 @@ from tilewright.hardware import (
     load_accelerator,
     preset,
 )
+from tilewright.jobs import Runner
 from tilewright.reproduce.flexion_isolation import Results, Target, by_seed, digest, oracle_note, play, total
 from tilewright.reproduce.flexion_order import INPUT, OUTPUT, WEIGHT
 from tilewright.reproduce.flexion_parallelism import KC, YX
 from tilewright.reproduce.flexion_tile import THIRDS
 from tilewright.reproduce.ruby_contest import Layer, network_layers
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Claim,
     Findings,
     Judgement,
@@ -179,23 +180,23 @@ class Measured:
         return {name: dict(zip(NETWORKS, values, strict=True)) for name, values in self.runtimes.items()}
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Tune a fixed design for every network, then run every network on AlexNet's with every class."""
-    found = [_measure(setting, watch, dram) for dram in setting["dram"]]
+    found = [_measure(setting, runner, dram) for dram in setting["dram"]]
     tables = [table for one in found for table in (_table(one), _designs(one), one.rivals)]
     return Findings(tuple(tables), _judge(found[0]), tuple(_plot(one) for one in found),
                     (f"Claims are judged with the DRAM of {found[0].dram:g} words per cycle. Runtimes over those of "
                      "InFlex-0000 as tuned for AlexNet; medians over seeds, equal samples for all.",))
 
 
-def _measure(setting: Setting, watch: Watch, dram: float) -> Measured:
+def _measure(setting: Setting, runner: Runner, dram: float) -> Measured:
     layers = {name: network_layers(name, every=setting["every"] if name in CNNS else 1) for name in NETWORKS}
     machine = base_machine(dram)
-    tuned, others = _tuned(watch, setting, machine, layers)
+    tuned, others = _tuned(runner, setting, machine, layers)
     own = with_flexibility(machine, tuned["alexnet"].flexibility)
     choices = {**class_choices(own), "PartFlex-1111": partial(tuned["alexnet"].flexibility)}
     targets = tuple(Target(name, with_flexibility(machine, flexibility)) for name, flexibility in choices.items())
-    results = {name: play(watch, targets, layers[name], setting["samples"], setting.seeds) for name in NETWORKS}
+    results = {name: play(runner, targets, layers[name], setting["samples"], setting.seeds) for name in NETWORKS}
     optimum = {name: tuned[name].latency_cycles for name in NETWORKS}
 
     def runtimes(of: Mapping[str, Results]) -> dict[str, tuple[float, ...]]:
@@ -210,15 +211,15 @@ def _measure(setting: Setting, watch: Watch, dram: float) -> Measured:
         {network: parts[network][seed] for network in NETWORKS}).items()} for seed in range(setting.seeds))
     bounds = {name: _bounds(layers[name], machine, base[name]) for name in NETWORKS}
     return Measured(machine, dram, runtimes(results), bounds, results, targets, tuned,
-                    _rivals(watch, setting, machine, layers, tuned, others), seeds)
+                    _rivals(runner, setting, machine, layers, tuned, others), seeds)
 
 
-def _rivals(watch: Watch, setting: Setting, machine: Accelerator, layers: Mapping[str, list[Layer]],  # noqa: PLR0913, PLR0917
+def _rivals(runner: Runner, setting: Setting, machine: Accelerator, layers: Mapping[str, list[Layer]],  # noqa: PLR0913, PLR0917
             tuned: Mapping[str, Tuned], others: list[Tuned]) -> Table:
     """Return what every network makes of each design that was tuned for AlexNet: how much hangs on the one chosen."""
     targets = [Target(f"design {index}", with_flexibility(machine, design.flexibility))
                for index, design in enumerate(others)]
-    results = {name: play(watch, targets, layers[name], setting["samples"], 1) for name in NETWORKS}
+    results = {name: play(runner, targets, layers[name], setting["samples"], 1) for name in NETWORKS}
     rows: tuple[tuple[Value, ...], ...] = tuple((target.name, "-".join(design.flexibility.parallelism.choices[0]),
                   "x".join(map(str, design.flexibility.shape.fixed or ())),
                   *(total(results[name], target.name, layers[name]) / tuned[name].latency_cycles for name in NETWORKS))
@@ -230,12 +231,12 @@ def _rivals(watch: Watch, setting: Setting, machine: Accelerator, layers: Mappin
                      "depends on which one is taken.",))
 
 
-def _tuned(watch: Watch, setting: Setting, machine: Accelerator,
+def _tuned(runner: Runner, setting: Setting, machine: Accelerator,
            layers: Mapping[str, list[Layer]]) -> tuple[dict[str, Tuned], list[Tuned]]:
     """Return for each network the best design of all seeds, and all of those for AlexNet."""
     asked = [(name, seed) for name in NETWORKS
              for seed in range(setting["rivals"] if name == NETWORKS[0] else setting.seeds)]
-    values = watch.run([_tune_cell(machine, name, layers[name], setting["designs"], seed) for name, seed in asked])
+    values = runner.run([_tune_cell(machine, name, layers[name], setting["designs"], seed) for name, seed in asked])
     found: dict[str, list[Tuned]] = {name: [] for name in NETWORKS}
     for (name, _), value in zip(asked, values, strict=True):
         flexibility = load_accelerator(value["machine"]).flexibility

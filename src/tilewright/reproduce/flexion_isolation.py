@@ -8,15 +8,14 @@ from typing import Any
 
 from tilewright.codesign import with_flexibility
 from tilewright.hardware import Accelerator
+from tilewright.jobs import Runner
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import dump_mapping, extents_at, flexible_machine, flexion, load_mapping
 from tilewright.reproduce.flexion_venn import venn, venn_plot
 from tilewright.reproduce.ruby_contest import Layer, network_layers
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, costs, median_run, oracle_cell
-from tilewright.reproduce.study import Claim, Judgement, Plot, Table, Value, judge
-from tilewright.search import Watch as SearchWatch
-from tilewright.search import search_flexible
+from tilewright.reproduce.study import Cell, Claim, Judgement, Plot, Table, Value, judge
+from tilewright.search import Watch, search_flexible
 from tilewright.workload import Operator, convolution, depthwise
 
 MODEL = "MnasNet"
@@ -194,19 +193,19 @@ class Isolation:
         each = [flexion(operator, self.machine(target), self.axis) for operator in operators]
         return sum(one.hardware for one in each) / len(each), sum(one.workload for one in each) / len(each)
 
-    def play(self, watch: Watch, samples: int, seeds: int) -> "Results":
+    def play(self, runner: Runner, samples: int, seeds: int) -> "Results":
         """Search all layers on all machines."""
         names = {layer.name for layer in self.layers}
-        return play(watch, self.targets, (*self.layers, *(one for one in self.model if one.name not in names)),
+        return play(runner, self.targets, (*self.layers, *(one for one in self.model if one.name not in names)),
                     samples, seeds)
 
 
-def flexible_cell(watch: Watch, key: Mapping[str, object], operator: Operator, machine: Accelerator, *,  # noqa: PLR0913
+def flexible_cell(key: Mapping[str, object], operator: Operator, machine: Accelerator, *,
                   samples: int, seed: int) -> Cell:
     """Return the cell of one search for the least latency among all that ``machine`` can run."""
     def compute() -> dict[str, Any]:
         found = search_flexible(operator, machine, objective="latency", budget=max(samples, 64), seed=seed,
-                                watch=SearchWatch(stop=watch.stop, threads=1))
+                                watch=Watch(threads=1))
         counted = {"samples": found.samples, "complete": found.complete}
         if found.mapping is None or found.cost is None:
             return {"latency_cycles": None, **counted}
@@ -222,18 +221,18 @@ def digest(machine: Accelerator) -> str:
     return hashlib.sha256(repr(machine).encode()).hexdigest()[:16]
 
 
-def play(watch: Watch, targets: Sequence[Target], layers: Sequence[Layer], samples: int, seeds: int) -> Results:
+def play(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer], samples: int, seeds: int) -> Results:
     """Search every layer on every machine with every seed, and have the oracle count the median run of each."""
     pairs = [(target, layer) for target in targets for layer in layers]
-    cells = [flexible_cell(watch, {"layer": layer.name, "target": target.name}, layer.operator, target.machine,
+    cells = [flexible_cell({"layer": layer.name, "target": target.name}, layer.operator, target.machine,
                            samples=samples, seed=seed)
              for target, layer in pairs for seed in range(seeds)]
-    values = watch.run(cells)
+    values = runner.run(cells)
     medians = [median_run(values[at:at + seeds], "latency_cycles") for at in range(0, len(values), seeds)]
     checks = {index: oracle_cell({"layer": pairs[index][1].name, "target": pairs[index][0].name},
                                  pairs[index][1].operator, flexible_machine(pairs[index][0].machine), median["mapping"])
               for index, median in enumerate(medians) if median is not None}
-    told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
+    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
     return {(target.name, layer.name): Result(median, told.get(index), tuple(values[index * seeds:(index + 1) * seeds]))
             for index, ((target, layer), median) in enumerate(zip(pairs, medians, strict=True))}
 

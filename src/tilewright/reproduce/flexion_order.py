@@ -4,6 +4,7 @@ from math import log
 
 from tilewright.codesign import with_flexibility
 from tilewright.hardware import OrderFlexibility, preset
+from tilewright.jobs import Runner
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
@@ -15,7 +16,6 @@ from tilewright.reproduce.flexion_isolation import (
     right,
     study_table,
 )
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Findings,
@@ -71,10 +71,10 @@ def isolation(every: int = 1) -> Isolation:
     return Isolation.of("O", targets, (16, 21, 29), every, PUBLISHED, order_of)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine."""
     study = isolation(setting["every"])
-    results = study.play(watch, setting["samples"], setting.seeds)
+    results = study.play(runner, setting["samples"], setting.seeds)
     table = study_table(study, results, "Order flexibility on layers of MnasNet (figure 3.9)")
     return Findings((table,), _judge(study, results),
                     (average_venn(study, "Spaces of orders, averaged over the layers of MnasNet (figure 3.9 b)"),),

@@ -4,6 +4,7 @@ from collections import Counter
 
 from tilewright.codesign import with_array
 from tilewright.hardware import ParallelismFlexibility, preset
+from tilewright.jobs import Runner
 from tilewright.mapping import flexible_machine, load_mapping
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
@@ -16,7 +17,6 @@ from tilewright.reproduce.flexion_isolation import (
     right,
     study_table,
 )
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Judgement, Setting, Study, Table, exact, gain, judge
 
 PUBLISHED = (
@@ -57,11 +57,11 @@ def isolation(shape: tuple[int, int] = (16, 64), every: int = 1) -> Isolation:
     return Isolation.of("P", targets, (10, 16, 29), every, PUBLISHED, pair_of)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, on both arrays."""
     study, square = isolation(every=setting["every"]), isolation((32, 32), setting["every"])
-    results = study.play(watch, setting["samples"], setting.seeds)
-    other = square.play(watch, setting["samples"], setting.seeds)
+    results = study.play(runner, setting["samples"], setting.seeds)
+    other = square.play(runner, setting["samples"], setting.seeds)
     table = study_table(study, results, "Parallelism flexibility on layers of MnasNet, 16x64 array (figure 3.10 a)")
     return Findings((table, _square_table(square, other)), _judge(study, results),
                     (average_venn(study, "Spaces of pairs, averaged over the layers of MnasNet (figure 3.10 c)"),),

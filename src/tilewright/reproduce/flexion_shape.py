@@ -6,6 +6,7 @@ from math import isqrt, log, log2
 
 from tilewright.codesign import with_array, with_flexibility
 from tilewright.hardware import ShapeFlexibility, preset
+from tilewright.jobs import Runner
 from tilewright.mapping import flexion
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
@@ -24,7 +25,6 @@ from tilewright.reproduce.flexion_isolation import (
     total,
 )
 from tilewright.reproduce.ruby_contest import Layer
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Findings,
@@ -98,11 +98,11 @@ def shapes(instances: int, block: tuple[int, int]) -> list[tuple[int, int]]:
     return [(wide * block[0], blocks // wide * block[1]) for wide in range(1, blocks + 1)]
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
     study = isolation(setting["every"])
-    results = study.play(watch, setting["samples"], setting.seeds)
-    sweep = _sweep(watch, setting, study.model)
+    results = study.play(runner, setting["samples"], setting.seeds)
+    sweep = _sweep(runner, setting, study.model)
     table = study_table(study, results, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
     venn = average_venn(study, "Spaces of shapes, averaged over the layers of MnasNet (figure 3.11 b)")
     return Findings((table, _fold_table(), _sweep_table(sweep)), _judge(study, results, sweep),
@@ -141,14 +141,14 @@ def _fold_table() -> Table:
 Sweep = list[tuple[int, float, float, float, tuple[float, ...]]]
 
 
-def _sweep(watch: Watch, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
+def _sweep(runner: Runner, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
     """Return for each array: elements, cycles of a fixed square and of any shape, W-F of any shape, cycles by seed."""
     found: Sweep = []
     for side in setting["sides"]:
         base = with_array(preset("flexion"), (side, side))
         targets = (Target("InFlex0001", base),
                    Target("FullFlex0001", with_flexibility(base, shape=ShapeFlexibility())))
-        results = play(watch, targets, model, setting["samples"], setting.seeds)
+        results = play(runner, targets, model, setting["samples"], setting.seeds)
         each = [flexion(layer.operator, targets[1].machine, "S").workload for layer in model]
         found.append((side * side, total(results, "InFlex0001", model), total(results, "FullFlex0001", model),
                       sum(each) / len(each), tuple(total(one, "FullFlex0001", model) for one in by_seed(results))))

@@ -15,6 +15,7 @@ from tilewright.hardware import (
     flexibility_overhead,
     preset,
 )
+from tilewright.jobs import Runner
 from tilewright.mapping import Flexion, TileRule, flexion, stand_ins
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
@@ -33,7 +34,6 @@ from tilewright.reproduce.flexion_isolation import (
 )
 from tilewright.reproduce.flexion_venn import nested, venn_plot
 from tilewright.reproduce.ruby_contest import Layer
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Findings,
@@ -94,13 +94,13 @@ def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
     return axis_targets(with_buffer(preset("flexion"), capacity_bytes), "T", TileFlexibility(), _=THIRDS)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
     study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], PUBLISHED, tile_of)
-    results = study.play(watch, setting["samples"], setting.seeds)
-    sweep = _sweep(watch, setting, study.model)
+    results = study.play(runner, setting["samples"], setting.seeds)
+    sweep = _sweep(runner, setting, study.model)
     table = study_table(study, results, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
-    whole = _worked_off(watch, study)
+    whole = _worked_off(runner, study)
     tables = (table, _whole_table(study, results, whole), _formal_table(study), _sweep_table(sweep), _area_table())
     return Findings(tables, _judge(study, results, whole, sweep), (_venn(study), _sweep_plot(sweep)),
                     (_area_note(),))
@@ -120,14 +120,14 @@ def in_full(operator: Operator, machine: Accelerator) -> Operator:
     return replace(operator, name=f"{operator.name} in whole tiles", dimensions=tuple(sizes.items()))
 
 
-def _worked_off(watch: Watch, study: Isolation) -> dict[str, float]:
+def _worked_off(runner: Runner, study: Isolation) -> dict[str, float]:
     """Return the cycles of every layer on InFlex where tiles are always worked off in full, by the layer's name."""
     base, layers = study.machine("InFlex1000"), (*study.layers, *study.model)
     # Whole tiles take more room than cut ones: the buffer of table 3.1.
-    cells = [flexible_cell(watch, {"layer": layer.name, "target": "in full"}, in_full(layer.operator, base),
+    cells = [flexible_cell({"layer": layer.name, "target": "in full"}, in_full(layer.operator, base),
                            with_buffer(base, 100_000), samples=64, seed=0) for layer in layers]
     return {layer.name: float(value["latency_cycles"] or "inf")
-            for layer, value in zip(layers, watch.run(cells), strict=True)}
+            for layer, value in zip(layers, runner.run(cells), strict=True)}
 
 
 def _whole_runtime(study: Isolation, results: Results, whole: dict[str, float], target: str, name: str) -> float:
@@ -153,12 +153,12 @@ def _whole_table(study: Isolation, results: Results, whole: dict[str, float]) ->
 Sweep = list[tuple[int, float, float, float, float, list[tuple[float, float]]]]
 
 
-def _sweep(watch: Watch, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
+def _sweep(runner: Runner, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
     """Return for each buffer: bytes, cycles with hard and soft partitions, W-F of both, cycles of both by seed."""
     found: Sweep = []
     for size in setting["buffers"]:
         _, part, full, _ = machines(size)
-        results = play(watch, (part, full), model, setting["samples"], setting.seeds)
+        results = play(runner, (part, full), model, setting["samples"], setting.seeds)
         share = [sum(flexion(layer.operator, target.machine, "T").workload for layer in model) / len(model)
                  for target in (part, full)]
         found.append((size, total(results, part.name, model), total(results, full.name, model), *share,

@@ -7,12 +7,12 @@ from typing import Any
 
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator
+from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dataflow, dump_mapping
 from tilewright.reproduce.gamma_platforms import Method, layer_bound
 from tilewright.reproduce.ruby_contest import Layer
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import costs, median_run, oracle_cell, search_cell
-from tilewright.reproduce.study import Plot, Table, Value
+from tilewright.reproduce.study import Cell, Plot, Table, Value
 
 FIGURES = {"latency": "latency_cycles", "energy": "energy_pj"}
 
@@ -48,30 +48,30 @@ def by_seed(tries: Tries) -> list[Tries]:
     return [{label: [each.at(seed) for each in found] for label, found in tries.items()} for seed in range(seeds)]
 
 
-def contest(watch: Watch, layers: Sequence[Layer], machine: Accelerator, methods: Sequence[Method],  # noqa: PLR0913
+def contest(runner: Runner, layers: Sequence[Layer], machine: Accelerator, methods: Sequence[Method],  # noqa: PLR0913
             *, seeds: int, samples: int, objective: str) -> Tries:
     """Let every method map every layer for an objective; fixed dataflows have one mapping each."""
     def cells(method: Method, layer: Layer) -> list[Cell]:
         if method.fixed:
             return [_fixed_cell(layer, machine, method)]
-        return [search_cell(watch, _key(layer, machine), MapSpace(layer.operator, machine), mapper=method.mapper,
+        return [search_cell(_key(layer, machine), MapSpace(layer.operator, machine), mapper=method.mapper,
                             samples=samples, seed=seed, objective=objective, options=method.options)
                 for seed in range(seeds)]
 
-    return gather(watch, [(method, layer) for method in methods for layer in layers], cells, machine,
+    return gather(runner, [(method, layer) for method in methods for layer in layers], cells, machine,
                   FIGURES[objective])
 
 
-def gather(watch: Watch, asked: Sequence[tuple[Method, Layer]], cells: Callable[[Method, Layer], list[Cell]],
+def gather(runner: Runner, asked: Sequence[tuple[Method, Layer]], cells: Callable[[Method, Layer], list[Cell]],
            machine: Accelerator, figure: str) -> Tries:
     """Run the cells of methods and layers, one a seed; have the oracle count the runs of median ``figure``."""
     made = [cells(method, layer) for method, layer in asked]
-    values = iter([{figure: None, **value} for value in watch.run([cell for some in made for cell in some])])
+    values = iter([{figure: None, **value} for value in runner.run([cell for some in made for cell in some])])
     runs = [[next(values) for _ in some] for some in made]
     medians = [median_run(some, figure) for some in runs]
     checks = {index: oracle_cell(_key(asked[index][1], machine), asked[index][1].operator, machine, median["mapping"])
               for index, median in enumerate(medians) if median is not None}
-    told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
+    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
     tries: Tries = {method.label: [] for method, _ in asked}
     for index, (method, layer) in enumerate(asked):
         tries[method.label].append(Try(layer, method, tuple(runs[index]), medians[index], told.get(index)))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import geometric_mean
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.gamma_contest import (
     FIGURES,
     Tries,
@@ -34,7 +35,6 @@ from tilewright.reproduce.gamma_platforms import (
     machine,
 )
 from tilewright.reproduce.gamma_release import released
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Findings,
@@ -89,11 +89,11 @@ CLAIMS45 = (*ENERGY_CLAIMS.values(), NO_EDGE, NVDLA)
 Found = dict[tuple[str, str], Tries]
 
 
-def measure(setting: Setting, watch: Watch, objective: str, systems: Sequence[str]) -> Found:
+def measure(setting: Setting, runner: Runner, objective: str, systems: Sequence[str]) -> Found:
     """Let all methods that can be built map ResNet-18 on both platforms of some systems."""
     layers = convolutions("resnet18", setting["every"])
     methods = (GAMMA, OWN, *FIXED, *baselines()[0])
-    return {(system, platform): contest(watch, layers, machine(platform, system), methods, seeds=setting.seeds,
+    return {(system, platform): contest(runner, layers, machine(platform, system), methods, seeds=setting.seeds,
                                         samples=setting["samples"], objective=objective)
             for system in systems for platform in PLATFORMS}
 
@@ -108,11 +108,11 @@ def searched(tries: Tries) -> list[str]:
     return [label for label in tries if label in BASELINES and label != "random"]
 
 
-def run44(setting: Setting, watch: Watch) -> Findings:
+def run44(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.4."""
-    found = measure(setting, watch, "latency", SYSTEMS)
+    found = measure(setting, runner, "latency", SYSTEMS)
     layers = convolutions("resnet18", setting["every"])
-    theirs = {platform: released(watch, layers, machine(platform, "s1"), seeds=setting.seeds,
+    theirs = {platform: released(runner, layers, machine(platform, "s1"), seeds=setting.seeds,
                                  samples=setting["samples"]) for platform in PLATFORMS}
     judged = [_ratio(found[key], theirs[key[1]] if key[0] == "s1" else {}, key) for key in RATIO_CLAIMS]
     judged += [_always(found), *_release_claims(theirs), _grows(found), _best(found), _early(found)]
@@ -260,9 +260,9 @@ def _early(found: Found) -> Judgement:
     return judge(EARLY, [lower(pairs(one)) for one in seeds_of(found)], f"{lower(pairs(found)):.0%} of the pairs")
 
 
-def run45(setting: Setting, watch: Watch) -> Findings:
+def run45(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.5."""
-    found = measure(setting, watch, "energy", ("s2",))
+    found = measure(setting, runner, "energy", ("s2",))
     figure = FIGURES["energy"]
     judged = []
     for platform, claim in ENERGY_CLAIMS.items():

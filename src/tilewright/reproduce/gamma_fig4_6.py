@@ -1,9 +1,9 @@
 """Gamma, figure 4.6: what the mappings that it finds for an early, a medium and a late layer of ResNet-18 spread."""
 
+from tilewright.jobs import Runner
 from tilewright.mapping import load_mapping
 from tilewright.reproduce.gamma_contest import Try, contest, oracle_word
 from tilewright.reproduce.gamma_platforms import GAMMA, OWN, PAPER, convolutions, machine
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, cases, judge
 
 SPREAD = {"conv1": ({"P", "Q"},), "layer2.0.downsample": ({"P", "Q"}, {"K"}, {"C"}),
@@ -31,10 +31,10 @@ def share(tries: list[Try]) -> float:
     return sum(told) / len(told)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search the three layers as in figure 4.4 e."""
     layers = [layer for layer in convolutions("resnet18") if layer.name in SPREAD]
-    tries = contest(watch, layers, machine("edge", "s3"), (GAMMA, OWN), seeds=setting.seeds,
+    tries = contest(runner, layers, machine("edge", "s3"), (GAMMA, OWN), seeds=setting.seeds,
                     samples=setting["samples"], objective="latency")
     rows = tuple((each.layer.name, label, " ".join(sorted(spread(each))) or "nothing",
                   int(each.median["latency_cycles"]) if each.median else None, oracle_word([each]))

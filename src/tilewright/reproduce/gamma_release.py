@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator
+from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping
 from tilewright.reproduce.gamma_contest import FIGURES, Tries, gather
 from tilewright.reproduce.gamma_platforms import Method, baselines
 from tilewright.reproduce.ruby_contest import Layer
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import costs
+from tilewright.reproduce.study import Cell
 from tilewright.search import MAPPERS, BlackBox, Problem
 
 PENALTY = 2.0**63
@@ -98,32 +99,32 @@ def release_methods() -> tuple[Method, ...]:
                  if method.mapper == "random" or isinstance(MAPPERS.get(method.mapper), BlackBox))
 
 
-def released(watch: Watch, layers: Sequence[Layer], machine: Accelerator, *, seeds: int, samples: int) -> Tries:
+def released(runner: Runner, layers: Sequence[Layer], machine: Accelerator, *, seeds: int, samples: int) -> Tries:
     """Let the baselines map layers for latency, as in `contest`."""
     def cells(method: Method, layer: Layer) -> list[Cell]:
-        return [release_cell(watch, layer, machine, method, samples, seed) for seed in range(seeds)]
+        return [release_cell(layer, machine, method, samples, seed) for seed in range(seeds)]
 
     asked = [(method, layer) for method in release_methods() for layer in layers]
-    return gather(watch, asked, cells, machine, FIGURES["latency"])
+    return gather(runner, asked, cells, machine, FIGURES["latency"])
 
 
-def release_cell(watch: Watch, layer: Layer, machine: Accelerator, method: Method, samples: int, seed: int) -> Cell:  # noqa: PLR0913, PLR0917
+def release_cell(layer: Layer, machine: Accelerator, method: Method, samples: int, seed: int) -> Cell:
     """Return the cell of one search for latency; its value is as those of `search_cell`."""
     def compute() -> dict[str, Any]:
-        return release_search(layer, machine, method, samples, seed, watch.stop.is_set)
+        return release_search(layer, machine, method, samples, seed)
 
     key = {"network": layer.network, "layer": layer.name, "machine": machine.name, "released": method.mapper}
     return Cell({**key, "samples": samples, "seed": seed}, compute, samples)
 
 
-def release_search(layer: Layer, machine: Accelerator, method: Method, samples: int, seed: int,  # noqa: PLR0913, PLR0917
-                   stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+def release_search(layer: Layer, machine: Accelerator, method: Method, samples: int, seed: int) -> dict[str, Any]:
     """Search a layer by one baseline; what it proposes beyond the samples is neither scored nor told."""
     encoding = ReleaseEncoding(MapSpace(layer.operator, machine))
     model = DenseModel(layer.operator, machine, encoding.space.layout)
     ask, tell = _optimiser(method, samples, seed)
+    stop = present_stop()
     best, mapping, done, legal, history = np.inf, None, 0, 0, []
-    while done < samples and not stopped():
+    while done < samples and not stop.is_set():
         points = ask()
         batch = encoding.decode(points[:samples - done])
         scored = model.score(batch, threads=1)

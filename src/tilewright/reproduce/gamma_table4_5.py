@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.gamma_contest import (
     FIGURES,
     Tries,
@@ -29,7 +30,6 @@ from tilewright.reproduce.gamma_platforms import (
     convolutions,
     machine,
 )
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.searching import median_curve
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
@@ -92,16 +92,16 @@ CLAIMS47 = (RAPID, SETTLED)
 Row = tuple[str, str, str]
 
 
-def measure(setting: Setting, watch: Watch, methods: Sequence[Method], rows: Sequence[Row]) -> dict[Row, Tries]:
+def measure(setting: Setting, runner: Runner, methods: Sequence[Method], rows: Sequence[Row]) -> dict[Row, Tries]:
     """Let methods map networks on S3, for an objective, on a platform."""
-    return {row: contest(watch, convolutions(row[0], setting["every"]), machine(row[2], "s3"), methods,
+    return {row: contest(runner, convolutions(row[0], setting["every"]), machine(row[2], "s3"), methods,
                          seeds=setting.seeds, samples=setting["samples"], objective=row[1]) for row in rows}
 
 
-def run45(setting: Setting, watch: Watch) -> Findings:
+def run45(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge table 4.5."""
     rows = [row for row in PUBLISHED if row[0] in setting["networks"]]
-    found = measure(setting, watch, (GAMMA, OWN, *FIXED), rows)
+    found = measure(setting, runner, (GAMMA, OWN, *FIXED), rows)
     sums = _sums(found)
     seeds = [_sums({row: parts[seed] for row, parts in {row: by_seed(tries) for row, tries in found.items()}.items()})
              for seed in range(setting.seeds)]
@@ -218,10 +218,10 @@ def _plot(sums: Mapping[Row, Mapping[str, float]]) -> Plot:
         "barmode": "group", "yaxis": {"title": {"text": "times Gamma's"}, "type": "log"}, "xaxis": {"tickangle": -50}})
 
 
-def run47(setting: Setting, watch: Watch) -> Findings:
+def run47(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.7 from the searches of table 4.5."""
     rows = [row for row in PUBLISHED if row[0] in setting["networks"] and row[1:] == ("latency", "edge")]
-    found = measure(setting, watch, (GAMMA, OWN), rows)
+    found = measure(setting, runner, (GAMMA, OWN), rows)
     generations = range(1, setting["samples"] // POPULATION + 1)
     curves = {(row[0], label): curve(tries[label], generations) for row, tries in found.items() for label in tries}
     table = []

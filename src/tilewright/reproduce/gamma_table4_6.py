@@ -6,6 +6,7 @@ from functools import cache
 from statistics import geometric_mean, median
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping
 from tilewright.reproduce.gamma_platforms import (
     GAMMA,
@@ -17,10 +18,10 @@ from tilewright.reproduce.gamma_platforms import (
     layer_bound,
     machine,
 )
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Findings,
     Judgement,
     Plot,
@@ -103,14 +104,14 @@ def network(name: str, every: int) -> Graph:
     return Graph(name, tuple(replace(node, inputs=()) for node in nodes))
 
 
-def _cell(watch: Watch, asked: tuple[str, str, Method, str], seed: int, setting: Setting) -> Cell:
+def _cell(asked: tuple[str, str, Method, str], seed: int, setting: Setting) -> Cell:
     name, platform, method, goal = asked
     accelerator = machine(platform, "s3")
 
     def compute() -> dict[str, Any]:
         graph = network(name, setting["every"])
         found = search_pipeline(graph, accelerator, then=goal, mapper=method.mapper, options=method.options,
-                                budget=setting["samples"], seed=seed, workers=1, stop=watch.stop)
+                                budget=setting["samples"], seed=seed, workers=1)
         return _plain(found)
 
     return Cell({"network": name, "machine": accelerator.name, "then": goal, "mapper": method.mapper,
@@ -137,20 +138,20 @@ def _plain(found: PipelineResult) -> dict[str, Any]:
     }
 
 
-def measure(setting: Setting, watch: Watch) -> list[Pipe]:
+def measure(setting: Setting, runner: Runner) -> list[Pipe]:
     """Run every pipeline with every seed, and have the oracle count the mappings of the median runs."""
     asked = [(name, platform, method, goal) for name in NETWORKS for platform in setting["platforms"]
              for method in (GAMMA, OWN) for goal in GOALS]
-    cells = [_cell(watch, one, seed, setting) for one in asked for seed in range(setting.seeds)]
-    values = watch.run(cells)
+    cells = [_cell(one, seed, setting) for one in asked for seed in range(setting.seeds)]
+    values = runner.run(cells)
     pipes = []
     for index, one in enumerate(asked):
         runs = [run for run in values[index * setting.seeds:(index + 1) * setting.seeds] if not run["missing"]]
         pipes.append(Pipe(*one, runs, []))
-    return [_checked(pipe, watch, setting) for pipe in pipes if pipe.runs]
+    return [_checked(pipe, runner, setting) for pipe in pipes if pipe.runs]
 
 
-def _checked(pipe: Pipe, watch: Watch, setting: Setting) -> Pipe:
+def _checked(pipe: Pipe, runner: Runner, setting: Setting) -> Pipe:
     operators: dict[str, Operator] = {
         node.name: node.operator for node in network(pipe.network, setting["every"]).mac_nodes}
     accelerator = machine(pipe.platform, "s3")
@@ -161,13 +162,13 @@ def _checked(pipe: Pipe, watch: Watch, setting: Setting) -> Pipe:
             key = {"machine": accelerator.name, "operator": str(operator.signature)}
             cell = oracle_cell(key, operator, accelerator, layer[stage]["mapping"])
             cells[str(cell.key)] = cell
-    told = watch.run(list(cells.values()))
+    told = runner.run(list(cells.values()))
     return replace(pipe, oracle=told)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge table 4.6; claims are judged on the cloud platform, where most latencies are conceivable."""
-    pipes = measure(setting, watch)
+    pipes = measure(setting, runner)
     judged = [p for p in pipes if p.platform == "cloud" and p.method.label == PAPER]
     by_key = {(pipe.network, pipe.goal): pipe for pipe in judged}
     notes = (

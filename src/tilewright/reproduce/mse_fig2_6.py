@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from tilewright.cost import DenseModel
+from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dump_mapping
 from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, machine
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, oracle_cell
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, gain, judge
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, gain, judge
 
 LAYER = convolutions("vgg16")[1]
 METRICS = {"latency": "cycles", "energy": "pJ", "power": "pJ / cycle"}
@@ -38,11 +38,11 @@ def _cell(platform: str, points: int, seed: int) -> Cell:
     return Cell({"layer": LAYER.name, "machine": accelerator.name, "points": points, "seed": seed}, compute, points)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Draw mappings on both platforms with every seed."""
-    found = {platform: watch.run([_cell(platform, setting["points"], seed) for seed in range(setting.seeds)])
+    found = {platform: runner.run([_cell(platform, setting["points"], seed) for seed in range(setting.seeds)])
              for platform in PLATFORMS}
-    checks = watch.run([oracle_cell({"platform": platform}, LAYER.operator, machine(platform, "s2"),
+    checks = runner.run([oracle_cell({"platform": platform}, LAYER.operator, machine(platform, "s2"),
                                     values[0]["mapping"]) for platform, values in found.items()])
 
     def ratios(platform: str, name: str) -> list[float]:

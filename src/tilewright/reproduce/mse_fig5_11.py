@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.mse_warm import (
     GENERATION,
     NETWORKS,
@@ -14,7 +15,6 @@ from tilewright.reproduce.mse_warm import (
     measure,
     oracle_words,
 )
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.searching import median_curve
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
@@ -51,9 +51,9 @@ OURS = gain("Beyond the paper: by samples, at least 5 times sooner (median over 
 CLAIMS = (QUALITY, SOONER, LEAST, LATER, OURS)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figures 5.10 and 5.11."""
-    every = measure(watch, setting, setting["networks"])
+    every = measure(runner, setting, setting["networks"])
     found = {network: [layer for layer in layers if layer.warm] for network, layers in every.items()}
     seeds = [{network: [layer.at(seed) for layer in layers] for network, layers in found.items()}
              for seed in range(setting.seeds)]

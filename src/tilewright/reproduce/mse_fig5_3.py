@@ -14,12 +14,13 @@ import numpy as np
 
 from tilewright.base import has_extra
 from tilewright.hardware import preset
+from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dump_mapping
 from tilewright.reproduce.mse_study import bound, said, space_of
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import median_curve, median_run, oracle_cell
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Findings,
     Judgement,
     Plot,
@@ -33,8 +34,7 @@ from tilewright.reproduce.study import (
     lower,
     part_of,
 )
-from tilewright.search import Budget, search
-from tilewright.search import Watch as SearchWatch
+from tilewright.search import Budget, Watch, search
 
 WORKLOADS = ("Resnet Conv_4", "Inception Conv_2")
 """Of table 5.1. The text names the first alone."""
@@ -81,12 +81,12 @@ class Network:
     told: Mapping[str, Any]
 
 
-def trained(watch: Watch, setting: Setting, machine: str) -> Network:
+def trained(runner: Runner, setting: Setting, machine: str) -> Network:
     """Train a network on a machine, and put it into a file."""
     terms = {"train": machine, "samples": setting["learnt"], "layers": setting["layers"],
              "hidden": list(setting["hidden"]), "epochs": setting["epochs"], "tiling": "perfect"}
-    (value,) = watch.run([Cell(terms, lambda: _train(terms), setting["learnt"])])
-    file = watch.cells.path.parent / f"{setting.name}-{machine}.pt"
+    (value,) = runner.run([Cell(terms, lambda: _train(terms), setting["learnt"])])
+    file = runner.folder / f"{setting.name}-{machine}.pt"
     file.write_bytes(base64.b64decode(value["network"]))
     return Network(machine, terms, file, value)
 
@@ -137,9 +137,9 @@ def methods_of(networks: Mapping[str, Network], machine: str, setting: Setting) 
     return [*found, Method(RETRAINED, "mind-mappings", networks[UNSEEN])] if machine == UNSEEN else found
 
 
-def _search(watch: Watch, space: MapSpace, method: Method, budget: Budget, seed: int) -> dict[str, Any]:
+def _search(space: MapSpace, method: Method, budget: Budget, seed: int) -> dict[str, Any]:
     found = search(space.operator, space.accelerator, mapper=method.mapper, budget=budget, seed=seed, space=space,
-                   options=method.options(timed=budget.samples is None), watch=SearchWatch(stop=watch.stop, threads=1))
+                   options=method.options(timed=budget.samples is None), watch=Watch(threads=1))
     known = {"samples": found.samples, "seconds": found.seconds, "edp": None, "latency_cycles": None,
              "history": [[step.samples, step.score] for step in found.history],
              "times": [[step.seconds, step.score] for step in found.history]}
@@ -180,13 +180,13 @@ class Panel:
         return float(median(value["seconds"] / max(1, value["samples"]) for value in self.timed[label]))
 
 
-def measure(watch: Watch, setting: Setting, networks: Mapping[str, Network]) -> list[Panel]:
+def measure(runner: Runner, setting: Setting, networks: Mapping[str, Network]) -> list[Panel]:
     """Search all panels at equal samples side by side, then at equal time one after the other."""
     plan = [(machine, name, method, seed) for machine, name in PANELS
             for method in methods_of(networks, machine, setting)
             for seed in range(setting["ours"] if method.label == OURS else setting.seeds)]
-    cells = [_cell(watch, setting["samples"], *each) for each in plan]
-    values = watch.run(cells)
+    cells = [_cell(setting["samples"], *each) for each in plan]
+    values = runner.run(cells)
     panels = []
     for machine, name in PANELS:
         sampled: dict[str, list[dict[str, Any]]] = {}
@@ -194,32 +194,32 @@ def measure(watch: Watch, setting: Setting, networks: Mapping[str, Network]) -> 
             if (on, of) == (machine, name):
                 sampled.setdefault(method.label, []).append(value)
         # Alone on the machine, so that the clock is fair.
-        timed = {method.label: [watch.run([_cell(watch, float(setting["seconds"]), machine, name, method, seed)])[0]
+        timed = {method.label: [runner.run([_cell(float(setting["seconds"]), machine, name, method, seed)])[0]
                                 for seed in range(setting["ours"] if method.label == OURS else setting.seeds)]
                  for method in methods_of(networks, machine, setting) if method.label != RETRAINED}
         panels.append(Panel(machine, name, sampled, timed))
     return panels
 
 
-def _cell(watch: Watch, budget: int | float, machine: str, name: str, method: Method, seed: int) -> Cell:  # noqa: PLR0913, PLR0917
+def _cell(budget: int | float, machine: str, name: str, method: Method, seed: int) -> Cell:
     space = space_of(name, machine)
     timed = isinstance(budget, float)
     spent = Budget(seconds=budget) if timed else Budget(samples=int(budget))
     key = {"machine": machine, "workload": name, "method": method.label, "seed": seed,
            "seconds" if timed else "samples": budget, "options": dict(method.chosen),
            "network": dict(method.network.terms) if method.network else None}
-    return Cell(key, lambda: _search(watch, space, method, spent, seed), 0 if timed else int(budget))
+    return Cell(key, lambda: _search(space, method, spent, seed), 0 if timed else int(budget))
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Train, search and judge."""
     if not has_extra("learn"):
         note = "Not measured: the extra learn (PyTorch) is not installed."
         judged = tuple(Judgement(claim, "not measured", "not judged", note) for claim in CLAIMS)
         return Findings((Table("scores", "Figure 5.3", ("Panel",), (), (note,)),), judged)
-    networks = {machine: trained(watch, setting, machine) for machine in (SEEN, UNSEEN)}
-    panels = measure(watch, setting, networks)
-    tables = (_scores(watch, panels), _times(panels, setting), _networks(networks))
+    networks = {machine: trained(runner, setting, machine) for machine in (SEEN, UNSEEN)}
+    panels = measure(runner, setting, networks)
+    tables = (_scores(runner, panels), _times(panels, setting), _networks(networks))
     plots = tuple(plot for panel in panels for plot in _plots(panel, setting))
     notes = ("The paper gives no figures, only curves; its search took 20 s for what takes ours well under one, as our "
              "cost model scores tens of millions of mappings a second: equal time is "
@@ -287,10 +287,10 @@ def _ratios(panels: Sequence[Panel], score: Callable[[Panel, str], float]) -> st
     return "; ".join(parts)
 
 
-def _scores(watch: Watch, panels: Sequence[Panel]) -> Table:
+def _scores(runner: Runner, panels: Sequence[Panel]) -> Table:
     runs = [(panel, label, median_run(values)) for panel in panels for label, values in panel.sampled.items()]
     mapped = [(panel, label, middle) for panel, label, middle in runs if middle is not None]
-    told = watch.run([_checked(panel, str(middle["mapping"])) for panel, _, middle in mapped])
+    told = runner.run([_checked(panel, str(middle["mapping"])) for panel, _, middle in mapped])
     rows = []
     for (panel, label, middle), word in zip(mapped, told, strict=True):
         limits = bound(panel.workload, preset(panel.machine))

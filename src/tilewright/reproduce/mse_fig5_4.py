@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tilewright.base import has_extra
+from tilewright.jobs import Runner
 from tilewright.reproduce.mse_fig5_3 import FULL_NETWORK, QUICK_NETWORK, Network, trained
 from tilewright.reproduce.mse_study import Entry, bound, play, published, same_space, scores_table, space_of
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Findings,
     Judgement,
     Setting,
@@ -58,12 +59,12 @@ def contenders(network: Network | None) -> tuple[Contender, ...]:
         *found, Contender(MIND, "mind-mappings", {"surrogate": str(network.file)}))
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Draw the space and search it with every seed; the picture is that of the first."""
-    network = trained(watch, setting, MACHINE) if has_extra("learn") else None
+    network = trained(runner, setting, MACHINE) if has_extra("learn") else None
     drawers = contenders(network)
-    pictures = watch.run([_cell(seed, setting, drawers, network) for seed in range(setting.seeds)])
-    searched = play(watch, [Entry(NAME, each.name, each.mapper, each.options, same_space(NAME, MACHINE))
+    pictures = runner.run([_cell(seed, setting, drawers, network) for seed in range(setting.seeds)])
+    searched = play(runner, [Entry(NAME, each.name, each.mapper, each.options, same_space(NAME, MACHINE))
                             for each in drawers if each.name != MIND], setting.seeds, setting["samples"])
     first = pictures[0]
     drawn = Landscape(NAME, MACHINE, "edp", "pJ x cycles", tuple(first["explained"]), first["features"], ((), ()),

@@ -8,6 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from tilewright.cost import DenseModel
+from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.reproduce.mse_study import (
     SIZES,
@@ -20,9 +21,9 @@ from tilewright.reproduce.mse_study import (
     scores_table,
     space_of,
 )
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Findings,
     Judgement,
     Setting,
@@ -63,17 +64,17 @@ SPREAD = gain("Two mappings of one problem differ by up to three orders of magni
 CLAIMS = (TILE, LEAST, ENOUGH, SPREAD)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search with one mutation at a time, and with any mapper in spaces where other axes are fixed."""
     names, seeds, samples = tuple(SIZES)[:setting["workloads"]], setting.seeds, setting["samples"]
-    mutated = play(watch, [
+    mutated = play(runner, [
         Entry(name, title, "gamma", options, same_space(name, MACHINE))
         for name in names for title, options in (
             (FULL, published()), *((f"mutate {axis}", published([axis], crossover=False)) for axis in AXES))],
         seeds, samples)
-    alone = play(watch, [Entry(name, label(axes), "gamma", {}, _fixed(name, axes), _base(name))
+    alone = play(runner, [Entry(name, label(axes), "gamma", {}, _fixed(name, axes), _base(name))
                          for name in names for axes in axis_sets()], seeds, samples)
-    spreads = watch.run([_spread(name) for name in names])
+    spreads = runner.run([_spread(name) for name in names])
     studies = {name: _study(alone, name, seeds) for name in names}
     worst = {name: spread["worst"] / min(min(tried.scores) for (where, _), tried in {**mutated, **alone}.items()
                                          if where == name) for name, spread in zip(names, spreads, strict=True)}

@@ -1,8 +1,8 @@
 """Figure 5.6 of the map-space study: what crossover is worth."""
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.gamma_platforms import baselines
 from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, play, published, same_space, scores_table
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Claim,
@@ -33,7 +33,7 @@ BEST = cases("Crossover with all mutations gives the best mappings", "named",
 CLAIMS = (ORDER, HUGE, INADEQUATE, BEST)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search with and without crossover, with nothing else, and without domain operators."""
     names = tuple(SIZES)[:setting["workloads"]]
     ready, missing = baselines()
@@ -41,7 +41,7 @@ def run(setting: Setting, watch: Watch) -> Findings:
                (ONLY, "gamma", published(())), (OURS, "gamma", {}), (OURS_WITHOUT, "gamma", {"crossover": 0.0}),
                (OURS_ONLY, "gamma", {name: float(rate) for name, rate in CROSSOVER_ONLY.items()}),
                *((STANDARD, method.mapper, {}) for method in ready if method.label == STANDARD)]
-    found = play(watch, [Entry(name, title, mapper, options, same_space(name, MACHINE))
+    found = play(runner, [Entry(name, title, mapper, options, same_space(name, MACHINE))
                          for name in names for title, mapper, options in methods], setting.seeds, setting["samples"])
     labels = [title for title, _, _ in methods]
     judged = (_order(found, names, setting.seeds), *(

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping, load_mapping
 from tilewright.reproduce.mse_study import Entry, bound, oracle_words, play, published, said, space_of
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Findings,
     Judgement,
     Setting,
@@ -37,15 +38,15 @@ BUCKETS = gain("Many orders lead to similar performance", "16 values: 315 orders
 CLAIMS = (FEW, APART, OWN, BUCKETS)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search a mapping with every seed and try all orders of each."""
     space = space_of(NAME, MACHINE)
-    found = play(watch, [Entry(NAME, title, "gamma", options, lambda seed: space)
+    found = play(runner, [Entry(NAME, title, "gamma", options, lambda seed: space)
                          for title, options in ((GAMMA, published()), (OURS, {}))], setting.seeds, setting["samples"])
     runs = [(title, seed, value["mapping"]) for (_, title), tried in found.items()
             for seed, value in enumerate(tried.values) if value["edp"] is not None]
-    told = watch.run([_cell(title, seed, text) for title, seed, text in runs])
-    checks = watch.run([oracle_cell({"workload": NAME, "orders of": seed}, space.operator, space.accelerator,
+    told = runner.run([_cell(title, seed, text) for title, seed, text in runs])
+    checks = runner.run([oracle_cell({"workload": NAME, "orders of": seed}, space.operator, space.accelerator,
                                     each["mapping"]) for (_, seed, _), each in zip(runs, told, strict=True)])
     published_runs = [each for (title, _, _), each in zip(runs, told, strict=True) if title == GAMMA]
     rows = tuple((title, seed, each["groups"], each["latencies"], each["ratio"], each["own"] / each["best"],

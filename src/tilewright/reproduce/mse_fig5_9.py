@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.mse_warm import (
     NETWORKS,
     Layer,
@@ -11,7 +12,6 @@ from tilewright.reproduce.mse_warm import (
     measure,
     oracle_words,
 )
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Claim,
@@ -42,10 +42,10 @@ CLAIMS = (REGULAR, IRREGULAR, PREVIOUS, SIMILAR)
 Layers = Sequence[Layer]
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 5.9."""
     found = {network: [layer for layer in layers if layer.warm]
-             for network, layers in measure(watch, setting, setting["networks"]).items()}
+             for network, layers in measure(runner, setting, setting["networks"]).items()}
     vgg, mnasnet = found["vgg16"], found["mnasnet"]
     measures: tuple[tuple[Claim, Callable[[Layers, Layers], float], str], ...] = (
         (REGULAR, lambda v, m: apart(mean(v, "previous"), mean(v, "similar")),

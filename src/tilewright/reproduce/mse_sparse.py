@@ -16,9 +16,8 @@ from tilewright.cost.reference import SparseNest
 from tilewright.hardware import Accelerator, Memory, preset
 from tilewright.mapping import MappingBatch, MapSpace, dataflow_constraints, dump_mapping, is_legal, load_mapping
 from tilewright.reproduce.oracle import check, twin
-from tilewright.reproduce.running import Cell, Watch
-from tilewright.search import Sweep, search
-from tilewright.search import Watch as SearchWatch
+from tilewright.reproduce.study import Cell
+from tilewright.search import Sweep, Watch, search
 from tilewright.workload import EVEN, Operator, convolution, linear, matmul, with_densities
 
 PJ = 1e6
@@ -84,7 +83,7 @@ class Asked:
         points = tuple((d, 1.0 if self.geometric else d ** -len(self.tensors)) for d in self.over)
         return Sweep(self.tensors, points, even=True, geometric=self.geometric) if len(points) > 1 else None
 
-    def cell(self, watch: Watch, samples: int, seed: int, begin: Sequence[str] = ()) -> Cell:
+    def cell(self, samples: int, seed: int, begin: Sequence[str] = ()) -> Cell:
         """Return the cell of the search: the mapping, and its EDP where it fits at each density tested.
 
         ``begin`` are mappings to begin from, as files.
@@ -94,7 +93,7 @@ class Asked:
             first = [load_mapping(text, space.operator, machine()) for text in begin]
             start = MappingBatch.from_mappings(first, space.operator, machine()) if first else None
             found = search(space.operator, machine(), mapper="gamma", budget=samples, seed=seed, space=space,
-                           start=start, densities=self.sweep, watch=SearchWatch(stop=watch.stop, threads=1))
+                           start=start, densities=self.sweep, watch=Watch(threads=1))
             if found.mapping is None:
                 return {"mapping": None, "edp": {}}
             figures: dict[str, Any] = {}

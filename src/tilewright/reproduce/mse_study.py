@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any
 
 from tilewright.hardware import Accelerator, preset
+from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, median_run, oracle_cell, search_cell
-from tilewright.reproduce.study import Table, Value
+from tilewright.reproduce.study import Cell, Table, Value
 from tilewright.search import Improvement
 from tilewright.search.studies import Attempt, Contender, Contest, median_interval
 from tilewright.workload import Operator, convolution
@@ -94,19 +94,19 @@ class Tried:
 Found = dict[tuple[str, str], Tried]
 
 
-def play(watch: Watch, entries: Sequence[Entry], seeds: int, samples: int) -> Found:
+def play(runner: Runner, entries: Sequence[Entry], seeds: int, samples: int) -> Found:
     """Search every entry with every seed, and let the oracle count the median mappings."""
     cells = []
     for entry in entries:
         for seed in range(seeds):
             space = entry.space(seed)
             key = {"workload": entry.workload, "method": entry.label, "machine": space.accelerator.name}
-            cells.append(search_cell(watch, key, space, mapper=entry.mapper, samples=samples, seed=seed,
+            cells.append(search_cell(key, space, mapper=entry.mapper, samples=samples, seed=seed,
                                      options=entry.options, start=entry.start(seed)))
-    values = watch.run(cells)
+    values = runner.run(cells)
     found = [Tried(entry, values[place * seeds:(place + 1) * seeds]) for place, entry in enumerate(entries)]
     mapped = [(each, each.middle) for each in found if each.middle is not None]
-    told = watch.run([_checked(each.entry, str(middle["mapping"])) for each, middle in mapped if middle is not None])
+    told = runner.run([_checked(each.entry, str(middle["mapping"])) for each, middle in mapped if middle is not None])
     said = {id(each): word for (each, _), word in zip(mapped, told, strict=True)}
     return {(each.entry.workload, each.entry.label): Tried(each.entry, each.values, said.get(id(each), {}))
             for each in found}

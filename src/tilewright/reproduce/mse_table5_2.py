@@ -5,6 +5,7 @@ from math import inf
 from statistics import geometric_mean
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.mse_sparse import (
     LAYERS,
     Asked,
@@ -15,7 +16,6 @@ from tilewright.reproduce.mse_sparse import (
     own_best,
     steep_note,
 )
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Findings,
@@ -54,14 +54,14 @@ CLAIMS = (OWN, CARRIED, BELOW)
 Found = Mapping[tuple[str, float], Mapping[str, Any]]
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer at each density, then test every mapping at every density."""
     layers, samples = setting["layers"], setting["samples"]
     asked = [Asked(layer, ("weights",), (density,), DENSITIES) for layer in layers for density in DENSITIES]
-    values = watch.run([one.cell(watch, samples, seed) for one in asked for seed in range(setting.seeds)])
+    values = runner.run([one.cell(samples, seed) for one in asked for seed in range(setting.seeds)])
     found = {(one.layer, one.over[0]): own_best(values[i * setting.seeds:(i + 1) * setting.seeds], one.over[0])
              for i, one in enumerate(asked)}
-    checks = watch.run([check_cell(one, found[one.layer, one.over[0]], one.over[0]) for one in asked])
+    checks = runner.run([check_cell(one, found[one.layer, one.over[0]], one.over[0]) for one in asked])
     seeds = [{(one.layer, one.over[0]): values[i * setting.seeds + seed] for i, one in enumerate(asked)}
              for seed in range(setting.seeds)]
     judged = (

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from statistics import geometric_mean
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.mse_sparse import (
     LAYERS,
     Asked,
@@ -14,7 +15,6 @@ from tilewright.reproduce.mse_sparse import (
     own_best,
     steep_note,
 )
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Findings,
@@ -50,15 +50,15 @@ CLAIMS = (INNER, OUTER, BELOW)
 Found = Mapping[tuple[str, float, str], Mapping[str, Any]]
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer at each density in both styles."""
     layers = setting["layers"]
     asked = [Asked(layer, ("weights",), (density,), (density,), style)
              for layer in layers for density in DENSITIES for style in STYLES]
-    values = watch.run([one.cell(watch, setting["samples"], seed) for one in asked for seed in range(setting.seeds)])
+    values = runner.run([one.cell(setting["samples"], seed) for one in asked for seed in range(setting.seeds)])
     found = {(one.layer, one.over[0], one.dataflow):
              own_best(values[i * setting.seeds:(i + 1) * setting.seeds], one.over[0]) for i, one in enumerate(asked)}
-    checks = watch.run([check_cell(one, found[one.layer, one.over[0], one.dataflow], one.over[0]) for one in asked])
+    checks = runner.run([check_cell(one, found[one.layer, one.over[0], one.dataflow], one.over[0]) for one in asked])
     ratios = _ratios(found, layers)
     seeds = [_ratios({(one.layer, one.over[0], one.dataflow): values[i * setting.seeds + seed]
                       for i, one in enumerate(asked)}, layers) for seed in range(setting.seeds)]

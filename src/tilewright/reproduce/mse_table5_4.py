@@ -5,6 +5,7 @@ from math import exp, log
 from statistics import geometric_mean, median
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.mse_sparse import (
     LAYERS,
     Asked,
@@ -15,7 +16,6 @@ from tilewright.reproduce.mse_sparse import (
     own_best,
     steep_note,
 )
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Claim,
@@ -75,10 +75,10 @@ Runs = Mapping[tuple[str, tuple[float, ...]], Sequence[Mapping[str, Any]]]
 Best = Mapping[tuple[str, float], float]
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer over the paper's densities at once and at each density alone, in both readings."""
     layers = setting["layers"]
-    read = {reading: _searched(reading, setting, watch) for reading in READINGS}
+    read = {reading: _searched(reading, setting, runner) for reading in READINGS}
     runs, best, checks = read["operands"]
     alone, best_alone, more = read["inputs"]
     note = checked_note([*checks, *more])
@@ -92,22 +92,22 @@ def run(setting: Setting, watch: Watch) -> Findings:
                         "Where both operands are sparse the third power is what cycles (square) and words allow."))
 
 
-def _searched(reading: str, setting: Setting, watch: Watch) -> tuple[Runs, Best, list[dict[str, Any]]]:
+def _searched(reading: str, setting: Setting, runner: Runner) -> tuple[Runs, Best, list[dict[str, Any]]]:
     """Return the runs of all searches, the best EDP that any of them has at each density, and the oracles' words."""
     layers, over = setting["layers"], [PAPER, *((density,) for density in TESTED)]
     asked = [Asked(layer, READINGS[reading], densities, TESTED) for layer in layers for densities in over]
     seeds = range(setting.seeds)
-    values = watch.run([one.cell(watch, setting["samples"], seed) for one in asked for seed in seeds])
+    values = runner.run([one.cell(setting["samples"], seed) for one in asked for seed in seeds])
     runs = {(one.layer, one.over): values[i * setting.seeds:(i + 1) * setting.seeds] for i, one in enumerate(asked)}
     ours = [Asked(layer, READINGS[reading], OURS, TESTED, geometric=True) for layer in layers]
-    begun = [one.cell(watch, setting["samples"], seed, _begin(runs, one.layer, seed)) for one in ours for seed in seeds]
-    values = watch.run(begun)
+    begun = [one.cell(setting["samples"], seed, _begin(runs, one.layer, seed)) for one in ours for seed in seeds]
+    values = runner.run(begun)
     runs |= {(one.layer, OURS): values[i * setting.seeds:(i + 1) * setting.seeds] for i, one in enumerate(ours)}
     asked += ours
     best = {(layer, density): min(edp for densities in [*over, OURS] for value in runs[layer, densities]
                                   if (edp := edp_at(value, density)) is not None)
             for layer in layers for density in TESTED}
-    checks = watch.run([check_cell(one, own_best(runs[one.layer, one.over], min(one.over)), min(one.over))
+    checks = runner.run([check_cell(one, own_best(runs[one.layer, one.over], min(one.over)), min(one.over))
                         for one in asked])
     return runs, best, checks
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator, preset
+from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, Tiling
 from tilewright.reproduce.oracle import check
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures
-from tilewright.reproduce.study import Setting
+from tilewright.reproduce.study import Cell, Setting
 from tilewright.search import LayerResult, Source, Start, WarmStart, beginnings, search_network
 from tilewright.workload import Operator, unique_operators, zoo
 
@@ -107,10 +107,10 @@ def _reached(run: Mapping[str, Any], kind: str, strict: bool) -> float:
     return float(next((samples for samples, score in run[kind]["history"] if score <= target * (1 + 1e-12)), math.inf))
 
 
-def measure(watch: Watch, setting: Setting, networks: Sequence[str]) -> dict[str, list[Layer]]:
+def measure(runner: Runner, setting: Setting, networks: Sequence[str]) -> dict[str, list[Layer]]:
     """Search all distinct layers of networks cold and warm, with every seed."""
-    cells = [_cell(watch, network, setting["samples"], seed) for network in networks for seed in range(setting.seeds)]
-    values = watch.run(cells)
+    cells = [_cell(network, setting["samples"], seed) for network in networks for seed in range(setting.seeds)]
+    values = runner.run(cells)
     found = {}
     for place, network in enumerate(networks):
         runs = values[place * setting.seeds:(place + 1) * setting.seeds]
@@ -129,14 +129,14 @@ def space(operator: Operator) -> MapSpace:
     return MapSpace(operator, preset(MACHINE), TILING)
 
 
-def _cell(watch: Watch, network: str, samples: int, seed: int) -> Cell:
+def _cell(network: str, samples: int, seed: int) -> Cell:
     """Return the cell of one network and seed: its layers one after another, cold, then warm by similarity."""
     def compute() -> dict[str, Any]:
         layers = operators(network)
         cold, warm = (search_network(
-            layers, preset(MACHINE), mapper=MAPPER, budget=samples, seed=seed, space=space, warm_start=kind, workers=1,
-            stop=watch.stop).layers for kind in ("off", "similar"))
-        if watch.stop.is_set():
+            layers, preset(MACHINE), mapper=MAPPER, budget=samples, seed=seed, space=space, warm_start=kind,
+            workers=1).layers for kind in ("off", "similar"))
+        if present_stop().is_set():
             return {}
         begin = {kind: beginnings(layers, kind) for kind in KINDS}
         rng = np.random.default_rng(seed)

@@ -7,10 +7,10 @@ from statistics import geometric_mean
 from typing import Any
 
 from tilewright.hardware import Accelerator
+from tilewright.jobs import Runner
 from tilewright.mapping import Constraints, MapSpace, dataflow_constraints, padded
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, median_run, oracle_cell, search_cell
-from tilewright.reproduce.study import Plot, Table, Value
+from tilewright.reproduce.study import Cell, Plot, Table, Value
 from tilewright.workload import Operator, unique_operators, zoo
 
 Restrict = Callable[[Operator, Accelerator], Constraints]
@@ -88,19 +88,19 @@ def network_layers(*networks: str, every: int = 1) -> list[Layer]:
     return found[::every]
 
 
-def play(watch: Watch, matches: Sequence[Match], seeds: int, figure: str = "edp") -> list[Entry]:
+def play(runner: Runner, matches: Sequence[Match], seeds: int, figure: str = "edp") -> list[Entry]:
     """Search every match with every seed, take the runs of median ``figure``, and have the oracle count each."""
     spaces = [match.space for match in matches]
-    cells = [search_cell(watch, match.key, space, mapper=match.mapper, seed=seed, objective=match.objective,
+    cells = [search_cell(match.key, space, mapper=match.mapper, seed=seed, objective=match.objective,
                          **({"samples": LONGEST, "options": PUBLISHED} if match.mapper == RANDOM else
                             {"samples": match.samples}))
              for match, space in zip(matches, spaces, strict=True) for seed in range(seeds)]
-    values = watch.run(cells)
+    values = runner.run(cells)
     medians = [median_run(values[at:at + seeds], figure) for at in range(0, len(values), seeds)]
     checks: dict[int, Cell] = {
         index: oracle_cell(matches[index].key, spaces[index].operator, spaces[index].accelerator, median["mapping"])
         for index, median in enumerate(medians) if median is not None}
-    told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
+    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
     return [Entry(match, median, told.get(index), tuple(values[index * seeds:(index + 1) * seeds]))
             for index, (match, median) in enumerate(zip(matches, medians, strict=True))]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tilewright.hardware import Accelerator
+from tilewright.jobs import Runner
 from tilewright.reproduce.ruby_contest import (
     RANDOM,
     Match,
@@ -20,7 +21,6 @@ from tilewright.reproduce.ruby_contest import (
     worse,
 )
 from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Claim,
@@ -58,12 +58,12 @@ BESIDE = ("Judged is the paper's mapper, random search that ends after 3,000 map
           "each of 24 threads; ours stand beside it, at equal samples.")
 
 
-def rows_of(watch: Watch, setting: Setting, machine: Accelerator, flow: str, mapper: str) -> Rows:
+def rows_of(runner: Runner, setting: Setting, machine: Accelerator, flow: str, mapper: str) -> Rows:
     """Return perfect tiling and Ruby-S for every layer that the setting asks for."""
     layers = network_layers("resnet50", every=setting["every"])
     matches = [Match(layer, machine, strategy, flow, mapper, setting["samples"])
                for layer in layers for strategy in ("perfect", "ruby-s")]
-    found = play(watch, matches, setting.seeds)
+    found = play(runner, matches, setting.seeds)
     return list(zip(found[::2], found[1::2], strict=True))
 
 
@@ -85,10 +85,10 @@ def judged_ratio(claim: Claim, by_mapper: dict[str, Rows], measure: Callable[[Ro
     return judge(claim, [measure(one) for one in by_seed(next(iter(by_mapper.values())))], told)
 
 
-def run10(setting: Setting, watch: Watch) -> Findings:
+def run10(setting: Setting, runner: Runner) -> Findings:
     """Search ResNet-50 on the Eyeriss-like baseline with every mapper of the setting; judge by the first."""
     machine = eyeriss_like()
-    by_mapper = {mapper: rows_of(watch, setting, machine, "row-stationary", mapper) for mapper in setting["mappers"]}
+    by_mapper = {mapper: rows_of(runner, setting, machine, "row-stationary", mapper) for mapper in setting["mappers"]}
     rows = next(iter(by_mapper.values()))
     judged = (
         judged_ratio(EDP10, by_mapper, lambda one: ratio(one, "edp")),
@@ -129,10 +129,10 @@ def _flat(rows: Rows) -> Judgement:
                           for one in by_seed(rows)], f"pointwise and dense {flat}, others {other}")
 
 
-def run12(setting: Setting, watch: Watch) -> Findings:
+def run12(setting: Setting, runner: Runner) -> Findings:
     """Search ResNet-50 on two Simba-like machines; judge by the mapper named first."""
     machines = (simba_like(15, 4, 4), simba_like(9, 3, 3))
-    found = [{mapper: rows_of(watch, setting, machine, "channels", mapper) for mapper in setting["mappers"]}
+    found = [{mapper: rows_of(runner, setting, machine, "channels", mapper) for mapper in setting["mappers"]}
              for machine in machines]
     lost = never_worse({f"{mapper} on {machine.name}": rows for machine, by_mapper in zip(machines, found, strict=True)
                         for mapper, rows in by_mapper.items()})

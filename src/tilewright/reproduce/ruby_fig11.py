@@ -2,6 +2,7 @@
 
 from itertools import product
 
+from tilewright.jobs import Runner
 from tilewright.reproduce.ruby_contest import (
     RANDOM,
     Layer,
@@ -18,7 +19,6 @@ from tilewright.reproduce.ruby_contest import (
 )
 from tilewright.reproduce.ruby_fig10 import BESIDE, NEVER_WORSE, judged_ratio, never_worse
 from tilewright.reproduce.ruby_machines import eyeriss_like
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Findings,
@@ -59,14 +59,14 @@ def imagenet(layer: Layer) -> bool:
     return sizes.get("P") in IMAGENET and sizes.get("Q") in IMAGENET and max(sizes["R"], sizes["S"]) > 1
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search every kernel for EDP with every mapper, and for latency with the first; judge by the first."""
     layers, machine = kernels(setting["every"]), eyeriss_like()
 
     def rows_of(mapper: str, objective: str, figure: str) -> Rows:
         matches = [Match(layer, machine, strategy, "row-stationary", mapper, setting["samples"], objective)
                    for layer in layers for strategy in ("perfect", "ruby-s")]
-        found = play(watch, matches, setting.seeds, figure)
+        found = play(runner, matches, setting.seeds, figure)
         return list(zip(found[::2], found[1::2], strict=True))
 
     by_mapper = {mapper: rows_of(mapper, "edp", "edp") for mapper in setting["mappers"]}

@@ -6,6 +6,7 @@ from statistics import fmean, geometric_mean
 from typing import Any
 
 from tilewright.hardware import Accelerator
+from tilewright.jobs import Runner
 from tilewright.reproduce.ruby_contest import (
     RANDOM,
     Entry,
@@ -20,7 +21,6 @@ from tilewright.reproduce.ruby_contest import (
 from tilewright.reproduce.ruby_fig10 import BESIDE
 from tilewright.reproduce.ruby_fig11 import kernels
 from tilewright.reproduce.ruby_machines import eyeriss_like
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.searching import bound_figures
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
@@ -95,12 +95,12 @@ class Swept:
     entries: list[Entry]
 
 
-def sweep(setting: Setting, watch: Watch, mapper: str) -> Swept:
+def sweep(setting: Setting, runner: Runner, mapper: str) -> Swept:
     """Search all layers of both workloads on all arrays under all strategies."""
     matches = [Match(layer, eyeriss_like(*array), strategy, "row-stationary", mapper, setting["samples"])
                for _, workload in WORKLOADS.values() for array in setting["arrays"] for strategy in STRATEGIES
                for layer in workload(setting["every"])]
-    entries = play(watch, matches, setting.seeds)
+    entries = play(runner, matches, setting.seeds)
 
     def points(of: list[Entry]) -> Points:
         left = iter(of)
@@ -175,9 +175,9 @@ def _table(part: str, points: list[Point], entries: list[Entry]) -> Table:
         f"Area by the table 45nm; EDP is {_EDP[part]}, from the layers' median runs. " + oracle_word(entries),))
 
 
-def run13(setting: Setting, watch: Watch) -> Findings:
+def run13(setting: Setting, runner: Runner) -> Findings:
     """Compare the fronts of area and EDP; judge by the mapper named first."""
-    by_mapper = {mapper: sweep(setting, watch, mapper) for mapper in setting["mappers"]}
+    by_mapper = {mapper: sweep(setting, runner, mapper) for mapper in setting["mappers"]}
     found = next(iter(by_mapper.values()))
     judged = [judge(claim, [_front_share(one[part]) for one in found.seeds],
                     _beside(by_mapper, lambda one, part=part: f"{_front_share(one[part]):.0%}"))  # type: ignore[misc]
@@ -216,9 +216,9 @@ def _on_front(points: list[Point]) -> float:
     return fmean(ratios[point.array] for point in front([one for one in points if one.strategy == "ruby-s"]))
 
 
-def run14(setting: Setting, watch: Watch) -> Findings:
+def run14(setting: Setting, runner: Runner) -> Findings:
     """Compare EDP array by array; judge by the mapper named first."""
-    by_mapper = {mapper: sweep(setting, watch, mapper) for mapper in setting["mappers"]}
+    by_mapper = {mapper: sweep(setting, runner, mapper) for mapper in setting["mappers"]}
     found = next(iter(by_mapper.values()))
     measures: tuple[tuple[Claim, Callable[[Points], float]], ...] = (
         (MEAN_A, lambda one: fmean(gains(one["a"]).values())), (BEST_A, lambda one: min(gains(one["a"]).values())),

@@ -3,10 +3,10 @@
 from typing import Any
 
 from tilewright.hardware import load_accelerator
+from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace
 from tilewright.reproduce.ruby_contest import TILINGS
 from tilewright.reproduce.ruby_machines import vector
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, exact, judge
 
@@ -37,14 +37,14 @@ FIG5 = exact("With remainders in space all six work for 16 iterations and four i
              "three")
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search both spaces to their ends for the least latency."""
     operator, found = vector(SIZE), {}
     for strategy in ("perfect", "ruby-s"):
         space = MapSpace(operator, MACHINE, TILINGS[strategy])  # type: ignore[arg-type]
-        (value,) = watch.run([search_cell(watch, {"strategy": strategy}, space, mapper="exhaustive",
+        (value,) = runner.run([search_cell({"strategy": strategy}, space, mapper="exhaustive",
                                           samples=setting["samples"], seed=0, objective="latency")])
-        (told,) = watch.run([oracle_cell({"strategy": strategy}, operator, MACHINE, value["mapping"])])
+        (told,) = runner.run([oracle_cell({"strategy": strategy}, operator, MACHINE, value["mapping"])])
         found[strategy] = {**value, "oracle": "agrees" if told["agrees"] else "disagrees"}
     return _findings(found, setting)
 

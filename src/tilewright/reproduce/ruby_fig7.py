@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace
 from tilewright.reproduce.ruby_contest import FLOWS, RANDOM, TILINGS, change
 from tilewright.reproduce.ruby_machines import toy
-from tilewright.reproduce.running import Watch
 from tilewright.reproduce.searching import (
     best_so_far,
     bound_figures,
@@ -77,21 +77,21 @@ LOWEST_D = cases("(d) On 15 elements Ruby-S beats all other spaces", "Ruby-S low
 CLAIMS = (SAME_A, LATE_A, BELOW_B, TEMPORAL_B, ALIGNED_C, LOWEST_D)
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Sample every space of every panel with every seed."""
     shown = [panel for panel in panels() if panel.name in setting["panels"]]
     spaces = {(panel.name, strategy): _space(panel, strategy) for panel in shown for strategy in STRATEGIES}
     keys = {(name, strategy): {"panel": name, "strategy": strategy} for name, strategy in spaces}
     seeds = range(setting.seeds)
-    values = iter(watch.run([
-        search_cell(watch, keys[where], space, mapper=RANDOM, samples=setting["samples"], seed=seed,
+    values = iter(runner.run([
+        search_cell(keys[where], space, mapper=RANDOM, samples=setting["samples"], seed=seed,
                     options={"batch": _BATCH, "dividing": 0.0})
         for where, space in spaces.items() for seed in seeds]))
     runs = {where: [next(values) for _ in seeds] for where in spaces}
     medians = {where: median_run(found) for where, found in runs.items()}
     checks = {where: oracle_cell(keys[where], space.operator, space.accelerator, middle["mapping"])
               for where, space in spaces.items() if (middle := medians[where]) is not None}
-    told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
+    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
     at = _places(setting["samples"])
     curves = {where: median_curve([value.get("history", []) for value in found], at) for where, found in runs.items()}
     rows = tuple(_row(panel, strategy, spaces, medians, told) for panel in shown for strategy in STRATEGIES)

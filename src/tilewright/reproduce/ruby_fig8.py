@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, padded
 from tilewright.reproduce.ruby_contest import TILINGS
 from tilewright.reproduce.ruby_machines import toy, vector
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Findings,
     Judgement,
     Plot,
@@ -43,21 +44,21 @@ def sizes_of(setting: Setting) -> list[int]:
     return sorted({*range(setting["step"], setting["last"] + 1, setting["step"]), 100, 113, 127, 128})
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Search every space to its end at every size."""
     machine, sizes = toy(ELEMENTS), sizes_of(setting)
     operators = {(size, strategy): padded(vector(size), machine, to="side") if strategy == "padding" else vector(size)
                  for size in sizes for strategy in STRATEGIES}
     keys: dict[tuple[int, str], dict[str, object]] = {
         where: {"size": where[0], "strategy": where[1]} for where in operators}
-    cells = [search_cell(watch, keys[where],
+    cells = [search_cell(keys[where],
                          MapSpace(operator, machine, TILINGS[where[1]]),  # type: ignore[arg-type]
                          mapper="exhaustive", samples=_ENOUGH, seed=0)
              for where, operator in operators.items()]
-    best = dict(zip(operators, watch.run(cells), strict=True))
+    best = dict(zip(operators, runner.run(cells), strict=True))
     checks: dict[tuple[int, str], Cell] = {
         where: oracle_cell(keys[where], operators[where], machine, value["mapping"]) for where, value in best.items()}
-    told = dict(zip(checks, watch.run(list(checks.values())), strict=True))
+    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
     whole = sum(value["scale"] == 1 for value in told.values())
     table = Table("sweep", "EDP over that of Ruby-S, by the size of the dimension (figure 8)", (
         "Size", "PFM / Ruby-S", "Padding / Ruby-S", "EDP bound", "EDP Ruby-S", "Compute bound (cycles)", "Steps PFM",

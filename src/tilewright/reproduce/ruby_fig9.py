@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from tilewright.jobs import Runner
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping
 from tilewright.reproduce.ruby_contest import RANDOM, Entry, Layer, Match, change, oracle_word, play
 from tilewright.reproduce.ruby_machines import eyeriss_like
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.searching import bound_figures, costs, oracle_cell
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Findings,
     Judgement,
     Plot,
@@ -50,7 +51,7 @@ def strip_mined() -> Mapping:
     ))
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Cost the mapping by hand, search both spaces with every mapper, and compare; judge by the first mapper."""
     operator, machine = layer(), eyeriss_like()
     text = dump_mapping(strip_mined(), operator, machine)
@@ -61,12 +62,12 @@ def run(setting: Setting, watch: Watch) -> Findings:
         return {**costs(DenseModel(operator, machine).cost(strip_mined())), "mapping": text}
 
     key: dict[str, object] = {"layer": operator.name, "machine": machine.name, "strategy": HAND, "mapping": text}
-    (by_hand,) = watch.run([Cell(key, hand)])
-    (told,) = watch.run([oracle_cell(key, operator, machine, text)])
+    (by_hand,) = runner.run([Cell(key, hand)])
+    (told,) = runner.run([oracle_cell(key, operator, machine, text)])
     entry = Layer("alexnet", operator.name, 1, operator)
     matches = [Match(entry, machine, strategy, "row-stationary", mapper, setting["samples"])
                for mapper in setting["mappers"] for strategy in ("perfect", "ruby-s")]
-    found = play(watch, matches, setting.seeds)
+    found = play(runner, matches, setting.seeds)
     all_found = [Entry(Match(entry, machine, HAND, "row-stationary", "", 0), by_hand, told), *found]
     return Findings((_table(all_found),), _judge(all_found), (_plot(all_found),), tuple(
         f"{_name(entry)}:\n{entry.median['mapping']}" for entry in all_found[:3] if entry.median))

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, Tiling
 from tilewright.reproduce.ruby_machines import toy, vector
-from tilewright.reproduce.running import Cell, Watch
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
+    Cell,
     Findings,
     Judgement,
     Plot,
@@ -156,11 +157,11 @@ _ROWS = (
 )
 
 
-def run(setting: Setting, watch: Watch) -> Findings:
+def run(setting: Setting, runner: Runner) -> Findings:
     """Count every space at every size, in every convention."""
     sizes = tuple(setting["sizes"])
     plan = [(kind, size) for kind in KINDS for size in sizes]
-    values = watch.run([Cell({"space": kind.name, "size": size}, partial(_count, size, kind)) for kind, size in plan])
+    values = runner.run([Cell({"space": kind.name, "size": size}, partial(_count, size, kind)) for kind, size in plan])
     counts = {(kind.name, size): value for (kind, size), value in zip(plan, values, strict=True)}
     rows: list[tuple[str | int | None, ...]] = []
     for kind in KINDS:

@@ -1,11 +1,8 @@
 """Runs a study: computes its cells on all cores, keeps each as it ends, and writes what was found."""
 
 import json
-import os
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,110 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.base import InputError, csv_text, write_whole
-from tilewright.reproduce.cells import CellFile
+from tilewright.jobs import Observer, Runner
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
-from tilewright.store import model_sources
+from tilewright.store import model_sources, results_in
 
 DEFAULT_FOLDER = Path("out/reproduce")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One part of a study: computed once, then kept.
-
-    Parameters
-    ----------
-    key
-        All that decides the value, in plain data (layer, machine, tiling, mapper, samples, seed ...).
-    compute
-        Returns the value, plain data too. It may run on any thread; where it searches, it passes on ``watch.stop``.
-    samples
-        Mappings it scores, for the rate that is shown.
-    """
-
-    key: Mapping[str, object]
-    compute: Callable[[], dict[str, Any]]
-    samples: int = 0
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a study stands: cells done and in all (of those known so far), samples scored, seconds, seconds left."""
-
-    study: str
-    done: int
-    total: int
-    samples: int
-    seconds: float
-    eta_seconds: float | None
-
-
-Observer = Callable[[Standing], None]
-
-
-class Watch:
-    """What goes on beside a study: where cells are kept, who is shown them, and what may stop it.
-
-    Parameters
-    ----------
-    workers
-        Cells computed side by side; by default one for each core this process may use.
-    """
-
-    def __init__(self, study: str, cells: CellFile, observer: Observer | None = None,
-                 workers: int | None = None) -> None:
-        self.study, self.cells, self.observer = study, cells, observer
-        self.workers = workers or len(os.sched_getaffinity(0))
-        self.stop = threading.Event()
-        """Set when the run ends early: searches end after their present batch, and their cells are not kept."""
-        self._writing = threading.Lock()
-        self.computed = self.samples = 0
-        self.started = time.perf_counter()
-
-    def run(self, cells: Sequence[Cell]) -> list[dict[str, Any]]:
-        """Return the values of cells, in order; those kept are not computed again.
-
-        An error or Ctrl-C ends the run; what had ended is kept.
-        """
-        values = [self.cells.get(cell.key) for cell in cells]
-        missing = [index for index, value in enumerate(values) if value is None]
-        self._show(len(cells) - len(missing), len(cells), time.perf_counter(), 0)
-        for index, value in self._compute(cells, missing):
-            values[index] = value
-        return [value for value in values if value is not None]
-
-    def _compute(self, cells: Sequence[Cell], missing: list[int]) -> list[tuple[int, dict[str, Any]]]:
-        began, found = time.perf_counter(), []
-        before = len(cells) - len(missing)
-        with ThreadPoolExecutor(max(1, min(self.workers, len(missing)))) as pool:
-            futures = {pool.submit(self._one, cells[index]): index for index in missing}
-            try:
-                for future in as_completed(futures):
-                    found.append((futures[future], future.result()))
-                    self.computed += 1
-                    self.samples += cells[futures[future]].samples
-                    self._show(before + len(found), len(cells), began, len(found))
-            except BaseException:
-                self.stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
-        return found
-
-    def _one(self, cell: Cell) -> dict[str, Any]:
-        value = cell.compute()
-        if self.stop.is_set():
-            raise InputError("study", "was stopped")
-        value = dict(json.loads(json.dumps(value)))  # the same, fresh or read from the file
-        with self._writing:
-            self.cells.put(cell.key, value)
-        return value
-
-    def _show(self, done: int, total: int, began: float, fresh: int) -> None:
-        if self.observer is None:
-            return
-        now = time.perf_counter()
-        eta = (now - began) * (total - done) / fresh if fresh else 0.0 if done == total else None
-        self.observer(Standing(self.study, done, total, self.samples, now - self.started, eta))
 
 
 @dataclass(frozen=True)
@@ -161,11 +59,12 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
     keep_outdated: bool = False,
     observer: Observer | None = None,
     workers: int | None = None,
+    on: str = "threads",
 ) -> Outcome:
     """Run a reproduction and write its tables (CSV), figures and judgements (JSON) to ``out/<name>/``.
 
-    Cells computed by an earlier run, finished or not, are taken from ``cells.jsonl`` there, unless the sources of the
-    model have changed since.
+    Cells computed by an earlier run, finished or not, are taken from what is kept there (see `results_in`), unless
+    the sources of the model have changed since.
 
     Parameters
     ----------
@@ -177,6 +76,8 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
         Forget all cells computed before.
     keep_outdated
         Take over what other sources of the model computed too; the outcome tells how many cells that are.
+    workers, on
+        As of `tilewright.jobs.Runner`.
 
     Raises
     ------
@@ -192,14 +93,15 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
     folder = Path(out) / study.name
     began = time.perf_counter()
     owner = REPRODUCTIONS.get(study.cells) if study.cells else study
-    with CellFile(Path(out) / owner.name, owner.name, owner.version, fresh=fresh,
-                  keep_outdated=keep_outdated) as cells:
+    with results_in(Path(out) / owner.name, owner.name, owner.version, fresh=fresh,
+                    keep_outdated=keep_outdated) as kept:
         folder.mkdir(parents=True, exist_ok=True)
-        watch = Watch(study.name, cells, observer, workers)
-        findings = study.run(setting, watch)
+        runner = Runner(study.name, workers=workers, on=on, keeper=kept, observer=observer,
+                        folder=Path(out) / owner.name)
+        findings = study.run(setting, runner)
         outcome = Outcome(
-            study, setting, findings, time.perf_counter() - began, watch.computed, len(cells.taken),
-            len(cells.outdated), datetime.now(UTC).isoformat(timespec="seconds"), folder,
+            study, setting, findings, time.perf_counter() - began, runner.computed, len(kept.taken),
+            len(kept.outdated), datetime.now(UTC).isoformat(timespec="seconds"), folder,
             {"tilewright": version("tilewright"), "sources": model_sources(), "study": str(study.version)})
         write_outcome(outcome)
     return outcome

@@ -9,14 +9,12 @@ from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping, load_mapping
 from tilewright.reproduce.oracle import check
-from tilewright.reproduce.running import Cell, Watch
-from tilewright.search import Watch as SearchWatch
-from tilewright.search import search
+from tilewright.reproduce.study import Cell
+from tilewright.search import Watch, search
 from tilewright.workload import Operator
 
 
 def search_cell(  # noqa: PLR0913  (a search is decided by this much)
-    watch: Watch,
     key: Mapping[str, object],
     space: MapSpace,
     *,
@@ -35,7 +33,7 @@ def search_cell(  # noqa: PLR0913  (a search is decided by this much)
     def compute() -> dict[str, Any]:
         found = search(
             space.operator, space.accelerator, objective=objective, mapper=mapper, budget=samples, seed=seed,
-            space=space, options=dict(options or {}), start=start, watch=SearchWatch(stop=watch.stop, threads=1))
+            space=space, options=dict(options or {}), start=start, watch=Watch(threads=1))
         if found.mapping is None or found.cost is None or not found.feasible:
             return {"edp": None, "latency_cycles": None, "samples": found.samples, "legal_samples": found.legal_samples}
         return {

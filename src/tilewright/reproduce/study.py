@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tilewright.base import Registry
+from tilewright.jobs import Job, Runner
 
-if TYPE_CHECKING:
-    from tilewright.reproduce.running import Watch
-
+Cell = Job[dict[str, Any]]
+"""One part of a study: computed once, then kept. Its value is plain data."""
 Verdict = Literal["holds", "holds in direction", "does not hold", "impossible as published", "not judged"]
 """``impossible as published``: a published figure is below what a computed bound allows.
 
@@ -244,7 +244,7 @@ class Study:
     quick, full
         What each setting spends; quick ends in under a minute on two cores.
     run
-        Measures. All that takes time goes through ``watch.run`` as cells, so that it is kept and can be taken up again.
+        Measures. All that takes time goes through ``runner.run`` as cells, so that it is kept and taken up again.
     version
         Raised when a cell of the same description would come out otherwise.
     cells
@@ -257,7 +257,7 @@ class Study:
     claims: tuple[Claim, ...]
     quick: Setting
     full: Setting
-    run: "Callable[[Setting, Watch], Findings]"
+    run: Callable[[Setting, Runner], Findings]
     version: int = 1
     cells: str = ""
 

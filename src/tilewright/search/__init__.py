@@ -3,11 +3,11 @@
 from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
-from tilewright.search.checkpoint import load_seconds
 from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.front import Front, FrontPoint, joined, read_front
+from tilewright.search.layers import largest_first
 from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
-from tilewright.search.network import largest_first, search_network
+from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
 from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
 from tilewright.search.records import (
@@ -19,7 +19,7 @@ from tilewright.search.records import (
     ProgressObserver,
     SearchResult,
 )
-from tilewright.search.run import Watch, interruptible, search
+from tilewright.search.run import Watch, search
 from tilewright.search.scoring import CostModel
 from tilewright.search.start import Origin, Source, Start
 from tilewright.search.sweep import PAPER, Densities, Sweep, SweptCosts, SweptModel
@@ -72,10 +72,8 @@ __all__ = [
     "Watch",
     "beginnings",
     "black_box",
-    "interruptible",
     "joined",
     "largest_first",
-    "load_seconds",
     "mappers",
     "read_front",
     "read_options",

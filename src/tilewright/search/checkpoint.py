@@ -3,7 +3,6 @@
 import io
 import json
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,6 @@ from tilewright.search.mapper import State
 from tilewright.search.records import Budget
 
 _KEY = "search"
-SECONDS = "seconds.txt"
-"""File of a run's folder with the time that it has taken."""
 
 
 def save_checkpoint(path: Path, identity: dict[str, str], state: State) -> None:
@@ -24,19 +21,6 @@ def save_checkpoint(path: Path, identity: dict[str, str], state: State) -> None:
     text = np.frombuffer(json.dumps(identity).encode(), dtype=np.uint8)
     np.savez(file, allow_pickle=False, **{_KEY: text}, **state)
     replace_file(path, file.getvalue())
-
-
-def save_seconds(folder: Path, seconds: float) -> None:
-    """Keep the time that a run has taken in all its legs, where that can be written."""
-    with suppress(OSError):
-        replace_file(folder / SECONDS, f"{seconds:.3f}\n".encode())
-
-
-def load_seconds(folder: Path) -> float:
-    """Return that time, 0 where none is kept."""
-    with suppress(OSError, ValueError):
-        return max(0.0, float((folder / SECONDS).read_text()))
-    return 0.0
 
 
 def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
+from tilewright.jobs import finished, interruptible
 from tilewright.mapping import Layout, MapSpace, Tiling, flexible_spaces
 from tilewright.search.bounding import Bounding
 from tilewright.search.front import joined, read_front
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult, Stopped
-from tilewright.search.run import Request, Run, Searching, Seed, Watch, ended, interruptible, search
+from tilewright.search.run import Request, Run, Searching, Seed, Watch, search
 from tilewright.search.scoring import CostModel, model_of
 from tilewright.search.start import Start
 from tilewright.search.sweep import Densities
@@ -84,7 +85,7 @@ def search_spaces(  # noqa: PLR0913
                       seed=seed, space=spaces[0], options=options, start=start, front=front, watch=watch)
     request = Request(spaces[0], parsed, mapper, whole, seed, options or {}, start, read_front(front))
     with interruptible(watch.stop):
-        return ended(searching_spaces(spaces, request, watch))
+        return finished(searching_spaces(spaces, request, watch))
 
 
 def searching_spaces(spaces: Sequence[MapSpace], request: Request, watch: Watch) -> Searching:

@@ -1,24 +1,21 @@
 """Layer pipelines in two stages: the fastest mapping of every layer, then the best that keeps the pipeline's pace."""
 
 import math
-import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import cast
 
 from tilewright.base import InputError
 from tilewright.cost import Cost
 from tilewright.hardware import Accelerator
-from tilewright.mapping import MapSpace, flexible_spaces
-from tilewright.search.flexible import search_spaces
+from tilewright.jobs import Stop, present_stop
+from tilewright.search.layers import Abreast, LayerSearch, Spaces, search_layers, spaces_of
 from tilewright.search.mapper import Options
-from tilewright.search.network import run_all, search_network
+from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Objective, Scorer
 from tilewright.search.records import Budget, ProgressObserver, SearchResult
-from tilewright.search.run import Watch, search
+from tilewright.search.run import Request, Watch
 from tilewright.search.start import Start
 from tilewright.workload import Graph, MacNode, Operator, unique_operators
 
@@ -200,9 +197,6 @@ class Pace:
         return math.floor(fastest * (1 + (self.slack or 0.0)))
 
 
-Spaces = Callable[[Operator], MapSpace | Sequence[MapSpace]]
-
-
 def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     network: Graph,
     accelerator: Accelerator,
@@ -218,7 +212,8 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     workers: int | None = None,
     progress: ProgressObserver | None = None,
     begin: Callable[[str, int], None] | None = None,
-    stop: threading.Event | None = None,
+    stop: Stop | None = None,
+    on: str = "threads",
 ) -> PipelineResult:
     """Optimise a network that runs as a pipeline of layers, each on an accelerator of its own.
 
@@ -243,6 +238,8 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
         Of each search of a distinct layer.
     space
         Makes the space (or spaces) of each operator, as for `search_network`.
+    workers, on
+        As for `search_network`.
     begin
         Told which search begins (``first`` or ``then``), and of how many distinct layers.
 
@@ -260,17 +257,17 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
         raise InputError("network", "must have a layer that can be mapped", network.name)
     if accelerators is not None and accelerators < 1:
         raise InputError("accelerators", "must be a positive integer", accelerators)
-    started, stop, pace = time.perf_counter(), stop or threading.Event(), pace or Pace()
+    started, stop, pace = time.perf_counter(), stop or present_stop(), pace or Pace()
     begin = begin or (lambda search, layers: None)
     begin("first", len(unique_operators(network)))
     found = search_network(network, accelerator, objective="latency", mapper=mapper, budget=budget, seed=seed,
-                           space=space, options=options, workers=workers, progress=progress, stop=stop)
+                           space=space, options=options, workers=workers, progress=progress, stop=stop, on=on)
     first = {name: layer.result for layer in found.layers for name in layer.names}
     plan = _planned(nodes, first, accelerators or len(nodes), pace, accelerator)
     layers = plan.layers
     if plan.limit is not None and not stop.is_set() and not found.unfinished:
-        second = _Second(accelerator, goal, mapper, budget, seed, space, options, progress, stop)
-        layers = second.search(layers, workers, begin)
+        second = _Second(goal, mapper, Budget.parse(budget), seed, space, options or {}, accelerator)
+        layers = second.search(layers, Abreast(workers, len(layers), on), Watch(progress=progress, stop=stop), begin)
     late = tuple(layer.name for layer in layers if layer.then is None or layer.then.stopped == "interrupted")
     return PipelineResult(layers, accelerator, str(goal), plan.limit, plan.bound,
                           (found.unfinished or late) if stop.is_set() else (), time.perf_counter() - started)
@@ -345,17 +342,15 @@ def _runs(cycles: Sequence[int], most: int) -> int:
 class _Second:
     """The second search, of every distinct layer and limit."""
 
-    accelerator: Accelerator
     goal: Objective
     mapper: str
-    budget: Budget | str | int
+    budget: Budget
     seed: int
     space: Spaces | None
-    options: Options | None
-    progress: ProgressObserver | None
-    stop: threading.Event
+    options: Options
+    accelerator: Accelerator
 
-    def search(self, layers: tuple[PipelineLayer, ...], workers: int | None,
+    def search(self, layers: tuple[PipelineLayer, ...], abreast: Abreast, watch: Watch,
                begin: Callable[[str, int], None]) -> tuple[PipelineLayer, ...]:
         """Return the layers with what was found."""
         jobs: dict[tuple[object, int | None], PipelineLayer] = {}
@@ -363,30 +358,24 @@ class _Second:
             jobs.setdefault((layer.operator.signature, layer.limit_cycles), layer)
         distinct = list(jobs.values())
         begin("then", len(distinct))
-        cores = len(os.sched_getaffinity(0))
-        side_by_side = max(1, min(workers or cores, len(distinct)))
-        threads = max(1, cores // side_by_side)
-        order = sorted(range(len(distinct)), key=lambda index: -distinct[index].operator.macs)
-        found = run_all(lambda index: self._one(distinct[index], index, threads), order, side_by_side, self.stop)
-        results = {key: found.get(index) for index, key in enumerate(jobs)}
-        return tuple(replace(layer, then=results[layer.operator.signature, layer.limit_cycles]) for layer in layers)
+        found, error = search_layers([layer.operator for layer in distinct], lambda place: self._one(
+            distinct[place], place), abreast.runner(stop=watch.stop), replace(watch, threads=abreast.threads))
+        if error is not None:
+            raise error
+        better = {key: kept_if_better(layer.first, found[place], self._limited(layer), self.accelerator)
+                  for place, (key, layer) in enumerate(jobs.items()) if place in found}
+        return tuple(replace(layer, then=better.get((layer.operator.signature, layer.limit_cycles)))
+                     for layer in layers)
 
-    def _one(self, layer: PipelineLayer, index: int, threads: int) -> SearchResult | None:
-        if self.stop.is_set():
-            return None
+    def _limited(self, layer: PipelineLayer) -> Objective:
         assert layer.limit_cycles is not None
-        limit = Constraint("latency", layer.limit_cycles)
-        goal = Objective(self.goal.terms, (*self.goal.constraints, limit))
-        made = self.space(layer.operator) if self.space else flexible_spaces(layer.operator, self.accelerator)
-        spaces = [made] if isinstance(made, MapSpace) else list(made)
-        watch = Watch(progress=self.progress, stop=self.stop, threads=threads)
+        return Objective(self.goal.terms, (*self.goal.constraints, Constraint("latency", layer.limit_cycles)))
+
+    def _one(self, layer: PipelineLayer, place: int) -> LayerSearch:
+        spaces, goal = spaces_of(layer.operator, self.accelerator, self.space), self._limited(layer)
         start = None if layer.first.mapping is None else Start.of(layer.first.mapping, layer.first.operator)
-        alone = self.accelerator.flexibility is None and len(spaces) == 1
-        run = partial(search, layer.operator, self.accelerator, space=spaces[0]) if alone else partial(
-            search_spaces, spaces)
-        found = run(objective=goal, mapper=self.mapper, budget=self.budget, seed=(self.seed, index),
-                    options=self.options, start=start, watch=watch)
-        return kept_if_better(layer.first, found, goal, self.accelerator)
+        return LayerSearch(spaces, Request(goal.widest(spaces[0]), goal, self.mapper, self.budget, (self.seed, place),
+                                           self.options, start))
 
 
 def kept_if_better(first: SearchResult, found: SearchResult, goal: Objective, accelerator: Accelerator) -> SearchResult:

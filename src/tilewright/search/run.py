@@ -3,22 +3,20 @@
 import hashlib
 import math
 import os
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
-from typing import TypeVar, cast, get_args
+from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel, compile_aside
 from tilewright.hardware import Accelerator
+from tilewright.jobs import Stop, finished, interruptible, present_stop
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
 from tilewright.search.checkpoint import load_checkpoint, plan_of, save_checkpoint
@@ -34,7 +32,6 @@ from tilewright.workload import Operator
 Seed = int | tuple[int, ...]
 Searching = Generator[None, None, SearchResult]
 """A search that goes on batch by batch: set up at the first step, it returns the result at the end."""
-T = TypeVar("T")
 PROGRESS_SECONDS = 0.1
 FIRST_RATE = 1000.0
 """Mappings a second that a mapper is taken to propose at first, where time is limited."""
@@ -54,7 +51,7 @@ class Watch:
     checkpoint
         File to take the search up from, if it exists, and to keep it in every ``checkpoint_seconds`` and at the end.
     stop
-        Ends the search after the present batch when set.
+        Ends the search after the present batch when set, by default with the job that it is part of.
     recorder
         Called with the result.
     threads
@@ -70,7 +67,7 @@ class Watch:
     progress: ProgressObserver | None = None
     checkpoint: Path | None = None
     checkpoint_seconds: float = 10.0
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: Stop = field(default_factory=present_stop)
     recorder: Callable[[SearchResult], None] | None = None
     threads: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     left: Callable[[], float] | None = None
@@ -176,7 +173,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
     if watch is None:
         watch = Watch(progress=progress, checkpoint=Path(checkpoint) if checkpoint else None)
     with interruptible(watch.stop):
-        return ended(searching(request, watch, model))
+        return finished(searching(request, watch, model))
 
 
 def searching(request: Request, watch: Watch, model: CostModel | None = None) -> Searching:
@@ -190,39 +187,11 @@ def searching(request: Request, watch: Watch, model: CostModel | None = None) ->
     return run.finish()
 
 
-def ended(steps: Generator[None, None, T]) -> T:
-    """Take all steps, and return what they return."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-
 
 def dense_model(space: MapSpace) -> DenseModel:
     """Return the dense cost model of a space; on a new machine, another process compiles its engine meanwhile."""
     compile_aside()
     return DenseModel(space.operator, space.accelerator, space.layout)
-
-
-@contextmanager
-def interruptible(stop: threading.Event) -> Iterator[None]:
-    """Let the first Ctrl-C set ``stop`` instead of raising; the second raises. Only in the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def generator(seed: Seed) -> np.random.Generator:

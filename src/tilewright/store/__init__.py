@@ -1,4 +1,4 @@
-"""Results and everything needed to repeat them: records, their JSON, and the database of runs.
+"""Results and everything needed to repeat them: records, their JSON, the database of runs, mappings and jobs.
 
 Only the records load at once; the rest, and the libraries behind it, when first used.
 """
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from tilewright.store.library import Entry, Library, Provenance, Shelf, entry, problem
     from tilewright.store.nest import level_records, mapping_from, mapping_record
     from tilewright.store.opening import default_path, store_url
+    from tilewright.store.results import Results, kept_in, results_in
     from tilewright.store.saving import Kept, keep, rescued
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "PaddingRecord",
     "Provenance",
     "RequestRecord",
+    "Results",
     "RooflineRecord",
     "RoomRecord",
     "RunRecord",
@@ -110,6 +112,7 @@ __all__ = [
     "fingerprint",
     "headline_of",
     "keep",
+    "kept_in",
     "level_records",
     "mapping_from",
     "mapping_of",
@@ -126,6 +129,7 @@ __all__ = [
     "read_run",
     "record_to_json",
     "rescued",
+    "results_in",
     "roofline_record",
     "run_from_json",
     "software_record",

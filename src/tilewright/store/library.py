@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from tilewright.base import InputError, write_whole
 from tilewright.hardware import Accelerator
 from tilewright.mapping import LevelLoops, Loop, Mapping, MapSpace
 from tilewright.store.build import fingerprint, operator_fingerprint, software_record, timestamp
-from tilewright.store.opening import Database
+from tilewright.store.opening import Database, Insert, insert_into
 from tilewright.store.tables import LIBRARY
 from tilewright.workload import edit_distance, form
 
@@ -27,8 +26,6 @@ MODEL = "tilewright 1"
 KEY = ("operator_sha256", "accelerator_sha256", "objective", "space_sha256", "model")
 WAIT_SECONDS = 5.0
 """How long to wait for other writers before going on without the library."""
-_INSERTS: dict[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] = {
-    "sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 T = TypeVar("T")
 
@@ -174,7 +171,7 @@ class Library:
         changed = 0
         with self._database.transaction(write=True) as connection:
             for one in entries:
-                upsert = self._upsert(connection.dialect.name, asdict(one)).returning(LIBRARY.c.model)
+                upsert = _upsert(connection, asdict(one)).returning(LIBRARY.c.model)
                 changed += len(connection.execute(upsert).all())
         return changed
 
@@ -245,14 +242,13 @@ class Library:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _upsert(self, dialect: str, row: dict[str, Any]) -> sqlite.Insert | postgresql.Insert:
-        """Return what inserts a row, or puts it in place of one of the same key with a worse score."""
-        if dialect not in _INSERTS:
-            raise InputError(f"store {self._database.shown}", "must be SQLite or PostgreSQL to keep a library", dialect)
-        insert = _INSERTS[dialect](LIBRARY).values(row)
-        better = {name: insert.excluded[name] for name in row if name not in KEY}
-        return insert.on_conflict_do_update(index_elements=list(KEY), set_=better,
-                                            where=LIBRARY.c.score > insert.excluded.score)
+
+def _upsert(connection: Connection, row: dict[str, Any]) -> Insert:
+    """Return what inserts a row, or puts it in place of one of the same key with a worse score."""
+    insert = insert_into(connection, LIBRARY).values(row)
+    better = {name: insert.excluded[name] for name in row if name not in KEY}
+    return insert.on_conflict_do_update(index_elements=list(KEY), set_=better,
+                                        where=LIBRARY.c.score > insert.excluded.score)
 
 
 def _read(connection: Connection, key: tuple[str, ...]) -> Entry:

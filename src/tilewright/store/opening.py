@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
 from tilewright.base import InputError
@@ -19,6 +20,8 @@ _LOCK = 7_245_301_118
 """Number of the PostgreSQL lock under which a schema is lifted."""
 _READABLE = 1
 """Oldest schema whose runs can be read where it cannot be lifted."""
+Insert = sqlite.Insert | postgresql.Insert
+_INSERTS: dict[str, Callable[[sa.Table], Insert]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 def default_path() -> Path:
@@ -190,6 +193,14 @@ def _schema(connection: Connection) -> int:
     if not sa.inspect(connection).has_table(META.name):
         return 0
     return int(connection.execute(sa.select(META.c.value).where(META.c.key == "schema")).scalar() or 0)
+
+
+def insert_into(connection: Connection, table: sa.Table) -> Insert:
+    """Return what inserts into a table, and can be told what to do where such a row is there already."""
+    if connection.dialect.name not in _INSERTS:
+        raise InputError(f"store {connection.engine.url.render_as_string()}",
+                         "must be SQLite or PostgreSQL to keep a library or results", connection.dialect.name)
+    return _INSERTS[connection.dialect.name](table)
 
 
 def shown_url(url: str) -> str:

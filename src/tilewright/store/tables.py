@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-SCHEMA = 2
+SCHEMA = 3
 """Number of the present schema."""
 
 METADATA = sa.MetaData()
@@ -87,4 +87,13 @@ LIBRARY = sa.Table(
     sa.Column("found", sa.String(40), nullable=False, index=True),
     sa.Column("tilewright_version", sa.String(32), nullable=False),
     sa.Index("ix_library_form_structure", "form", "structure"),
+)
+RESULTS = sa.Table(
+    "results", METADATA,
+    sa.Column("key", sa.String(24), primary_key=True),
+    sa.Column("sources", sa.String(64), primary_key=True),
+    sa.Column("study", sa.Text, nullable=False, index=True),
+    sa.Column("job", sa.Text, nullable=False),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("computed", sa.String(40), nullable=False),
 )

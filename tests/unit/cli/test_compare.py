@@ -38,18 +38,18 @@ def test_mappers_are_compared_in_tables_json_and_a_page(tilewright, tmp_path):
     assert "Best score over samples" in page and "Best score over seconds" in page
 
 
-def test_a_folder_has_all_files_and_keeps_searches(tilewright, tmp_path):
+def test_a_folder_has_all_files_and_keeps_searches(tilewright, tmp_path, kept_rows):
     words = ("compare", ONE, "-a", "edge-s1", "-m", "gamma,random", "-b", "200", "--seeds", "2", "--out", "kept")
     first = tilewright(*words)
     assert first.code == 0, first.err
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [
-        "cells.jsonl", "compare.html", "compare.json", "curves.csv", "mappers.csv", "pairs-samples.csv",
-        "pairs-seconds.csv"]
-    lines = (tmp_path / "kept/cells.jsonl").read_text()
-    assert lines.count("\n") == 4
+        "compare.html", "compare.json", "curves.csv", "mappers.csv", "pairs-samples.csv", "pairs-seconds.csv",
+        "results.sqlite"]
+    kept = kept_rows(tmp_path / "kept/results.sqlite")
+    assert len(kept) == 4
     again = tilewright(*words)
     assert again.out == first.out
-    assert (tmp_path / "kept/cells.jsonl").read_text() == lines
+    assert kept_rows(tmp_path / "kept/results.sqlite") == kept
     rows = list(csv.DictReader((tmp_path / "kept/curves.csv").read_text().splitlines()))
     assert {row["Mapper"] for row in rows} == {"gamma", "random"}
     assert {row["Clock"] for row in rows} == {"samples", "seconds"}
@@ -64,9 +64,9 @@ def test_one_mapper_and_one_seed_are_told_without_pairs(tilewright):
 def test_ctrl_c_shows_the_seeds_that_are_complete(tilewright, monkeypatch):
     plain = SearchBar.update
 
-    def update(bar, ended, total, samples):
-        plain(bar, ended, total, samples)
-        if ended == 3:
+    def update(bar, standing):
+        plain(bar, standing)
+        if standing.done == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(SearchBar, "update", update)

@@ -42,36 +42,36 @@ def test_choices_are_compared_with_the_first_at_equal_samples(tilewright, tmp_pa
     assert re.search(r"FullFlex-1111 .* \+1\.529%", found.out)
 
 
-def test_a_second_run_takes_over_what_the_first_kept(tilewright, tmp_path):
+def test_a_second_run_takes_over_what_the_first_kept(tilewright, tmp_path, kept_rows):
     words = ("explore", ONE, "-a", "flexion", "--choices", "0000,0010", "-b", "100", "--out", "kept", "--seeds", "2")
     first = tilewright(*words)
     assert first.code == 0, first.err
     files = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert files == ["cells.jsonl", "choices.csv", "explore.html", "explore.json", "figures.csv"]
-    lines = (tmp_path / "kept/cells.jsonl").read_text()
-    assert lines.count("\n") == 4
+    assert files == ["choices.csv", "explore.html", "explore.json", "figures.csv", "results.sqlite"]
+    kept = kept_rows(tmp_path / "kept/results.sqlite")
+    assert len(kept) == 4
     again = tilewright(*words)
     assert again.out == first.out
-    assert (tmp_path / "kept/cells.jsonl").read_text() == lines
+    assert kept_rows(tmp_path / "kept/results.sqlite") == kept
     rows = list(csv.DictReader((tmp_path / "kept/choices.csv").read_text().splitlines()))
     assert [row["Choice"] for row in rows] == ["InFlex-0000", "FullFlex-0010"]
     assert "tilewright explore" in (tmp_path / "kept/explore.html").read_text()
     tilewright(*words[:-1], "3")
-    assert (tmp_path / "kept/cells.jsonl").read_text().count("\n") == 6
+    assert len(kept_rows(tmp_path / "kept/results.sqlite")) == 6
 
 
 def test_what_is_complete_is_told_where_a_run_ends_early(tmp_path):
     stop, ended = threading.Event(), []
 
-    def told(done, total, _):
-        ended.append((done, total))
-        if done == 2:
+    def told(standing):
+        ended.append((standing.done, standing.total))
+        if standing.done == 2:
             stop.set()
 
     whole = explore([ONE], "flexion", "0000,0010,1111", budget=100, workers=1, out=tmp_path)
     assert whole.choices == ("0000", "0010", "1111")
     part = explore([ONE], "flexion", "0000,0010,1111", budget=100, workers=1, stop=stop, told=told)
-    assert ended == [(1, 3), (2, 3)]
+    assert ended == [(0, 3), (1, 3), (2, 3)]
     assert part.choices == ("0000", "0010")
     assert part.outcomes == whole.outcomes[:2]
     stop.set()
@@ -81,9 +81,9 @@ def test_what_is_complete_is_told_where_a_run_ends_early(tmp_path):
 def test_ctrl_c_shows_what_is_complete(tilewright, tmp_path, monkeypatch):
     plain = SearchBar.update
 
-    def update(bar, ended, total, samples):
-        plain(bar, ended, total, samples)
-        if ended == 1:
+    def update(bar, standing):
+        plain(bar, standing)
+        if standing.done == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(SearchBar, "update", update)

@@ -10,9 +10,8 @@ import warnings
 
 import pytest
 
-from tilewright.api import open_run
+from tilewright.api import open_run, runs
 from tilewright.base import InputError
-from tilewright.search import network
 from tilewright.search.run import Run
 from tilewright.store import Store, opening
 
@@ -115,8 +114,6 @@ def _ids():
 
 
 def test_an_error_in_the_record_of_one_layer_costs_that_layer_alone(tilewright, words, tmp_path, monkeypatch):
-    from tilewright.api import runs
-
     whole = runs.roofline_record
 
     def broken(operator, *rest):
@@ -151,7 +148,7 @@ def test_json_on_a_full_disk_costs_nothing_else(tilewright, words, tmp_path, sto
 @pytest.mark.parametrize("place", [("--report", "/proc/run.html"), ("--json", "/proc/none/run.json"),
                                    ("--checkpoint", "/proc/kept")])
 def test_places_that_cannot_be_written_are_refused_before_the_search(tilewright, words, monkeypatch, place):
-    monkeypatch.setattr(network, "take_turns", None)
+    monkeypatch.setattr(runs, "search_network", None)
     refused = tilewright(*words, *place)
     assert refused.code == 2 and "can be written" in refused.err
 

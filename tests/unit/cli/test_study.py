@@ -15,19 +15,20 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_axes_are_told_and_kept(tilewright, tmp_path):
+def test_axes_are_told_and_kept(tilewright, tmp_path, kept_rows):
     words = ("study", "axes", ONE, "-a", "accel-b", "-b", "200", "--seeds", "2", "--out", "kept")
     first = tilewright(*words)
     assert first.code == 0, first.err
-    assert names(tmp_path / "kept") == ["axes.csv", "axes.html", "axes.json", "cells.jsonl", "curves.csv", "sets.csv"]
+    assert names(tmp_path / "kept") == ["axes.csv", "axes.html", "axes.json", "curves.csv", "results.sqlite",
+                                         "sets.csv"]
     data = json.loads((tmp_path / "kept/axes.json").read_text())
     assert [sum(one["share"][seed] for one in data["axes"]) for seed in range(2)] == [pytest.approx(1)] * 2
     assert "Share of the gain (medians): " in first.out
     assert "tile+order+parallelism" in first.out
-    lines = (tmp_path / "kept/cells.jsonl").read_text()
-    assert lines.count("\n") == 14
+    kept = kept_rows(tmp_path / "kept/results.sqlite")
+    assert len(kept) == 14
     assert tilewright(*words).out == first.out
-    assert (tmp_path / "kept/cells.jsonl").read_text() == lines
+    assert kept_rows(tmp_path / "kept/results.sqlite") == kept
 
 
 @pytest.mark.parametrize("bits", ["0000", "1000", "0100", "1100", "0001"])

@@ -74,10 +74,11 @@ def test_losses_are_told_worst_first_and_judged():
     assert "above: l6 +7.0 %, l5 +6.0 %" in judged.ours and "and 2 more; ours: 20 of 20" in judged.ours
 
 
-def test_the_papers_mapper_is_random_and_ends_by_itself_and_others_keep_to_the_samples(tmp_path):
+def test_the_papers_mapper_is_random_and_ends_by_itself_and_others_keep_to_the_samples(tmp_path, kept_rows):
     outcome = run_study("ruby-fig9", Setting("tiny", 2, {"mappers": (RANDOM, "gamma"), "samples": 500}), out=tmp_path)
-    spent = {(line["cell"]["mapper"], line["value"]["samples"]) for line in map(
-        json.loads, (tmp_path / "ruby-fig9" / "cells.jsonl").read_text().splitlines()) if "mapper" in line["cell"]}
+    cells = [(json.loads(row["job"]), json.loads(row["value"]))
+             for row in kept_rows(tmp_path / "ruby-fig9" / "results.sqlite")]
+    spent = {(cell["mapper"], value["samples"]) for cell, value in cells if "mapper" in cell}
     assert {samples for mapper, samples in spent if mapper == "gamma"} == {500}
     assert all(24 * 3_000 < samples < LONGEST for mapper, samples in spent if mapper == RANDOM)
     assert "ruby-s, gamma" in outcome.findings.judgements[0].ours

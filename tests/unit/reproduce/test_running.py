@@ -1,11 +1,12 @@
+import contextlib
 import csv
 import json
+import sqlite3
 import subprocess
 import sys
 
 import pytest
 
-from tilewright.base import InputError
 from tilewright.reproduce import Cell, Claim, Findings, Judgement, Plot, Setting, Study, Table, run_study
 
 CLAIM = Claim("squares grow", "yes", "holds where each is larger than the one before")
@@ -22,8 +23,8 @@ def study_of(counted, broken=(), version=1):
             return {"square": number * number}
         return Cell({"number": number}, compute, samples=10)
 
-    def run(setting, watch):
-        values = [cell["square"] for cell in watch.run([cell(n) for n in range(setting["numbers"])])]
+    def run(setting, runner):
+        values = [cell["square"] for cell in runner.run([cell(n) for n in range(setting["numbers"])])]
         table = Table("squares", "Squares", ("n", "square", "note"), tuple(
             (n, square, None) for n, square in enumerate(values)))
         plot = Plot("squares", "Squares", [{"type": "scatter", "y": values, "line": {"color": "@curve-0"}}],
@@ -67,9 +68,9 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path):
 import os
 from tilewright.reproduce import Cell, Findings, Setting, Study, run_study
 
-def run(setting, watch):
+def run(setting, runner):
     compute = lambda n: (lambda: os._exit(7) if n == 2 else {{"square": n * n}})
-    watch.run([Cell({{"number": n}}, compute(n)) for n in range(4)])
+    runner.run([Cell({{"number": n}}, compute(n)) for n in range(4)])
     return Findings((), ())
 
 study = Study("squares", "", "", (), Setting("quick", 1), Setting("full", 1), run)
@@ -80,16 +81,6 @@ run_study(study, out={str(tmp_path)!r}, workers=1)
     # Somebody may edit the sources between the two processes, which is not what this is about.
     run_study(study_of(counted), out=tmp_path, keep_outdated=True)
     assert sorted(counted) == [2, 3]
-
-
-def test_a_line_broken_off_is_passed_over(tmp_path):
-    counted = []
-    run_study(study_of(counted), out=tmp_path)
-    file = tmp_path / "squares" / "cells.jsonl"
-    lines = file.read_text().splitlines()
-    file.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:20])
-    assert run_study(study_of(counted), out=tmp_path).computed_cells == 1
-    assert run_study(study_of(counted), out=tmp_path).computed_cells == 0
 
 
 def test_cells_belong_to_a_version_of_the_study_and_fresh_forgets_them(tmp_path):
@@ -108,10 +99,8 @@ def test_cells_of_other_sources_are_computed_again_but_where_they_are_to_be_kept
     from tilewright.report import print_reproduction
 
     run_study(study_of([]), out=tmp_path)
-    file = tmp_path / "squares" / "cells.jsonl"
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    lines[0]["sources"], lines[0]["value"] = "others", {"square": -7}
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with contextlib.closing(sqlite3.connect(tmp_path / "squares" / "results.sqlite")) as kept, kept:
+        kept.execute("""update results set sources = 'others', value = '{"square": -7}' where job = '{"number": 0}'""")
     kept = run_study(study_of([]), out=tmp_path, keep_outdated=True)
     assert counts(kept) == (0, 4, 1)
     assert kept.findings.tables[0].rows[0][1] == -7
@@ -121,15 +110,14 @@ def test_cells_of_other_sources_are_computed_again_but_where_they_are_to_be_kept
     outcome = run_study(study_of(counted), out=tmp_path)
     assert (counted, counts(outcome)) == ([0], (1, 3, 0))
     assert outcome.findings.tables[0].rows[0][1] == 0
-    # What was computed last stays, though the older line follows it.
-    file.write_text(file.read_text() + json.dumps(lines[0]) + "\n")
+    # What the present sources computed goes before.
     assert counts(run_study(study_of([]), out=tmp_path, keep_outdated=True)) == (0, 4, 0)
 
 
 def test_what_a_run_asks_for_twice_is_not_taken_over(tmp_path):
-    def run(setting, watch):
+    def run(setting, runner):
         cells = [Cell({"number": n}, lambda n=n: {"square": n * n}) for n in range(3)]
-        assert watch.run(cells) == watch.run(cells)
+        assert runner.run(cells) == runner.run(cells)
         return Findings((), ())
 
     study = Study("squares", "", "", (), Setting("quick", 1), Setting("full", 1), run)
@@ -157,11 +145,19 @@ def test_tables_data_and_page_are_written(tmp_path):
     assert json.loads(figures)["squares"]["data"][0]["y"] == [0, 1, 4, 9]
 
 
-def test_two_runs_do_not_share_a_folder(tmp_path):
-    from tilewright.reproduce.cells import CellFile
+def test_two_runs_at_once_share_what_they_compute(tmp_path):
+    """The second begins when the first has done half, and takes over what that has."""
+    counted, outcomes = [], []
 
-    with CellFile(tmp_path / "squares", "squares", 1), pytest.raises(InputError, match="another run"):
-        run_study(study_of([]), out=tmp_path)
+    def second(standing):
+        if standing.done == 2 and not outcomes:
+            outcomes.append(None)
+            outcomes[0] = run_study(study_of(counted), out=tmp_path, workers=1)
+
+    first = run_study(study_of(counted), out=tmp_path, workers=1, observer=second)
+    assert counted == [0, 1, 2, 3]
+    assert (counts(outcomes[0]), counts(first)) == ((2, 2, 0), (2, 2, 0))
+    assert outcomes[0].findings == first.findings
 
 
 @pytest.mark.parametrize(("words", "told"), [

@@ -10,6 +10,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.base import InputError
+from tilewright.jobs import Runner
 from tilewright.search import Improvement, search
 from tilewright.search.studies import (
     Attempt,
@@ -119,35 +120,35 @@ def test_a_contest_has_the_searches_that_were_asked_for(space):
 
 
 def test_scores_do_not_depend_on_workers(space):
-    one, two = (run_contest(space, "gamma,random", Terms(budget=300, seeds=3, workers=workers)) for workers in (1, 2))
+    one, two = (run_contest(space, "gamma,random", Terms(budget=300, seeds=3), Runner(workers=workers))
+                for workers in (1, 2))
     assert [a.score for a in one.attempts] == [a.score for a in two.attempts]
 
 
 def test_searches_are_kept_and_taken_over(space):
     class Memory(dict):
-        def get(self, cell):
-            return super().get(repr(sorted(cell.items())))
+        def take(self, cells):
+            return [self.get(repr(sorted(cell.items()))) for cell in cells]
 
         def put(self, cell, value):
             self[repr(sorted(cell.items()))] = value
 
     memory = Memory()
-    first = run_contest(space, "gamma,random", Terms(budget=200, seeds=2, kept=memory))
+    first = run_contest(space, "gamma,random", Terms(budget=200, seeds=2), Runner(workers=1, keeper=memory))
     assert len(memory) == 4
-    again = run_contest(space, "gamma,random", Terms(budget=200, seeds=3, kept=memory))
+    again = run_contest(space, "gamma,random", Terms(budget=200, seeds=3), Runner(workers=1, keeper=memory))
     assert len(memory) == 6
     assert again.attempts[:4] == first.attempts  # to the second, so that nothing was searched
 
 
 def test_a_contest_that_is_stopped_has_whole_seeds(space):
-    stop, ended = threading.Event(), []
+    stop = threading.Event()
 
-    def done(attempt):
-        ended.append(attempt)
-        if len(ended) == 3:
+    def told(standing):
+        if standing.done == 3:
             stop.set()
 
-    found = run_contest(space, "gamma,random", Terms(budget=200, seeds=4, done=done, stop=stop))
+    found = run_contest(space, "gamma,random", Terms(budget=200, seeds=4), Runner(workers=1, observer=told, stop=stop))
     assert found.seeds == (0,)
     assert len(found.attempts) == 2
 

@@ -112,7 +112,7 @@ def test_layers_share_the_time_of_all_evenly_and_set_up_is_apart(monkeypatch):
         return MapSpace(operator, ACCELERATOR)
 
     monkeypatch.setattr(DenseModel, "score", scored)
-    monkeypatch.setattr("tilewright.search.network.clock", lambda: now[0])
+    monkeypatch.setattr("tilewright.jobs.clock.now", lambda: now[0])
     found = search_network(LAYERS, ACCELERATOR, mapper="random", budget=Budget(seconds=2.0), workers=1, space=space)
     assert found.setup_seconds == pytest.approx(21.0)
     assert 6.0 <= found.seconds <= 6.1
@@ -130,7 +130,7 @@ def test_a_budget_of_seconds_counts_all_legs(tmp_path, monkeypatch):
         return score(self, batch, hardware, threads)
 
     monkeypatch.setattr(DenseModel, "score", scored)
-    monkeypatch.setattr("tilewright.search.network.clock", lambda: now[0])
+    monkeypatch.setattr("tilewright.jobs.clock.now", lambda: now[0])
     spent = []
     for seconds in (1.0, 1.0, 3.0):
         before = now[0]

@@ -174,7 +174,7 @@ def test_a_newer_schema_is_left_alone(store):
         connection.execute("update tilewright_meta set value = '99'")
     connection.close()
     for action in (store.runs, lambda: store.append(run("other"))):
-        with pytest.raises(InputError, match=r"schema 2 or older; Got 99; Upgrade Tilewright"):
+        with pytest.raises(InputError, match=r"schema 3 or older; Got 99; Upgrade Tilewright"):
             action()
 
 

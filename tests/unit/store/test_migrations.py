@@ -50,7 +50,7 @@ def differences(url):
         version = connection.exec_driver_sql("select version_num from alembic_version").fetchall()
         meta = connection.exec_driver_sql("select value from tilewright_meta where key = 'schema'").fetchall()
     engine.dispose()
-    assert [tuple(row) for row in version] == [tuple(row) for row in meta] == [("2",)]
+    assert [tuple(row) for row in version] == [tuple(row) for row in meta] == [("3",)]
     return found
 
 

@@ -19,7 +19,7 @@ from tilewright.search.studies.contest import (
     crossover_contenders,
     parse_contenders,
 )
-from tilewright.search.studies.holding import Kept, Terms, run_contest
+from tilewright.search.studies.holding import Terms, run_contest
 from tilewright.search.studies.landscape import (
     ENCODING,
     Landscape,
@@ -43,7 +43,6 @@ __all__ = [
     "Contender",
     "Contest",
     "Interval",
-    "Kept",
     "Landscape",
     "OrderGroup",
     "OrderStudy",

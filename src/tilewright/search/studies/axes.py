@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.base import InputError
+from tilewright.jobs import Runner
 from tilewright.mapping import Bounds, Constraints, Mapping, MappingBatch, MapSpace, full_keeps, written_out
 from tilewright.search.objective import BREAKS_CONSTRAINT, Scorer
 from tilewright.search.run import generator
@@ -193,7 +194,7 @@ class AxisStudy:
 
 
 def study_axes(space: MapSpace, mapper: str | Contender = "gamma", terms: Terms | None = None,
-               mapping: Mapping | None = None) -> AxisStudy:
+               mapping: Mapping | None = None, runner: Runner | None = None) -> AxisStudy:
     """Explore every set of axes with the others fixed, from a given mapping or from a random one for each seed.
 
     Any mapper will do: what is fixed is left out of its map space (`axis_space`). Every search begins from the fixed
@@ -213,7 +214,7 @@ def study_axes(space: MapSpace, mapper: str | Contender = "gamma", terms: Terms 
     entrants = {axes: Contender(label(axes), contender.mapper, contender.options) for axes in axis_sets()}
     rounds = [[Turn(entrant, seed, axis_space(space, base, axes), base) for axes, entrant in entrants.items()]
               for seed, base in bases.items()]
-    found = contest(space, rounds, terms)
+    found = contest(space, rounds, terms, runner)
     scorer, model = Scorer(terms.goal, space.operator, space.accelerator), model_of(space, terms.goal)
     scores = {seed: float(scorer.scores(model.score(base))[0]) for seed, base in bases.items()}
     return AxisStudy(found, tuple(scores[seed] if scores[seed] < BREAKS_CONSTRAINT else math.inf

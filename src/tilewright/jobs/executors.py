@@ -1,0 +1,217 @@
+"""Where jobs are done: on threads of this process, in other processes, or on a Ray cluster."""
+
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from inspect import isgenerator
+from typing import Any, Protocol, TypeVar, cast
+
+import cloudpickle
+
+from tilewright.base import InputError, require_extra
+from tilewright.jobs.job import Steps, Stop, present_stop, stopped_by
+
+RETRIES = 3
+"""How often a job is done again whose worker was lost."""
+LOOK_SECONDS = 0.2
+"""How soon a run takes note that it is to stop, while others work for it."""
+Call = Callable[[], Any]
+Errors = tuple[type[BaseException], ...]
+NOTHING: Errors = ()
+T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """A job ended early, as it was asked to: its value is none."""
+
+
+class Executor(Protocol):
+    """Does calls side by side, ``width`` at most; ``near`` ones in this process, others on copies of what they need.
+
+    ``lost`` are the errors that say that all who were at work are gone.
+    """
+
+    near: bool
+    width: int
+    lost: Errors
+
+    def submit(self, call: Call) -> "Future[Any]":
+        """Begin a call."""
+
+    def renew(self) -> None:
+        """Begin anew with other workers, where those before were lost."""
+
+    def stop(self) -> None:
+        """Ask those at work to end."""
+
+    def close(self) -> None:
+        """Wait for those at work, and let them go."""
+
+
+class Threads:
+    """Threads of this process."""
+
+    def __init__(self, workers: int) -> None:
+        self.near, self.lost = True, NOTHING
+        self.width, self.pool = workers, ThreadPoolExecutor(workers, thread_name_prefix="tilewright-job")
+        self.submit = self.pool.submit
+
+    def renew(self) -> None:
+        """Nothing is lost."""
+
+    def stop(self) -> None:
+        """They look at the run's own event."""
+
+    def close(self) -> None:
+        """Wait for all."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Processes:
+    """Processes on this machine, each of which loads the engine for itself."""
+
+    def __init__(self, workers: int) -> None:
+        self.near = False
+        self.lost: Errors = (BrokenProcessPool,)
+        self.width, self.context = workers, multiprocessing.get_context("spawn")
+        self.flag = self.context.Event()
+        self.renew()
+
+    def submit(self, call: Call) -> "Future[Any]":
+        """Begin a call in a process."""
+        return self.pool.submit(whole, cloudpickle.dumps(call))
+
+    def renew(self) -> None:
+        """Start other processes."""
+        self.pool = ProcessPoolExecutor(self.width, self.context, _obey, (self.flag,))
+
+    def stop(self) -> None:
+        """Set the event that they look at."""
+        self.flag.set()
+
+    def close(self) -> None:
+        """Wait for all."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+_flag: Stop | None = None
+
+
+def _obey(flag: Stop) -> None:
+    """Let this process end its jobs by an event of the run's own, not by Ctrl-C, which reaches it too."""
+    global _flag  # noqa: PLW0603  (set once, as the process begins)
+    _flag = flag
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An error in place of a value, as it comes back from another process."""
+
+    error: Exception
+
+    @classmethod
+    def of(cls, error: Exception) -> "Failed":
+        """Return an error that gets through, the same where it does."""
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            return cls(RuntimeError(f"{type(error).__name__}: {error}"))
+        return cls(error)
+
+
+def whole(packed: bytes) -> Any:
+    """Do a call from beginning to end, and return its value."""
+    stop = _flag or present_stop()
+    try:
+        with stopped_by(stop):
+            made = cloudpickle.loads(packed)()
+            if isgenerator(made):
+                return finished(cast(Steps[Any], made))
+        if stop.is_set():
+            raise Stopped
+    except Exception as error:
+        return Failed.of(error)
+    return made
+
+
+def finished(steps: Steps[T]) -> T:
+    """Take all steps, and return what they return."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+
+class Ray:
+    """A Ray cluster: one that is there (``ray://HOST:PORT``, or the one this process knows), or one of this machine.
+
+    Ray itself does again what a lost worker or node was at.
+    """
+
+    def __init__(self, workers: int | None, address: str | None) -> None:
+        require_extra("ray", "--on", address or "ray")
+        import ray  # noqa: PLC0415  (an extra, and slow to load)
+
+        self.ray, self.mine = ray, not ray.is_initialized()
+        if self.mine:
+            here: dict[str, Any] = {} if address else {
+                "num_cpus": workers or len(os.sched_getaffinity(0)), "include_dashboard": False}
+            try:
+                ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **here)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise InputError("--on", "must be a Ray cluster that answers", address,
+                                 str(error).splitlines()[0]) from None
+        cores = int(ray.cluster_resources().get("CPU", 1))
+        self.near, self.lost = False, NOTHING
+        self.width = workers or 2 * cores  # so that none waits for the next
+        self.remote = ray.remote(num_cpus=1, max_retries=RETRIES)(whole)
+        self.asked: dict[Future[Any], Any] = {}
+
+    def submit(self, call: Call) -> "Future[Any]":
+        """Begin a call somewhere in the cluster."""
+        asked = self.remote.remote(cloudpickle.dumps(call))
+        future: Future[Any] = asked.future()
+        self.asked[future] = asked
+        future.add_done_callback(lambda done: self.asked.pop(done, None))
+        return future
+
+    def renew(self) -> None:
+        """Ray does so itself."""
+
+    def stop(self) -> None:
+        """Cancel what is under way."""
+        for asked in list(self.asked.values()):
+            self.ray.cancel(asked)
+
+    def close(self) -> None:
+        """Let go of the cluster, where it was begun for this run."""
+        self.stop()
+        if self.mine:
+            self.ray.shutdown()
+
+
+def executor(on: str, workers: int | None, jobs: int) -> Executor:
+    """Return the executor of a name: ``threads``, ``processes``, ``ray``, ``ray://HOST:PORT``.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name, or no cluster answers.
+    """
+    width = max(1, min(workers or len(os.sched_getaffinity(0)), jobs))
+    if on == "threads":
+        return Threads(width)
+    if on == "processes":
+        return Processes(width)
+    if on == "ray" or on.startswith("ray://"):
+        return Ray(workers, None if on == "ray" else on)
+    raise InputError("--on", "must be threads, processes, ray, or ray://HOST:PORT", on)

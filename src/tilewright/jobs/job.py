@@ -1,0 +1,119 @@
+"""What a job is: a function, its inputs, and a key; and what may end the one that a thread works at."""
+
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+"""Work that goes on step by step: set up at the first one, it returns its value at the end."""
+
+
+class Stop(Protocol):
+    """What ends a run early when it is set."""
+
+    def is_set(self) -> bool:
+        """Return whether to end."""
+
+    def set(self) -> None:
+        """Ask for the end."""
+
+
+class Keeper(Protocol):
+    """Where values of jobs are kept, by plain data that decides them."""
+
+    def take(self, keys: Sequence[Mapping[str, object]]) -> list[Any]:
+        """Return what is kept for each key, None where nothing is."""
+
+    def put(self, key: Mapping[str, object], value: Any) -> None:
+        """Keep a value."""
+
+
+@dataclass(frozen=True)
+class Job(Generic[T]):
+    """One part of a run, that any worker may do.
+
+    Parameters
+    ----------
+    key
+        All that decides the value, in plain data (layer, machine, mapper, samples, seed ...); None is never kept.
+    function
+        Returns the value, or steps to it (see `Steps`). A value that is kept is plain data. What takes long looks at
+        `present_stop`, as searches do by themselves.
+    samples
+        Mappings that it scores, for the rate that is shown; or what tells them from the value.
+    inputs
+        What the function is called with; where it works in another process, copies of these.
+    after
+        Places of jobs of the same run that must have ended: the list of their values is the function's last argument.
+    received
+        Called with the value where it arrives, in the process and thread of the run; what it returns takes its place.
+    """
+
+    key: Mapping[str, object] | None
+    function: Callable[..., Any]
+    samples: int | Callable[[T], int] = 0
+    inputs: tuple[Any, ...] = ()
+    after: tuple[int, ...] = ()
+    received: Callable[[Any], T] | None = None
+
+    def scored(self, value: T) -> int:
+        """Return the mappings that were scored for a value."""
+        return self.samples if isinstance(self.samples, int) else self.samples(value)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands: jobs done and in all (of those known so far), samples scored, seconds, seconds left."""
+
+    name: str
+    done: int
+    total: int
+    samples: int
+    seconds: float
+    eta_seconds: float | None
+
+
+Observer = Callable[[Standing], None]
+
+_present = threading.local()
+
+
+def present_stop() -> Stop:
+    """Return what ends the job that this thread works at, where it works at one; else a new event."""
+    found: Stop | None = getattr(_present, "stop", None)
+    return threading.Event() if found is None else found
+
+
+@contextmanager
+def stopped_by(stop: Stop) -> Iterator[None]:
+    """Let `present_stop` be this one, on this thread."""
+    before = getattr(_present, "stop", None)
+    _present.stop = stop
+    try:
+        yield
+    finally:
+        _present.stop = before
+
+
+@contextmanager
+def interruptible(stop: Stop) -> Iterator[None]:
+    """Let the first Ctrl-C set ``stop`` instead of raising; the second raises. Only in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
