@@ -5,12 +5,14 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from inspect import isgenerator
 from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 
 import cloudpickle
 
@@ -19,8 +21,8 @@ from tilewright.jobs.job import Steps, Stop, present_stop, stopped_by
 
 RETRIES = 3
 """How often a job is done again whose worker was lost."""
-LOOK_SECONDS = 0.2
-"""How soon a run takes note that it is to stop, while others work for it."""
+LOOK_SECONDS, LONGEST_SECONDS = 0.2, 10.0
+"""How soon a run takes note that it is to stop, while others work for it; and how long a cluster may take to answer."""
 Call = Callable[[], Any]
 Errors = tuple[type[BaseException], ...]
 NOTHING: Errors = ()
@@ -152,7 +154,7 @@ def finished(steps: Steps[T]) -> T:
 
 
 class Ray:
-    """A Ray cluster: one that is there (``ray://HOST:PORT``, or the one this process knows), or one of this machine.
+    """A Ray cluster: one that is there (``ray://HOST:PORT``, or of ``RAY_ADDRESS``), or one begun on this machine.
 
     Ray itself does again what a lost worker or node was at.
     """
@@ -163,13 +165,16 @@ class Ray:
 
         self.ray, self.mine = ray, not ray.is_initialized()
         if self.mine:
-            here: dict[str, Any] = {} if address else {
+            found = os.environ.get("RAY_ADDRESS")
+            here: dict[str, Any] = {} if address or found else {
                 "num_cpus": workers or len(os.sched_getaffinity(0)), "include_dashboard": False}
             try:
-                ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **here)
-            except (ConnectionError, RuntimeError, ValueError) as error:
-                raise InputError("--on", "must be a Ray cluster that answers", address,
-                                 str(error).splitlines()[0]) from None
+                if address:  # which Ray itself would try for half a minute
+                    socket.create_connection(_host_and_port(address), LONGEST_SECONDS).close()
+                ray.init(address or found or "local", log_to_driver=False, logging_level=logging.ERROR, **here)
+            except (OSError, RuntimeError, ValueError) as error:
+                raise InputError("--on", "must be a Ray cluster that answers", address or found,
+                                 " ".join(str(error).split())[-300:]) from None
         cores = int(ray.cluster_resources().get("CPU", 1))
         self.near, self.lost = False, NOTHING
         self.width = workers or 2 * cores  # so that none waits for the next
@@ -197,6 +202,11 @@ class Ray:
         self.stop()
         if self.mine:
             self.ray.shutdown()
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    parts = urlsplit(address)
+    return parts.hostname or "", parts.port or 10001
 
 
 def executor(on: str, workers: int | None, jobs: int) -> Executor:

@@ -1,0 +1,136 @@
+"""The one runner: order, turns, what is kept, what is lost, and the same values wherever jobs are done."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tilewright.base import InputError
+from tilewright.jobs import Job, Runner, interruptible, present_stop
+from tilewright.store import Results, kept_in
+
+ELSEWHERE = ("threads", "processes")
+
+
+def squares(count, done=None):
+    def work(number):
+        if done is not None:
+            done.append(number)
+        return {"square": number * number}
+
+    return [Job({"number": number}, work, inputs=(number,)) for number in range(count)]
+
+
+@pytest.mark.parametrize("on", ELSEWHERE)
+def test_values_come_in_order_and_in_part_from_those_before(on):
+    jobs = [*squares(3), Job(None, lambda known: {"sum": sum(one["square"] for one in known)}, after=(1, 2)),
+            Job(None, lambda known: known[0]["sum"] + 1, after=(3,))]
+    assert Runner(on=on, workers=2).run(jobs) == [{"square": 0}, {"square": 1}, {"square": 4}, {"sum": 5}, 6]
+
+
+def test_steps_are_set_up_first_then_take_turns():
+    told = []
+
+    def steps(name):
+        for number in range(3):
+            told.append(f"{name}{number}")
+            yield
+        return name
+
+    assert Runner(workers=1).run([Job(None, steps, inputs=(name,)) for name in "ab"]) == ["a", "b"]
+    assert told[:4] == ["a0", "b0", "a1", "b1"]
+    assert Runner(on="processes", workers=1).run([Job(None, steps, inputs=("c",))]) == ["c"]
+
+
+def test_what_is_kept_is_not_done_again_and_a_server_shares_it_with_a_team(tmp_path, postgres_url, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_STORE", postgres_url)
+    for colleague, fresh in (("one", [0, 1, 2]), ("two", [3, 4])):
+        done = []
+        with kept_in(tmp_path / colleague, "squares") as kept:
+            assert len(Runner(keeper=kept, workers=1).run(squares(5 if fresh[0] else 3, done))) >= 3
+        assert done == fresh
+    assert list((tmp_path / "two").iterdir()) == []
+
+
+@pytest.mark.parametrize("on", ELSEWHERE)
+def test_an_error_ends_the_others_and_keeps_what_had_ended(tmp_path, on):
+    def broken():
+        raise InputError("field", "must be right", 7, "Mend it")
+
+    jobs = [*squares(2), Job({"number": "none"}, broken), *squares(9)[2:]]
+    with Results(tmp_path / "r.sqlite", "squares") as kept:
+        with pytest.raises(InputError, match="field: must be right; Got 7; Mend it"):
+            Runner(on=on, keeper=kept, workers=1).run(jobs)
+        assert kept.take([job.key for job in squares(3)]) == [{"square": 0}, {"square": 1}, None]
+
+
+def test_a_worker_that_is_lost_is_replaced(tmp_path):
+    place = tmp_path / "died"
+
+    def deadly(number):
+        if number == 1 and not place.exists():
+            place.touch()
+            os._exit(9)
+        return {"square": number * number}
+
+    jobs = [Job({"number": number}, deadly, inputs=(number,)) for number in range(4)]
+    with Results(tmp_path / "r.sqlite", "squares") as kept:
+        assert Runner(on="processes", workers=2, keeper=kept).run(jobs) == [{"square": n * n} for n in range(4)]
+
+
+def test_a_job_that_costs_every_worker_is_told():
+    with pytest.raises(RuntimeError, match="Workers were lost 4 times"):
+        Runner(on="processes", workers=1).run([Job(None, lambda: os._exit(9))])
+
+
+@pytest.mark.parametrize("on", ELSEWHERE)
+def test_a_run_that_is_stopped_tells_what_there_is(tmp_path, on):
+    stop = threading.Event()
+
+    def until_stopped():
+        present_stop()
+        while not present_stop().is_set():
+            pass
+
+    def told(standing):
+        if standing.done == 1:
+            stop.set()
+
+    runner = Runner(on=on, workers=1, observer=told, stop=stop)
+    assert runner.part([*squares(1), Job(None, until_stopped), *squares(1)]) == [{"square": 0}, None, None]
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(squares(1))
+
+
+def test_jobs_of_a_job_end_with_it():
+    outer, inner = threading.Event(), []
+
+    def nested():
+        runner = Runner(workers=1)
+        outer.set()
+        inner.append(runner.part(squares(2)))
+        return 1
+
+    assert Runner(workers=1, stop=outer).part([Job(None, nested)]) == [None]
+    assert inner == [[None, None]]
+
+
+def test_the_second_ctrl_c_raises():
+    stop = threading.Event()
+    with interruptible(stop), pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), 2)
+        assert stop.is_set()
+        os.kill(os.getpid(), 2)
+
+
+def test_elsewhere_must_be_known():
+    with pytest.raises(InputError, match="--on: must be threads, processes, ray, or ray://HOST:PORT; Got 'slurm'"):
+        Runner(on="slurm").run(squares(1))
+
+
+def test_nothing_is_kept_without_a_folder(tmp_path):
+    with kept_in(None, "squares") as kept:
+        assert kept is None
+    with pytest.raises(InputError, match="--out: must be a folder that can be written"):
+        kept_in(Path("/dev/null"), "squares")
