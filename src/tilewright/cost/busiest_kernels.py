@@ -17,16 +17,16 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.base import stamped
-from tilewright.cost import walks
-from tilewright.cost.walks import EVICT, FILL, LOWEST, PLAIN, READ, SLIDING, UPDATE
+from tilewright.cost import entries
+from tilewright.cost.entries import EVICT, FILL, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
 from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
 
 # What a loop does: all pieces, only the first, one of each instance, or of the first instance only.
 SPLIT, PICK, LANE, LONE = range(4)
-READ_PORT, WRITE_PORT, SHARED_PORT, BLOCKING = range(len(walks.VIEWS))
+READ_PORT, WRITE_PORT, SHARED_PORT, BLOCKING = range(len(VIEWS))
 # Rows of the values of a dimension.
 LANE_ROW, LOW, HIGH, GROUP_LOW, GROUP_HIGH, BEFORE_LOW, BEFORE_HIGH, KEY = range(8)
-_named = stamped([Path(walks.__file__)])
+_named = stamped([Path(entries.__file__)])
 
 
 @compiled

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, share
 from tilewright.cost.engine import await_engine
+from tilewright.cost.entries import VIEWS
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.model import (
     ENERGY,
@@ -30,10 +31,9 @@ from tilewright.cost.model import (
 from tilewright.cost.program import LANES, SIGNATURES, Machine, Op
 from tilewright.cost.records import Cost
 from tilewright.cost.single import single_cost
-from tilewright.cost.walks import VIEWS
-from tilewright.hardware import LEAKAGE, Accelerator, Number
+from tilewright.hardware import LEAKAGE, Accelerator, AccessEnergy, Memory, Number
 from tilewright.mapping import Layout, Mapping, MappingBatch, tensor_bits
-from tilewright.workload import Operator
+from tilewright.workload import Operator, matmul
 
 Floats = NDArray[np.float64]
 Rows = Literal["costs", "counts", "tallies"]
@@ -365,3 +365,11 @@ def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None
             raise InputError(f"{accelerator.name}.{memory.name}.block_words", "must be 1 behind a fan-out",
                              memory.block_words, "Give the energy per word instead")
 
+
+def compile_here() -> None:
+    """Score one mapping, so that the engine is compiled and kept on disk."""
+    model = DenseModel(matmul("one", m=1, n=1, k=1), Accelerator("one", (
+        Memory("M", ("inputs", "weights", "outputs"), AccessEnergy(0.0, 0.0, 0.0, 0.0)),
+    )))
+    shape = (*model.layout.shape, 1)
+    model.score(MappingBatch(model.layout, np.ones(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8)))

@@ -23,7 +23,7 @@ def compile_aside() -> None:
         place = run.stats.cache_path
         if place is None or any(Path(place).glob(f"kernel.{run.py_func.__qualname__}-*.nbi")):
             return
-        command = [sys.executable, "-c", "from tilewright.cost.engine import compile_here; compile_here()"]
+        command = [sys.executable, "-c", "from tilewright.cost.dense import compile_here; compile_here()"]
         try:
             _WORKERS.append(subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -38,19 +38,3 @@ def await_engine() -> None:
         with _STATE:
             for worker in _WORKERS:
                 worker.wait()
-
-
-def compile_here() -> None:
-    """Score one mapping, so that the engine is compiled and kept on disk."""
-    import numpy as np  # noqa: PLC0415
-
-    from tilewright.cost.dense import DenseModel  # noqa: PLC0415
-    from tilewright.hardware import Accelerator, AccessEnergy, Memory  # noqa: PLC0415
-    from tilewright.mapping import MappingBatch  # noqa: PLC0415
-    from tilewright.workload import matmul  # noqa: PLC0415
-
-    model = DenseModel(matmul("one", m=1, n=1, k=1), Accelerator("one", (
-        Memory("M", ("inputs", "weights", "outputs"), AccessEnergy(0.0, 0.0, 0.0, 0.0)),
-    )))
-    shape = (*model.layout.shape, 1)
-    model.score(MappingBatch(model.layout, np.ones(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8)))

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from math import gcd
 from typing import Literal
 
+from tilewright.cost.entries import VIEWS
 from tilewright.cost.hardware import PERIOD, RATES
 from tilewright.cost.lowering import Edge, Look, Words
 from tilewright.cost.nest import memory_at
 from tilewright.cost.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, Sizes, remembered
-from tilewright.cost.walks import VIEWS, Walks
+from tilewright.cost.walks import Walks
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate
 from tilewright.mapping import Layout, tensor_bits
 from tilewright.workload import Operator, Tensor

@@ -6,9 +6,10 @@ from math import ceil, prod
 import numpy as np
 
 from tilewright.cost import closed_form as cf
+from tilewright.cost.entries import VIEWS
 from tilewright.cost.nest import Boundary, Nest, memory_at
 from tilewright.cost.records import Cost, Count, MemoryTraffic
-from tilewright.cost.walks import VIEWS, Walks
+from tilewright.cost.walks import Walks
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator, Tensor

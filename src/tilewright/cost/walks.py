@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost.entries import EVICT, FILL, FIRST, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import tensor_bits
 from tilewright.workload import Axis, Operator, Tensor
 
-FILL, READ, EVICT, UPDATE, LOWEST, FIRST = range(6)
-"""Kinds of entries (`cost.busiest_kernels`)."""
-PLAIN, SLIDING, LACKING = range(3)
-"""Kinds of units, and of dimensions to the output."""
-VIEWS = (*PORTS, "blocking")
-"""The instance that is busiest at each port, and the one that blocks longest."""
 MOST_INSTANCES = 1 << 20
 """Of mappings with more instances along one axis than any machine has, only the first ones are looked at."""
 MOST_VALUES = 1 << 16
