@@ -14,7 +14,7 @@ from tilewright.cost import layer_bounds, space_bounds
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search import MAPPERS, Objective, Task, search
 from tilewright.search.mappers import auto_bounds
-from tilewright.search.mappers.auto_tables import tariff_of
+from tilewright.search.mappers.auto_tables import bound_arrays
 from tilewright.search.objective import Scorer
 from tilewright.search.scoring import model_of
 
@@ -32,7 +32,7 @@ class Trial:
         self.bounds, self.model = space_bounds(space), model_of(space, self.goal)
         self.scorer = Scorer(self.goal, space.operator, space.accelerator)
         self.dense = space.accelerator.sparsity is None
-        self.tariff = tariff_of(space, self.goal) if self.dense else None
+        self.tables = bound_arrays(space, self.goal) if self.dense else None
         self.best: dict[str, tuple[float, MappingBatch]] = {}
 
     def score(self, batch: MappingBatch) -> NDArray[np.float64]:
@@ -45,9 +45,9 @@ class Trial:
             if values[at] < self.best.get(metric, (np.inf,))[0]:
                 self.best[metric] = float(values[at]), batch.take(slice(at, at + 1))
         scores = np.asarray(self.scorer.values(costs.latency_cycles, costs.energy_pj, costs.area_um2))
-        if self.tariff is not None:
-            found, (tariff, shape) = np.empty(len(batch)), self.tariff
-            auto_bounds.bounds_into(self.space.table, tariff, self.space.scratch(), np.zeros(shape), batch.steps,
+        if self.tables is not None:
+            found, (tables, shape) = np.empty(len(batch)), self.tables
+            auto_bounds.bounds_into(self.space.table, tables, self.space.scratch(), np.zeros(shape), batch.steps,
                                     batch.ranks, found)
             assert (found <= scores)[costs.legal].all(), "auto"
         return np.where(costs.legal, scores, np.inf)

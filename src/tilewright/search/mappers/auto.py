@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.mapping import MappingBatch
 from tilewright.search.mapper import MAPPERS, Mapper, State, Task, read_options
-from tilewright.search.mappers.auto_tables import tariff_of
+from tilewright.search.mappers.auto_tables import BoundArrays, bound_arrays
 from tilewright.search.mappers.exact import ExactMapper
 from tilewright.search.mappers.exhaustive import ExhaustiveMapper
 from tilewright.search.mappers.gamma import STRANDS, GammaMapper, Span
@@ -98,7 +98,7 @@ class AutoMapper:
         self.walk = self._enumeration()
         self.covers_space = self.walk is not None
         if self.walk is None:
-            _ = self._tariff  # before time counts
+            _ = self._tables  # before time counts
         self.bred, self.best = 0, np.inf
         self.best_mapping = task.space.empty(0)
         self.proving = False
@@ -117,9 +117,9 @@ class AutoMapper:
         return self._proof.bound if self.proving and self._proof is not None else None
 
     @cached_property
-    def _tariff(self) -> tuple[tuple[object, ...], NDArray[np.float64]]:
-        tariff, shape = tariff_of(self.task.space, self.task.objective if self.task.bounded else None)
-        return tariff, np.zeros((STRANDS, *shape))
+    def _tables(self) -> tuple[BoundArrays, NDArray[np.float64]]:
+        tables, shape = bound_arrays(self.task.space, self.task.objective if self.task.bounded else None)
+        return tables, np.zeros((STRANDS, *shape))
 
     @cached_property
     def _proof(self) -> ExactMapper | None:
@@ -170,12 +170,12 @@ class AutoMapper:
         """Breed children as `GammaMapper` does, but hold candidates against their bounds."""
         from tilewright.search.mappers import auto_kernels  # noqa: PLC0415  (Numba loads late)
 
-        gamma, (tariff, room) = self.gamma, self._tariff
+        gamma, (tables, room) = self.gamma, self._tables
         auto_kernels.propose(
             gamma.table(strand), gamma.rng[strand, island], gamma.rates, gamma.work[strand], self.kept[strand],
             gamma.seen[island, strand], gamma.steps[island], gamma.ranks[island], gamma.places[island], parents,
             batch.steps, batch.ranks, span, float(gamma.scores[island, -1]),
-            (self.options.candidates, self.options.climb), tariff, room[strand],
+            (self.options.candidates, self.options.climb), tables, room[strand],
         )
 
     def state(self) -> State:

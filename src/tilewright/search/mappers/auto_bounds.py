@@ -21,7 +21,8 @@ from tilewright.mapping.spaces.kernels import (
     load,
 )
 from tilewright.mapping.spaces.rules import arrays as table
-from tilewright.search.mappers.auto_tables import CUT, FIRST, IGNORED, KNOWN
+from tilewright.search.mappers.auto_tables import CUT, FED, FIRST, IGNORED, INSIDE, KNOWN, MERGED
+from tilewright.search.mappers.exact_tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR
 
 SLACK = 1 - 1e-9
 
@@ -79,9 +80,9 @@ def known_row(e: Compiled, d: Compiled, room: Compiled, first: Compiled, slots: 
 
 
 @inlined
-def count_into(tariff: Compiled, e: Compiled, d: Compiled, size: Compiled, row: Compiled, parts: Compiled) -> Compiled:
+def count_into(tables: Compiled, e: Compiled, d: Compiled, size: Compiled, row: Compiled, parts: Compiled) -> Compiled:
     """Write to ``row`` ``(k)`` into how many pieces dimension ``d`` falls by each row of the modes."""
-    modes, ways = tariff[6], tariff[2][3]
+    modes, ways = tables.modes, len(tables.modes)
     for k in range(ways):
         row[k] = 1.0
     ragged = False
@@ -105,9 +106,9 @@ def count_into(tariff: Compiled, e: Compiled, d: Compiled, size: Compiled, row: 
 
 
 @inlined
-def words_in(tariff: Compiled, e: Compiled, s: Compiled, t: Compiled) -> Compiled:
+def words_in(tables: Compiled, e: Compiled, s: Compiled, t: Compiled) -> Compiled:
     """Return the words of tensor ``t`` in the tile outside slot ``s``."""
-    axes, spans = tariff[3], tariff[4]
+    axes, spans = tables.axes, tables.spans
     total = 1.0
     for a in range(spans[t], spans[t + 1]):
         p = np.float64(e[s, axes[a, 0]])
@@ -119,27 +120,27 @@ def words_in(tariff: Compiled, e: Compiled, s: Compiled, t: Compiled) -> Compile
 
 
 @inlined
-def ramping(tariff: Compiled, e: Compiled, last: Compiled) -> Compiled:
+def ramping(tables: Compiled, e: Compiled, last: Compiled) -> Compiled:
     """Return the least cycles in which first tiles come in and last ones go out; ``last`` are the extents then."""
-    where, tensors, ramp = tariff[0], tariff[2][2], tariff[11]
+    slots, ramp = tables.memory_slots, tables.ramp
     total, worst, before = 0.0, 0.0, -1.0
     for i in range(len(ramp)):
-        if ramp[i, 0] != before:
-            total, worst, before = total + worst, 0.0, ramp[i, 0]
-        s = where[np.int64(ramp[i, 2]), np.int64(ramp[i, 1])]
+        if ramp[i, KEY] != before:
+            total, worst, before = total + worst, 0.0, ramp[i, KEY]
+        s, comes = slots[np.int64(ramp[i, OUTSIDE]), np.int64(ramp[i, MEMORY])], np.int64(ramp[i, KEY]) & 1 == 0
         cycles = 0.0
-        for t in range(tensors):
-            if ramp[i, 3 + t] > 0:
-                tile = words_in(tariff, e, s, t) if np.int64(ramp[i, 0]) & 1 == 0 else words_in(tariff, last, s, t)
-                cycles += ramp[i, 3 + t] * tile
+        for t in range(tables.tensors):
+            if ramp[i, CYCLES + t] > 0:
+                tile = words_in(tables, e, s, t) if comes else words_in(tables, last, s, t)
+                cycles += ramp[i, CYCLES + t] * tile
         worst = max(worst, np.ceil(cycles * SLACK))
     return total + worst
 
 
 @inlined
-def last_into(sp: Compiled, tariff: Compiled, e: Compiled, last: Compiled) -> Compiled:
+def last_into(sp: Compiled, tables: Compiled, e: Compiled, last: Compiled) -> Compiled:
     """Write the extents outside each slot at the end, of the first lane in the last iteration, to ``last``."""
-    lanes = tariff[15]
+    lanes = tables.lanes
     for d in range(dims_of(sp)):
         extent = sp[table.SIZES, d]
         last[0, d] = extent
@@ -176,32 +177,32 @@ def charged(weights: Compiled, row: Compiled) -> Compiled:
 
 
 @inlined
-def moving(tariff: Compiled, sp: Compiled, e: Compiled, b: Compiled, side: Compiled, at: Compiled,
+def moving(tables: Compiled, sp: Compiled, e: Compiled, b: Compiled, side: Compiled, at: Compiled,
            parts: Compiled) -> Compiled:
     """Return the words of one visit to all tiles at boundary ``b``, of its parent (0) or children (1).
 
     Along at most one sliding axis, loops at memory ``at`` bring in only what is new. 0 where none are charged for it.
     """
-    axes, spans, edges, windows = tariff[3], tariff[4], tariff[5], tariff[18]
-    t, places = edges[b, 0], tariff[2][0] + 1
-    if side == 1 and not charged(tariff[8], len(edges) + b):
+    axes, spans, windows = tables.axes, tables.spans, tables.windows
+    t, places = tables.edges[b, TENSOR], tables.memories + 1
+    if side == 1 and not charged(tables.weights, len(tables.edges) + b):
         return 0.0
-    total, saved = tariff[13][t], 1.0
+    total, saved = tables.plain_words[t], 1.0
     for a in range(spans[t], spans[t + 1]):
         if axes[a, 1] >= 0:
             k = (b * 2 + side) * places
             words = sliding(axes, e, a, windows, k, sp, parts)
             total *= words
-            if at >= 0 and tariff[17][b] != 0:
+            if at >= 0 and tables.counting[b] != 0:
                 saved = min(saved, sliding(axes, e, a, windows, k + 1 + at, sp, parts) / words)
-    return max(total * saved, tariff[12][t])
+    return max(total * saved, tables.words[t])
 
 
 @compiled
-def sharing(tariff: Compiled, e: Compiled, b: Compiled, t: Compiled) -> Compiled:
+def sharing(tables: Compiled, e: Compiled, b: Compiled, t: Compiled) -> Compiled:
     """Return how many lanes share an access by compute at boundary ``b`` along sliding axes."""
-    axes, spans, windows = tariff[3], tariff[4], tariff[18]
-    shared, k = 1.0, b * 2 * (tariff[2][0] + 1)
+    axes, spans, windows = tables.axes, tables.spans, tables.windows
+    shared, k = 1.0, b * 2 * (tables.memories + 1)
     for a in range(spans[t], spans[t + 1]):
         if axes[a, 1] >= 0:
             p, r = 1.0, 1.0
@@ -215,86 +216,85 @@ def sharing(tariff: Compiled, e: Compiled, b: Compiled, t: Compiled) -> Compiled
 
 
 @inlined
-def moved(sp: Compiled, tariff: Compiled, e: Compiled, m: Compiled, t: Compiled) -> Compiled:
+def moved(sp: Compiled, tables: Compiled, e: Compiled, m: Compiled, t: Compiled) -> Compiled:
     """Whether a loop at memory ``m`` moves tensor ``t``."""
-    s, relevant = tariff[0][0, m], tariff[1]
+    s, used = tables.memory_slots[INSIDE, m], tables.used
     for d in range(dims_of(sp)):
-        if e[s + 1, d] < e[s, d] and relevant[t, d] != 0:
+        if e[s + 1, d] < e[s, d] and used[t, d] != 0:
             return True
     return False
 
 
 @inlined
-def charge(tariff: Compiled, sums: Compiled, place: Compiled, b: Compiled, out: Compiled, into: Compiled) -> Compiled:
+def charge(tables: Compiled, sums: Compiled, place: Compiled, b: Compiled, out: Compiled, into: Compiled) -> Compiled:
     """Add to row ``place`` of ``sums`` what ``out`` words at the parent and ``into`` at the children of ``b`` take."""
-    weights, n = tariff[8], len(tariff[5])
+    weights, n = tables.weights, len(tables.edges)
     for i in range(weights.shape[1]):
         sums[place, i] += weights[b, i] * out + weights[n + b, i] * into
 
 
 @inlined
-def visits(tariff: Compiled, product: Compiled, b: Compiled, side: Compiled, advancing: Compiled) -> Compiled:
+def visits(tables: Compiled, product: Compiled, b: Compiled, side: Compiled, advancing: Compiled) -> Compiled:
     """Return how often all of the tensor crosses boundary ``b`` where so many memories have loops that advance it."""
-    k = tariff[7][b, side, advancing]
-    return product[tariff[5][b, 0], k] if k >= 0 else 1.0
+    k = tables.mode_of[b, side, advancing]
+    return product[tables.edges[b, TENSOR], k] if k >= 0 else 1.0
 
 
 @inlined
-def feed(tariff: Compiled, sums: Compiled, e: Compiled, b: Compiled, product: Compiled, lanes: Compiled) -> Compiled:
+def feed(tables: Compiled, sums: Compiled, e: Compiled, b: Compiled, product: Compiled, lanes: Compiled) -> Compiled:
     """Charge what compute reads or writes at boundary ``b``; every instance that feeds it takes part in each step."""
-    weights, limits, tensors = tariff[8], tariff[9], tariff[2][2]
-    t, macs = tariff[5][b, 0], limits[0]
-    if tariff[17][b] == 0:
-        often = visits(tariff, product, b, 0, tariff[2][0])
-        charge(tariff, sums, 0, b, max(tariff[12][t], limits[3 + t] * often / sharing(tariff, e, b, t)), macs)
+    weights, t, macs = tables.weights, tables.edges[b, TENSOR], tables.macs
+    if tables.counting[b] == MERGED:
+        often = visits(tables, product, b, 0, tables.memories)
+        charge(tables, sums, 0, b, max(tables.words[t], tables.accesses[t] * often / sharing(tables, e, b, t)), macs)
         return
-    charge(tariff, sums, 0, b, macs, macs)
-    if tariff[17][b] == 1:
-        more = product[tensors, 0] * lanes - macs
+    charge(tables, sums, 0, b, macs, macs)
+    if tables.counting[b] == FED:
+        more = product[tables.tensors, 0] * lanes - macs
         for i in range(1, weights.shape[1]):
             sums[0, i] += weights[b, i] * more
 
 
 @inlined
-def tally(sp: Compiled, tariff: Compiled, e: Compiled, product: Compiled, lanes: Compiled, sums: Compiled,
+def tally(sp: Compiled, tables: Compiled, e: Compiled, product: Compiled, lanes: Compiled, sums: Compiled,
           parts: Compiled) -> Compiled:
     """Sum up the least that crosses all boundaries; row 0 of ``sums`` in any order, then by memory and class resting.
 
     Columns are energy and the cycles of every port (``weights``). Return the memories where it matters, as bits.
     """
-    edges, weights, classes = tariff[5], tariff[8], tariff[14]
-    memories, n, ways, matters = tariff[2][0], len(tariff[5]), len(tariff[14]), 0
+    edges, weights, classes = tables.edges, tables.weights, tables.classes
+    memories, n, ways, matters = tables.memories, len(edges), len(classes), 0
     for i in range(weights.shape[1]):
         sums[0, i] = weights[2 * n, i]
         for k in range((memories - 1) * ways):
             sums[1 + k, i] = 0.0
     for b in range(n):
-        t, child = edges[b, 0], edges[b, 2]
+        t, child = edges[b, TENSOR], edges[b, CHILD]
         if child == memories:
-            feed(tariff, sums, e, b, product, lanes)
+            feed(tables, sums, e, b, product, lanes)
             continue
         at = child - 1
-        while at >= 0 and not moved(sp, tariff, e, at, t):
+        while at >= 0 and not moved(sp, tables, e, at, t):
             at -= 1
-        out, into = moving(tariff, sp, e, b, 0, at, parts), moving(tariff, sp, e, b, 1, at, parts)
-        read, filled = visits(tariff, product, b, 0, at + 1), visits(tariff, product, b, 1, at + 1)
+        out, into = moving(tables, sp, e, b, 0, at, parts), moving(tables, sp, e, b, 1, at, parts)
+        read, filled = visits(tables, product, b, 0, at + 1), visits(tables, product, b, 1, at + 1)
         if at < 0:
-            charge(tariff, sums, 0, b, out * read, into * filled)
+            charge(tables, sums, 0, b, out * read, into * filled)
             continue
-        less, fewer = visits(tariff, product, b, 0, at), visits(tariff, product, b, 1, at)
-        charge(tariff, sums, 0, b, out * less, into * fewer)
+        less, fewer = visits(tables, product, b, 0, at), visits(tables, product, b, 1, at)
+        charge(tables, sums, 0, b, out * less, into * fewer)
         if less < read or fewer < filled:
             matters |= 1 << at
             for k in range(ways):
                 if classes[k, t] == 0:
-                    charge(tariff, sums, 1 + at * ways + k, b, out * (read - less), into * (filled - fewer))
+                    charge(tables, sums, 1 + at * ways + k, b, out * (read - less), into * (filled - fewer))
     return matters
 
 
 @inlined
-def worth(tariff: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
+def worth(tables: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
     """Return the score of cycles and energy."""
-    terms, found = tariff[10], 0.0
+    terms, found = tables.terms, 0.0
     for i in range(len(terms)):
         value = terms[i, 0]
         if terms[i, 1] > 0:
@@ -306,12 +306,12 @@ def worth(tariff: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
 
 
 @inlined
-def total(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled,
+def total(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled,
           kind: Compiled) -> Compiled:
     """Return the score where the loops at the memories rest as row ``kind`` of the kinds says; below 0 all do."""
-    kinds = tariff[19]
+    kinds = tables.kinds
     cycles, energy = steps, 0.0
-    for i in range(tariff[8].shape[1]):
+    for i in range(tables.weights.shape[1]):
         value = sums[0, i]
         if kind >= 0:
             for m in range(kinds.shape[1]):
@@ -321,19 +321,19 @@ def total(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
         else:
             cycles = max(cycles, value * factors[i])
     cycles = np.ceil(cycles * SLACK) + ahead
-    return worth(tariff, cycles, energy + tariff[9][1] * cycles)
+    return worth(tables, cycles, energy + tables.leakage_pj_per_cycle * cycles)
 
 
 @inlined
-def least(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled, matters: Compiled,
+def least(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, factors: Compiled, matters: Compiled,
           cut: Compiled) -> Compiled:
     """Return the least score over all kinds of order, and that kind; none where it cannot be below ``cut``.
 
     ``matters`` are memories, as bits.
     """
-    kinds, ways = tariff[19], len(tariff[14])
+    kinds, ways = tables.kinds, len(tables.classes)
     best, which = np.inf, 0
-    if total(tariff, steps, ahead, sums, factors, NONE) >= cut:
+    if total(tables, steps, ahead, sums, factors, NONE) >= cut:
         return best, which
     for kind in range(len(kinds)):
         same = False
@@ -342,20 +342,20 @@ def least(tariff: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
                 same = True
         if same:
             continue
-        found = total(tariff, steps, ahead, sums, factors, kind)
+        found = total(tables, steps, ahead, sums, factors, kind)
         if found < best:
             best, which = found, kind
     return best, which
 
 
 @inlined
-def pieces_into(sp: Compiled, tariff: Compiled, e: Compiled, room: Compiled, parts: Compiled) -> Compiled:
+def pieces_into(sp: Compiled, tables: Compiled, e: Compiled, room: Compiled, parts: Compiled) -> Compiled:
     """Write to ``room`` ``(t + 1, k)`` into how many pieces the dimensions fall that each tensor does not use.
 
     The last row has, at its first place, the steps of compute.
     """
-    relevant, tensors, ways, slots = tariff[1], tariff[2][2], tariff[2][3], tariff[6].shape[1]
-    first = tensors + 8 + (tariff[2][0] - 1) * len(tariff[14])
+    used, tensors, ways, slots = tables.used, tables.tensors, len(tables.modes), tables.modes.shape[1]
+    first = tensors + 8 + (tables.memories - 1) * len(tables.classes)
     for t in range(tensors + 1):
         for k in range(ways):
             room[t, k] = 1.0
@@ -363,26 +363,26 @@ def pieces_into(sp: Compiled, tariff: Compiled, e: Compiled, room: Compiled, par
         at, known = known_row(e, d, room, first, slots)
         row = room[at, slots:]
         if not known:
-            count_into(tariff, e, d, np.float64(sp[table.SIZES, d]), row, parts)
+            count_into(tables, e, d, np.float64(sp[table.SIZES, d]), row, parts)
         room[tensors, 0] *= row[0]
         for t in range(tensors):
-            if relevant[t, d] == 0:
+            if used[t, d] == 0:
                 for k in range(ways):
                     room[t, k] *= row[k]
 
 
 @inlined
-def spread(sp: Compiled, tariff: Compiled, e: Compiled, factors: Compiled) -> Compiled:
+def spread(sp: Compiled, tables: Compiled, e: Compiled, factors: Compiled) -> Compiled:
     """Write to ``factors`` how many more words the busiest instance moves at each port than all in the mean.
 
     Return how many lanes are in use.
     """
-    where, ports, lanes = tariff[0], tariff[16], 1.0
+    slots, ports, lanes = tables.fanout_slots, tables.ports, 1.0
     for i in range(len(ports)):
         factors[i] = ports[i, 0]
-    for f in range(tariff[2][1]):
+    for f in range(tables.fanouts):
         used = 1.0
-        for s in range(where[2, f], where[3, f]):
+        for s in range(slots[0, f], slots[1, f]):
             for d in range(dims_of(sp)):
                 if e[s + 1, d] < e[s, d]:
                     used *= np.ceil(np.float64(e[s, d]) / e[s + 1, d])
@@ -393,29 +393,29 @@ def spread(sp: Compiled, tariff: Compiled, e: Compiled, factors: Compiled) -> Co
 
 
 @compiled
-def bound_of(sp: Compiled, tariff: Compiled, e: Compiled, last: Compiled, room: Compiled, cut: Compiled) -> Compiled:
+def bound_of(sp: Compiled, tables: Compiled, e: Compiled, last: Compiled, room: Compiled, cut: Compiled) -> Compiled:
     """Return what no order of the loops of a mapping can beat, and the kind of order that may come to it.
 
     Kinds tell, for each memory but the innermost, which class of dimensions runs innermost. ``last`` ``(s + 1, d)`` and
     ``room`` are rooms to work in. Where the bound is not below ``cut``, it may be told as infinite.
     """
-    tensors = tariff[2][2]
+    tensors = tables.tensors
     parts, factors, sums = room[tensors + 2:], room[tensors + 6], room[tensors + 7:]
-    pieces_into(sp, tariff, e, room, parts)
-    lanes, ahead = spread(sp, tariff, e, factors), 0.0
-    if len(tariff[11]):
-        last_into(sp, tariff, e, last)
-        ahead = ramping(tariff, e, last)
-    if worth(tariff, room[tensors, 0] + ahead, tariff[9][2]) >= cut:
+    pieces_into(sp, tables, e, room, parts)
+    lanes, ahead = spread(sp, tables, e, factors), 0.0
+    if len(tables.ramp):
+        last_into(sp, tables, e, last)
+        ahead = ramping(tables, e, last)
+    if worth(tables, room[tensors, 0] + ahead, tables.least_energy_pj) >= cut:
         return np.inf, 0
-    matters = tally(sp, tariff, e, room, lanes, sums, parts)
-    return least(tariff, room[tensors, 0], ahead, sums, factors, matters, cut)
+    matters = tally(sp, tables, e, room, lanes, sums, parts)
+    return least(tables, room[tensors, 0], ahead, sums, factors, matters, cut)
 
 
 @entry
-def bounds_into(sp: Compiled, tariff: Compiled, work: Compiled, room: Compiled, steps: Compiled, ranks: Compiled,
+def bounds_into(sp: Compiled, tables: Compiled, work: Compiled, room: Compiled, steps: Compiled, ranks: Compiled,
                 out: Compiled) -> Compiled:
     """Write to ``out`` ``(b)`` what no order of the loops of each mapping can beat."""
     for b in range(steps.shape[2]):
         load(sp, steps, ranks, b, work[EXTENTS], work[RANKS])
-        out[b] = bound_of(sp, tariff, work[EXTENTS], work[COUNTS], room, np.inf)[0]
+        out[b] = bound_of(sp, tables, work[EXTENTS], work[COUNTS], room, np.inf)[0]

@@ -26,6 +26,7 @@ from tilewright.mapping.spaces.repair.steps import repair
 from tilewright.mapping.spaces.repair.tiles import fit
 from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto_bounds import bound_of
+from tilewright.search.mappers.auto_tables import INSIDE
 from tilewright.search.mappers.gamma_kernels import conceive, vary
 
 FOLLOWING = 0.8
@@ -35,17 +36,18 @@ _named = stamped(Path(__file__).parent / f"{name}.py" for name in ("auto_bounds"
 
 
 @compiled
-def set_orders(sp: Compiled, tariff: Compiled, r: Compiled, kind: Compiled, keys: Compiled) -> Compiled:
+def set_orders(sp: Compiled, tables: Compiled, r: Compiled, kind: Compiled, keys: Compiled) -> Compiled:
     """Let the class of dimensions that ``kind`` names run innermost at every memory, else in the order as it is."""
-    where, relevant, classes, dims = tariff[0], tariff[1], tariff[14], dims_of(sp)
-    for m in range(tariff[2][0] - 1):
-        s, k = where[0, m], tariff[19][kind, m] - 1 - m * len(classes)
+    slots, used, classes, kinds = tables.memory_slots, tables.used, tables.classes, tables.kinds
+    dims = dims_of(sp)
+    for m in range(tables.memories - 1):
+        s, k = slots[INSIDE, m], kinds[kind, m] - 1 - m * len(classes)
         if sp[table.SLOT + s, table.ORDER_COUNT] > 0:
             continue
         for d in range(dims):
             rests = 1
-            for t in range(tariff[2][2]):
-                if (classes[k, t] != 0) == (relevant[t, d] != 0):
+            for t in range(tables.tensors):
+                if (classes[k, t] != 0) == (used[t, d] != 0):
                     rests = 0
             keys[d] = r[s, d] + dims * rests
         for d in range(dims):
@@ -73,13 +75,13 @@ def change(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: C
 
 
 @compiled
-def weigh(sp: Compiled, rng: Compiled, work: Compiled, tariff: Compiled, room: Compiled, cut: Compiled) -> Compiled:
+def weigh(sp: Compiled, rng: Compiled, work: Compiled, tables: Compiled, room: Compiled, cut: Compiled) -> Compiled:
     """Return the bound of the mapping in ``work``, infinite if that is not below ``cut``; most follow it in order."""
-    if len(tariff[10]) == 0:
+    if len(tables.terms) == 0:
         return 0.0
-    bound, kind = bound_of(sp, tariff, work[EXTENTS], work[COUNTS], room, cut)
+    bound, kind = bound_of(sp, tables, work[EXTENTS], work[COUNTS], room, cut)
     if bound < cut and chance(rng) < FOLLOWING:
-        set_orders(sp, tariff, work[RANKS], kind, work[ROWS, LANES])
+        set_orders(sp, tables, work[RANKS], kind, work[ROWS, LANES])
     return bound
 
 
@@ -87,7 +89,7 @@ def weigh(sp: Compiled, rng: Compiled, work: Compiled, tariff: Compiled, room: C
 @_named
 def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled, seen: Compiled,
             steps: Compiled, ranks: Compiled, places: Compiled, parents: Compiled, children: Compiled,
-            child_ranks: Compiled, span: Compiled, limit: Compiled, tries: Compiled, tariff: Compiled,
+            child_ranks: Compiled, span: Compiled, limit: Compiled, tries: Compiled, tables: Compiled,
             room: Compiled) -> Compiled:
     """Write the children of a population to places ``span[0]`` to ``span[1]`` of two arrays ``(s, d, b)``.
 
@@ -97,7 +99,7 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
     have their loops in the order that the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for the best candidate.
     """
     e, r = work[EXTENTS], work[RANKS]
-    descends = parents == 0 and len(tariff[10]) > 0
+    descends = parents == 0 and len(tables.terms) > 0
     for b in range(span[0], span[1]):
         least, found = np.inf, False
         for _ in range(tries[0 if parents > 0 else 1]):
@@ -107,7 +109,7 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
                 conceive(sp, rng, rates, work, steps, ranks, places, parents)
             if not fit(sp, e, rng):
                 continue
-            bound = weigh(sp, rng, work, tariff, room, least)
+            bound = weigh(sp, rng, work, tables, room, least)
             if bound >= least or not remember(seen, signature(sp, e, r)):
                 continue
             least, found = bound, True

@@ -91,7 +91,7 @@ class ExactMapper:
     @property
     def provable(self) -> bool:
         """Whether there are choices, all can be listed, and the objective be bound."""
-        return self._tables is not None and bool(self._tables.dims) and len(self._tables.arrays[13]) > 0
+        return self._tables is not None and bool(self._tables.dims) and len(self._tables.arrays.terms) > 0
 
     @cached_property
     def tables(self) -> "Tables":
@@ -144,7 +144,7 @@ class ExactMapper:
 
     @property
     def _cut(self) -> float:
-        known = self.task.objective is not None and len(self.tables.arrays[13])
+        known = self.task.objective is not None and len(self.tables.arrays.terms)
         return self.best / (1 + self.options.gap) if known else np.inf
 
     def _descend(self) -> None:
@@ -157,8 +157,9 @@ class ExactMapper:
             self._end(True)
             self.kept.ranks[:] = np.arange(self.kept.ranks.shape[1], dtype=np.int8)[None, :, None]
             return
-        work = np.zeros((3 * len(tables.memories) + tables.arrays[4][1] + 2, max(dims, 4, *tables.arrays[4])))
-        x = np.zeros(2 * len(tables.arrays[9]))
+        shape = tables.arrays.shape
+        work = np.zeros((3 * shape.memories + shape.fanouts + 2, max(dims, 4, *shape)))
+        x = np.zeros(2 * len(tables.arrays.edges))
         if not len(self.at):
             self._open(work, x)
         found = np.zeros((FOUND, dims), dtype=np.int64)

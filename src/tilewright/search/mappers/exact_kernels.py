@@ -10,6 +10,7 @@ dimensions are not decided yet, they are taken to lie wholly inside and to need 
 import numpy as np
 
 from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
+from tilewright.search.mappers.exact_tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR
 
 SLACK = 1 - 1e-9
 
@@ -30,8 +31,8 @@ def words_of(axes: Compiled, spans: Compiled, t: Compiled, extents: Compiled) ->
 @compiled
 def arrays_fit(tables: Compiled, chosen: Compiled, depth: Compiled) -> Compiled:
     """Whether the lanes of the first ``depth`` dimensions fit the arrays."""
-    feats, shape, sides = tables[0], tables[4], tables[5]
-    first = 4 * shape[0] + shape[1]
+    feats, shape, sides = tables.features, tables.shape, tables.sides
+    first = 4 * shape.memories + shape.fanouts
     for i in range(len(sides)):
         lanes, other = 1.0, 1.0
         for k in range(depth):
@@ -48,16 +49,16 @@ def arrays_fit(tables: Compiled, chosen: Compiled, depth: Compiled) -> Compiled:
 @compiled
 def memories_fit(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
     """Whether tiles of the first ``depth`` dimensions' extents, everything else being 1, fit the memories."""
-    feats, _, axes, spans, shape, _, groups, bits = tables[:8]
-    memories, scratch, dims = shape[0], shape[5], shape[4]
+    feats, shape, groups, bits = tables.features, tables.shape, tables.groups, tables.bits
+    memories, scratch, dims = shape.memories, shape.scratch, shape.dims
     for g in range(len(groups)):
         m = np.int64(groups[g, 0])
         for k in range(dims):
             work[scratch, k] = feats[chosen[k], 2 * memories + m] if k < depth else 1.0
         total = 0.0
-        for t in range(shape[3]):
+        for t in range(shape.tensors):
             if bits[g, t] > 0:
-                total += bits[g, t] * words_of(axes, spans, t, work[scratch])
+                total += bits[g, t] * words_of(tables.axes, tables.spans, t, work[scratch])
         if total > groups[g, 1]:
             return False
     return True
@@ -72,8 +73,8 @@ def fits(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) ->
 @compiled
 def spread(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
     """Write the lanes that each tensor does not use and how many more there may be, by fan-out; return those in all."""
-    feats, irrelevant, shape, limits = tables[0], tables[1], tables[4], tables[11]
-    memories, fans, tensors, dims, scratch = shape[0], shape[1], shape[3], shape[4], shape[5]
+    feats, unused, shape = tables.features, tables.unused, tables.shape
+    memories, fans, tensors, scratch = shape.memories, shape.fanouts, shape.tensors, shape.scratch
     left = 1.0
     for f in range(fans):
         used = 1.0
@@ -83,9 +84,9 @@ def spread(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
             lanes = feats[chosen[k], 4 * memories + f]
             used *= lanes
             for t in range(tensors):
-                if irrelevant[k, t] != 0:
+                if unused[k, t] != 0:
                     work[2 * memories + f, t] *= lanes
-        work[scratch, f] = max(1.0, limits[2 + f] / used) if depth < dims else 1.0
+        work[scratch, f] = max(1.0, tables.instances[f] / used) if depth < shape.dims else 1.0
         left *= work[scratch, f]
     return left
 
@@ -98,15 +99,14 @@ def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
     there run, (by fan-out) the lanes along them, then in one row how many more lanes there may be by fan-out, and by
     memory whether a loop there moves the tensor.
     """
-    feats, irrelevant, _, _, shape = tables[:5]
-    limits = tables[11]
-    memories, fans, slots, tensors, scratch = shape[0], shape[1], shape[2], shape[3], shape[5]
+    feats, unused, shape = tables.features, tables.unused, tables.shape
+    memories, tensors, scratch = shape.memories, shape.tensors, shape.scratch
     for m in range(memories):
         for t in range(tensors):
             pieces, counts, moves = 1.0, 1.0, 0.0
             for k in range(depth):
                 row = feats[chosen[k]]
-                if irrelevant[k, t] != 0:
+                if unused[k, t] != 0:
                     pieces *= row[m]
                     counts *= row[memories + m]
                 elif row[memories + m] > 1:
@@ -115,17 +115,17 @@ def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) 
     left = spread(tables, chosen, depth, work)
     steps, done = 1.0, 1.0
     for k in range(depth):
-        steps *= feats[chosen[k], 4 * memories + fans + slots]
-        done *= limits[2 + fans + k]
-    return steps * max(1.0, limits[0] / done / left)
+        steps *= feats[chosen[k], 4 * memories + shape.fanouts + shape.slots]
+        done *= tables.sizes[k]
+    return steps * max(1.0, tables.macs / done / left)
 
 
 @compiled
 def accesses(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled, b: Compiled) -> Compiled:
     """Return the least accesses by the compute units at boundary ``b``, all steps together."""
-    feats, _, axes, spans, shape = tables[:5]
-    t, share = tables[9][b, 0], tables[10]
-    memories, fans, scratch = shape[0], shape[1], shape[5]
+    feats, axes, spans, share = tables.features, tables.axes, tables.spans, tables.share
+    memories, fans, scratch = tables.shape.memories, tables.shape.fanouts, tables.shape.scratch
+    t = tables.edges[b, TENSOR]
     shared = 1.0
     for f in range(fans):
         if share[b, f] != 0:
@@ -140,16 +140,16 @@ def accesses(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled
                     if axes[a, 1] < depth:
                         r *= feats[chosen[axes[a, 1]], 4 * memories + f]
             shared *= p * r / (p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2]))
-    return max(tables[15][t], tables[11][0] / shared)
+    return max(tables.words[t], tables.macs / shared)
 
 
 @compiled
 def cross(tables: Compiled, kind: Compiled, work: Compiled, x: Compiled) -> Compiled:
     """Write to ``x`` the least words that cross each boundary between memories under one kind of order."""
-    shape, edges, share, kinds, words = tables[4], tables[9], tables[10], tables[12], tables[15]
-    memories, scratch, n = shape[0], shape[5], len(tables[9])
+    shape, edges, share, kinds, words = tables.shape, tables.edges, tables.share, tables.kinds, tables.words
+    memories, scratch, n = shape.memories, shape.scratch, len(edges)
     for b in range(n):
-        t, child = edges[b, 0], edges[b, 2]
+        t, child = edges[b, TENSOR], edges[b, CHILD]
         if child == memories:
             continue
         still = 1.0
@@ -161,7 +161,7 @@ def cross(tables: Compiled, kind: Compiled, work: Compiled, x: Compiled) -> Comp
                 break
         often = max(1.0, work[child, t] / still)
         x[n + b] = words[t] * often
-        for f in range(shape[1]):
+        for f in range(shape.fanouts):
             if share[b, f] != 0:
                 often /= work[2 * memories + f, t]
         x[b] = words[t] * max(1.0, often)
@@ -170,7 +170,7 @@ def cross(tables: Compiled, kind: Compiled, work: Compiled, x: Compiled) -> Comp
 @compiled
 def score(tables: Compiled, steps: Compiled, ahead: Compiled, x: Compiled) -> Compiled:
     """Return the score for words ``x`` across boundaries, steps of compute, and cycles that nothing overlaps."""
-    weights, limits, terms = tables[8], tables[11], tables[13]
+    weights, terms = tables.weights, tables.terms
     last = len(x)
     cycles = steps
     for i in range(1, len(weights)):
@@ -179,7 +179,7 @@ def score(tables: Compiled, steps: Compiled, ahead: Compiled, x: Compiled) -> Co
             total += weights[i, b] * x[b]
         cycles = max(cycles, total)
     cycles += ahead
-    energy = weights[0, last] + limits[1] * cycles
+    energy = weights[0, last] + tables.leakage_pj_per_cycle * cycles
     for b in range(last):
         energy += weights[0, b] * x[b]
     found = 0.0
@@ -199,14 +199,14 @@ def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, wo
 
     Kinds of order, one for each memory but the innermost, say which tensors its innermost loops leave in place.
     """
-    edges, memories, n = tables[9], tables[4][0], len(tables[9])
-    ahead = ramping(tables, chosen, depth, work) if len(tables[14]) else 0.0
+    edges, n = tables.edges, len(tables.edges)
+    ahead = ramping(tables, chosen, depth, work) if len(tables.ramp) else 0.0
     steps = gather(tables, chosen, depth, work)
     for b in range(n):
-        if edges[b, 2] == memories:
-            x[b], x[n + b] = accesses(tables, chosen, depth, work, b), tables[11][0]
+        if edges[b, CHILD] == tables.shape.memories:
+            x[b], x[n + b] = accesses(tables, chosen, depth, work, b), tables.macs
     best, reach = np.inf, 0
-    for kind in range(len(tables[12])):
+    for kind in range(len(tables.kinds)):
         cross(tables, kind, work, x)
         found = score(tables, steps, ahead, x)
         if found < cut:
@@ -218,20 +218,19 @@ def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, wo
 @compiled
 def ramping(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
     """Return the least cycles in which first tiles come in, and (where tiles all divide) last ones go out."""
-    feats, _, axes, spans, shape = tables[:5]
-    ramp = tables[14]
-    memories, scratch, dims = shape[0], shape[5], shape[4]
+    feats, ramp, shape = tables.features, tables.ramp, tables.shape
+    memories, scratch = shape.memories, shape.scratch
     total, worst, before = 0.0, 0.0, -1.0
     for i in range(len(ramp)):
-        if ramp[i, 0] != before:
-            total, worst, before = total + worst, 0.0, ramp[i, 0]
-        m, outside = np.int64(ramp[i, 1]), np.int64(ramp[i, 2])
-        for k in range(dims):
+        if ramp[i, KEY] != before:
+            total, worst, before = total + worst, 0.0, ramp[i, KEY]
+        m, outside = np.int64(ramp[i, MEMORY]), np.int64(ramp[i, OUTSIDE])
+        for k in range(shape.dims):
             work[scratch, k] = feats[chosen[k], (2 + outside) * memories + m] if k < depth else 1.0
         cycles = 0.0
-        for t in range(shape[3]):
-            if ramp[i, 3 + t] > 0:
-                cycles += ramp[i, 3 + t] * words_of(axes, spans, t, work[scratch])
+        for t in range(shape.tensors):
+            if ramp[i, CYCLES + t] > 0:
+                cycles += ramp[i, CYCLES + t] * words_of(tables.axes, tables.spans, t, work[scratch])
         worst = max(worst, cycles)
     return total + worst
 
@@ -267,7 +266,7 @@ def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, 
     ``at`` says where the descent stands: the head, the level (-1 at the end), the choices by level, and last the nodes
     looked at. At most ``nodes`` more are.
     """
-    dims, count = tables[4][4], 0
+    dims, count = tables.shape.dims, 0
     chosen, last = at[2:], at[-1] + nodes
     while at[1] >= 0 and count < len(found) and at[-1] < last:
         level = at[1]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,17 @@ from tilewright.search.objective import Objective, Scorer
 from tilewright.workload import Tensor
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
+TENSOR, PARENT, CHILD = range(3)
+"""Columns of a boundary (`Arrays.edges`): the tensor that crosses it, and the memories outside and inside it."""
+KEY, MEMORY, OUTSIDE, CYCLES = range(4)
+"""Columns of what nothing overlaps (`Arrays.ramp`); from the last on, cycles of a word of each tensor."""
 MOST_CHAINS = 60_000
 ROOM = 1 + 1e-9
 
 
-def chains_of(space: MapSpace, dimension: int) -> NDArray[np.int64] | None:
+def chains_of(space: MapSpace, dimension: int) -> Integers | None:
     """Return (c, s) the steps that a dimension may have at every slot, and perhaps more; None if they are too many.
 
     Of the tilings of Ruby it is known here that full tiles divide; constraints, but for who may loop where, are not.
@@ -51,6 +56,71 @@ def chains_of(space: MapSpace, dimension: int) -> NDArray[np.int64] | None:
     return rows[:, 1:]
 
 
+class Shape(NamedTuple):
+    """How many of each there are in `Arrays`; ``scratch`` is the first spare row of the room to work in."""
+
+    memories: int
+    fanouts: int
+    slots: int
+    tensors: int
+    dims: int
+    scratch: int
+
+
+class Arrays(NamedTuple):
+    """What the compiled descent reads.
+
+    Parameters
+    ----------
+    features
+        ``(c, f)``: the chains of all dimensions (see `exact_kernels`).
+    unused
+        ``(d, t)``: whether a tensor does not use a dimension.
+    axes, spans
+        ``(a, 4)``: two dimensions (the second -1 where the axis does not slide), stride and dilation; those of tensor
+        ``t`` stand from ``spans[t]`` to ``spans[t + 1]``.
+    sides
+        ``(n, 5)``: limits of arrays: two slots, the block's sides (0 without blocks) and the most lanes or blocks.
+    groups, bits
+        ``(g, 2)`` and ``(g, t)``: memory and room of what is limited together, and the bits of a tensor's words there.
+    weights
+        ``(1 + r, 2 b + 1)``: energy, then cycles of each port, of a word read and of one filled at every boundary; last
+        what is always there.
+    edges, share
+        ``(b, 3)`` boundaries, and ``(b, f)`` whether a fan-out merges what crosses them.
+    macs, leakage_pj_per_cycle, instances, sizes
+        Operations, leakage, lanes ``(f)`` and sizes of dimensions ``(d)``.
+    kinds
+        ``(k, m, t)``: kinds of order: which tensors the innermost loops at each memory leave in place.
+    terms
+        ``(n, 3)``: terms of the objective: weight, and whether cycles and energy are factors.
+    ramp
+        ``(n, 3 + t)``: see `Tables.ramp`.
+    words
+        ``(t)``: words of each tensor.
+    """
+
+    features: Floats
+    unused: Integers
+    axes: Integers
+    spans: Integers
+    shape: Shape
+    sides: Integers
+    groups: Floats
+    bits: Floats
+    weights: Floats
+    edges: Integers
+    share: Integers
+    macs: float
+    leakage_pj_per_cycle: float
+    instances: Floats
+    sizes: Floats
+    kinds: Integers
+    terms: Floats
+    ramp: Floats
+    words: Floats
+
+
 @dataclass(frozen=True)
 class Tables:
     """A space, an objective, and the dimensions in the order in which they are decided, as arrays.
@@ -66,12 +136,12 @@ class Tables:
     space: MapSpace
     objective: Objective
     dims: tuple[int, ...]
-    chains: tuple[NDArray[np.int64], ...]
+    chains: tuple[Integers, ...]
 
     @classmethod
     def of(cls, space: MapSpace, objective: Objective) -> "Tables | None":
         """Return the tables; None where a dimension has too many chains to list."""
-        found: dict[int, NDArray[np.int64]] = {}
+        found: dict[int, Integers] = {}
         for place, size in enumerate(space.operator.sizes.values()):
             if size > 1:
                 chains = chains_of(space, place)
@@ -93,7 +163,7 @@ class Tables:
         return tuple(every[place] for place in self.dims)
 
     @cached_property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Integers:
         """Where the chains of each dimension begin, and all end."""
         return np.cumsum([0, *(len(chains) for chains in self.chains)])
 
@@ -110,7 +180,7 @@ class Tables:
                 for name in names}
 
     @cached_property
-    def kinds(self) -> NDArray[np.int64]:
+    def kinds(self) -> Integers:
         """Kinds of order (k, m, t): which tensors the innermost loops at each memory leave in place."""
         tensors = self.space.operator.tensors
         classes = sorted({tuple(name not in t.dimensions for t in tensors) for name in self.names})
@@ -142,26 +212,26 @@ class Tables:
         return np.vstack(rows).astype(np.float64)
 
     @cached_property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> Arrays:
         """Everything, as `exact_kernels` takes it."""
         operator, memories, fanouts = self.space.operator, self.memories, self.accelerator.fanouts
         tensors = operator.tensors
-        irrelevant = np.array([[name not in tensor.dimensions for tensor in tensors] for name in self.names])
-        shape = (len(memories), len(fanouts), len(self.space.layout.slots), len(tensors), len(self.dims),
-                 2 * len(memories) + len(fanouts))
+        unused = np.array([[name not in tensor.dimensions for tensor in tensors] for name in self.names])
+        shape = Shape(len(memories), len(fanouts), len(self.space.layout.slots), len(tensors), len(self.dims),
+                      2 * len(memories) + len(fanouts))
         weights, edges, share = self._costs
-        leakage = self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000
-        limits = [float(operator.macs), leakage, *(float(fanout.instances) for fanout in fanouts),
-                  *(float(operator.sizes[name]) for name in self.names)]
         axes, spans = self._axes
-        words = [float(tensor.words(operator.sizes)) for tensor in tensors]
+        words = np.array([float(tensor.words(operator.sizes)) for tensor in tensors])
         groups, bits = self._groups
-        return (self.features, irrelevant.astype(np.int64), axes, spans, shape, self._sides, groups, bits, weights,
-                edges, share, np.array(limits), self.kinds, self._terms,
-                self.ramp(tails=self.space.tiling == "perfect"), np.array(words))
+        return Arrays(
+            self.features, unused.astype(np.int64), axes, spans, shape, self._sides, groups, bits, weights, edges,
+            share, float(operator.macs), self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000,
+            np.array([float(fanout.instances) for fanout in fanouts]),
+            np.array([float(operator.sizes[name]) for name in self.names]), self.kinds, self._terms,
+            self.ramp(tails=self.space.tiling == "perfect"), words)
 
     @cached_property
-    def _axes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _axes(self) -> tuple[Integers, Integers]:
         rows: list[tuple[int, int, int, int]] = []
         spans = [0]
         for tensor in self.space.operator.tensors:
@@ -177,7 +247,7 @@ class Tables:
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(spans)
 
     @cached_property
-    def _sides(self) -> NDArray[np.int64]:
+    def _sides(self) -> Integers:
         """Limits of arrays: the slots, the block's sides (0 without blocks) and the most lanes or blocks."""
         rows = []
         for fanout in self.accelerator.fanouts:
@@ -221,7 +291,7 @@ class Tables:
         return Traffic.of(self.space.operator, self.accelerator, chains, self.space.tiling == "perfect")
 
     @cached_property
-    def _costs(self) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    def _costs(self) -> tuple[Floats, Integers, Integers]:
         """Weights (r, 2 b + 1) of energy and of each port's cycles; boundaries (b, 3); fan-outs that merge (b, f)."""
         flows, places = self._traffic.flows, {memory.name: m for m, memory in enumerate(self.memories)}
         levels = [level.name for level in self.accelerator.levels]
