@@ -7,7 +7,7 @@ on the command line, and the command that repeats a run are made of the fields: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -15,21 +15,18 @@ from tilewright.api.flags import Flag, again, flags, option, several
 
 if TYPE_CHECKING:
     import os
-    import threading
     from pathlib import Path
 
     from tilewright.api.inputs import Machine, Network
     from tilewright.api.runs import Watcher
     from tilewright.api.spaces import Limits
+    from tilewright.jobs import Observer, Stop
     from tilewright.mapping import Mapping as Nest
     from tilewright.search import Budget, Densities
     from tilewright.search.studies import Contender
     from tilewright.workload import Density
 
 Scalar = str | int | float | bool
-Told = Callable[[int, int, int], None]
-"""Takes the searches that ended, those in all, and the samples scored."""
-
 Tilings = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
 Footprints = Literal["exact", "box"]
 WarmStarts = Literal["off", "previous", "similar", "library"]
@@ -138,6 +135,9 @@ class NetworkOptions(SpaceOptions, SearchOptions):
         A pattern of names (``layer1.*``): only those layers.
     workers
         Layers searched side by side; by default one for each core. Results do not depend on it.
+    on
+        Where: on ``threads``, in ``processes``, on a ``ray`` cluster of this machine (or of ``RAY_ADDRESS``), or on
+        ``ray://HOST:PORT``. Results of a budget of mappings do not depend on it.
     progress
         Shown how far the run is.
     store
@@ -155,6 +155,8 @@ class NetworkOptions(SpaceOptions, SearchOptions):
                                 says="Only layers with such names, e.g. 'layer1.*'.")
     workers: int | None = option(None, "--workers", kind="whole", least=1, never=True,
                                  says="Layers searched side by side. Default: one a core.")
+    on: str = option("threads", "--on", metavar="WHERE", never=True, says=(
+        "Where searches run: threads, processes, ray (a cluster on this machine), ray://HOST:PORT."))
     progress: Watcher | None = None
     store: str | os.PathLike[str] | bool = several(
         True, lambda place, none: False if none else place or True,
@@ -334,8 +336,8 @@ class KeptOptions:
 
     out: str | Path | None = option(None, "--out", kind="path", metavar="DIR", says=(
         "Keep searches there as they end, to go on where a run was stopped, and write JSON, CSV and a page."))
-    told: Told | None = None
-    stop: threading.Event | None = None
+    told: Observer | None = None
+    stop: Stop | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,11 +350,14 @@ class StudyOptions(KeptOptions, LookOptions):
         Searches of each kind, of seeds ``seed`` and up.
     workers
         Searches side by side. Scores do not depend on it; seconds are only fair with one.
+    on
+        As for `map_network`.
     """
 
     seeds: int = option(10, "--seeds", kind="whole", says="Repetitions.")
     workers: int = option(1, "--workers", kind="whole", least=1, says=(
         "Searches side by side. Scores do not depend on it; seconds are only fair with one."))
+    on: str = again(NetworkOptions, "on", "threads")
 
 
 @dataclass(frozen=True)
@@ -471,6 +476,7 @@ class ExploreOptions(KeptOptions):
     seed: int = again(LookOptions, "seed", 0, "Same seed, same result.")
     seeds: int = again(StudyOptions, "seeds", 1, "Repetitions, of which the median counts.")
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
+    on: str = again(NetworkOptions, "on", "threads")
 
 
 FLAGS = {flag.word: flag for kind in (OnMachine, KeptOptions, RunOptions) for found in flags(kind).values()

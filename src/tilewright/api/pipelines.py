@@ -123,7 +123,8 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
     result = search_pipeline(
         task.graph, task.accelerator, then=goal, accelerators=asked.accelerators,
         pace=Pace(asked.latency_limit, asked.throughput, asked.slack), mapper=asked.mapper, budget=task.budget,
-        seed=asked.seed, space=first.spaces, options=request.options, workers=asked.workers, progress=progress,
+        seed=asked.seed, space=first.spaces, options=request.options, workers=asked.workers, on=asked.on,
+        progress=progress,
         begin=None if progress is None else lambda _, count: progress.begin(count, task.budget))
     return _pipeline(result, first, request, store)
 

@@ -263,7 +263,8 @@ def _searched(task: Task, progress: Watcher | None, checkpoint: str | os.PathLik
     found = search_network(
         task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
         seed=request.seed, space=task.spaces, options=request.options, warm_start=warm.kind, known=warm.known,
-        answers=answers, front=request.front, workers=task.workers, progress=progress, checkpoint=folder,
+        answers=answers, front=request.front, workers=task.asked.workers, on=task.asked.on, progress=progress,
+        checkpoint=folder,
         recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, ends.run_id),
         stop=ends.stop, failed=ends.failed)
     results = {layer.result.operator.name: layer.result for layer in found.layers}

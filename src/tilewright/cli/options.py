@@ -98,6 +98,7 @@ FootprintOption = Annotated[Footprints | None, _typer(FLAGS["footprint"])]
 Json = Annotated[str | None, typer.Option(
     "--json", metavar="FILE", show_default=False, help="Write everything as JSON; - is standard output.")]
 Out = Annotated[Path | None, _typer(FLAGS["out"])]
+On = Annotated[str, _typer(FLAGS["on"])]
 Page = Annotated[Path | None, typer.Option(
     "--report", "-r", metavar="FILE.html", show_default=False, help="Write one self-contained HTML page.")]
 

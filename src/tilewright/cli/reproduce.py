@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import console
+from tilewright.cli.options import On, console
 
 INTERRUPTED = 130
 
@@ -28,6 +28,7 @@ def reproduce(
     page: Annotated[Path | None, typer.Option(
         "--write-page", metavar="FILE", show_default=False, help="Put the outcomes kept in DIR into the marked places "
         "of a page of documentation, as docs/papers.md, and end.")] = None,
+    on: On = "threads",
 ) -> None:
     """Measure a published table or figure again: theirs beside ours, and a verdict on every claim.
 
@@ -52,7 +53,7 @@ def reproduce(
     try:
         with SearchBar("cells") as bar:
             outcome = run_study(study, "full" if full else "quick", seeds=seeds, out=out, fresh=fresh,
-                                keep_outdated=keep_outdated, observer=bar.update)
+                                keep_outdated=keep_outdated, observer=bar.update, on=on)
     except KeyboardInterrupt:
         typer.echo(f"Stopped; what had ended is kept in {out / study.name}. The same command goes on from there.",
                    err=True)
