@@ -17,6 +17,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     """
     from tilewright.api import bounds as layer_bounds
     from tilewright.api import load_network, load_target, refuse_density
+    from tilewright.cost import Totals
     from tilewright.report import engineering, print_listing, significant
     from tilewright.workload import coverage, graph_with_densities, unique_operators
 
@@ -41,9 +42,8 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
             engineering(bound.data_movement_cycles), bound.latency_binding, engineering(bound.energy_pj * 1e-12),
             bound.energy_binding, engineering(bound.edp * 1e-12), significant(roof.intensity_macs_per_byte),
             f"{roof.attainable_macs_per_cycle:.4g}"))
-    (cycles, energy), (fewest, least) = (
-        (sum(layer.count * each[layer.names[0]].latency_cycles for layer in unique),
-         sum(layer.count * each[layer.names[0]].energy_pj for layer in unique) * 1e-12) for each in (found, free))
+    totals = [Totals.of((layer.count, each[layer.names[0]]) for layer in unique) for each in (found, free)]
+    (cycles, energy), (fewest, least) = ((total.latency_cycles, total.energy_pj * 1e-12) for total in totals)
     rows.append(("Total", str(sum(layer.count for layer in unique)), engineering(graph.macs), "", "", "",
                  engineering(energy), "", engineering(energy * cycles), "", ""))
     print_listing(

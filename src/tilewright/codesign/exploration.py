@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.base import InputError
 from tilewright.codesign.variants import stated, with_flexibility
+from tilewright.cost import network_sum
 from tilewright.hardware import Accelerator, Flexibility
 from tilewright.jobs import Job, Runner
 from tilewright.search import MAPPERS, Objective, Watch, search_flexible
@@ -190,18 +191,12 @@ def _searched(operator: Operator, machine: Accelerator, objective: str, mapper: 
 
 def _total(layers: Sequence[tuple[int, dict[str, Any] | None]]) -> _Figures | None:
     """Return the sum over a network: None where a layer was not searched, infinite where one has no mapping."""
-    latency, energy, samples = 0.0, 0.0, 0
-    for count, layer in layers:
-        if layer is None:
-            return None
-        latency += count * _or_infinite(layer["latency_cycles"])
-        energy += count * _or_infinite(layer["energy_pj"])
-        samples += layer["samples"]
-    return _Figures(latency, energy, samples)
-
-
-def _or_infinite(figure: float | None) -> float:
-    return float("inf") if figure is None else figure
+    searched = [layer for _, layer in layers if layer is not None]
+    if len(searched) < len(layers):
+        return None
+    latency, energy = (network_sum((count, layer and layer[figure]) for count, layer in layers)
+                       for figure in ("latency_cycles", "energy_pj"))
+    return _Figures(latency, energy, sum(layer["samples"] for layer in searched))
 
 
 def _outcome(network: str, choice: str, machine: Accelerator, turns: Sequence[_Figures], objective: str) -> Outcome:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.codesign.variants import stated
-from tilewright.cost import DenseModel
+from tilewright.cost import DenseModel, Totals
 from tilewright.hardware import (
     Accelerator,
     Flexibility,
@@ -143,12 +143,10 @@ class _Scores:
 
     def of(self, designs: FixedDesign, threads: int = 1) -> NDArray[np.float64]:
         """Return ``(b, 2)``: cycles and picojoules of all layers; infinite where one does not fit."""
-        total = np.zeros((len(designs), 2))
-        for layer, model in zip(self.layers, self.models, strict=True):
-            costs = model.score(fixed_mappings(designs, layer.operator, self.accelerator), threads=threads)
-            found = np.stack([costs.latency_cycles, costs.energy_pj], axis=1) * layer.count
-            total += np.where(costs.legal[:, None], found, ILLEGAL)
-        return total
+        total = Totals.of((layer.count, Totals.legal(model.score(
+            fixed_mappings(designs, layer.operator, self.accelerator), threads=threads)))
+            for layer, model in zip(self.layers, self.models, strict=True))
+        return np.stack([total.latency_cycles, total.energy_pj], axis=1)
 
     def worthy(self, designs: FixedDesign) -> NDArray[np.float64]:
         """Return what `of` does; infinite also where the whole tile does not fit."""

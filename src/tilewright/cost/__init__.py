@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tilewright.cost.engine import compile_aside
     from tilewright.cost.explain_sparse import left_of, sparse_cost
     from tilewright.cost.hardware import Columns, HardwareBatch
+    from tilewright.cost.network import LayerCosts, NetworkModel, Totals, network_sum
     from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
     from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
     from tilewright.cost.sparse import SparseModel, cost_model
@@ -53,7 +54,9 @@ __all__ = [
     "Expected",
     "Explanation",
     "HardwareBatch",
+    "LayerCosts",
     "MemoryTraffic",
+    "NetworkModel",
     "Roofline",
     "RoundLatency",
     "Sequencer",
@@ -65,6 +68,7 @@ __all__ = [
     "SystolicMemories",
     "SystolicProduct",
     "SystolicWords",
+    "Totals",
     "Traffic",
     "compile_aside",
     "cost_model",
@@ -72,6 +76,7 @@ __all__ = [
     "hardware_bounds",
     "layer_bounds",
     "left_of",
+    "network_sum",
     "outermost_bytes",
     "roofline",
     "round_latency",

@@ -120,8 +120,8 @@ class SparseModel:
         def work(first: int) -> None:
             span = first, min(first + CHUNK, len(batch))
             own = columns.span(*span)
-            sums = Sums(self.plan, self.dense.tallies(batch, span, own), _batch_extents(batch, span, self.operator),
-                        own)
+            extents = batch.extents(self.operator.sizes, slice(*span))
+            sums = Sums(self.plan, self.dense.tallies(batch, span, own), extents, own)
             found[:, span[0]:span[1]] = sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp
 
         if len(batch):
@@ -137,18 +137,6 @@ class SparseModel:
         extents = [{name: np.array([float(extent)]) for name, extent in nest.extents(level).items()}
                    for level in range(len(self.accelerator.levels))]
         return Sums(plan, tallies_of(nest), extents, own_columns(self.accelerator)).cost()
-
-
-def _batch_extents(batch: MappingBatch, span: tuple[int, int], operator: Operator) -> list[Extents]:
-    """Return the extents of the tiles of every level."""
-    found, slots = [], batch.layout.slots
-    for level in range(len(batch.layout.levels)):
-        first = next((s for s, slot in enumerate(slots) if slot.level >= level), len(slots))
-        found.append({
-            name: batch.steps[first - 1, d, span[0]:span[1]].astype(np.float64) if first
-            else np.full(span[1] - span[0], float(operator.sizes[name]))
-            for d, name in enumerate(batch.layout.dimensions)})
-    return found
 
 
 class Plan:

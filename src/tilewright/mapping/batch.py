@@ -153,6 +153,17 @@ class MappingBatch:
         return cls(parts[0].layout, np.concatenate([part.steps for part in parts], axis=2),
                    np.concatenate([part.ranks for part in parts], axis=2))
 
+    def extents(self, sizes: dict[str, int], span: slice = slice(None)) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the extents ``(b)`` of every level's tile by dimension; ``sizes`` are those of the operator."""
+        found, slots = [], self.layout.slots
+        for level in range(len(self.layout.levels)):
+            first = next((s for s, slot in enumerate(slots) if slot.level >= level), len(slots))
+            found.append({
+                name: self.steps[first - 1, d, span].astype(np.float64) if first
+                else np.full(len(self.steps[0, d, span]), float(sizes[name]))
+                for d, name in enumerate(self.layout.dimensions)})
+        return found
+
     def take(self, index: NDArray[np.intp] | slice) -> "MappingBatch":
         """Return the mappings at ``index`` as a batch of their own."""
         return MappingBatch(self.layout, np.ascontiguousarray(self.steps[:, :, index]),

@@ -6,6 +6,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from tilewright.codesign import class_choices, tune, with_flexibility
+from tilewright.cost import network_sum
 from tilewright.hardware import (
     CLASSES,
     Accelerator,
@@ -248,8 +249,8 @@ def _tuned(runner: Runner, setting: Setting, machine: Accelerator,
 def _bounds(layers: list[Layer], machine: Accelerator, base: float) -> tuple[float, float]:
     """Return the bounds of compute, and of compute and data movement, over the runtime of the base."""
     figures = [(layer.count, bound_figures(layer.operator, machine)) for layer in layers]
-    compute = sum(count * bound["compute_cycles"] for count, bound in figures)
-    both = sum(count * max(bound["compute_cycles"], bound["data_cycles"]) for count, bound in figures)
+    compute = network_sum((count, bound["compute_cycles"]) for count, bound in figures)
+    both = network_sum((count, max(bound["compute_cycles"], bound["data_cycles"])) for count, bound in figures)
     return compute / base, both / base
 
 

@@ -7,6 +7,7 @@ from math import inf
 from typing import Any
 
 from tilewright.codesign import with_flexibility
+from tilewright.cost import network_sum
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import Mapping as Nest
@@ -178,7 +179,8 @@ class Isolation:
     def bound(self, results: "Results", name: str = MODEL) -> float:
         """Return the compute bound over the runtime of the base: no machine with as many elements can be below it."""
         members, machine = self.members(name), self.machine(self.base)
-        cycles = sum(layer.count * bound_figures(layer.operator, machine)["compute_cycles"] for layer in members)
+        cycles: float = network_sum((layer.count, bound_figures(layer.operator, machine)["compute_cycles"])
+                             for layer in members)
         return cycles / total(results, self.base, members)
 
     def below_bound(self, results: "Results", target: str) -> list[tuple[str, float, float]]:
@@ -239,7 +241,8 @@ def play(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer], sam
 
 def total(results: Results, target: str, layers: Sequence[Layer], figure: str = "latency_cycles") -> float:
     """Return a figure summed over the layers of a network, each as often as it occurs."""
-    return sum(layer.count * results[target, layer.name][figure] for layer in layers)
+    found: float = network_sum((layer.count, results[target, layer.name][figure]) for layer in layers)
+    return found
 
 
 def study_table(study: Isolation, results: Results, title: str) -> Table:

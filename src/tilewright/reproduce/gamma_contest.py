@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.cost import DenseModel
+from tilewright.cost import DenseModel, network_sum
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dataflow, dump_mapping
@@ -97,7 +97,9 @@ def _fixed_cell(layer: Layer, machine: Accelerator, method: Method) -> Cell:
 
 def total(tries: Iterable[Try], figure: str) -> float:
     """Return a figure of the whole network; infinite where a layer has no mapping."""
-    return sum(each.layer.count * float(each.median[figure]) if each.median else math.inf for each in tries)
+    found: float = network_sum(
+        (each.layer.count, float(each.median[figure]) if each.median else None) for each in tries)
+    return found
 
 
 def over(tries: Sequence[Try], base: Sequence[Try], figure: str) -> float | None:
@@ -171,7 +173,8 @@ def oracle_word(tries: Iterable[Try]) -> str:
 
 def network_bound(layers: Iterable[Layer], machine: Accelerator, name: str) -> float:
     """Return what the whole network can't be below: ``compute_cycles`` or ``energy_pj``."""
-    return sum(layer.count * layer_bound(layer.network, layer.name, machine, name) for layer in layers)
+    found: float = network_sum((layer.count, layer_bound(layer.network, layer.name, machine, name)) for layer in layers)
+    return found
 
 
 def layers_plot(name: str, title: str, tries: Tries, figure: str) -> Plot:

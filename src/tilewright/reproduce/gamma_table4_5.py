@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 
+from tilewright.cost import network_sum
 from tilewright.jobs import Runner
 from tilewright.reproduce.gamma_contest import (
     FIGURES,
@@ -251,8 +252,7 @@ def curve(tries: Sequence[Try], generations: range) -> list[float | None]:
     at = [POPULATION * generation for generation in generations]
     layers = [median_curve([run.get("history", []) for run in each.runs], at) for each in tries]
     counts = [each.layer.count for each in tries]
-    return [None if any(value is None for value in column) else
-            sum(count * float(value or 0) for count, value in zip(counts, column, strict=True))
+    return [None if any(value is None for value in column) else network_sum(zip(counts, column, strict=True))
             for column in zip(*layers, strict=True)]
 
 

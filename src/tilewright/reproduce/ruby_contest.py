@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
+from tilewright.cost import network_sum
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import Constraints, MapSpace, dataflow_constraints, padded
@@ -202,7 +203,8 @@ def total(entries: Iterable[Entry], name: str) -> float:
     entries = list(entries)
     if name == "edp":
         return total(entries, "energy_pj") * total(entries, "latency_cycles")
-    return sum(entry.match.layer.count * entry[name] for entry in entries)
+    found: float = network_sum((entry.match.layer.count, entry[name]) for entry in entries)
+    return found
 
 
 def ratio(rows: Sequence[tuple[Entry, Entry]], name: str) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from tilewright.base import InputError
-from tilewright.cost import Cost
+from tilewright.cost import Cost, Totals
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, present_stop
 from tilewright.search.layers import Abreast, LayerSearch, Spaces, search_layers, spaces_of
@@ -142,16 +142,13 @@ class PipelineResult:
     def figures(self, search: str = "then") -> PipelineFigures:
         """Return what the pipeline does with the mappings of the ``first`` search or, where it was made, the second."""
         stages = 1 + max((layer.stage for layer in self.layers), default=-1)
-        busy, energy, power = [0.0] * stages, 0.0, []
         clock = self.accelerator.frequency_mhz
-        for layer in self.layers:
-            cost = (layer.first if search == "first" else layer.final).cost
-            if cost is None:
-                busy[layer.stage] = energy = math.inf
-                continue
-            busy[layer.stage] += layer.count * cost.latency_cycles
-            energy += layer.count * cost.energy_pj
-            power.append(float(METRICS["power"].of(float(cost.latency_cycles), cost.energy_pj, 0.0, clock)))
+        costs = [(layer, (layer.first if search == "first" else layer.final).cost) for layer in self.layers]
+        busy = [float(Totals.of((layer.count, cost) for layer, cost in costs if layer.stage == stage).latency_cycles)
+                for stage in range(stages)]
+        energy = float(Totals.of((layer.count, cost) for layer, cost in costs).energy_pj)
+        power = [float(METRICS["power"].of(float(cost.latency_cycles), cost.energy_pj, 0.0, clock))
+                 for _, cost in costs if cost is not None]
         return PipelineFigures(tuple(busy), energy, sum(power) / max(1, len(power)), max(power, default=0.0), clock)
 
 

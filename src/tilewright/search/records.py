@@ -2,12 +2,11 @@
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from tilewright.base import InputError
-from tilewright.cost import Cost
+from tilewright.cost import Cost, Totals
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, SpaceSize
 from tilewright.search.bounding import Bounding, relative_gap
@@ -212,17 +211,20 @@ class NetworkResult:
     @property
     def latency_cycles(self) -> float:
         """Cycles of all layers one after the other; infinite where a layer has no mapping."""
-        return self._sum(lambda cost: cost.latency_cycles)
+        found: float = self._totals.latency_cycles
+        return found
 
     @property
     def energy_pj(self) -> float:
         """Picojoules of all layers; infinite where a layer has no mapping."""
-        return self._sum(lambda cost: cost.energy_pj)
+        found: float = self._totals.energy_pj
+        return found
 
     @property
     def samples(self) -> int:
         """Mappings scored in all searches."""
         return sum(layer.result.samples for layer in self.layers)
 
-    def _sum(self, figure: Callable[[Cost], float]) -> float:
-        return sum(layer.count * figure(layer.result.cost) if layer.result.cost else math.inf for layer in self.layers)
+    @property
+    def _totals(self) -> Totals:
+        return Totals.of((layer.count, layer.result.cost) for layer in self.layers)

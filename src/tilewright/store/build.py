@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.base import InputError
-from tilewright.cost import Bounds, Cost, outermost_bytes, roofline
+from tilewright.cost import Bounds, Cost, Totals, outermost_bytes, roofline
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.store.nest import mapping_from
@@ -278,8 +278,8 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
     Multiply-accumulates that are skipped use no compute unit.
     """
     mapped = [(layer.count, layer.cost) for layer in layers if layer.cost is not None]
-    latency = sum(count * cost.latency_cycles for count, cost in mapped)
-    energy = sum(count * cost.energy_pj for count, cost in mapped)
+    total = Totals.of(mapped)
+    latency = total.latency_cycles
     done = sum(count * cost.macs for count, cost in mapped)
     lost = sum(layer.count * (layer.operator.macs - layer.macs) for layer in layers if layer.cost is not None)
     macs = done - lost
@@ -288,16 +288,15 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
         busy = sum(count * cost.utilisation * cost.latency_cycles for count, cost in mapped) / latency
     bounds = [(layer.count, layer.bounds) for layer in layers if layer.bounds is not None and layer.cost is not None]
     bounded = len(bounds) == len(mapped) and bool(mapped)
-    bound_latency = sum(count * bound.latency_cycles for count, bound in bounds)
-    bound_energy = sum(count * bound.energy_pj for count, bound in bounds)
+    least = Totals.of(bounds)
     return TotalsRecord(
-        latency_cycles=latency, energy_pj=energy, edp=energy * latency, macs=macs,
+        latency_cycles=latency, energy_pj=total.energy_pj, edp=total.edp, macs=macs,
         utilisation=busy,
         area_um2=accelerator.area_um2, seconds=float(seconds),
         samples=sum(layer.search.samples for layer in layers if layer.search is not None and not layer.search.answer),
-        bound_latency_cycles=bound_latency if bounded else None,
-        bound_energy_pj=bound_energy if bounded else None,
-        bound_edp=bound_latency * bound_energy if bounded else None,
+        bound_latency_cycles=least.latency_cycles if bounded else None,
+        bound_energy_pj=least.energy_pj if bounded else None,
+        bound_edp=least.edp if bounded else None,
         unmapped_layers=sum(layer.count for layer in layers if layer.cost is None),
         ineffectual_share=lost / done if done else 0.0)
 

@@ -9,7 +9,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from tilewright.cost import DenseModel, layer_bounds
+from tilewright.cost import DenseModel, Totals, layer_bounds
 from tilewright.hardware import Accelerator, Bandwidth, Fanout, Memory, preset
 from tilewright.mapping import dataflow
 from tilewright.validation.records import DATA, Figure, Findings, Quantity, ReferenceSet, Watch, register
@@ -47,11 +47,11 @@ def run(watch: Watch) -> Findings:
     for done, size in enumerate(sizes):
         watch.tell(done, len(sizes))
         machine = configured(size)
-        cycles = least = 0.0
-        for unique in network:
-            mapping = dataflow("nvdla", unique.operator, machine)
-            cycles += DenseModel(unique.operator, machine).cost(mapping).latency_cycles * len(unique.names)
-            least += layer_bounds(unique.operator, machine).latency_cycles * len(unique.names)
+        costs = [DenseModel(unique.operator, machine).cost(dataflow("nvdla", unique.operator, machine))
+                 for unique in network]
+        bounds = [layer_bounds(unique.operator, machine) for unique in network]
+        runs = [len(unique.names) for unique in network]
+        cycles, least = (Totals.of(zip(runs, found, strict=True)).latency_cycles for found in (costs, bounds))
         per_second = machine.frequency_mhz * 1e6
         figures.append(Figure(f"{size['macs']} MACs", FRAMES.name, per_second / cycles, size["frames"]))
         most.append(f"{per_second / least:.1f}")
