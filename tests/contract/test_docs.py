@@ -39,8 +39,14 @@ def write_network(path):
     assert load_onnx(path, bind={"batch": 1}).macs
 
 
+ELSEWHERE = {"$ tilewright validate"}
+"""What another test runs as it stands (the scoreboard of all sets: `test_accuracy`)."""
+
+
 def run_commands(text, expected, monkeypatch):
     for line in text.strip().splitlines():
+        if line in ELSEWHERE:
+            continue
         words = shlex.split(line)
         assert words[:2] == ["$", "tilewright"], line
         monkeypatch.setattr(sys, "argv", words[1:])
