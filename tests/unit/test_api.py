@@ -14,8 +14,10 @@ import pytest
 import tilewright as tw
 from tilewright.api import engine
 from tilewright.api.tasks import layer_budget, read_budget
-from tilewright.cost import layer_bounds
-from tilewright.search import Progress, search
+from tilewright.cost import kept_bounds, layer_bounds
+from tilewright.hardware import Memory
+from tilewright.mapping import KeptSets
+from tilewright.search import Progress, search_spaces
 from tilewright.store import RunRecord, keep, mapping_of, operator_of
 from tilewright.workload import MacNode, Unmodelled, zoo
 
@@ -110,7 +112,8 @@ def test_strides_of_an_operator_in_short_are_kept():
 def test_a_run_of_one_layer_finds_what_the_search_finds():
     run = tw.map(SMALL, "edge-s1", budget=2000, seed=4, store=False)
     layer = run.layers["matmul"]
-    alone = search(operator_of(layer), tw.load_accelerator("edge-s1"), budget=2000, seed=(4, 0))
+    kept = KeptSets(tw.map_space(operator_of(layer), "edge-s1"))
+    alone = search_spaces(kept, budget=2000, seed=(4, 0))
     assert mapping_of(layer) == alone.mapping
     assert layer.cost.energy_pj == alone.cost.energy_pj
     assert layer.search.score == alone.score == pytest.approx(layer.search.history[-1][2], rel=1e-12)
@@ -148,17 +151,22 @@ def test_bounds_hold_for_every_name_of_a_layer():
     assert list(found) and set(found) == {node.name for node in graph.mac_nodes}
     node = graph.node("layer3.1.conv2")
     assert isinstance(node, MacNode)
-    assert found["layer3.1.conv2"] == layer_bounds(node.operator, tw.load_accelerator("eyeriss"))
+    assert found["layer3.1.conv2"] == kept_bounds(node.operator, tw.load_accelerator("eyeriss"))
 
 
-def test_bounds_of_a_mapping_that_lets_tensors_pass_are_those_with_bypass():
+def test_bounds_of_a_mapping_hold_whatever_memories_keep():
     operator, machine = tw.matmul("m", m=8, n=8, k=8), tw.load_accelerator("accel-a")
     every = tw.evaluate(tw.dataflow("weight-stationary", operator, machine), operator, machine)
-    assert every.bounds == layer_bounds(operator, machine)
+    assert every.bounds == kept_bounds(operator, machine)
+    assert every.bounds.energy_pj <= layer_bounds(operator, machine).energy_pj
     text = ("levels:\n- level: DRAM\n  loops: [M: 1, N: 1, K: 1]\n- level: Shared\n  keeps: [I]\n"
             "- level: Private\n  keeps: []\n")
     bare = tw.evaluate(text, operator, machine)
-    assert bare.legal and bare.bounds == layer_bounds(operator, machine, bypass=True)
+    assert bare.legal and bare.bounds == every.bounds
+    fixed = replace(machine, levels=tuple(
+        replace(level, always=True) if isinstance(level, Memory) else level for level in machine.levels))
+    assert kept_bounds(operator, fixed) == layer_bounds(operator, fixed)
+    assert tw.evaluate(text, operator, fixed).bounds == layer_bounds(operator, fixed, bypass=True)
     assert bare.cost.energy_pj >= bare.bounds.energy_pj
     assert "its bound" in str(bare)
 

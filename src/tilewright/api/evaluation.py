@@ -16,9 +16,9 @@ from tilewright.api.inputs import (
 )
 from tilewright.api.text import shown
 from tilewright.base import InputError
-from tilewright.cost import Bounds, Cost, cost_model, layer_bounds
+from tilewright.cost import Bounds, Cost, cost_model, kept_bounds, layer_bounds
 from tilewright.hardware import Accelerator
-from tilewright.mapping import LevelLoops, Loop, Violation, is_legal, violations
+from tilewright.mapping import KeptSets, LevelLoops, Loop, MapSpace, Violation, is_legal, violations
 from tilewright.mapping import Mapping as Nest
 from tilewright.store import (
     LayerRecord,
@@ -110,14 +110,17 @@ def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer:
     costless = any(violation.kind in COSTLESS for violation in wrong)
     model = cost_model(operator, accelerator)
     return Evaluation(operator, accelerator, nest, wrong, None if costless else model.cost(nest),
-                      layer_bounds(operator, accelerator, bypass=_bypasses(nest, operator, accelerator)))
+                      layer_bounds(operator, accelerator, bypass=True) if _passes_fixed(nest, operator, accelerator)
+                      else kept_bounds(operator, accelerator))
 
 
-def _bypasses(mapping: Nest, operator: Operator, accelerator: Accelerator) -> bool:
-    """Whether some memory keeps less than it can."""
+def _passes_fixed(mapping: Nest, operator: Operator, accelerator: Accelerator) -> bool:
+    """Whether a memory lets a tensor pass that it keeps in every mapping that is searched."""
     kept = {entry.level: entry.keeps for entry in mapping.levels if entry.keeps is not None}
-    return any(memory.can_keep(tensor.name, tensor.role) and tensor.name not in kept.get(memory.name, (tensor.name,))
-               for memory in accelerator.memories for tensor in operator.tensors)
+    passed = {(memory.name, tensor.name) for memory in accelerator.memories for tensor in operator.tensors
+              if memory.can_keep(tensor.name, tensor.role)
+              and tensor.name not in kept.get(memory.name, (tensor.name,))}
+    return not passed <= set(KeptSets(MapSpace(operator, accelerator)).open)
 
 
 def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, reference: bool = False) -> Cost:
@@ -143,18 +146,19 @@ def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, re
 
 
 def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None,
-           density: Mapping[str, Density] | None = None, bypass: bool = False) -> dict[str, Bounds]:
+           density: Mapping[str, Density] | None = None, bypass: bool = True) -> dict[str, Bounds]:
     """Return what no mapping of each layer can beat, by the layer's name; equal layers share one `Bounds`.
 
-    Memories keep every tensor that they can, as in a search; with ``bypass`` the bounds are lower, and hold whatever
-    they keep. ``density`` is as of `evaluate`.
+    They hold whatever memories keep, as far as the machine leaves that open, as in a search; without ``bypass`` they
+    are those of mappings in which memories keep every tensor that they can. ``density`` is as of `evaluate`.
     """
     accelerator, _ = load_target(arch, network)
     if density:
         refuse_density(accelerator, "density")
     found: dict[str, Bounds] = {}
     for unique in unique_operators(graph_with_densities(load_layers(network, bind), density or {})):
-        found.update(dict.fromkeys(unique.names, layer_bounds(unique.operator, accelerator, bypass=bypass)))
+        found.update(dict.fromkeys(unique.names, (kept_bounds if bypass else layer_bounds)(
+            unique.operator, accelerator)))
     return found
 
 

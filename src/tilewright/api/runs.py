@@ -21,12 +21,13 @@ from tilewright.api.tasks import Task, prepare, warm_up
 from tilewright.api.text import shown
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
 from tilewright.base import unknown_name
-from tilewright.cost import Explanation, explain, space_bounds
+from tilewright.cost import Explanation, KeptBounds, explain, space_bounds
 from tilewright.jobs import interruptible
-from tilewright.mapping import Constraints, Padding
+from tilewright.mapping import Constraints, KeptSets, Padding
 from tilewright.search import (
     Budget,
     Front,
+    KeptBounding,
     ProgressObserver,
     SearchResult,
     search_network,
@@ -306,7 +307,12 @@ def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult, answ
     operator, constraints = space.operator, space.constraints
     padding = Padding(unique.operator, operator)
     known = result.bounding
-    limits = known.bounds[0] if known is not None and known.spaces == (space,) else space_bounds(space)
+    if isinstance(known, KeptBounding):
+        limits = known.bounds.union
+    elif isinstance(spaces := task.spaces(unique.operator), KeptSets) and len(spaces) > 1:
+        limits = KeptBounds(spaces).union
+    else:
+        limits = known.bounds[0] if known is not None and known.spaces == (space,) else space_bounds(space)
     bounds = bounds_record(limits, result.bound)
     bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
                        search=answers.marked(operator.name, _search_record(result)), front=front_record(result.front))

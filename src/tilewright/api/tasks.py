@@ -16,7 +16,7 @@ from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
 from tilewright.api.warm import OFF, Warmth
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
-from tilewright.mapping import Constraints, MapSpace, flexible_machine, flexible_within
+from tilewright.mapping import Constraints, KeptSets, MapSpace, flexible_machine, flexible_within
 from tilewright.search import MAPPERS, Budget, Objective, Start, read_front, search
 from tilewright.store import RequestRecord
 from tilewright.workload import Density, Graph, Operator, graph_with_densities, unique_operators
@@ -52,9 +52,10 @@ class Task:
         """Return the mappings to choose from, as far as they were restricted."""
         return self.choice.space(operator, self.accelerator)
 
-    def spaces(self, operator: Operator) -> tuple[MapSpace, ...]:
-        """Return the mappings to choose from as a union: of them what the machine's flexibility allows."""
-        return flexible_within(self.space(operator))
+    def spaces(self, operator: Operator) -> tuple[MapSpace, ...] | KeptSets:
+        """Return the mappings to choose from as a union: by what memories may keep, or what flexibility allows."""
+        space = self.space(operator)
+        return flexible_within(space) if self.accelerator.flexibility is not None else KeptSets(space)
 
     def allotted(self, share: Budget, **more: Any) -> "Task":
         """Return the task with the budget of one layer, and ``more`` in its request, which now holds the command."""

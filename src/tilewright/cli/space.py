@@ -75,6 +75,7 @@ def space(
 
 
 def _print(space: "MapSpace", figures: "list[SpaceFigures]", choice: "SpaceChoice", screen: "Console") -> None:
+    from tilewright.mapping import KeptSets
     from tilewright.report import print_listing
 
     operator, accelerator = space.operator, space.accelerator
@@ -85,6 +86,9 @@ def _print(space: "MapSpace", figures: "list[SpaceFigures]", choice: "SpaceChoic
     for one in figures:
         if one.conflict:
             screen.print(f"\n{one.tiling}: {one.conflict}", markup=False, soft_wrap=True)
+    if len(kept := KeptSets(space)) > 1:
+        screen.print(f"\nMemories may keep or let pass {len(kept.open)} tensors more: so many mappings for each of "
+                     f"{len(kept):,} kept sets.", markup=False, soft_wrap=True)
     entries = _entries(space, choice)
     if entries:
         screen.print()

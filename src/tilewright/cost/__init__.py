@@ -7,6 +7,7 @@ from tilewright.base import late_names
 if TYPE_CHECKING:
     from tilewright.cost.bounds import Bounds, Roofline, outermost_bytes, roofline
     from tilewright.cost.bounds_any import BoundBatch, hardware_bounds, layer_bounds, space_bounds
+    from tilewright.cost.bounds_kept import KeptBounds, kept_bounds
     from tilewright.cost.bounds_traffic import Traffic
     from tilewright.cost.dense import CostBatch, DenseModel
     from tilewright.cost.derivations import Explanation, explain
@@ -54,6 +55,7 @@ __all__ = [
     "Expected",
     "Explanation",
     "HardwareBatch",
+    "KeptBounds",
     "LayerCosts",
     "MemoryTraffic",
     "NetworkModel",
@@ -74,6 +76,7 @@ __all__ = [
     "cost_model",
     "explain",
     "hardware_bounds",
+    "kept_bounds",
     "layer_bounds",
     "left_of",
     "network_sum",

@@ -15,6 +15,7 @@ Everything here follows from the counting rules (docs/concepts.md) without looki
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, prod
 
 import numpy as np
@@ -195,7 +196,8 @@ def _fetched_again(operator: Operator, accelerator: Accelerator, chains: dict[st
             if memory.buffering == "single" and memory is not accelerator.memories[0] and given and len(kinds) == 2:
                 blocking.append((memory, (kinds[1] if kinds[0] == "read" else kinds[0],), min(given)))
     wanted = [*ports, *blocking]
-    words = traffic.port_words([(memory.name, kinds) for memory, kinds, _ in wanted])
+    energy, *words = traffic.least([
+        traffic.energy_weights(), *(traffic.port_weights(memory.name, kinds) for memory, kinds, _ in wanted)])
     cycles = [moved * (1 - _SLACK) / rate / accelerator.instances(memory.name)
               for (memory, _, rate), moved in zip(wanted, words, strict=True)]
     busiest: dict[str, int] = {}
@@ -204,7 +206,7 @@ def _fetched_again(operator: Operator, accelerator: Accelerator, chains: dict[st
         busiest[memory.name] = max(busiest.get(memory.name, 0), ceil(found))
     for (memory, _, _), found in zip(blocking, cycles[len(ports):], strict=True):
         blocked[memory.name] = blocked.get(memory.name, 0.0) + found
-    return _Again(traffic.energy() * (1 - _SLACK), busiest, {name: ceil(total) for name, total in blocked.items()})
+    return _Again(energy * (1 - _SLACK), busiest, {name: ceil(total) for name, total in blocked.items()})
 
 
 def roofline(operator: Operator, accelerator: Accelerator) -> Roofline:
@@ -237,9 +239,13 @@ def compute_bound(operator: Operator, accelerator: Accelerator, perfect: bool = 
 
     Where ``perfect``, the lanes of a dimension divide its size.
     """
-    instances = accelerator.compute_instances
+    return _compute_bound(operator.dimensions, accelerator.compute_instances, perfect)
+
+
+@lru_cache(maxsize=64)
+def _compute_bound(dimensions: tuple[tuple[str, int], ...], instances: int, perfect: bool) -> int:
     lanes, steps = np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64)
-    for _, size in operator.dimensions:
+    for _, size in dimensions:
         own_lanes, own_steps = _divisors(size, instances) if perfect else _ways(size, instances)
         lanes, steps = np.multiply.outer(lanes, own_lanes).ravel(), np.multiply.outer(steps, own_steps).ravel()
         lanes, steps = _frontier(lanes, steps, instances)

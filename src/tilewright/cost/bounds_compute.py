@@ -37,6 +37,11 @@ class ComputeStage:
     @cached_property
     def _accesses(self) -> Floats:
         """Accesses (c, t) for each way to spread lanes, of all steps together."""
+        total, each = self._arrays
+        found: Floats = self.tiles.once((total, *each), self._spread_accesses)
+        return found
+
+    def _spread_accesses(self) -> Floats:
         operator, (total, each) = self._operator, self._arrays
         low, high = self._spreads(total)
         rows = []

@@ -6,9 +6,11 @@ all, or unused by several) are left out: a tile extends by 1 along them, and not
 can only lower a bound.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import isqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +91,16 @@ class Tiles:
 
     operator: Operator
     perfect: bool = False
+
+    @cached_property
+    def _known(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` returns, made once for each key: sets of kept tensors share most of their bounds."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

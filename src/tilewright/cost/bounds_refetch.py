@@ -60,11 +60,15 @@ class Stage:
         instances; both count 1 where every word comes once.
         """
         found = np.full(len(merged), np.inf)
-        for row in self.resting:
-            often = np.unique(np.where(row, 1.0, self.pieces), axis=0)
+        for often in self._often:
             sums = received @ often.T + self._shared(merged, often)
             found = np.minimum(found, sums.min(axis=1))
         return found
+
+    @cached_property
+    def _often(self) -> list[Floats]:
+        """How often tensors are fetched at least, by kind of innermost loop."""
+        return [np.unique(np.where(row, 1.0, self.pieces), axis=0) for row in self.resting]
 
     def _shared(self, weights: Floats, often: Floats) -> Floats:
         """Return (o, c) the least weighted sum where lanes share words."""
@@ -128,7 +132,15 @@ class Stages:
     @cached_property
     def by_name(self) -> dict[str, Stage]:
         """Every stage."""
-        return {name: self._stage(name) for name in self.order}
+        return {name: self._known_stage(name) for name in self.order}
+
+    def _known_stage(self, name: str) -> Stage:
+        """Return a stage, made once for all chains where the memory keeps the same behind the same arrays."""
+        total, each = self._lanes(name)
+        kept = tuple(tensor for tensor, chain in self.chains.items() if name in chain)
+        key = self.accelerator.level(name), self.accelerator.word_bits, kept, total, tuple(each.tolist())
+        found: Stage = self.tiles.once(key, lambda: self._stage(name))
+        return found
 
     def _stage(self, name: str) -> Stage:
         operator = self.operator

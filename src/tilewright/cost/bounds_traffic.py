@@ -170,10 +170,6 @@ class Traffic:
         feeding = {each.tensor.name: each.chain[-1] for each in self.flows}
         return ComputeStage(self.stages.tiles, self.stages.accelerator, feeding)
 
-    def energy(self) -> float:
-        """Return the least energy in picojoules of all memories and networks."""
-        return self.least([self.energy_weights()])[0]
-
     def energy_weights(self) -> list[Floats]:
         """Return the energy of all memories and networks as sums by tensor (see `Flow`)."""
         sums = []
@@ -188,10 +184,6 @@ class Traffic:
                     total = total + each.sent[level.name] * level.network_energy_pj_per_word
             sums.append(total)
         return sums
-
-    def port_words(self, wanted: list[tuple[str, tuple[str, ...]]]) -> list[float]:
-        """Return the least words of their own width that memories move, for pairs of a memory and kinds of access."""
-        return self.least([self.port_weights(name, kinds) for name, kinds in wanted])
 
     def port_weights(self, name: str, kinds: tuple[str, ...]) -> list[Floats]:
         """Return what a memory moves by accesses of some kinds, in words of its own width, as sums by tensor."""

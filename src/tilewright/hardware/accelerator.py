@@ -76,6 +76,8 @@ class Memory:
     ----------
     keeps
         The tensors it can keep, by role (``weights``) or by tensor name (``W``); all others bypass it.
+    always
+        Whether it keeps all of them in every mapping that is searched; else a mapping may let some pass.
     capacity_bytes
         Shared capacity of one instance; None is unlimited. Ignored for tensors with a partition of their own.
     partitions_bytes
@@ -111,6 +113,7 @@ class Memory:
     area_um2: float = 0.0
     leakage_mw: float = 0.0
     access_grain: tuple[int, int] = (1, 1)
+    always: bool = False
     storage: Storage | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -120,7 +123,7 @@ class Memory:
         return replace(
             self, energy=AccessEnergy(1.0, 1.0, 1.0, 1.0), capacity_bytes=None if self.capacity_bytes is None else 1.0,
             partitions_bytes=tuple((owner, 1.0) for owner, _ in self.partitions_bytes), bandwidth=Bandwidth(**ports),
-            area_um2=0.0, leakage_mw=0.0, access_grain=(1, 1), storage=None)
+            area_um2=0.0, leakage_mw=0.0, access_grain=(1, 1), always=False, storage=None)
 
     @property
     def numbers(self) -> dict[str, float]:

@@ -225,6 +225,7 @@ def _memory_fields(memory: Memory) -> CommentedMap:
     return _filled(
         memory=memory.name,
         keeps=_flow(list(memory.keeps)),
+        always=memory.always or None,
         capacity_bytes=memory.capacity_bytes,
         partitions_bytes=_flow(dict(memory.partitions_bytes)) if memory.partitions_bytes else None,
         word_bits=memory.word_bits,

@@ -86,6 +86,7 @@ class Resolver:
         memory = Memory(
             name=fields.memory,
             keeps=tuple(fields.keeps),
+            always=fields.always,
             energy=self._energy(fields, bits, where),
             capacity_bytes=fields.capacity_bytes,
             partitions_bytes=tuple(fields.partitions_bytes.items()),

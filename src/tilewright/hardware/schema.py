@@ -73,6 +73,7 @@ class MemoryFields(Fields):
 
     memory: Name
     keeps: list[Name]
+    always: bool = False
     kind: Literal["dram", "sram", "registers"] | None = None
     dram_type: str | None = None
     capacity_bytes: Bytes | None = None

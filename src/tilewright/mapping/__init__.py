@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         stand_ins,
     )
     from tilewright.mapping.footprint import axis_sides, compression, footprint_bits, padding_words, stored
+    from tilewright.mapping.kept_spaces import KeptSets
     from tilewright.mapping.legality import Violation, is_legal, repair, violations
     from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
     from tilewright.mapping.padding import Padding, padded
@@ -60,6 +61,7 @@ __all__ = [
     "Dataflow",
     "Enumeration",
     "Flexion",
+    "KeptSets",
     "Layout",
     "LevelLoops",
     "Loop",

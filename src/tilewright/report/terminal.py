@@ -263,8 +263,6 @@ def _total_lines(record: RunRecord) -> Iterable[Text]:
     yield Text("")
     for head, value, gap in facts:
         yield Text.assemble((f"{head:<9}", "bold"), value, "" if gap == MISSING else f", {gap} its bound")
-    if any(gap != MISSING for _, _, gap in facts):
-        yield Text("Bounds hold while memories keep what they keep here; bypass is not searched.", style="dim")
 
 
 def _remark_lines(record: RunRecord) -> Iterable[Text]:

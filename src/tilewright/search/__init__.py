@@ -1,7 +1,7 @@
 """Which mapping? The one search loop, the mappers, objectives and budgets."""
 
 from tilewright.search import mappers
-from tilewright.search.bounding import Bounding, score_bound
+from tilewright.search.bounding import Bounding, KeptBounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.front import Front, FrontPoint, joined, read_front
@@ -42,6 +42,7 @@ __all__ = [
     "Front",
     "FrontPoint",
     "Improvement",
+    "KeptBounding",
     "LayerResult",
     "Mapper",
     "Metric",

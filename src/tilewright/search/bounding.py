@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
-from tilewright.cost import Bounds, space_bounds
-from tilewright.mapping import MapSpace
+from tilewright.cost import Bounds, KeptBounds, space_bounds
+from tilewright.mapping import KeptSets, MapSpace
 from tilewright.search.objective import METRICS, Objective, Scorer
 
 ROUNDING = 1e-9
@@ -31,13 +32,64 @@ class Bounding:
         return min(known) if len(known) == len(found) else None
 
 
+@dataclass(frozen=True)
+class KeptBounding:
+    """The bound of a search in the union of ``kept``, and the order in which members promise most."""
+
+    kept: KeptSets
+    objective: Objective
+
+    @cached_property
+    def bounds(self) -> KeptBounds:
+        """Bounds of the members."""
+        return KeptBounds(self.kept)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds of members bound the objective."""
+        return _bounded(self.objective) and self.kept.space.accelerator.sparsity is None
+
+    @cached_property
+    def score(self) -> float | None:
+        """Bound on the objective; None where more latency or energy can lower it (power)."""
+        return self.bounds.least(self._scored) if _bounded(self.objective) else None
+
+    @cached_property
+    def scores(self) -> dict[int, float]:
+        """Bounds by the members' numbers, the least first; of EDP where the objective cannot be bound."""
+        return self.bounds.scores(self._scored)
+
+    def leading(self, most: int) -> list[int]:
+        """Return the numbers of the members to search, at most so many: of the least bounds, and where all is kept."""
+        found = list(islice(self.scores, most))
+        return found if 0 in found else [*found[:most - 1], 0]
+
+    def _scored(self, cycles: float, energy_pj: float) -> float:
+        """Return the score of cycles and energy; EDP where the objective cannot be bound."""
+        space = self.kept.space
+        if not _bounded(self.objective):
+            return cycles * energy_pj
+        value = self._scorer.values(float(cycles), energy_pj, space.accelerator.area_um2)
+        assert isinstance(value, float)
+        return value
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return Scorer(self.objective, self.kept.space.operator, self.kept.space.accelerator)
+
+
+def _bounded(objective: Objective) -> bool:
+    """Whether more latency or energy cannot lower the objective, of one density."""
+    metrics = [METRICS[term.metric] for term in objective.terms]
+    return objective.densities is None and all(min(metric.latency, metric.energy) >= 0 for metric in metrics)
+
+
 def score_bound(space: MapSpace, objective: Objective, bounds: Bounds) -> float | None:
     """Return what no mapping's score can beat.
 
     None where more latency or energy can lower the objective (power), and where it is over several densities.
     """
-    metrics = [METRICS[term.metric] for term in objective.terms]
-    if objective.densities is not None or any(min(metric.latency, metric.energy) < 0 for metric in metrics):
+    if not _bounded(objective):
         return None
     accelerator = space.accelerator
     scorer = Scorer(objective, space.operator, accelerator)

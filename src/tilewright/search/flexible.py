@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.jobs import finished, interruptible
-from tilewright.mapping import Layout, MapSpace, Tiling, flexible_spaces
+from tilewright.mapping import KeptSets, Layout, MapSpace, Tiling, flexible_spaces
 from tilewright.search.bounding import Bounding
 from tilewright.search.front import joined, read_front
+from tilewright.search.kept import searching_kept
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult, Stopped
@@ -49,7 +50,7 @@ def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
 
 
 def search_spaces(  # noqa: PLR0913
-    spaces: Sequence[MapSpace],
+    spaces: Sequence[MapSpace] | KeptSets,
     *,
     objective: str | Objective = "edp",
     mapper: str = "auto",
@@ -67,7 +68,8 @@ def search_spaces(  # noqa: PLR0913
     Spaces that their share of the samples covers are enumerated; what they leave over goes to the others. Those are
     searched by successive halving: all get an equal part of the samples (or seconds), the better half goes on with the
     same populations, and so forth, in as many rounds as it takes to come down to one, each of equal samples. Each
-    begins from ``start``, mended as its space asks. The ``front`` is that of all together.
+    begins from ``start``, mended as its space asks. The ``front`` is that of all together. Of `KeptSets` a few are
+    searched (see `searching_kept`).
 
     Raises
     ------
@@ -76,6 +78,12 @@ def search_spaces(  # noqa: PLR0913
         is asked for of more than one.
     """
     whole = Budget.parse(budget)
+    if isinstance(spaces, KeptSets):
+        watch = watch or Watch()
+        goal = Objective.parse(objective, constraints).over(densities)
+        request = Request(spaces.space, goal, mapper, whole, seed, options or {}, start, read_front(front))
+        with interruptible(watch.stop):
+            return finished(searching_kept(spaces, request, watch))
     if not spaces or any(space.operator != spaces[0].operator for space in spaces):
         raise InputError("spaces", "must be one or more of one operator", len(spaces))
     watch = watch or Watch()

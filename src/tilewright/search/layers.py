@@ -11,20 +11,23 @@ from typing import Any
 from tilewright.base import replace_file
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Clock, Job, Runner, Stop, finished
-from tilewright.mapping import MapSpace, flexible_spaces
+from tilewright.mapping import KeptSets, MapSpace, flexible_spaces
 from tilewright.search.flexible import searching_spaces
+from tilewright.search.kept import searching_kept
 from tilewright.search.records import Budget, SearchResult
 from tilewright.search.run import Request, Searching, Watch, searching
 from tilewright.search.warm import Beginning, WarmStart
 from tilewright.workload import Operator
 
-Spaces = Callable[[Operator], MapSpace | Sequence[MapSpace]]
+Spaces = Callable[[Operator], MapSpace | Sequence[MapSpace] | KeptSets]
 """Makes the space of an operator, or spaces whose union it is."""
 
 
-def spaces_of(operator: Operator, accelerator: Accelerator, space: Spaces | None) -> tuple[MapSpace, ...]:
+def spaces_of(operator: Operator, accelerator: Accelerator, space: Spaces | None) -> tuple[MapSpace, ...] | KeptSets:
     """Return the spaces whose union is to be searched; by default what the accelerator's flexibility allows."""
     made = space(operator) if space else flexible_spaces(operator, accelerator)
+    if isinstance(made, KeptSets):
+        return made if len(made) > 1 else (made.space,)
     return (made,) if isinstance(made, MapSpace) else tuple(made)
 
 
@@ -61,7 +64,7 @@ class LayerSearch:
         Seconds of all searches together, where they share them.
     """
 
-    spaces: tuple[MapSpace, ...]
+    spaces: tuple[MapSpace, ...] | KeptSets
     request: Request
     begin: Beginning = field(default_factory=Beginning)
     warm_start: WarmStart = "off"
@@ -73,6 +76,8 @@ class LayerSearch:
         if request.start is None:
             lent = {lender.place: result for lender, result in zip(self.begin.lenders, found, strict=True)}
             request = replace(request, start=self.begin.start(self.warm_start, lent))
+        if isinstance(self.spaces, KeptSets):
+            return searching_kept(self.spaces, request, watch)
         flexible = request.space.accelerator.flexibility is not None
         if len(self.spaces) > 1 or (flexible and watch.checkpoint is None):
             return searching_spaces(self.spaces, request, watch)
@@ -128,15 +133,16 @@ def _far(place: int, made: Made, watch: Watch) -> Job[SearchResult]:
 
     def received(value: Any) -> SearchResult:
         result, state = value
-        if file is not None and state is not None:
+        if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(file, state)
+            for end, content in state.items():
+                replace_file(file.with_name(file.stem + end), content)
         if watch.recorder is not None:
             watch.recorder(result)
         found: SearchResult = result
         return found
 
-    kept = file.read_bytes() if file is not None and file.exists() else None
+    kept = {} if file is None else _files(file)
     return Job(None, _searched, inputs=(search, watch.threads, file is not None, kept), received=received)
 
 
@@ -144,12 +150,17 @@ def _known(result: SearchResult, _: Sequence[SearchResult] = ()) -> SearchResult
     return result
 
 
-def _searched(search: LayerSearch, threads: int, keep: bool, kept: bytes | None,
-              found: Sequence[SearchResult] = ()) -> tuple[SearchResult, bytes | None]:
-    """Search a layer to the end; return the result, and the file that it is kept in."""
+def _files(file: Path) -> dict[str, bytes]:
+    """Return the files that a search is kept in by the ends of their names: one, or one for each kept set."""
+    return {path.name.removeprefix(file.stem): path.read_bytes() for path in file.parent.glob(f"{file.stem}*.npz")}
+
+
+def _searched(search: LayerSearch, threads: int, keep: bool, kept: Dictionary[str, bytes],
+              found: Sequence[SearchResult] = ()) -> tuple[SearchResult, dict[str, bytes]]:
+    """Search a layer to the end; return the result, and the files that it is kept in."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "search.npz"
-        if kept is not None:
-            file.write_bytes(kept)
+        for end, content in kept.items():
+            file.with_name(file.stem + end).write_bytes(content)
         result = finished(search.steps(Watch(threads=threads, checkpoint=file if keep else None), found))
-        return result, file.read_bytes() if keep else None
+        return result, _files(file) if keep else {}

@@ -9,7 +9,7 @@ from tilewright.base import InputError
 from tilewright.cost import Cost, Totals
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, SpaceSize
-from tilewright.search.bounding import Bounding, relative_gap
+from tilewright.search.bounding import Bounding, KeptBounding, relative_gap
 from tilewright.search.front import Front
 from tilewright.search.start import Origin
 from tilewright.workload import Operator
@@ -161,7 +161,7 @@ class SearchResult:
     complete: bool
     stopped: Stopped
     proven: float | None = None
-    bounding: Bounding | None = field(default=None, compare=False, repr=False)
+    bounding: Bounding | KeptBounding | None = field(default=None, compare=False, repr=False)
     start: tuple[Origin, ...] = ()
     front: Front | None = None
     machine: Accelerator | None = None

@@ -18,7 +18,7 @@ from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel, compil
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, finished, interruptible, present_stop
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.search.bounding import Bounding
+from tilewright.search.bounding import Bounding, KeptBounding
 from tilewright.search.checkpoint import load_checkpoint, plan_of, save_checkpoint
 from tilewright.search.front import Archive, metric_values, read_front
 from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, State, Task
@@ -229,7 +229,7 @@ class Run:
                     lambda: self._left() <= 0)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
         known = own and not hasattr(self.mapper, "hardware")
-        self.bounding = Bounding((space,), request.objective) if known else None
+        self.bounding: Bounding | KeptBounding | None = Bounding((space,), request.objective) if known else None
         # What the loop itself scores first, as the mapper does not.
         self.lead = space.empty(0) if start is None or getattr(self.mapper, "takes_start", False) else start
         self.archive = Archive(request.front, space) if request.front else None
@@ -275,6 +275,16 @@ class Run:
             with suppress(Exception):
                 self._save()
             raise
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a mapping was found that meets all constraints."""
+        return self.best < BREAKS_CONSTRAINT
+
+    def keep(self) -> None:
+        """Save and show the search where it stands."""
+        self._save()
+        self._show(self.watch.clock())
 
     def finish(self) -> SearchResult:
         """Keep and hand out what was found."""
@@ -451,7 +461,7 @@ class Run:
             score = self._plain_score(cost)
         covers = self.mapper.covers_space
         return SearchResult(
-            operator=operator, mapping=mapping, cost=cost, score=score, feasible=self.best < BREAKS_CONSTRAINT,
+            operator=operator, mapping=mapping, cost=cost, score=score, feasible=self.feasible,
             samples=self.samples, legal_samples=self.legal_samples, seconds=self.seconds,
             history=tuple(self.history), mapper=request.mapper, seed=request.seed,
             objective="; ".join([str(request.objective), *map(str, request.objective.constraints)]),

@@ -81,9 +81,10 @@ def test_to_resume_where_nothing_is_kept_begins_and_a_larger_budget_goes_on(tile
     assert [layer.search.samples for layer in second.layers] == [1000] * 4
     assert _mappings(third) == _mappings(second)
     for layer, later in zip(first.layers, second.layers, strict=True):
-        assert later.search.history[:len(layer.search.history)] == layer.search.history
+        assert later.search.score <= layer.search.score
         assert later.search.seconds >= layer.search.seconds
-    assert third.totals.seconds >= second.totals.seconds >= first.totals.seconds > 0
+    # Kept to the millisecond.
+    assert third.totals.seconds + 1e-3 >= second.totals.seconds >= first.totals.seconds > 0
 
 
 def test_an_error_keeps_what_was_found(tilewright, words, tmp_path, monkeypatch):

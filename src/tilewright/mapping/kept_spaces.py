@@ -1,0 +1,91 @@
+"""What memories keep is a mapping's choice: the kept sets that a space leaves open, a member each."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.random import Generator
+
+from tilewright.mapping.batch import MappingBatch
+from tilewright.mapping.mapping import Mapping
+from tilewright.mapping.spaces.counting.size import SpaceSize
+from tilewright.mapping.spaces.space import MapSpace
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class KeptSets:
+    """The sets of tensors that memories may keep in mappings of ``space``, beside all that they can.
+
+    A machine fixes what a memory keeps (``always: true``), and so do constraints (``keeps``); one that states its
+    flexibility names there all that may vary, and keeps what it can. The outermost memory that
+    can keep a tensor is its home in every member: tensors live further in only where constraints say so.
+    """
+
+    space: MapSpace
+
+    @cached_property
+    def open(self) -> tuple[Pair, ...]:
+        """Pairs of a memory and a tensor that it may keep or let pass, outermost memory first."""
+        found, housed = [], set[str]()
+        if self.space.accelerator.flexibility is not None:
+            return ()
+        for memory in self.space.accelerator.memories:
+            fixed = memory.always or memory.name in self.space.constraints.keeps
+            for tensor in self.space.operator.tensors:
+                if memory.can_keep(tensor.name, tensor.role):
+                    if tensor.name in housed and not fixed:
+                        found.append((memory.name, tensor.name))
+                    housed.add(tensor.name)
+        return tuple(found)
+
+    def __len__(self) -> int:
+        return 1 << len(self.open)
+
+    def __iter__(self) -> Iterator[MapSpace]:
+        """Yield all members, that in which memories keep what they can first."""
+        return (self[number] for number in range(len(self)))
+
+    def __getitem__(self, number: int) -> MapSpace:
+        """Return the member in which the pairs of `open` pass whose bits are set in ``number``."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return self.passing(self.passed(number))
+
+    def size(self) -> SpaceSize:
+        """Return how many mappings all members have together."""
+        one = self.space.size()
+        return replace(one, mappings=one.mappings * len(self))
+
+    def enumerate(self, batch: int = 4096, distinct: bool = False) -> Iterator[MappingBatch]:
+        """Yield the mappings of all members, batch after batch, each of one member (see `MapSpace.enumerate`)."""
+        for member in self:
+            yield from member.enumerate(batch, distinct)
+
+    def sample(self, rng: Generator, count: int) -> Iterator[MappingBatch]:
+        """Yield ``count`` random mappings as `MapSpace.sample` draws them, from members that are all equally likely."""
+        numbers, times = np.unique(rng.integers(len(self), size=count), return_counts=True)
+        for number, many in zip(numbers.tolist(), times.tolist(), strict=True):
+            yield self[number].sample(rng, many)
+
+    def passed(self, number: int) -> tuple[Pair, ...]:
+        """Return the pairs that pass in this member."""
+        return tuple(pair for bit, pair in enumerate(self.open) if number >> bit & 1)
+
+    def number_of(self, mapping: Mapping) -> int:
+        """Return the number of the member that keeps what ``mapping`` does, as far as that is open."""
+        kept = {entry.level: entry.keeps for entry in mapping.levels if entry.keeps is not None}
+        return sum(1 << bit for bit, (memory, tensor) in enumerate(self.open) if tensor not in kept.get(
+            memory, (tensor,)))
+
+    def passing(self, pairs: Iterable[Pair]) -> MapSpace:
+        """Return the member in which these pairs pass, and memories keep all else that they can."""
+        passed, keeps = set(pairs), dict(self.space.constraints.keeps)
+        for memory in self.space.accelerator.memories:
+            able = [t.name for t in self.space.operator.tensors if memory.can_keep(t.name, t.role)]
+            kept = [name for name in able if (memory.name, name) not in passed]
+            if len(kept) < len(able):
+                keeps[memory.name] = tuple(kept)
+        return replace(self.space, constraints=replace(self.space.constraints, keeps=keeps)) if passed else self.space

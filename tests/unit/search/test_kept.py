@@ -1,0 +1,187 @@
+"""What memories keep is searched: as good as enumeration, better than keeping all, and the same every time."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilewright.cost import DenseModel, KeptBounds, layer_bounds
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
+from tilewright.jobs import finished
+from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
+from tilewright.search import MAPPERS, Budget, Objective, Start, search, search_network, search_spaces
+from tilewright.search.kept import searching_kept
+from tilewright.search.run import Request, Watch
+from tilewright.workload import ROLES, convolution, matmul
+
+LAYER = convolution("c", in_channels=64, out_channels=64, kernel=3, in_size=14, padding=1)
+BITS = (("inputs", 8), ("weights", 8), ("outputs", 8))
+
+
+def energies(rng):
+    return AccessEnergy(*(float(x) for x in rng.choice([0.25, 0.5, 1.0, 2.0, 6.0], size=4)))
+
+
+def small_case(seed):
+    """Return a union of small spaces: few words, one or two inner memories, a small array."""
+    rng = np.random.default_rng([7, seed])
+    inner = [Memory(f"Mem{at}", ROLES if rng.random() < 0.5 else ("inputs", "outputs"), energies(rng),
+                    capacity_bytes=int(rng.choice([4, 8, 16, 64])), bandwidth=Bandwidth(read=float(rng.choice([1, 4]))),
+                    buffering=("single", "double", "buffet")[rng.integers(3)]) for at in range(rng.integers(1, 3))]
+    levels = [Memory("DRAM", ROLES, AccessEnergy(20.0, 20.0, 20.0, 20.0), bandwidth=Bandwidth(shared=2.0)), *inner]
+    levels.insert(int(rng.integers(1, len(levels) + 1)), Fanout("PEs", (2, 1), multicast=bool(rng.random() < 0.5)))
+    machine = Accelerator("small", tuple(levels), Compute("MAC", 0.5), word_bits=BITS)
+    operator = matmul("m", m=int(rng.integers(1, 5)), n=int(rng.integers(1, 4)), k=2) if rng.random() < 0.7 else (
+        convolution("c", in_channels=1, out_channels=2, kernel=(2,), out_size=(int(rng.integers(2, 4)),)))
+    return KeptSets(MapSpace(operator, machine, "perfect"))
+
+
+def least(kept, objective):
+    """Return the best legal score of all members, each scored by its own model."""
+    found = np.inf
+    for member in kept:
+        model = DenseModel(member.operator, member.accelerator, member.layout)
+        for batch in member.enumerate(distinct=True):
+            costs = model.score(batch)
+            value = costs.energy_pj if objective == "energy" else costs.energy_pj * costs.latency_cycles
+            found = min(found, float(value[costs.legal].min(initial=np.inf)))
+    return found
+
+
+def check_against_enumeration(seed):
+    kept = small_case(seed)
+    objective = ("edp", "energy")[seed % 2]
+    best = least(kept, objective)
+    found = search_spaces(kept, objective=objective, budget=kept.size().mappings)
+    assert found.complete and found.score == pytest.approx(best, rel=1e-12)
+    assert found.score == found.bound == found.proven and found.space_size == kept.size()
+    assert KeptBounds(kept).least(Objective_of[objective]) <= best * (1 + 1e-12)
+    raced = search_spaces(kept, objective=objective, budget=max(300, kept.space.size().mappings // 2), seed=seed)
+    assert raced.score >= best * (1 - 1e-12) and raced.bound <= best * (1 + 1e-9)
+
+
+Objective_of = {"edp": lambda cycles, energy: cycles * energy, "energy": lambda _, energy: energy}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_of_small_unions_is_that_of_enumeration(seed):
+    check_against_enumeration(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6, 506))
+def test_the_best_of_many_small_unions_is_that_of_enumeration(seed):
+    check_against_enumeration(seed)
+
+
+def test_what_may_pass_follows_from_machine_and_constraints():
+    machine, space = preset("edge-s2"), MapSpace(LAYER, preset("edge-s2"))
+    outer, inner = machine.memories[1:]
+    kept = KeptSets(space)
+    assert kept.open == tuple((memory.name, t.name) for memory in (outer, inner) for t in LAYER.tensors)
+    assert len(kept) == 64 and kept[0] is space and kept.size().mappings == 64 * space.size().mappings
+    assert len({member.layout for member in kept}) == 64
+    assert kept[9].constraints.keeps == {outer.name: ("I", "O") if LAYER.tensors[0].name == "W" else ("O", "W"),
+                                         inner.name: kept[8].constraints.keeps[inner.name]}
+    fixed = replace(machine, levels=tuple(replace(level, always=True) if level is inner else level
+                                          for level in machine.levels))
+    assert KeptSets(MapSpace(LAYER, fixed)).open == kept.open[:3]
+    held = KeptSets(MapSpace(LAYER, machine, constraints=Constraints(keeps={outer.name: ("I",)})))
+    assert held.open == kept.open[3:]
+    assert len(KeptSets(MapSpace(LAYER, preset("flexion")))) == 1
+
+
+def test_unions_are_enumerated_and_sampled_member_by_member():
+    kept = small_case(3)
+    batches = list(kept.enumerate())
+    assert sum(map(len, batches)) == kept.size().mappings
+    assert {batch.layout for batch in batches} == {member.layout for member in kept}
+    drawn = list(kept.sample(np.random.default_rng(1), 200))
+    assert sum(map(len, drawn)) == 200 and len(drawn) == len({batch.layout for batch in drawn}) > 1
+
+
+def test_bounds_of_the_union_are_the_least_of_its_members():
+    kept = KeptSets(MapSpace(LAYER, preset("edge-s2")))
+    bounds, every = KeptBounds(kept), [layer_bounds(LAYER, kept.space.accelerator, dict(member.constraints.keeps))
+                                       for member in kept]
+    scores = bounds.scores(lambda cycles, energy: cycles * energy)
+    assert list(scores.values()) == sorted(scores.values()) and set(scores) == set(range(64))
+    products = [found.latency_cycles * found.energy_pj for found in every]
+    assert all(scores[number] <= product * (1 + 1e-12) for number, product in enumerate(products))
+    assert [scores[n] for n in list(scores)[:3]] == pytest.approx(sorted(products)[:3], rel=1e-12)
+    assert bounds.union.energy_pj == pytest.approx(min(found.energy_pj for found in every), rel=1e-12)
+    assert bounds.union.latency_cycles <= min(found.latency_cycles for found in every)
+
+
+def test_letting_tensors_pass_beats_keeping_all_at_equal_samples():
+    machine = preset("edge-s2")
+    plain = search(LAYER, machine, budget=1500)
+    found = search_spaces(KeptSets(MapSpace(LAYER, machine)), budget=1500, seed=0)
+    assert found.samples == plain.samples == 1500
+    assert found.score < 0.85 * plain.score and found.bound <= found.score
+    assert is_legal(found.mapping, LAYER, machine)
+    assert any(entry.keeps is not None and len(entry.keeps) < 3 for entry in found.mapping.levels[1:])
+    steps = [(step.samples, step.score) for step in found.history]
+    assert steps == sorted(steps, key=lambda step: (step[0], -step[1])) and steps[-1][1] == found.score
+
+
+@pytest.mark.parametrize("mapper", ["auto", "gamma", "random"])
+def test_the_same_seed_finds_the_same(mapper):
+    kept = KeptSets(MapSpace(LAYER, preset("eyeriss")))
+    one, two = (search_spaces(kept, mapper=mapper, budget=900, seed=3, watch=Watch(threads=threads))
+                for threads in (1, 2))
+    assert (one.score, one.mapping, one.samples) == (two.score, two.mapping, two.samples)
+    assert mapper in MAPPERS
+
+
+def test_a_race_is_taken_up_where_it_was_left(tmp_path):
+    kept, goal = KeptSets(MapSpace(LAYER, preset("edge-s2"))), Objective.parse("edp")
+    request = Request(kept.space, goal, "auto", Budget(1200), 5, {})
+    whole = finished(searching_kept(kept, request, Watch()))
+    for steps in (2, 4, 5):
+        file = tmp_path / f"{steps}" / "0000.npz"
+        watch = Watch(checkpoint=file, checkpoint_seconds=0.0)
+        cut = searching_kept(kept, request, watch)
+        for _ in range(steps):
+            next(cut)
+        watch.stop.set()
+        assert finished(cut).stopped == "interrupted"
+        again = finished(searching_kept(kept, request, Watch(checkpoint=file)))
+        assert (again.score, again.mapping, again.samples) == (whole.score, whole.mapping, whole.samples)
+        assert [step.score for step in again.history] == [step.score for step in whole.history]
+
+
+def test_a_search_begins_in_the_kept_set_of_the_mapping_it_is_given():
+    kept = KeptSets(MapSpace(LAYER, preset("edge-s2")))
+    found = search_spaces(kept, budget=1200)
+    number = kept.number_of(found.mapping)
+    assert number > 0 and kept[number].layout.keeps[1] == found.mapping.levels[1].keeps
+    again = search_spaces(kept, budget=20, start=Start.of(found.mapping, LAYER))
+    assert again.score <= found.score and again.samples == 20
+
+
+def test_tpu_v4i_needs_no_telling():
+    """AccelForge's TPUv4i example (Accelergy-Project/accelforge, MIT): its own mapper finds 405.5 uJ."""
+    def memory(name, keeps, energy, capacity=None, **rates):
+        return Memory(name, keeps, AccessEnergy(*energy), capacity, bandwidth=Bandwidth(**rates), buffering="buffet")
+
+    machine = Accelerator("tpuv4i", (
+        memory("MainMemory", ROLES, [56.24] * 4, shared=584.7619047619047),
+        memory("GlobalBuffer", ROLES, (15.04, 18.88, 18.88, 15.04), 1 << 27,
+               read=1950.4761904761904, write=975.2380952380952),
+        Fanout("Z", (4, 1), multicast=False, reduce=False),
+        memory("LocalBuffer", ("inputs", "outputs"), (1.992, 2.344, 2.344, 1.992), 1 << 22),
+        Fanout("PEs", (128, 128)),
+        memory("Register", ("weights",), [0.0] * 4, 1)), Compute("MAC", 0.084), frequency_mhz=1050.0, word_bits=BITS)
+    operator = matmul("m", m=1024, n=1024, k=1024)
+    network = search_network([operator], machine, objective="energy", budget=3000,
+                             space=lambda operator: KeptSets(MapSpace(operator, machine)))
+    assert network.layers[0].result.score <= 405.5e6 < search(operator, machine, objective="energy", budget=3000).score
+
+
+def test_a_race_ends_when_it_is_told_to():
+    stop = threading.Event()
+    stop.set()
+    found = search_spaces(KeptSets(MapSpace(LAYER, preset("edge-s2"))), budget=5000, watch=Watch(stop=stop))
+    assert found.stopped == "interrupted" and found.samples == 0
