@@ -4,7 +4,7 @@ Usage: python benchmarks/mappers.py [--mappers auto gamma gamma:paper=true ...] 
        [--objectives edp latency] [--samples 10000] [--seeds 10] [--tiling imperfect] [--every 1] [--jobs 1]
        [--cache FILE] [--again MAPPER ...] [--layers]
 
-A mapper may carry options, as in ``gamma:paper=true,population=100``. Every search is kept as a line of the cache and
+A mapper may carry options, as in ``gamma:paper=true,population=100``. Every search is kept in the cache (a store) and
 not done again, so that a run can be stopped, resumed and extended; ``--again`` does those of some mappers anew. Printed
 is, for each machine, objective and mapper: on how many layers its median is the lowest of all (ties within a
 billionth count for all), by how much the geometric mean is above the lowest, the worst of these, the median gap to the
@@ -14,8 +14,6 @@ bound, searches that found nothing, and microseconds a sample. ``--layers`` prin
 import argparse
 import json
 import math
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import product
@@ -23,8 +21,10 @@ from pathlib import Path
 from statistics import fmean, median
 
 from tilewright.hardware import preset
+from tilewright.jobs import Job, Runner
 from tilewright.mapping import MapSpace, Tiling
 from tilewright.search import Budget, Watch, search
+from tilewright.store import Results
 from tilewright.workload import Operator, unique_operators, zoo
 
 NETWORKS = ("resnet50", "mobilenet-v2", "mnasnet", "bert-base")
@@ -72,7 +72,7 @@ def options_of(text: str) -> dict[str, object]:
     return {name: json.loads(value) for name, _, value in (part.partition("=") for part in text.split(",") if part)}
 
 
-def run(case: Case) -> tuple[Case, Found]:
+def run(case: Case) -> dict[str, float | None]:
     """Search on one thread."""
     name, _, options = case.mapper.partition(":")
     operator = layers_of((case.network,))[case.network, case.layer]
@@ -81,28 +81,16 @@ def run(case: Case) -> tuple[Case, Found]:
     found = search(operator, accelerator, objective=case.objective, mapper=name, budget=Budget(case.samples),
                    seed=case.seed, options=options_of(options), watch=Watch(threads=1),
                    space=MapSpace(operator, accelerator, tiling))
-    return case, Found(found.score if found.feasible else math.inf, found.bound, found.seconds)
+    return asdict(Found(found.score if found.feasible else math.inf, found.bound, found.seconds))
 
 
-def searched(cases: list[Case], cache: Path, jobs: int) -> Iterator[tuple[Case, Found]]:
-    """Yield what is kept of ``cases``, then do the others and keep them."""
-    known = {}
-    if cache.exists():
-        for line in cache.read_text().splitlines():
-            entry = json.loads(line)
-            known[Case(**entry["case"])] = Found(**entry["found"])
-    yield from ((case, known[case]) for case in cases if case in known)
-    with cache.open("a") as file, ProcessPoolExecutor(jobs) as pool:
-        for case, found in pool.map(run, [case for case in cases if case not in known], chunksize=10):
-            file.write(json.dumps({"case": asdict(case), "found": asdict(found)}) + "\n")
-            file.flush()
-            yield case, found
-
-
-def forget(mappers: list[str], cache: Path) -> None:
-    """Take all searches of some mappers out of the cache."""
-    lines = cache.read_text().splitlines(keepends=True) if cache.exists() else []
-    cache.write_text("".join(line for line in lines if json.loads(line)["case"]["mapper"] not in mappers))
+def searched(cases: list[Case], mapper: str, cache: Path, jobs: int, again: bool) -> dict[Case, Found]:
+    """Do the searches of a mapper that are not kept in the cache, whatever the sources were then."""
+    mine = [case for case in cases if case.mapper == mapper]
+    with Results(cache, f"mappers {mapper}", fresh=again, keep_outdated=True) as kept:
+        values = Runner(on="processes", workers=jobs, keeper=kept).run(
+            [Job(asdict(case), run, inputs=(case,)) for case in mine])
+    return {case: Found(**value) for case, value in zip(mine, values, strict=True)}
 
 
 def table(results: dict[Case, Found], mappers: list[str], show_layers: bool) -> None:
@@ -150,17 +138,19 @@ def main() -> None:
     parser.add_argument("--tiling", default="imperfect")
     parser.add_argument("--every", type=int, default=1, help="take every so manieth layer")
     parser.add_argument("--jobs", type=int, default=1, help="searches side by side, on one thread each")
-    parser.add_argument("--cache", type=Path, default=Path("out/mappers.jsonl"))
+    parser.add_argument("--cache", type=Path, default=Path("out/mappers.sqlite"))
     parser.add_argument("--again", nargs="+", default=[])
     parser.add_argument("--layers", action="store_true")
     asked = parser.parse_args()
     asked.cache.parent.mkdir(parents=True, exist_ok=True)
-    forget(asked.again, asked.cache)
     cells = list(layers_of(tuple(asked.networks)))[::asked.every]
     cases = [Case(mapper, *cell, machine, objective, asked.tiling, asked.samples, seed)
              for cell, machine, objective, mapper, seed in product(
                  cells, asked.machines, asked.objectives, asked.mappers, range(asked.seeds))]
-    table(dict(searched(cases, asked.cache, asked.jobs)), asked.mappers, asked.layers)
+    results: dict[Case, Found] = {}
+    for mapper in asked.mappers:
+        results |= searched(cases, mapper, asked.cache, asked.jobs, mapper in asked.again)
+    table(results, asked.mappers, asked.layers)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ QUICK = {"RAY_health_check_initial_delay_ms": "0", "RAY_health_check_period_ms":
 LIMIT = 300
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster():
     """A cluster in a process of its own, as are all that use it: what Ray leaves behind concerns no other test."""
     process = subprocess.Popen([sys.executable, HERE / "cluster.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -53,7 +53,15 @@ def begun(folder, number="*"):
     return sorted(folder.glob(f"begun-{number}-*"))
 
 
-def test_a_worker_and_a_node_that_are_lost_cost_nothing(cluster, tmp_path, kept_rows):
+@pytest.mark.cluster
+def test_on_a_cluster_nothing_is_lost_nothing_done_twice_and_all_comes_out_alike(cluster, tmp_path, kept_rows):
+    """One test, as several would run on several clusters, side by side."""
+    for part in (searches_find_what_threads_find, a_worker_and_a_node_are_lost, the_driver_is_restarted):
+        (tmp_path / part.__name__).mkdir()
+        part(cluster, tmp_path / part.__name__, kept_rows)
+
+
+def a_worker_and_a_node_are_lost(cluster, tmp_path, kept_rows):
     place = tmp_path / "results.sqlite"
     run = driver(cluster, place, tmp_path, 8, 0.5, deadly=1)
     other = cluster.told["other"]
@@ -71,7 +79,7 @@ def test_a_worker_and_a_node_that_are_lost_cost_nothing(cluster, tmp_path, kept_
     assert len(begun(tmp_path)) <= 8 + 3
 
 
-def test_a_driver_that_is_restarted_does_nothing_twice(cluster, tmp_path, kept_rows):
+def the_driver_is_restarted(cluster, tmp_path, kept_rows):
     place = tmp_path / "results.sqlite"
     first = driver(cluster, place, tmp_path, 8, 0.3)
     waited_for(lambda: place.exists() and len(_rows(kept_rows, place)) >= 3, first)
@@ -94,7 +102,7 @@ def _rows(kept_rows, place):
         return []
 
 
-def test_searches_on_a_cluster_find_what_threads_find(cluster):
+def searches_find_what_threads_find(cluster, *_):
     layers = [matmul("a", m=24, n=18, k=20), matmul("b", m=64, n=8, k=8)]
     near, far = (search_network(layers, preset("eyeriss"), budget=200, seed=3, warm_start="similar", on=on)
                  for on in ("threads", cluster.told["on"]))
