@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tilewright.cost import Cost, CostBatch, DenseModel, dense
-from tilewright.cost.entries import VIEWS
-from tilewright.cost.model import kind_of_rates
-from tilewright.cost.nest import Nest
+from tilewright.cost.dense.entries import VIEWS
+from tilewright.cost.dense.model import kind_of_rates
+from tilewright.cost.dense.nest import Nest
+from tilewright.cost.dense.single import busiest_counts, counts, single_cost
 from tilewright.cost.reference import walk
-from tilewright.cost.single import busiest_counts, counts, single_cost
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
 from tilewright.interop import read_cases
 from tilewright.mapping import Layout, LevelLoops, Loop, Mapping, MappingBatch

@@ -13,8 +13,8 @@ from random_layers import pick, random_space, sparse
 from tilewright.cost import layer_bounds, space_bounds
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search import MAPPERS, Objective, Task, search
-from tilewright.search.mappers import auto_bounds
-from tilewright.search.mappers.auto_tables import bound_arrays
+from tilewright.search.mappers.auto import bounds as auto_bounds
+from tilewright.search.mappers.auto.tables import bound_arrays
 from tilewright.search.objective import Scorer
 from tilewright.search.scoring import model_of
 

@@ -181,8 +181,8 @@ def test_the_sources_of_the_model_are_those_that_decide_what_is_found(monkeypatc
     monkeypatch.setattr(build, "__file__", str(tmp_path / "store" / "build.py"))
     assert model_sources.__wrapped__() == model_sources()
     changed = set()
-    for file in ("hardware/zoo/eyeriss.yaml", "workload/__init__.py", "mapping/batch.py", "cost/kernel.py",
-                 "search/mappers/auto.py"):
+    for file in ("hardware/zoo/eyeriss.yaml", "workload/__init__.py", "mapping/batch.py", "cost/dense/kernel.py",
+                 "search/mappers/auto/__init__.py"):
         (tmp_path / file).write_text((tmp_path / file).read_text() + "\n")
         changed.add(model_sources.__wrapped__())
     assert len(changed | {model_sources()}) == 6

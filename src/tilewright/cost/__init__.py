@@ -5,23 +5,22 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
-    from tilewright.cost.bounds import Bounds, Roofline, outermost_bytes, roofline
-    from tilewright.cost.bounds_any import BoundBatch, hardware_bounds, layer_bounds, space_bounds
-    from tilewright.cost.bounds_kept import KeptBounds, kept_bounds
-    from tilewright.cost.bounds_traffic import Traffic
-    from tilewright.cost.dense import CostBatch, DenseModel
-    from tilewright.cost.derivations import Explanation, explain
-    from tilewright.cost.engine import compile_aside
-    from tilewright.cost.explain_sparse import left_of, sparse_cost
+    from tilewright.cost.bounds.kept import KeptBounds, kept_bounds
+    from tilewright.cost.bounds.layer import Bounds, Roofline, outermost_bytes, roofline
+    from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, space_bounds
+    from tilewright.cost.bounds.traffic import Traffic
+    from tilewright.cost.dense.derivations import Explanation, explain
+    from tilewright.cost.dense.engine import compile_aside
+    from tilewright.cost.dense.scoring import CostBatch, DenseModel
     from tilewright.cost.hardware import Columns, HardwareBatch
     from tilewright.cost.network import LayerCosts, NetworkModel, Totals, network_sum
     from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
-    from tilewright.cost.rounds import RoundLatency, Sequencer, round_latency
-    from tilewright.cost.sparse import SparseModel, cost_model
-    from tilewright.cost.systolic import systolic_counts, systolic_runtime
-    from tilewright.cost.systolic_layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
-    from tilewright.cost.systolic_products import SystolicProduct
-    from tilewright.cost.systolic_records import (
+    from tilewright.cost.sparse.explain import left_of, sparse_cost
+    from tilewright.cost.sparse.model import SparseModel, cost_model
+    from tilewright.cost.systolic.counts import systolic_counts, systolic_runtime
+    from tilewright.cost.systolic.layers import SystolicLayer, systolic_array, systolic_energy, systolic_layer
+    from tilewright.cost.systolic.products import SystolicProduct
+    from tilewright.cost.systolic.records import (
         SCALE_SIM,
         SCALE_SIM_PAPER,
         SYSTOLIC_ASSUMPTIONS,
@@ -35,7 +34,8 @@ if TYPE_CHECKING:
         SystolicMemories,
         SystolicWords,
     )
-    from tilewright.cost.systolic_traffic import systolic_words
+    from tilewright.cost.systolic.rounds import RoundLatency, Sequencer, round_latency
+    from tilewright.cost.systolic.traffic import systolic_words
 
 __all__ = [
     "SCALE_SIM",

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.dense import CostBatch, DenseModel
+from tilewright.cost.dense.scoring import CostBatch, DenseModel
 from tilewright.cost.hardware import HardwareBatch
-from tilewright.cost.sparse import SparseModel, cost_model
+from tilewright.cost.sparse.model import SparseModel, cost_model
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import MappingBatch, axis_sides, footprint_bits, tensor_bits
 from tilewright.workload import UniqueOperator

@@ -1,8 +1,8 @@
 """The cost model made smooth: any real factors and soft loop orders, for many mappings at once, in PyTorch.
 
 A mapping is a point: the logarithm of the count of every loop, and a score for every loop of a memory by which its
-order is told, the higher the further in. The closed forms of the counting rules (`cost.closed_form`) are stated anew
-for factors that divide, as products of powers of these counts; then
+order is told, the higher the further in. The closed forms of the counting rules (`cost/dense/closed_form`) are stated
+anew for factors that divide, as products of powers of these counts; then
 
 - a loop counts as one that runs by how far its count is from 1 to 2 (rules 2 and 3 pass over those that do not run);
 - that one loop stands inside another of the same memory is a sigmoid of the difference of their scores;

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost.bounds import compute_bound, layer_bounds, outermost_bytes, roofline
+from tilewright.cost.bounds.layer import compute_bound, layer_bounds, outermost_bytes, roofline
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping, full_keeps, is_legal

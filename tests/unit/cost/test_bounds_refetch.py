@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tilewright.cost import DenseModel, layer_bounds, space_bounds
-from tilewright.cost.bounds_compute import ComputeStage
-from tilewright.cost.bounds_groups import Tiles, groups_of
-from tilewright.cost.bounds_refetch import _dual
-from tilewright.cost.bounds_traffic import Traffic
+from tilewright.cost.bounds.compute import ComputeStage
+from tilewright.cost.bounds.groups import Tiles, groups_of
+from tilewright.cost.bounds.refetch import _dual
+from tilewright.cost.bounds.traffic import Traffic
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.mapping import Constraints, LevelLoops, Loop, Mapping, MapSpace

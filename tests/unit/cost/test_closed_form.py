@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tilewright.cost import closed_form as cf
-from tilewright.cost.nest import Nest, NestLoop
+from tilewright.cost.dense import closed_form as cf
+from tilewright.cost.dense.nest import Nest, NestLoop
+from tilewright.cost.dense.single import cold_start, last_tile, port_cycles, single_cost, tail
 from tilewright.cost.records import Count
-from tilewright.cost.single import cold_start, last_tile, port_cycles, single_cost, tail
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import ROLES, Axis, Operator, Tensor, matmul

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.cost import DenseModel, HardwareBatch, dense
-from tilewright.cost.bounds import layer_bounds
+from tilewright.cost.bounds.layer import layer_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import Layout, MappingBatch, is_legal, violations
 from tilewright.workload import (

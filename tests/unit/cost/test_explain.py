@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost.derivations import count_names, explain
-from tilewright.cost.single import single_cost
+from tilewright.cost.dense.derivations import count_names, explain
+from tilewright.cost.dense.single import single_cost
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
 from tilewright.mapping import LevelLoops, Loop, Mapping, dataflow
 from tilewright.workload import ROLES, Operator, convolution, depthwise, matmul, transposed_convolution

@@ -5,8 +5,8 @@ from math import prod
 
 import numpy as np
 
-from tilewright.cost.bounds import layer_bounds
-from tilewright.cost.single import single_cost
+from tilewright.cost.bounds.layer import layer_bounds
+from tilewright.cost.dense.single import single_cost
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
 from tilewright.store import (

@@ -11,7 +11,7 @@ from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, F
 from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import MAPPERS, Budget, Objective, Task, Watch, search
 from tilewright.search.mappers.auto import AutoMapper
-from tilewright.search.mappers.auto_tables import bound_arrays
+from tilewright.search.mappers.auto.tables import bound_arrays
 from tilewright.search.objective import Scorer
 from tilewright.search.run import dense_model
 from tilewright.workload import ROLES, convolution, depthwise, einsum, matmul, transposed_convolution
@@ -41,7 +41,7 @@ OPERATORS = [
 
 
 def bounds(space, objective, batch):
-    from tilewright.search.mappers import auto_bounds
+    from tilewright.search.mappers.auto import bounds as auto_bounds
 
     tables, shape = bound_arrays(space, Objective.parse(objective))
     out = np.empty(len(batch))

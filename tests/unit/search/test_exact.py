@@ -7,8 +7,8 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.mapping import Bounds, Constraints, MapSpace
 from tilewright.search import Budget, Objective, Watch, search
-from tilewright.search.mappers.exact_orders import Orders
-from tilewright.search.mappers.exact_tables import Tables, chains_of
+from tilewright.search.mappers.exact.orders import Orders
+from tilewright.search.mappers.exact.tables import Tables, chains_of
 from tilewright.workload import ROLES, Operator, convolution, depthwise, einsum, matmul, transposed_convolution
 
 EYERISS = preset("eyeriss")

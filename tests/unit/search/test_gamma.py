@@ -68,7 +68,7 @@ OPERATORS = ("tile", "parallel", "reorder", "growth", "aging", "move", "fill", "
 @pytest.mark.parametrize("tiling", ["perfect", "imperfect"])
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_operator_changes_what_it_is_named_after_and_leaves_it_sound(operator, tiling):
-    from tilewright.search.mappers import gamma_kernels as kernels
+    from tilewright.search.mappers.gamma import kernels as kernels
 
     space = MapSpace(LAYER, preset("eyeriss"), tiling)
     parents = space.sample(np.random.default_rng(3), 60)
@@ -88,7 +88,7 @@ def test_every_operator_changes_what_it_is_named_after_and_leaves_it_sound(opera
 
 
 def test_survivors_are_the_best_of_parents_and_children_and_the_older_of_equals():
-    from tilewright.search.mappers import gamma_kernels as kernels
+    from tilewright.search.mappers.gamma import kernels as kernels
 
     rng = np.random.default_rng(8)
     size, generations = 20, 6
@@ -108,7 +108,7 @@ def test_survivors_are_the_best_of_parents_and_children_and_the_older_of_equals(
 
 
 def test_crossover_takes_whole_dimensions_from_two_parents():
-    from tilewright.search.mappers import gamma_kernels as kernels
+    from tilewright.search.mappers.gamma import kernels as kernels
 
     space = MapSpace(matmul("wide", m=64, n=64, k=64), machine(), "perfect")
     parents = space.sample(np.random.default_rng(5), 2)

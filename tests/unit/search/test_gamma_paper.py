@@ -6,9 +6,9 @@ import pytest
 from tilewright.hardware import preset
 from tilewright.mapping import MapSpace
 from tilewright.search import MAPPERS, Objective, Start, Task, Watch, search
-from tilewright.search.mappers import gamma_paper
 from tilewright.search.mappers.gamma import levels_in_use
-from tilewright.search.mappers.gamma_paper import Breeding, Decoding, Genomes
+from tilewright.search.mappers.gamma import paper as gamma_paper
+from tilewright.search.mappers.gamma.paper import Breeding, Decoding, Genomes
 from tilewright.search.objective import ILLEGAL
 from tilewright.workload import convolution, matmul
 

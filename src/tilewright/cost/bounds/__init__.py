@@ -1,0 +1,1 @@
+"""What no mapping can beat."""

@@ -1,0 +1,109 @@
+"""What the compute units ask of the memories that feed them: the least over all ways to spread lanes.
+
+At every step a unit asks for one word of each tensor (rule 6). Lanes that want the same word share the access where the
+network can: along the dimensions that a tensor does not use, and where windows overlap along a sliding axis. The lanes
+of all dimensions together are at most the instances of the machine, so what serves one tensor is lost to the others.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tilewright.cost.bounds.groups import Floats, Tiles, ranges
+from tilewright.hardware import Accelerator, Fanout
+from tilewright.workload import Operator
+
+_EXACT, _RANGES = 64, 40
+
+
+@dataclass(frozen=True)
+class ComputeStage:
+    """Accesses by the compute units to the innermost memory of each tensor's chain."""
+
+    tiles: Tiles
+    accelerator: Accelerator
+    feeding: dict[str, str]
+
+    @property
+    def _operator(self) -> Operator:
+        return self.tiles.operator
+
+    def least(self, weights: Floats) -> Floats:
+        """Return (o) the least sum of accesses over tensors, weighted with each row of ``weights`` (o, t)."""
+        found: Floats = (weights @ self._accesses.T).min(axis=1)
+        return found
+
+    @cached_property
+    def _accesses(self) -> Floats:
+        """Accesses (c, t) for each way to spread lanes, of all steps together."""
+        total, each = self._arrays
+        found: Floats = self.tiles.once((total, *each), self._spread_accesses)
+        return found
+
+    def _spread_accesses(self) -> Floats:
+        operator, (total, each) = self._operator, self._arrays
+        low, high = self._spreads(total)
+        rows = []
+        names = [group.tensor for group in self.tiles.groups]
+        for tensor, most in zip(operator.tensors, each, strict=True):
+            shared = high[:, names.index(tensor.name)] if tensor.name in names else np.ones(len(high))
+            for dim, size in operator.dimensions:
+                if dim not in tensor.dimensions and dim not in self.tiles.group_of:
+                    shared = shared * min(size, total)
+            shared = shared * self._overlap(tensor.name, low, high)
+            words = tensor.words(operator.sizes)
+            rows.append(np.maximum(words, operator.macs / np.minimum(shared, most) * (1 - 1e-12)))
+        return np.unique(np.array(rows).T, axis=0)
+
+    @cached_property
+    def _arrays(self) -> tuple[int, list[float]]:
+        """Return the instances inside the outermost feeding memory, and how many may share words of each tensor."""
+        names = [level.name for level in self.accelerator.levels]
+        total, each = 1, []
+        for tensor in self._operator.tensors:
+            inner = self.accelerator.levels[names.index(self.feeding[tensor.name]) + 1:]
+            arrays = [level for level in inner if isinstance(level, Fanout)]
+            total = max(total, int(np.prod([array.instances for array in arrays], dtype=np.int64)))
+            sharing = [a.instances for a in arrays if (a.reduce if tensor.is_output else a.multicast)]
+            each.append(float(np.prod(sharing, dtype=np.float64)))
+        return total, each
+
+    def _spreads(self, total: int) -> tuple[Floats, Floats]:
+        """Return the least and the most lanes (c, g) along each group.
+
+        Two groups go through ranges that make up all numbers of lanes; the largest other takes what is left, and any
+        further group all that it can use.
+        """
+        sizes = [float(np.prod([self._operator.sizes[name] for name in group.dimensions], dtype=np.float64))
+                 for group in self.tiles.groups]
+        order = sorted(range(len(sizes)), key=lambda place: sizes[place])
+        ranged = order[:-1][-2:]
+        low, high = np.ones((1, len(sizes))), np.ones((1, len(sizes)))
+        for place in ranged:
+            first, last = ranges(int(min(sizes[place], total)), _EXACT, _RANGES)
+            low, high = np.repeat(low, len(first), axis=0), np.repeat(high, len(first), axis=0)
+            low[:, place] = np.tile(first, len(low) // len(first))
+            high[:, place] = np.tile(last, len(high) // len(last))
+            fits = low.prod(axis=1) <= total
+            low, high = low[fits], high[fits]
+        for place in order[:-3]:
+            high[:, place] = min(sizes[place], total)
+        if order:
+            high[:, order[-1]] = np.minimum(sizes[order[-1]], total / low.prod(axis=1))
+        return low, high
+
+    def _overlap(self, name: str, low: Floats, high: Floats) -> Floats:
+        """Return (c) how many lanes, at most, want one word along sliding axes."""
+        tensor = self._operator.tensor(name)
+        pairs = [axis.dimensions for axis in tensor.axes if len(axis.terms) > 1]
+        most = np.ones(len(low))
+        for axis in (axis for axis in tensor.axes if len(axis.terms) > 1):
+            most = most * np.prod([self._operator.sizes[d] for d in axis.dimensions]) / axis.words(self._operator.sizes)
+        groups = {self.tiles.group_of.get(d) for pair in pairs for d in pair if self._operator.sizes[d] > 1}
+        if len(groups) != 2 or None in groups:
+            return most
+        first, second = (group for group in groups if group is not None)
+        lanes = high[:, first] * high[:, second]
+        words = self.tiles.boxes(tensor, {first: low[:, first], second: low[:, second]})
+        return np.minimum(most, lanes / np.minimum(words, lanes))

@@ -1,0 +1,138 @@
+"""Bounds over everything that memories may keep: those of each kept set, the sets that may be best first.
+
+What the words of one tensor cost by themselves, with all room to spare, depends on that tensor's memories alone. Their
+sum over tensors bounds every set from below in no time; sets are then looked at one by one, the least sum first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost.bounds.layer import Bounds, compute_bound, layer_bounds
+from tilewright.cost.bounds.sparse import sparse_bounds
+from tilewright.cost.bounds.traffic import Traffic
+from tilewright.hardware import Accelerator
+from tilewright.mapping import KeptSets, MapSpace
+from tilewright.workload import Operator, Tensor
+
+Score = Callable[[float, float], float]
+"""Makes a score of cycles and picojoules, which more of either cannot lower."""
+
+MOST_LISTED, FEWEST, MOST, SURE = 1 << 14, 4, 64, 3
+"""Sets whose sums are listed at most; those looked at one by one at least (where there are so many) and at most; and
+
+how many of the least bounds must be of sets that were looked at."""
+_SLACK = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class KeptBounds:
+    """Bounds of the members of a union that differ by what memories keep."""
+
+    kept: KeptSets
+
+    @cached_property
+    def union(self) -> Bounds:
+        """Bounds that every legal mapping of any member respects; parts are those of the least total."""
+        space = self.kept.space
+        keeps, perfect = dict(space.constraints.keeps), space.tiling == "perfect"
+        if space.accelerator.sparsity is not None:
+            return sparse_bounds(space.operator, space.accelerator, perfect=perfect)
+        if len(self.kept) == 1:
+            return layer_bounds(space.operator, space.accelerator, keeps, perfect=perfect)
+        free = layer_bounds(space.operator, space.accelerator, keeps, bypass=True, perfect=perfect)
+        energy = max(free.energy_pj, self.least(lambda _, energy: energy))
+        edp = max(energy * free.latency_cycles, self.least(lambda cycles, energy: cycles * energy))
+        return replace(free, energy_pj=energy, edp=edp,
+                       refetch_pj=max(0.0, energy - sum(free.energy_by_component_pj.values())))
+
+    def least(self, score: Score) -> float:
+        """Return the score that no mapping of any member beats."""
+        if self.kept.space.accelerator.sparsity is not None:
+            return score(self.union.latency_cycles, self.union.energy_pj)
+        listed = self.scores(score)
+        least = min(listed.values())
+        return least if len(listed) == len(self.kept) else min(least, min(self._sums(score))[0])
+
+    def scores(self, score: Score) -> dict[int, float]:
+        """Return what no mapping of a member scores below, by its number, the least first.
+
+        Where zeros are made use of, these are of dense mappings: they order members, but bound none. Of very many
+        members those of the least sums are told.
+        """
+        sums = self._sums(score)
+        known: dict[int, float] = {}
+        for total, number in sums[:MOST]:
+            if len(known) >= FEWEST and total >= sorted(known.values())[SURE - 1]:
+                break
+            bounds = self._bounds(number)
+            known[number] = score(bounds.latency_cycles, bounds.energy_pj)
+        return dict(sorted(((number, known.get(number, total)) for total, number in sums),
+                           key=lambda each: (each[1], each[0] not in known)))
+
+    def _bounds(self, number: int) -> Bounds:
+        if number not in self._known:
+            space = self.kept[number]
+            self._known[number] = layer_bounds(
+                space.operator, self._dense, dict(space.constraints.keeps), perfect=space.tiling == "perfect")
+        return self._known[number]
+
+    @cached_property
+    def _known(self) -> dict[int, Bounds]:
+        return {}
+
+    @cached_property
+    def _dense(self) -> Accelerator:
+        machine = self.kept.space.accelerator
+        return machine if machine.sparsity is None else replace(machine, sparsity=None)
+
+    def _sums(self, score: Score) -> list[tuple[float, int]]:
+        """Return the scores from sums over tensors and the numbers of the members, the least first."""
+        energies, numbers, cycles = self._energies
+        return sorted((score(cycles, energy * _SLACK), number) for energy, number in zip(
+            energies.tolist(), numbers.tolist(), strict=True))
+
+    @cached_property
+    def _energies(self) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+        """Sums over tensors and the numbers of the members, the least first; and the steps of compute."""
+        space, machine = self.kept.space, self._dense
+        options = [self._alone(tensor) for tensor in space.operator.tensors]
+        while np.prod([len(own) for own in options]) > MOST_LISTED:
+            longest = max(options, key=len)
+            del longest[len(longest) // 2:]
+        cycles = compute_bound(space.operator, machine, space.tiling == "perfect")
+        rest = space.operator.macs * machine.compute.energy_pj_per_mac + (
+            machine.leakage_mw * cycles / machine.frequency_mhz * 1000)
+        energies, numbers = np.full(1, rest), np.zeros(1, dtype=np.int64)
+        for own in options:
+            energies = np.add.outer(energies, [energy for energy, _ in own]).ravel()
+            numbers = np.add.outer(numbers, [number for _, number in own]).ravel()
+        order = np.lexsort((numbers, energies))
+        return energies[order], numbers[order], cycles
+
+    def _alone(self, tensor: Tensor) -> list[tuple[float, int]]:
+        """Return the least energy of one tensor, whatever room the others take, and its bits, by the memories kept."""
+        space, machine = self.kept.space, self._dense
+        bits = [1 << bit for bit, (_, name) in enumerate(self.kept.open) if name == tensor.name]
+        found = []
+        for passing in product((0, 1), repeat=len(bits)):
+            number = sum(bit for bit, out in zip(bits, passing, strict=True) if out)
+            keeps = self.kept[number].constraints.keeps
+            chains = {other.name: tuple(
+                memory.name for memory in machine.memories if memory.can_keep(other.name, other.role)
+                and other.name in keeps.get(memory.name, (other.name,))) for other in space.operator.tensors}
+            chains = {name: chain if name == tensor.name else chain[:1] for name, chain in chains.items()}
+            traffic = Traffic.of(space.operator, machine, chains, space.tiling == "perfect")
+            weights = [own if flow.tensor is tensor else own * 0.0
+                       for flow, own in zip(traffic.flows, traffic.energy_weights(), strict=True)]
+            found.append((traffic.least([weights])[0], number))
+        return sorted(found)
+
+
+def kept_bounds(operator: Operator, accelerator: Accelerator) -> Bounds:
+    """Return bounds that every legal mapping respects, whatever memories keep of what the machine leaves open."""
+    return KeptBounds(KeptSets(MapSpace(operator, accelerator))).union

@@ -1,0 +1,394 @@
+"""Write the dense model of one operator on one machine as a program for the compiled engine.
+
+Follows `closed_form` and `single` step by step; what is a loop over pieces there is a table of rows here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import gcd
+
+from tilewright.cost.dense.pieces import Action, Kind, Link, Tables
+from tilewright.cost.dense.program import Op, Program, Sizes, remembered
+from tilewright.cost.dense.sliding import Side, Sliding
+from tilewright.hardware import Accelerator, Fanout
+from tilewright.mapping import Layout
+from tilewright.workload import Axis, Operator, Tensor
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The transfer of one tensor from a parent memory to a child: level indices and the child's first slot."""
+
+    tensor: Tensor
+    parent: int
+    child: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """Which words are counted, as `closed_form.View`; ``visit`` picks the first or last visit instead of all."""
+
+    merged: bool
+    first_outside: int = 0
+    visit: str = "all"
+
+
+class Words:
+    """Words moved at each edge, as rows of a program."""
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, program: Program,
+                 *, even: bool = False) -> None:
+        self.operator = operator
+        self.accelerator = accelerator
+        self.layout = layout
+        self.program = program
+        self.even = even
+        self.tables = Tables(program)
+        self.sliding = Sliding(program, self.tables)
+        self.sizes = {name: size for name, size in operator.dimensions if size > 1}
+        self.compute = len(layout.levels)
+
+    @cached_property
+    def links(self) -> dict[tuple[int, str], Link]:
+        """The loop of each slot over each dimension of more than one index."""
+        found: dict[tuple[int, str], Link] = {}
+        before = {name: self.size(name) for name in self.sizes}
+        for slot, where in enumerate(self.layout.slots):
+            for name in self.sizes:
+                index = self.layout.dimensions.index(name)
+                step, whole, rest, inverse = self._step(slot, index, before[name])
+                place = None
+                if where.axis == "T":
+                    base = self.program.literal(slot * len(self.layout.dimensions))
+                    place = self.program.one(Op.POSITION, step, before[name], slot, index, base)
+                even = self.even or slot == len(self.layout.slots) - 1
+                found[slot, name] = Link(step, whole, rest, inverse, even, place)
+                before[name] = step
+        return found
+
+    def _step(self, slot: int, index: int, before: int) -> tuple[int, int, int, int]:
+        """Rows S, Q, R, I of a loop; the innermost loops all have steps of 1."""
+        one, zero = self.program.number(1.0), self.program.number(0.0)
+        if slot == len(self.layout.slots) - 1:
+            return one, before, zero, one
+        if self.even:
+            step, whole = self.program.emit(Op.STEP_EVEN, before, slot, index)
+            return step, whole, zero, one
+        step, whole, rest, inverse = self.program.emit(Op.STEP, before, slot, index)
+        return step, whole, rest, inverse
+
+    def first_slot(self, level: int) -> int:
+        """Index of the first slot of ``level`` or of one inside it."""
+        return sum(slot.level < level for slot in self.layout.slots)
+
+    def keepers(self, tensor: Tensor) -> list[int]:
+        """Levels that keep ``tensor``, outermost first."""
+        return [level for level, kept in enumerate(self.layout.keeps) if tensor.name in kept]
+
+    def edges(self, tensor: Tensor) -> list[Edge]:
+        """List the transfers of ``tensor``, outermost first."""
+        chain = [*self.keepers(tensor), self.compute]
+        return [Edge(tensor, parent, child, self.first_slot(child)) for parent, child in pairwise(chain)]
+
+    def extent(self, slots: int, name: str) -> int:
+        """Row with the nominal extent of a dimension inside the first ``slots`` slots."""
+        return self.links[slots - 1, name].S if slots and name in self.sizes else self.size(name)
+
+    def innermost(self, edge: Edge) -> int | None:
+        """Row with the place of the innermost advancing loop at an edge to a memory; None if there can be none."""
+        found: int | None = None
+        for slot in range(edge.slots):
+            for name in self.sizes:
+                place = self.links[slot, name].place
+                if place is not None and name in edge.tensor.dimensions:
+                    found = place if found is None else self.program.one(Op.MAX, found, place)
+        return found
+
+    def merges(self, edge: Edge, slot: int) -> bool:
+        """Whether the lanes of a slot share words on the way between parent and child."""
+        level = self.layout.slots[slot].level
+        fanout = self.accelerator.levels[level]
+        if level < edge.parent or not isinstance(fanout, Fanout):
+            return False
+        return fanout.reduce if edge.tensor.is_output else fanout.multicast
+
+    def actions(self, edge: Edge, look: Look, name: str) -> tuple[Action, ...]:
+        """Say what the loops over ``name`` outside the child do; merged lanes collapse where the tensor lacks it."""
+        chain = [self.links[slot, name] for slot in range(edge.slots)]
+        kinds: list[Kind] = []
+        for slot, link in enumerate(chain):
+            merged = look.merged and self.merges(edge, slot) and name not in edge.tensor.dimensions
+            first = merged or self.layout.slots[slot].level < look.first_outside
+            kinds.append("cut" if link.place is not None or not first else "pick")
+        return self._in_time(edge, look, name, list(zip(chain, kinds, strict=True)))
+
+    def _in_time(self, edge: Edge, look: Look, name: str, loops: list[tuple[Link, Kind]]) -> tuple[Action, ...]:
+        """Say of the temporal loops (``cut`` so far) which advance and which visits are looked at."""
+        advances = name in edge.tensor.dimensions or edge.child == self.compute
+        innermost = self.innermost(edge)
+        extent = self.size(name)
+        found = []
+        for link, kind in loops:
+            if link.place is None:
+                found.append(Action(link, kind))
+                extent = self.program.one(Op.MIN, extent, link.S) if look.visit == "last" else extent
+            elif look.visit == "first" or (innermost is None and not advances):
+                found.append(Action(link, "pick"))
+            elif look.visit == "all":
+                found.append(Action(link, "cut") if advances or innermost is None else Action(link, "if", innermost))
+            else:
+                left = self.tables.last_extent(extent, link)
+                skip = self.program.one(Op.SUB, extent, left)
+                if not advances and innermost is not None:
+                    skip = self.program.one(Op.REST_IF, skip, link.place, innermost)
+                if advances or innermost is None:
+                    extent = left
+                else:
+                    extent = self.program.one(Op.MIN, self.program.one(Op.SUB, extent, skip), link.S)
+                found.append(Action(link, "last", skip, extent))
+        return tuple(found)
+
+    def words(self, edge: Edge, look: Look) -> int:
+        """Wide row: words moved at ``edge``, seen as ``look`` says."""
+        lanes = [slot for slot in range(edge.slots) if self._lane(slot)]
+        outside = any(self.layout.slots[slot].level < look.first_outside for slot in lanes)
+        merged = look.merged and any(
+            self.merges(edge, slot) and self.layout.slots[slot].level >= look.first_outside for slot in lanes)
+        return self._words(edge, Look(merged, look.first_outside if outside else 0, look.visit))
+
+    @remembered
+    def _words(self, edge: Edge, look: Look) -> int:
+        if edge.child == self.compute:
+            inner = [slot for slot in range(edge.slots)
+                     if self._lane(slot) and self.layout.slots[slot].level >= look.first_outside]
+            if not inner:
+                return self.steps()
+            if look.first_outside == 0 and not (look.merged and any(self.merges(edge, slot) for slot in inner)):
+                return self.program.product([], self.all_of(self.sizes))
+        rows = self.visits(edge, look)
+        whole: list[str] = []
+        sliding = []
+        for axis in edge.tensor.axes:
+            names = [name for name in axis.dimensions if name in self.sizes]
+            if len(names) == 2:
+                sliding.append(axis)
+                continue
+            for name in names:
+                row = self.tables.extent(self.size(name), self.actions(edge, look, name))
+                whole += [name] if row is None else []
+                rows += [] if row is None else [row]
+        rows += self.sliding.words([self._sides(axis, edge, look) for axis in sliding])
+        return self.program.product(rows, self.all_of(whole))
+
+    def visits(self, edge: Edge, look: Look) -> list[int]:
+        """Rows with the pieces of each dimension that the tensor does not use."""
+        lacking = [name for name in self.sizes if name not in edge.tensor.dimensions]
+        counted = [self.tables.count(self.size(name), self.actions(edge, look, name)) for name in lacking]
+        return [row for row in counted if row is not None]
+
+    def _lane(self, slot: int) -> bool:
+        return self.layout.slots[slot].axis != "T"
+
+    def size(self, name: str) -> int:
+        """Row with the size of a dimension; that of the first one of the same size."""
+        if name not in self.sizes:
+            return self.program.number(1.0)
+        return self.program.number(Sizes((next(k for k, size in self.sizes.items() if size == self.sizes[name]),)))
+
+    @staticmethod
+    def all_of(names: Iterable[str], axes: tuple[Axis, ...] = ()) -> float | Sizes:
+        """Return the product of sizes and of the words along whole axes, which each layer has for itself."""
+        names = tuple(names)
+        return Sizes(names, axes) if names or axes else 1.0
+
+    def _sides(self, axis: Axis, edge: Edge, look: Look) -> tuple[Side, Side]:
+        (_, stride), (_, dilation) = axis.terms
+        divisor = gcd(stride, dilation)
+        first, second = (self._side(edge, look, name, times // divisor) for name, times in axis.terms)
+        return first, second
+
+    def _side(self, edge: Edge, look: Look, name: str, coefficient: int) -> Side:
+        loops, lanes = self._merged_run(edge, look, name)
+        actions = self._in_time(edge, look, name, loops)
+        steps = []
+        innermost = self.innermost(edge)
+        carries = not edge.tensor.is_output and edge.child < self.compute and look.visit == "all"
+        if carries and innermost is not None:
+            for at, action in enumerate(actions):
+                if action.link.place is not None:
+                    steps.append((at, self.program.one(Op.AT, action.link.place, innermost)))
+        apart = Look(False, look.first_outside, look.visit)
+        lane_actions = self.actions(edge, apart, name) if lanes else ()
+        return Side(self.size(name), coefficient, actions, tuple(steps), lanes, lane_actions)
+
+    def _merged_run(self, edge: Edge, look: Look, name: str) -> tuple[list[tuple[Link, Kind]], tuple[int, ...]]:
+        """Loops over a dimension of a sliding axis, and the steps of the merged lanes next to the child (rule 4).
+
+        A merging lane with a real loop over the same dimension inside it counts as a lane of its own; which lanes those
+        are differs from mapping to mapping, so the loops outside and inside it are linked anew.
+        """
+        emit = self.program
+        merging = [
+            look.merged and self._lane(slot) and self.layout.slots[slot].level >= look.first_outside
+            and self.merges(edge, slot) for slot in range(edge.slots)
+        ]
+        loops: list[tuple[Link, Kind]] = []
+        lanes: list[int] = []
+        before = self.size(name)
+        relinked = False
+        for slot in range(edge.slots):
+            link = self.links[slot, name]
+            breakers = [i for i in range(slot + 1, edge.slots) if not merging[i]] if merging[slot] else []
+            if merging[slot] and not breakers:
+                loops.append((link, "drop"))
+                lanes.append(link.S)
+                continue
+            relinked = relinked or bool(breakers)
+            if relinked:
+                real = self._real(name, breakers or [slot])
+                link = self._relink(link, real, before)
+                if breakers:
+                    lanes.append(emit.one(Op.CHOOSE, real, emit.number(emit.far), self.links[slot, name].S))
+            first = self._lane(slot) and self.layout.slots[slot].level < look.first_outside
+            loops.append((link, "pick" if first else "cut"))
+            before = link.S
+        return loops, tuple(lanes)
+
+    def _real(self, name: str, slots: list[int]) -> int:
+        """Row that is 1 where any loop over ``name`` in ``slots`` runs more than once."""
+        found: int | None = None
+        for slot in slots:
+            row = self.program.one(Op.REAL, self.extent(slot, name), self.extent(slot + 1, name))
+            found = row if found is None else self.program.one(Op.MAX, found, row)
+        assert found is not None
+        return found
+
+    @remembered
+    def _relink(self, link: Link, real: int, before: int) -> Link:
+        step = self.program.one(Op.CHOOSE, real, link.S, before)
+        whole, rest, inverse = self.program.emit(Op.DERIVE, step, before)
+        return Link(step, whole, rest, inverse, link.even, link.place)
+
+    @remembered
+    def tile(self, tensor: Tensor, slots: int) -> int:
+        """Wide row: words of the nominal tile inside the first ``slots`` slots."""
+        rows = []
+        for axis in tensor.axes:
+            if len(axis.terms) == 1:
+                rows.append(self.extent(slots, axis.terms[0][0]))
+                continue
+            rows.append(self._box(axis, [self.extent(slots, name) for name in axis.dimensions]))
+        return self.program.product(rows)
+
+    @remembered
+    def footprint(self, tensor: Tensor, slots: int, box: bool) -> int:
+        """Wide row: words that the nominal tile takes of a capacity, its own or those of the smallest box around it."""
+        if not box:
+            return self.tile(tensor, slots)
+        emit = self.program
+        total = emit.product([])
+        for axis in tensor.axes:
+            words = emit.product([], 1.0 - sum(times for _, times in axis.terms))
+            for name, times in axis.terms:
+                words = emit.one(Op.WADD, words, emit.product([self.extent(slots, name)], float(times)))
+            total = emit.one(Op.WMUL, total, words)
+        return total
+
+    def _box(self, axis: Axis, extents: list[int]) -> int:
+        (_, stride), (_, dilation) = axis.terms
+        divisor = gcd(stride, dilation)
+        constants = self.program.literal(stride // divisor), self.program.literal(dilation // divisor)
+        return self.program.one(Op.SLIDE, *extents, *constants)
+
+    def last_tile(self, edge: Edge) -> int:
+        """Wide row: words of the last tile of the child's first instance."""
+        extents = {name: self.size(name) for name in self.operator.sizes}
+        for slot in range(edge.slots):
+            for name in self.sizes:
+                link = self.links[slot, name]
+                if link.place is None:
+                    extents[name] = self.program.one(Op.MIN, extents[name], link.S)
+                else:
+                    extents[name] = self.tables.last_extent(extents[name], link)
+        rows = []
+        for axis in edge.tensor.axes:
+            own = [extents[name] for name in axis.dimensions]
+            rows.append(own[0] if len(own) == 1 else self._box(axis, own))
+        return self.program.product(rows)
+
+    def apart(self, edge: Edge) -> int | None:
+        """Row that is 1 where partial sums are combined at the parent (rule 5); None if they never are."""
+        plain = {axis.terms[0][0] for axis in edge.tensor.axes if len(axis.terms) == 1}
+        found: int | None = None
+        for slot in range(edge.slots):
+            if not self._lane(slot) or self.layout.slots[slot].level < edge.parent:
+                continue
+            for name in self.sizes:
+                row = None if name in plain else self._set_apart(edge, slot, name)
+                if row is not None:
+                    found = row if found is None else self.program.one(Op.MAX, found, row)
+        return found
+
+    def _set_apart(self, edge: Edge, slot: int, name: str) -> int | None:
+        real = self._real(name, [slot])
+        if not self.merges(edge, slot):
+            return real
+        breakers = [
+            i for i in range(slot + 1, edge.slots)
+            if not self._lane(i) or not self.merges(edge, i)
+        ]
+        if name not in edge.tensor.dimensions or not breakers:
+            return None
+        return self.program.one(Op.MUL, real, self._real(name, breakers))
+
+    def followed(self, edge: Edge, keeper: Edge | None) -> int:
+        """Wide row: words that a keeper's first instance evicts, of those that the first child at ``edge`` touches.
+
+        ``keeper`` is the edge to the keeper, None for the outermost memory.
+        """
+        rows = [] if keeper is None else self.visits(keeper, Look(False, keeper.child))
+        whole: list[str] = []
+        axes: list[Axis] = []
+        for axis in edge.tensor.axes:
+            names = [name for name in axis.dimensions if name in self.sizes]
+            at = edge if len(axis.terms) == 1 else keeper
+            if at is None:
+                axes.append(axis)
+            elif len(names) == 2:
+                rows += self.sliding.words([self._sides(axis, at, Look(False, at.child))])
+            else:
+                for name in names:
+                    row = self.tables.extent(self.size(name), self.actions(at, Look(False, at.child), name))
+                    rows += [] if row is None else [row]
+                    whole += [name] if row is None else []
+        return self.program.product(rows, self.all_of(whole, tuple(axes)))
+
+    @remembered
+    def steps(self) -> int:
+        """Wide row: steps of compute."""
+        rows = []
+        for name in self.sizes:
+            links = [self.links[slot, name] for slot in range(len(self.layout.slots))]
+            actions = tuple(Action(link, "pick" if link.place is None else "cut") for link in links)
+            counted = self.tables.count(self.size(name), actions)
+            rows += [] if counted is None else [counted]
+        return self.program.product(rows)
+
+    def sides(self, level: int, axis: str) -> int:
+        """Wide row: instances that the loops along one side of a fan-out need."""
+        links = [
+            self.links[slot, name] for slot, where in enumerate(self.layout.slots) for name in self.sizes
+            if where.level == level and where.axis == axis
+        ]
+        product = self.program.product([link.Q for link in links if link.even])
+        ragged = [(link.Q, link.R) for link in links if not link.even]
+        none = self.program.number(1.0), self.program.number(0.0)
+        for at in range(0, len(ragged), 3):
+            three = [*ragged[at : at + 3], none, none][:3]
+            counts = self.program.one(Op.CEILS, *(row for pair in three for row in pair))
+            first = at == 0 and len(ragged) == len(links)
+            product = counts if first else self.program.one(Op.WMUL, product, counts)
+        return product

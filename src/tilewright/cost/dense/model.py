@@ -1,0 +1,421 @@
+"""The whole dense model as a program: counts, cycles, energy, legality (`single` for many mappings)."""
+
+from collections.abc import Iterable
+from math import gcd
+from typing import Literal
+
+from tilewright.cost.dense.entries import VIEWS
+from tilewright.cost.dense.lowering import Edge, Look, Words
+from tilewright.cost.dense.nest import memory_at
+from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, Sizes, remembered
+from tilewright.cost.dense.walks import Walks
+from tilewright.cost.hardware import PERIOD, RATES
+from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate
+from tilewright.mapping import Layout, tensor_bits
+from tilewright.workload import Operator, Tensor
+
+LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, BLOCKED, OTHERS = range(8)
+"""Rows of the output of every program; the last two, of which `busiest.settle` makes steady cycles, only where memories
+
+are walked: steps with all that blocks them at the other memories, and the cycles of the other memories' ports.
+"""
+
+KINDS = ("reads", "fills", "updates", "drains")
+
+TallyKey = tuple[str, int, str, str]
+"""View (``total`` over instances, ``busiest`` instance, ``edge``: first tile of operands, last of outputs), level (the
+one after the last is the compute unit), tensor and kind of access (at an edge ``own`` side or ``parent``). Of memories
+that are walked there is an instance for each of `walks.VIEWS` instead of the one ``busiest``."""
+
+
+def parameters_of(structure: Accelerator) -> tuple[Number, ...]:
+    """Return the numbers that programs take: all but areas and leakage, of which they take the total."""
+    return (*(key for key in structure.numbers if key[1] not in ("area_um2", "leakage_mw")), LEAKAGE)
+
+
+Rates = Literal["whole", "short", "long"]
+"""How cycles are found exactly in double precision, where a quotient of whole numbers below 2^53 is rounded up rightly:
+
+by rates that are whole numbers over powers of two; by words times the cycles of a rate over its words; or, where that
+product may be too large, of the rest that is left when the words of a rate have been taken off as often as may be.
+"""
+
+
+def kind_of_rates(operator: Operator, accelerator: Accelerator, rates: Iterable[float]) -> Rates:
+    """Return how cycles of a layer at these rates are found exactly."""
+    periods = [exact_rate(float(rate)).denominator for rate in rates]
+    if not any(cycles & (cycles - 1) for cycles in periods):
+        return "whole"
+    cycles = max(periods)
+    bits = sum(tensor_bits(tensor, accelerator) for tensor in operator.tensors)
+    return "short" if len(KINDS) * bits * operator.macs * cycles < 2**53 else "long"
+
+
+def narrow_enough(operator: Operator) -> bool:
+    """Whether single precision carries every extent, and every word of a sliding axis, exactly."""
+    sizes = operator.sizes
+    sliding = [axis for tensor in operator.tensors for axis in tensor.axes if len(axis.terms) == 2]
+    words = [sizes[first] * sizes[second] for first, second in (axis.dimensions for axis in sliding)]
+    return max(sizes.values()) < WIDEST and max(words, default=0) < 2**24
+
+
+def walks_of(operator: Operator, accelerator: Accelerator, layout: Layout) -> Walks:
+    """Return the memories of which other instances than the first are looked at."""
+    return Walks(operator, accelerator, layout.dimensions,
+                 tuple((slot.level, slot.axis != "T") for slot in layout.slots), layout.keeps)
+
+
+class Model:
+    """Writes the program of one operator on one machine for one layout.
+
+    The program is that of all operators whose sizes are 1 and equal where this one's are (`Machine.of`).
+
+    Parameters
+    ----------
+    narrow
+        Whether single precision carries its extents (`narrow_enough`).
+    even
+        For mappings whose loops all divide what they split, which take far fewer instructions.
+    rates
+        How cycles are found (`kind_of_rates`); but for whole numbers a `PERIOD` stands beside each rate.
+    """
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, *,  # noqa: PLR0913
+                 narrow: bool, even: bool = False, rates: Rates = "whole") -> None:
+        self.operator = operator
+        self.accelerator = accelerator
+        self.layout = layout
+        keys = list(parameters_of(accelerator))
+        self.rates = rates
+        if rates != "whole":
+            keys += [(name, what + PERIOD) for name, what in keys if what in RATES]
+        self.parameters = {key: row for row, key in enumerate(keys)}
+        self.walked = walks_of(operator, accelerator, layout).levels
+        self.program = Program(len(self.parameters), FAR if narrow else FAR_WIDE)
+        self.words = Words(operator, accelerator, layout, self.program, even=even)
+        self.edges = {tensor.name: self.words.edges(tensor) for tensor in operator.tensors}
+        self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
+
+    def machine(self, *, detail: bool = False) -> tuple[Machine, tuple[tuple[str, str, str], ...]]:
+        """Return the program and, for ``detail``, the (memory, tensor, kind) of the counts after the first rows."""
+        steps = self.words.steps()
+        excess = self._excess()
+        steady, ramp = self._steady(steps), self._ramp()
+        latency = self.program.one(Op.WADD, steady, ramp)
+        outputs = [latency, self._energy(latency), excess, steps, steady, ramp]
+        if self.walked:
+            blocked, others = self._steady_parts(steps, self.walked)
+            outputs += [blocked, self.constant(0) if others is None else others]
+        names = []
+        if detail:
+            for tensor in self.operator.tensors:
+                for level in self.words.keepers(tensor):
+                    for kind in KINDS:
+                        names.append((self.layout.levels[level], tensor.name, kind))
+                        outputs.append(self._moved(tensor, level, kind, busiest=False))
+        return self.program.finish(outputs), tuple(names)
+
+    def tallies(self) -> tuple[Machine, tuple[TallyKey, ...]]:
+        """Return the program of all counts that the sparse model starts from, and the key of each output.
+
+        Those of the busiest instance, and of the first and last tiles, only where a bandwidth limits them.
+        """
+        found: dict[TallyKey, int] = {("total", -1, "", "steps"): self.words.steps()}
+        arrays = self.program.one(Op.WADD, self.constant(0), self.constant(0), fresh=True)
+        for level, hardware in enumerate(self.accelerator.levels):
+            if isinstance(hardware, Fanout):
+                self._over_array(arrays, level, hardware)
+        found["total", -1, "", "arrays"] = arrays
+        for tensor in self.operator.tensors:
+            for level in self.words.keepers(tensor):
+                views = ["total"]
+                if self._limited(level, "read") or self._limited(level, "write"):
+                    views += VIEWS if level in self.walked else ["busiest"]
+                found |= {(view, level, tensor.name, kind): self._moved(tensor, level, kind, view != "total")
+                          for view in views for kind in KINDS}
+            found |= self._edge_tallies(tensor)
+        return self.program.finish(list(found.values())), tuple(found)
+
+    def _edge_tallies(self, tensor: Tensor) -> dict[TallyKey, int]:
+        """Rows of what enters the compute unit, and of the first and last tiles."""
+        found: dict[TallyKey, int] = {}
+        for edge in self.edges[tensor.name]:
+            if edge.child == len(self.accelerator.levels):
+                for kind in ("fills", "drains"):
+                    found["total", edge.child, tensor.name, kind] = self._moved(tensor, edge.child, kind, busiest=False)
+                continue
+            last = tensor.is_output
+            if self._limited(edge.child, "read" if last else "write"):
+                found["edge", edge.child, tensor.name, "own"] = (
+                    self.words.last_tile(edge) if last else self.words.tile(tensor, edge.slots))
+            if self._limited(edge.parent, "write" if last else "read"):
+                look = Look(True, edge.parent + 1, "last" if last else "first")
+                found["edge", edge.child, tensor.name, "parent"] = self.words.words(edge, look)
+        return found
+
+    def constant(self, value: float | Sizes) -> int:
+        """Wide row that holds ``value``."""
+        return self.program.product([], value)
+
+    def _parameter(self, level: int, what: str) -> int | None:
+        return self.parameters.get((self.accelerator.levels[level].name, what))
+
+    def _scale(self, level: int, tensor: Tensor) -> float:
+        return tensor_bits(tensor, self.accelerator) / memory_at(self.accelerator, level).word_bits
+
+    def _edge(self, tensor: Tensor, *, parent: int = -1, child: int = -1) -> Edge | None:
+        found = [edge for edge in self.edges[tensor.name] if parent in (-1, edge.parent) and child in (-1, edge.child)]
+        return found[0] if found else None
+
+    @remembered
+    def _moved(self, tensor: Tensor, level: int, kind: str, busiest: bool) -> int:
+        """Wide row: words of one kind of access at a memory (or, for fills and drains, at the compute unit)."""
+        inward = self._edge(tensor, child=level)
+        outward = self._edge(tensor, parent=level)
+        if kind == "drains":
+            return self.constant(0) if inward is None or not tensor.is_output else self._inward(inward, busiest)
+        if kind == "fills":
+            if inward is None:
+                return self.constant(0)
+            return self._filled(inward, busiest) if tensor.is_output else self._inward(inward, busiest)
+        assert outward is not None
+        moved = self.words.words(outward, Look(True, level + 1 if busiest else 0))
+        if kind == "updates":
+            return moved if tensor.is_output else self.constant(0)
+        return self._read_back(outward, busiest) if tensor.is_output else moved
+
+    def _inward(self, edge: Edge, busiest: bool) -> int:
+        return self.words.words(edge, Look(False, edge.child if busiest else 0))
+
+    def _evicted(self, tensor: Tensor, level: int, busiest: bool) -> int:
+        edge = self._edge(tensor, child=level)
+        return self.constant(Sizes((), tensor.axes)) if edge is None else self._inward(edge, busiest)
+
+    def _read_back(self, edge: Edge, busiest: bool) -> int:
+        """Wide row: updates less the words that start from zero in the parent."""
+        updates = self._moved(edge.tensor, edge.parent, "updates", busiest)
+        evicted = self._evicted(edge.tensor, edge.parent, busiest)
+        return self.program.one(Op.LINEAR, updates, evicted, self._moved(edge.tensor, edge.parent, "fills", busiest))
+
+    def _filled(self, edge: Edge, busiest: bool) -> int:
+        delivered = self._delivered_to_first(edge) if busiest else self._read_back(edge, busiest)
+        apart = self.words.apart(edge)
+        if apart is None:
+            return delivered
+        return self.program.one(Op.KEEP_IF, apart, self.constant(0), delivered)
+
+    def _delivered_to_first(self, edge: Edge) -> int:
+        """Partial sums read back into the child's first instance (`single.delivered_to_first`)."""
+        evicted = self._followed(edge.child, edge)
+        starts = self._followed(self.edges[edge.tensor.name][0].parent, edge)
+        for inner in self.edges[edge.tensor.name]:
+            if inner.child > edge.parent:
+                break
+            apart = self.words.apart(inner)
+            if apart is not None:
+                starts = self.program.one(Op.KEEP_IF, apart, self._followed(inner.child, edge), starts)
+        return self.program.one(Op.LINEAR, evicted, starts, self.constant(0))
+
+    def _followed(self, keeper: int, edge: Edge) -> int:
+        """Words that the first instance of ``keeper`` evicts, of those that the child's first instance touches."""
+        at_keeper = self._edge(edge.tensor, child=keeper)
+        return self.words.followed(edge, at_keeper)
+
+    def _excess(self) -> int:
+        """Wide row: how far over capacities and arrays, each as the share by which it is exceeded, summed."""
+        total = self.program.one(Op.WADD, self.constant(0), self.constant(0), fresh=True)
+        for level, hardware in enumerate(self.accelerator.levels):
+            if isinstance(hardware, Memory):
+                self._over_capacity(total, level, hardware)
+            else:
+                self._over_array(total, level, hardware)
+        return total
+
+    def _over_capacity(self, total: int, level: int, memory: Memory) -> None:
+        copies = 2.0 if memory.buffering == "double" else 1.0
+        owners = dict(memory.partitions_bytes)
+        used: dict[str, int] = {}
+        for tensor in self.operator.tensors:
+            if tensor.name not in self.layout.keeps[level]:
+                continue
+            owner = tensor.name if tensor.name in owners else tensor.role if tensor.role in owners else ""
+            what = f"capacity_bytes[{owner}]" if owner else "capacity_bytes"
+            if self._parameter(level, what) is None:
+                continue
+            words = self.words.footprint(tensor, self.words.first_slot(level), self.accelerator.footprint == "box")
+            taken = self.program.one(Op.WMUL, words, self.constant(copies * tensor_bits(tensor, self.accelerator) / 8))
+            used[what] = self.program.one(Op.WADD, used[what], taken) if what in used else taken
+        for what, taken in used.items():
+            capacity = self._parameter(level, what)
+            assert capacity is not None
+            self.program.emit(Op.OVER, total, taken, capacity)
+
+    def _over_array(self, total: int, level: int, fanout: Fanout) -> None:
+        need = {axis: self.words.sides(level, axis) for axis in "XY"}
+        have = {what: self._parameter(level, what) for what in ("x", "y", "instances")}
+        assert have["x"] is not None and have["y"] is not None and have["instances"] is not None
+        if fanout.flexible:
+            self.program.emit(Op.OVER, total, self.program.one(Op.WMUL, need["X"], need["Y"]), have["instances"])
+        elif fanout.blocks:
+            block_x, block_y = (self.constant(size) for size in fanout.blocks)
+            used = [self.program.one(Op.BLOCKS, need[a], b) for a, b in (("X", block_x), ("Y", block_y))]
+            self.program.emit(Op.OVER, total, self.program.one(Op.WMUL, *used), have["instances"])
+        else:
+            self.program.emit(Op.OVER, total, need["X"], have["x"])
+            if any(slot.level == level and slot.axis == "Y" for slot in self.layout.slots):
+                self.program.emit(Op.OVER, total, need["Y"], have["y"])
+
+    def _weighted(self, terms: list[tuple[int, float]]) -> int:
+        """Wide row: sum of rows times constants."""
+        total = self.program.one(Op.WMUL, terms[0][0], self.constant(terms[0][1]), fresh=True)
+        for row, weight in terms[1:]:
+            self.program.emit(Op.FMA, total, row, self.constant(weight))
+        return total
+
+    def _kept(self, level: int) -> list[Tensor]:
+        return [t for t in self.operator.tensors if t.name in self.layout.keeps[level]]
+
+    def _port(self, level: int, kinds: tuple[str, ...], port: str) -> int | None:
+        """Wide row: cycles that a port of the busiest instance needs; None where it is unlimited."""
+        kept = self._kept(level)
+        if self._parameter(level, RATE.format(port)) is None or not kept:
+            return None
+        terms = [
+            (self._moved(tensor, level, kind, busiest=True), tensor)
+            for kind in kinds for tensor in kept
+            if (tensor.is_output or kind in ("reads", "fills"))
+            and (kind in ("reads", "updates") or self._edge(tensor, child=level) is not None)
+        ]
+        return self._port_cycles(level, port, terms) if terms else None
+
+    def _port_cycles(self, level: int, port: str, terms: list[tuple[int, Tensor]]) -> int:
+        """Wide row: cycles to move the words of tensors, rounded up once and exactly: whole numbers are divided."""
+        limit = self._parameter(level, RATE.format(port))
+        period = self._parameter(level, RATE.format(port) + PERIOD)
+        assert limit is not None
+        own = memory_at(self.accelerator, level).word_bits
+        bits = [tensor_bits(tensor, self.accelerator) for _, tensor in terms]
+        unit = gcd(own, *bits)
+        four = [*(row for row, _ in terms), *[self.constant(0)] * 4][:4]
+        if len(terms) <= 4 and set(bits) == {own} and self.rates != "long":
+            if period is not None:
+                return self.program.one(Op.SCALED, *four, limit, period)
+            return self.program.one(Op.PORT2, *four[:2], limit) if len(terms) <= 2 else (
+                self.program.one(Op.PORT4, *four, limit))
+        times = own // unit
+        exact = 1 if period is None and not times & (times - 1) else times
+        words = self._weighted([(row, wide / unit / times * exact) for (row, _), wide in zip(terms, bits, strict=True)])
+        if exact > 1:
+            limit = self.program.one(Op.WMUL, limit, self.constant(exact))
+        if period is None:
+            return self.program.one(Op.CEILDIV, words, limit)
+        if self.rates == "short":
+            return self.program.one(Op.SCALED, words, *[self.constant(0)] * 3, limit, period)
+        return self.program.one(Op.PERIODS, words, limit, period)
+
+    def _largest(self, rows: list[int | None]) -> int | None:
+        found = None
+        for row in rows:
+            if row is not None:
+                found = row if found is None else self.program.one(Op.WMAX, found, row)
+        return found
+
+    def _total(self, rows: list[int | None]) -> int:
+        total = self.constant(0)
+        for row in rows:
+            total = total if row is None else self.program.one(Op.WADD, total, row)
+        return total
+
+    def _single(self, level: int) -> bool:
+        return level > 0 and memory_at(self.accelerator, level).buffering == "single"
+
+    def _steady(self, steps: int) -> int:
+        blocked, slowest = self._steady_parts(steps)
+        return blocked if slowest is None else self.program.one(Op.WMAX, blocked, slowest)
+
+    def _steady_parts(self, steps: int, without: tuple[int, ...] = ()) -> tuple[int, int | None]:
+        """Wide rows: steps and what blocks them, and the cycles of the slowest port, at memories but ``without``."""
+        blocked: list[int | None] = [steps]
+        ports: list[int | None] = []
+        for level in self.memories:
+            if level in without:
+                continue
+            reading, writing = ("reads", "drains"), ("updates", "fills")
+            ports += [self._port(level, reading, "read"), self._port(level, writing, "write"),
+                      self._port(level, reading + writing, "shared")]
+            if self._single(level):
+                blocked.append(self._largest([self._port(level, ("drains",), p) for p in ("read", "shared")]))
+                blocked.append(self._largest([self._port(level, ("fills",), p) for p in ("write", "shared")]))
+        return self._total(blocked), self._largest(ports)
+
+    def _ramp(self) -> int:
+        levels = [level for level in self.memories if level and not self._single(level)]
+        return self._total([row for level in levels for row in (self._cold_start(level), self._tail(level))])
+
+    def _transfer(self, level: int, port: str, terms: list[tuple[int, Tensor]]) -> int | None:
+        """Wide row: cycles to move words through a port; None where it is unlimited."""
+        limited = [name for name in (port, "shared") if self._parameter(level, RATE.format(name)) is not None]
+        return self._largest([self._port_cycles(level, name, terms) for name in limited]) if terms else None
+
+    def _limited(self, level: int, port: str) -> bool:
+        return any(self._parameter(level, RATE.format(name)) is not None for name in (port, "shared"))
+
+    def _cold_start(self, level: int) -> int | None:
+        found = [self._edge(tensor, child=level) for tensor in self.operator.operands]
+        edges = [edge for edge in found if edge is not None]
+        own = [(self.words.tile(e.tensor, e.slots), e.tensor) for e in edges]
+        rows = [self._transfer(level, "write", own) if self._limited(level, "write") else None]
+        for parent in {edge.parent: None for edge in edges}:
+            if self._limited(parent, "read"):
+                asked = [(self.words.words(e, Look(True, parent + 1, "first")), e.tensor)
+                         for e in edges if e.parent == parent]
+                rows.append(self._transfer(parent, "read", asked))
+        return self._largest(rows)
+
+    def _tail(self, level: int) -> int | None:
+        output = self.operator.output
+        edge = self._edge(output, child=level)
+        if edge is None:
+            return None
+        rows = []
+        if self._limited(level, "read"):
+            rows.append(self._transfer(level, "read", [(self.words.last_tile(edge), output)]))
+        if self._limited(edge.parent, "write"):
+            merged = self.words.words(edge, Look(True, edge.parent + 1, "last"))
+            rows.append(self._transfer(edge.parent, "write", [(merged, output)]))
+        return self._largest(rows)
+
+    def _energy(self, latency: int) -> int:
+        compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]
+        total = self.program.one(Op.WMUL, self.constant(self.words.all_of(self.words.sizes)), compute, fresh=True)
+        terms = [term for level in self.memories for tensor in self._kept(level)
+                 for term in self._access_energy(level, tensor)]
+        for level, fanout in enumerate(self.accelerator.levels):
+            price = self._parameter(level, "network_energy_pj_per_word")
+            if isinstance(fanout, Fanout) and fanout.network_energy_pj_per_word and price is not None:
+                terms += [(self._moved(edge.tensor, edge.child, kind, busiest=False), price)
+                          for edges in self.edges.values() for edge in edges if edge.parent < level < edge.child
+                          for kind in ("fills", "drains") if kind == "fills" or edge.tensor.is_output]
+        if self.accelerator.leakage_mw:
+            terms.append((latency, self.parameters[LEAKAGE]))
+        for at in range(0, len(terms) - 2, 3):
+            self.program.emit(Op.FMA3, total, *(row for term in terms[at : at + 3] for row in term))
+        for term in terms[len(terms) // 3 * 3 :]:
+            self.program.emit(Op.FMA, total, *term)
+        return total
+
+    def _access_energy(self, level: int, tensor: Tensor) -> list[tuple[int, int]]:
+        """Rows of words (of the memory's width) with the rows of their price."""
+        memory = memory_at(self.accelerator, level)
+        found = []
+        for kind, energy in (("reads", "read"), ("fills", "fill"), ("updates", "update"), ("drains", "drain")):
+            price = self._parameter(level, f"{energy}_energy_pj_per_word")
+            absent = not tensor.is_output and kind in ("updates", "drains")
+            if price is None or absent or (kind in ("fills", "drains") and self._edge(tensor, child=level) is None):
+                continue
+            words = self._moved(tensor, level, kind, busiest=False)
+            if memory.block_words > 1:
+                words = self.program.one(Op.BLOCKS, words, self.constant(memory.block_words))
+            scale = self._scale(level, tensor)
+            found.append((words if scale == 1 else self.program.one(Op.WMUL, words, self.constant(scale)), price))
+        return found

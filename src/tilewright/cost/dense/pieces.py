@@ -1,0 +1,263 @@
+"""Tables of pieces as instructions: `closed_form` for all lanes of a block at once.
+
+A table {extent: multiplicity} becomes the whole pieces (extent known, one row of multiplicities) and the rests that the
+loops left over, one (extent, multiplicity) pair of rows each; a rest of extent 0 is none.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.cost.dense.program import Op, Program
+
+Kind = Literal["cut", "pick", "if", "last", "drop"]
+Rests = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A loop over one dimension: rows of its step S, whole tiles Q, rest R and reciprocal of S.
+
+    ``even`` says that the loop leaves no rest in any mapping, so that R and I are not needed. ``place`` is the row of
+    its place in the nest, None for a spatial loop.
+    """
+
+    S: int
+    Q: int
+    R: int
+    I: int  # noqa: E741
+    even: bool
+    place: int | None
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a loop does to the pieces: ``cut`` them all, ``pick`` the first, cut ``if`` it advances, pick the ``last``.
+
+    ``drop`` leaves them (merged lanes of a sliding axis). ``cut`` is the row of the innermost advancing place, or, for
+    ``last``, of the extent that lies before the last iteration of the first lane, which leaves that lane ``left``.
+    """
+
+    link: Link
+    kind: Kind
+    cut: int = -1
+    left: int = -1
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Whole pieces (``extent`` and ``many`` rows) and rests as (extent, multiplicity).
+
+    ``loose``: a single piece whose extent is not the step of the last loop, but what one iteration of it left.
+    """
+
+    extent: int
+    many: int
+    rests: Rests = ()
+    loose: bool = False
+
+
+class Tables:
+    """Emits tables into a program; equal tables are emitted once."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.one = program.number(1.0)
+        self.zero = program.number(0.0)
+        self.made: dict[tuple[object, ...], Pieces] = {}
+        self.counted: dict[tuple[object, ...], int | None] = {}
+
+    def pieces(self, size: int, actions: tuple[Action, ...]) -> Pieces:
+        """Table of a dimension after ``actions``, outermost first; ``size`` is the row of its size."""
+        while len(actions) > 1 and actions[-1].kind == actions[-2].kind == "pick":
+            actions = (*actions[:-2], actions[-1])  # The first of the first is the first.
+        key = (size, actions)
+        if key not in self.made:
+            made = self._advance(self.pieces(size, actions[:-1]), actions[-1]) if actions else Pieces(size, self.one)
+            self.made[key] = made
+        return self.made[key]
+
+    def _advance(self, before: Pieces, action: Action) -> Pieces:
+        if action.kind == "drop":
+            return before
+        if action.kind == "last":
+            return self._last(before, action)
+        if before.loose and action.kind == "pick":
+            return Pieces(self.program.one(Op.MIN, before.extent, action.link.S), self.one, loose=True)
+        before = self._settled(before)
+        if action.kind == "cut":
+            return self._cut(before, action.link)
+        return self._cut_if(before, action) if action.kind == "if" else self._pick(before, action.link)
+
+    def _settled(self, before: Pieces) -> Pieces:
+        """Let a single loose piece count as a rest, for a loop to cut it."""
+        return Pieces(before.extent, self.zero, ((before.extent, self.one),)) if before.loose else before
+
+    def times(self, many: int, factor: int) -> int:
+        """Row with a product, where one of the two may be 1 in every lane."""
+        if many == self.one:
+            return factor
+        return many if factor == self.one else self.program.one(Op.MUL, many, factor)
+
+    def _cut(self, before: Pieces, link: Link) -> Pieces:
+        emit = self.program
+        own: Rests = () if link.even else ((link.R, before.many),)
+        if not before.rests:
+            return Pieces(link.S, self.times(before.many, link.Q), own)
+        near, far = before.rests[:2], before.rests[2:]
+        op = Op.CUT1 if len(near) == 1 else Op.CUT2
+        loop = before.many, link.Q, link.S, link.I
+        many, *left = emit.emit(op, *loop, *_flat(near), fresh=bool(far))
+        left += [emit.one(Op.CUT_MORE, many, *rest, link.S, link.I) for rest in far]
+        return Pieces(link.S, many, (*_with(left, before.rests), *own))
+
+    def _cut_if(self, before: Pieces, action: Action) -> Pieces:
+        emit, link = self.program, action.link
+        assert link.place is not None
+        own: Rests = ()
+        fresh, where = bool(before.rests), (link.place, action.cut)
+        if link.even:
+            many = emit.one(Op.SPLIT_IF, before.many, link.Q, *where, fresh=fresh)
+        else:
+            many, rest = emit.emit(Op.DIVIDE_IF, before.many, link.Q, link.R, *where, fresh=fresh)
+            own = ((rest, before.many),)
+        left = [emit.one(Op.CUT_IF, many, *rest, link.S, link.I, link.place, action.cut) for rest in before.rests]
+        return Pieces(link.S, many, (*_with(left, before.rests), *own))
+
+    def _pick(self, before: Pieces, link: Link) -> Pieces:
+        emit = self.program
+        if not before.rests:
+            return Pieces(link.S, before.many)
+        near, far = before.rests[:2], before.rests[2:]
+        op = Op.PICK1 if len(near) == 1 else Op.PICK2
+        many, *left = emit.emit(op, before.many, link.S, *_flat(near), fresh=bool(far))
+        left += [emit.one(Op.PICK_MORE, many, *rest, link.S) for rest in far]
+        return Pieces(link.S, many, _with(left, before.rests))
+
+    def _last(self, before: Pieces, action: Action) -> Pieces:
+        """Only the last iteration: whole pieces may be ragged too, so they become a rest of their own."""
+        if action.link.even and not before.rests:
+            return Pieces(action.link.S, before.many)
+        if before.many == self.one and not before.rests:
+            return Pieces(action.left, self.one, loose=True)
+        emit, rests = self.program, []
+        for rest, times in ((before.extent, before.many), *before.rests):
+            left = emit.one(Op.MAX, emit.one(Op.SUB, rest, action.cut), self.zero)
+            rests.append((emit.one(Op.MIN, left, action.link.S), times))
+        return Pieces(action.link.S, self.zero, tuple(rests))
+
+    def last_extent(self, extent: int, link: Link) -> int:
+        """Row with the extent that the last iteration of a loop has."""
+        if link.even:
+            return self.program.one(Op.MIN, extent, link.S)
+        return self.program.one(Op.LAST_TILE, extent, link.S, link.I)
+
+    def count(self, size: int, actions: tuple[Action, ...]) -> int | None:
+        """Row with the number of pieces, None for exactly one."""
+        while actions and actions[-1].kind in ("drop", "pick"):
+            actions = actions[:-1]  # Pieces stay as many as they are.
+        if not any(action.kind in ("cut", "if") for action in actions):
+            return None
+        key = (size, actions)
+        if key not in self.counted:
+            self.counted[key] = self._count(size, actions)
+        return self.counted[key]
+
+    def _count(self, size: int, actions: tuple[Action, ...]) -> int:
+        before, action = self.pieces(size, actions[:-1]), actions[-1]
+        before = self._last(before, action) if action.kind == "last" else self._settled(before)
+        emit, link = self.program, action.link
+        if action.kind == "cut" and link.even:
+            return self._sum_products([(before.many, link.Q), *((times, rest) for rest, times in before.rests)])
+        if action.kind == "cut":
+            return self._count_cut(before, link)
+        if action.kind == "if":
+            assert link.place is not None
+            where = link.place, action.cut
+            fresh = bool(before.rests)
+            if link.even:
+                total = emit.one(Op.SPLIT_IF, before.many, link.Q, *where, fresh=fresh)
+            else:
+                total = emit.one(Op.CEIL_IF, before.many, link.Q, link.R, *where, fresh=fresh)
+            for rest in before.rests:
+                emit.emit(Op.LAST_CUT_IF, total, *rest, link.S, link.I, *where)
+            return total
+        return self.present(before.many, before.rests)
+
+    def _count_cut(self, before: Pieces, link: Link) -> int:
+        """Pieces after a last loop that cuts: every rest makes ceil(rest / step) of them."""
+        emit = self.program
+        near, far = before.rests[:2], before.rests[2:]
+        op = (Op.COUNT0, Op.COUNT1, Op.COUNT2)[len(near)]
+        loop = (link.S, link.I) if near else ()
+        total = emit.one(op, before.many, link.Q, link.R, *loop, *_flat(near), fresh=bool(far))
+        for rest in far:
+            emit.emit(Op.LAST_CUT, total, *rest, link.S, link.I)
+        return total
+
+    def present(self, many: int, rests: Rests) -> int:
+        """Row with the number of pieces as they are; rests of extent 0 are none."""
+        if not rests:
+            return many
+        near, far = rests[:2], rests[2:]
+        op = Op.PRESENT1 if len(near) == 1 else Op.PRESENT2
+        total = self.program.one(op, many, *_flat(near), fresh=bool(far))
+        for rest in far:
+            self.program.emit(Op.LAST_PICK, total, *rest)
+        return total
+
+    def _sum_products(self, pairs: list[tuple[int, int]]) -> int:
+        """Row with the sum of products of rows."""
+        if len(pairs) == 1:
+            return self.times(*pairs[0])
+        if len(pairs) == 2:
+            return self.program.one(Op.DOT2, *pairs[0], *pairs[1])
+        total = self.program.one(Op.DOT3, *_flat(pairs[:3]), fresh=len(pairs) > 3)
+        for pair in pairs[3:]:
+            self.program.emit(Op.MULADD, total, *pair)
+        return total
+
+    def extent(self, size: int, actions: tuple[Action, ...]) -> int | None:
+        """Row with the extents of all pieces together, None for the whole ``size``.
+
+        Cutting keeps the total, so only what comes before the last pick matters.
+        """
+        actions = tuple(action for action in actions if action.kind != "drop")
+        while actions and actions[-1].kind in ("cut", "if"):
+            actions = actions[:-1]
+        if not actions:
+            return None
+        key = ("extent", size, actions)
+        if key not in self.counted:
+            found = self.pieces(size, actions)
+            self.counted[key] = self._sum_products([(found.many, found.extent), *((m, r) for r, m in found.rests)])
+        return self.counted[key]
+
+    def hinge(self, pieces: Pieces, offset: int) -> int:
+        """Row with the sum over pieces of multiplicity x max(0, extent - offset)."""
+        emit = self.program
+        entries = [(pieces.extent, pieces.many), *pieces.rests]
+        near, far = entries[:5], entries[5:]
+        op = (Op.HINGE1, Op.HINGE2, Op.HINGE3, Op.HINGE4, Op.HINGE5)[len(near) - 1]
+        total = emit.one(op, offset, *_flat(near), fresh=bool(far))
+        for extent, many in far:
+            emit.emit(Op.HINGE_ADD, total, many, extent, offset)
+        return total
+
+    def between(self, pieces: Pieces, lane: int, near: int, far: int) -> int:
+        """Row with multiplicity x (max(0, e - near) - max(0, e - far)) summed, e being the extent up to ``lane``."""
+        emit = self.program
+        entries = [(pieces.extent, pieces.many), *pieces.rests]
+        total = emit.one(Op.BETWEEN, lane, near, far, *entries[0], fresh=len(entries) > 1)
+        for at in range(1, len(entries), 2):
+            some = entries[at : at + 2]
+            emit.emit(Op.BETWEEN1 if len(some) == 1 else Op.BETWEEN2, total, lane, near, far, *_flat(some))
+        return total
+
+
+def _flat(rests: Rests | list[tuple[int, int]]) -> list[int]:
+    return [row for rest in rests for row in rest]
+
+
+def _with(left: list[int], rests: Rests) -> Rests:
+    """Give new extents the multiplicities they had."""
+    return tuple((row, times) for row, (_, times) in zip(left, rests, strict=True))

@@ -1,0 +1,416 @@
+"""Programs for the compiled engine: the model of one operator on one machine as instructions over rows of lanes.
+
+A row holds one number for each mapping of a block. *Narrow* rows hold extents, numbers of pieces and words of one axis:
+integers that single precision carries exactly. *Wide* rows hold words, cycles and energies in double precision.
+`lowering` writes a program, `kernel` runs it on block after block.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import wraps
+from math import prod
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.workload import Axis
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FIELDS = 13
+"""Numbers per instruction: the operation and its operands."""
+
+
+LANES = 256
+"""Mappings per block: few enough that the rows of a block stay in the inner caches."""
+
+FAR = 2.0**22
+"""Stands for a step or an offset beyond every extent; differences from it are exact in single precision."""
+
+WIDEST = 2**21
+"""Dimensions from this size on need the double-precision narrow bank, and `FAR_WIDE`."""
+
+FAR_WIDE = 2.0**40
+
+
+def remembered(method: Callable[P, T]) -> Callable[P, T]:
+    """Make a method compute its answer once for each set of arguments; the object itself keeps the answers."""
+
+    @wraps(method)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+        answers: dict[object, T] = vars(args[0]).setdefault("_remembered", {})
+        key = (method.__name__, args[1:], tuple(sorted(kwargs.items())))
+        if key not in answers:
+            answers[key] = method(*args, **kwargs)
+        return answers[key]
+
+    return ask
+
+
+class Op(IntEnum):
+    """What an instruction does; `SIGNATURES` says what its operands are, `kernel` what it computes."""
+
+    STEP = 0
+    STEP_EVEN = 1
+    POSITION = 2
+    MAX = 3
+    MIN = 4
+    MUL = 5
+    ADD = 6
+    SUB = 7
+    COPY = 8
+    MULADD = 9
+    DOT2 = 10
+    DOT3 = 11
+    REAL = 12
+    CHOOSE = 13
+    MERGE = 14
+    DERIVE = 15
+    CUT1 = 16
+    CUT2 = 17
+    CUT_MORE = 18
+    DIVIDE_IF = 19
+    SPLIT_IF = 20
+    REST_IF = 21
+    CUT_IF = 22
+    PICK1 = 23
+    PICK2 = 24
+    PICK_MORE = 25
+    COUNT0 = 26
+    COUNT1 = 27
+    COUNT2 = 28
+    LAST_CUT = 29
+    CEIL_IF = 30
+    LAST_CUT_IF = 31
+    PRESENT1 = 32
+    PRESENT2 = 33
+    LAST_PICK = 34
+    LAST_TILE = 35
+    HINGE1 = 36
+    HINGE2 = 37
+    HINGE3 = 38
+    HINGE4 = 39
+    HINGE5 = 40
+    HINGE_ADD = 41
+    BETWEEN = 42
+    BETWEEN1 = 43
+    BETWEEN2 = 44
+    AT = 45
+    PAIR_WHOLE = 46
+    PAIR_REST = 47
+    PAIR_CUT = 48
+    PAIR_PICK = 49
+    LAG = 50
+    LANE_OF = 51
+    LAG_CLASS = 52
+    LAG_LAST = 53
+    SLIDE = 54
+    CARRIED = 55
+    PRODUCT = 56
+    CEILS = 57
+    TIMES = 58
+    FMA = 59
+    FMA3 = 60
+    LINEAR = 61
+    KEEP_IF = 62
+    CEILDIV = 63
+    PORT2 = 64
+    PORT4 = 65
+    WMAX = 66
+    PERIODS = 67
+    WADD = 68
+    WMUL = 69
+    OVER = 70
+    BLOCKS = 71
+    SCALED = 72
+
+
+# Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
+# "." a number, "*" the offset of a list of narrow rows that are read (its length follows as a number).
+SIGNATURES = {
+    Op.STEP: "NNNNn..",
+    Op.STEP_EVEN: "NNn..",
+    Op.POSITION: "Nnn...",
+    Op.MAX: "Nnn",
+    Op.MIN: "Nnn",
+    Op.MUL: "Nnn",
+    Op.ADD: "Nnn",
+    Op.SUB: "Nnn",
+    Op.COPY: "Nn",
+    Op.MULADD: "Ann",
+    Op.DOT2: "Nnnnn",
+    Op.DOT3: "Nnnnnnn",
+    Op.REAL: "Nnn",
+    Op.CHOOSE: "Nnnn",
+    Op.MERGE: "Ann",
+    Op.DERIVE: "NNNnn",
+    Op.CUT1: "NNnnnnnn",
+    Op.CUT2: "NNNnnnnnnnn",
+    Op.CUT_MORE: "NAnnnn",
+    Op.DIVIDE_IF: "NNnnnnn",
+    Op.SPLIT_IF: "Nnnnn",
+    Op.REST_IF: "Nnnn",
+    Op.CUT_IF: "NAnnnnnn",
+    Op.PICK1: "NNnnnn",
+    Op.PICK2: "NNNnnnnnn",
+    Op.PICK_MORE: "NAnnn",
+    Op.COUNT0: "Nnnn",
+    Op.COUNT1: "Nnnnnnnn",
+    Op.COUNT2: "Nnnnnnnnnn",
+    Op.LAST_CUT: "Annnn",
+    Op.CEIL_IF: "Nnnnnn",
+    Op.LAST_CUT_IF: "Annnnnn",
+    Op.PRESENT1: "Nnnn",
+    Op.PRESENT2: "Nnnnnn",
+    Op.LAST_PICK: "Ann",
+    Op.LAST_TILE: "Nnnn",
+    Op.HINGE1: "Nnnn",
+    Op.HINGE2: "Nnnnnn",
+    Op.HINGE3: "Nnnnnnnn",
+    Op.HINGE4: "Nnnnnnnnnn",
+    Op.HINGE5: "Nnnnnnnnnnnn",
+    Op.HINGE_ADD: "Annn",
+    Op.BETWEEN: "Nnnnnn",
+    Op.BETWEEN1: "Annnnn",
+    Op.BETWEEN2: "Annnnnnn",
+    Op.AT: "Nnn",
+    Op.PAIR_WHOLE: "Nnnn",
+    Op.PAIR_REST: "NAnnnnn",
+    Op.PAIR_CUT: "NNAnnnnn",
+    Op.PAIR_PICK: "NNnnn",
+    Op.LAG: "Nnnnn.",
+    Op.LANE_OF: "NNnnn.",
+    Op.LAG_CLASS: "Nnnnn...",
+    Op.LAG_LAST: "Nnn...",
+    Op.SLIDE: "Nnn..",
+    Op.CARRIED: "A*......",
+    Op.PRODUCT: "W.nnn",
+    Op.CEILS: "Wnnnnnn",
+    Op.TIMES: "Wwnnn",
+    Op.FMA: "Vww",
+    Op.FMA3: "Vwwwwww",
+    Op.LINEAR: "Wwww",
+    Op.KEEP_IF: "Wnww",
+    Op.CEILDIV: "Www",
+    Op.PERIODS: "Wwww",
+    Op.PORT2: "Wwww",
+    Op.PORT4: "Wwwwww",
+    Op.WMAX: "Www",
+    Op.WADD: "Www",
+    Op.WMUL: "Www",
+    Op.OVER: "Vww",
+    Op.BLOCKS: "Www",
+    Op.SCALED: "Wwwwwww",
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A number that each layer has for itself: the product of some of its sizes, and of the words along some axes."""
+
+    dimensions: tuple[str, ...] = ()
+    axes: tuple[Axis, ...] = ()
+
+    def of(self, sizes: dict[str, int]) -> float:
+        """Return the number of a layer of these sizes."""
+        return float(prod(sizes[name] for name in self.dimensions) * prod(axis.words(sizes) for axis in self.axes))
+
+
+class Machine(NamedTuple):
+    """A finished program as the arrays that the kernel takes.
+
+    ``code`` (i, 13) and ``lists`` are unsigned, so that indexing checks no signs; ``constants`` are f8 literals;
+    ``fixed_narrow`` (k, 2): row and value of narrow constants; ``outputs``: wide rows in order. Wide rows 0 to
+    ``parameters`` - 1 hold the parameters. What each layer has for itself stands in ``own_constants`` and
+    ``own_narrow``, (place, what), and is NaN until `of` fills it in.
+    """
+
+    code: NDArray[np.uint16]
+    lists: NDArray[np.uint16]
+    constants: NDArray[np.float64]
+    fixed_narrow: NDArray[np.float64]
+    outputs: NDArray[np.uint16]
+    narrow_rows: int
+    wide_rows: int
+    parameters: int
+    own_constants: tuple[tuple[int, Sizes], ...] = ()
+    own_narrow: tuple[tuple[int, Sizes], ...] = ()
+
+    def of(self, sizes: dict[str, int]) -> "Machine":
+        """Return the program of a layer of these sizes."""
+        constants, narrow = self.constants.copy(), self.fixed_narrow.copy()
+        for place, own in self.own_constants:
+            constants[place] = own.of(sizes)
+        for place, own in self.own_narrow:
+            narrow[place, 1] = own.of(sizes)
+        return self._replace(constants=constants, fixed_narrow=narrow)
+
+
+@dataclass
+class Program:
+    """Instructions under construction, in single-assignment form; `finish` gives rows to values and freezes them."""
+
+    parameters: int
+    far: float = FAR
+    code: list[tuple[Op, tuple[int, ...]]] = field(default_factory=list)
+    lists: list[int] = field(default_factory=list)
+    constants: list[float | Sizes] = field(default_factory=list)
+    known: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict)
+    fixed: dict[float | Sizes, int] = field(default_factory=dict)
+    narrow: int = 0
+    wide: int = 0
+
+    def __post_init__(self) -> None:
+        self.wide = self.parameters
+        self.constants = [0.0, 0.5, 1.0, self.far]
+
+    def number(self, value: float | Sizes) -> int:
+        """Narrow row that holds ``value`` in every lane."""
+        if value not in self.fixed:
+            self.fixed[value] = self.narrow
+            self.narrow += 1
+        return self.fixed[value]
+
+    def literal(self, value: float | Sizes) -> int:
+        """Index of a constant operand."""
+        if value not in self.constants:
+            self.constants.append(value)
+        return self.constants.index(value)
+
+    def rows(self, rows: list[int]) -> int:
+        """Offset of a list of narrow rows."""
+        self.lists += rows
+        return len(self.lists) - len(rows)
+
+    def emit(self, op: Op, *operands: int, fresh: bool = False) -> tuple[int, ...]:
+        """Append an instruction; ``operands`` leave out the rows written, which are new and returned.
+
+        An instruction that was already emitted is not repeated, unless its row is to be accumulated into (``fresh``).
+        """
+        signature = SIGNATURES[op]
+        key = (op, operands)
+        pure = not fresh and "A" not in signature and "V" not in signature
+        if pure and key in self.known:
+            return self.known[key]
+        given = iter(operands)
+        full = tuple(self._new(kind) if kind in "NW" else next(given) for kind in signature)
+        written = tuple(row for kind, row in zip(signature, full, strict=True) if kind in "NW")
+        self.code.append((op, full))
+        if pure:
+            self.known[key] = written
+        return written
+
+    def _new(self, kind: str) -> int:
+        if kind == "N":
+            self.narrow += 1
+            return self.narrow - 1
+        self.wide += 1
+        return self.wide - 1
+
+    def one(self, op: Op, *operands: int, fresh: bool = False) -> int:
+        """Emit an instruction that writes one row."""
+        return self.emit(op, *operands, fresh=fresh)[0]
+
+    def product(self, rows: list[int], constant: float | Sizes = 1.0) -> int:
+        """Wide row: ``constant`` times the product of narrow rows."""
+        one = self.number(1.0)
+        rows = sorted(row for row in rows if row != one)
+        threes = [[*rows[at : at + 3], one, one][:3] for at in range(0, max(1, len(rows)), 3)]
+        found = self.one(Op.PRODUCT, self.literal(constant), *(threes[0] if rows else [one] * 3))
+        for three in threes[1:]:
+            found = self.one(Op.TIMES, found, *three)
+        return found
+
+    def finish(self, outputs: list[int]) -> Machine:
+        """Assign rows, reusing those whose value is no longer needed, and freeze the program."""
+        self._drop_unused(outputs)
+        narrow = _Rows({row: place for place, row in enumerate(self.fixed.values())})
+        wide = _Rows({row: row for row in range(self.parameters)})
+        uses = [self._touched(instruction) for instruction in self.code]
+        for index, (used_narrow, used_wide) in enumerate(uses):
+            narrow.last.update(dict.fromkeys(used_narrow, index))
+            wide.last.update(dict.fromkeys(used_wide, index))
+        wide.last.update(dict.fromkeys(outputs, len(self.code)))
+        lists = list(self.lists)
+        code = np.zeros((len(self.code), FIELDS), dtype=np.uint16)
+        for index, (op, operands) in enumerate(self.code):
+            placed = [int(op)]
+            for kind, operand in zip(SIGNATURES[op], operands, strict=True):
+                place = narrow.place if kind in "NnA" else wide.place if kind in "WwV" else int
+                placed.append(place(operand))
+            for at in self._listed(op, operands):
+                lists[at] = narrow.place(self.lists[at])
+            code[index, : len(placed)] = placed
+            narrow.free(uses[index][0], index)
+            wide.free(uses[index][1], index)
+        return Machine(
+            code=code,
+            lists=np.array([*lists, 0], dtype=np.uint16),
+            constants=np.array([*map(_known, self.constants), 0.0]),
+            fixed_narrow=np.array([(place, _known(value)) for place, value in enumerate(self.fixed)]).reshape(-1, 2),
+            outputs=np.array([wide.place(row) for row in outputs], dtype=np.uint16),
+            narrow_rows=narrow.size + 1,
+            wide_rows=wide.size + 1,
+            parameters=self.parameters,
+            own_constants=tuple((at, own) for at, own in enumerate(self.constants) if isinstance(own, Sizes)),
+            own_narrow=tuple((at, own) for at, own in enumerate(self.fixed) if isinstance(own, Sizes)),
+        )
+
+    def _drop_unused(self, outputs: list[int]) -> None:
+        """Leave out instructions whose rows nothing reads."""
+        live_narrow: set[int] = set()
+        live_wide = set(outputs)
+        kept = []
+        for instruction in reversed(self.code):
+            op, operands = instruction
+            written = list(zip(SIGNATURES[op], operands, strict=True))
+            if not any((kind in "NA" and row in live_narrow) or (kind in "WV" and row in live_wide)
+                       for kind, row in written):
+                continue
+            kept.append(instruction)
+            narrow, wide = self._touched(instruction)
+            live_narrow.update(narrow)
+            live_wide.update(wide)
+        self.code = kept[::-1]
+
+    def _listed(self, op: Op, operands: tuple[int, ...]) -> range:
+        star = SIGNATURES[op].find("*")
+        return range(0) if star < 0 else range(operands[star], operands[star] + operands[star + 1])
+
+    def _touched(self, instruction: tuple[Op, tuple[int, ...]]) -> tuple[list[int], list[int]]:
+        op, operands = instruction
+        kinds = list(zip(SIGNATURES[op], operands, strict=True))
+        narrow = [row for kind, row in kinds if kind in "NnA"] + [self.lists[at] for at in self._listed(op, operands)]
+        return narrow, [row for kind, row in kinds if kind in "WwV"]
+
+
+def _known(value: float | Sizes) -> float:
+    return np.nan if isinstance(value, Sizes) else value
+
+
+class _Rows:
+    """Places for the values of one bank."""
+
+    def __init__(self, pinned: dict[int, int]) -> None:
+        self.pinned = pinned
+        self.places = dict(pinned)
+        self.unused: list[int] = []
+        self.last: dict[int, int] = {}
+        self.size = len(pinned)
+
+    def place(self, value: int) -> int:
+        if value not in self.places:
+            if self.unused:
+                self.places[value] = self.unused.pop()
+            else:
+                self.places[value] = self.size
+                self.size += 1
+        return self.places[value]
+
+    def free(self, values: list[int], index: int) -> None:
+        for value in set(values):
+            if self.last[value] == index and value not in self.pinned:
+                self.unused.append(self.places.pop(value))

@@ -1,0 +1,375 @@
+"""The dense cost model: many mappings in one compiled call, or one mapping with every count."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import prod
+from threading import local
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError, share
+from tilewright.cost.dense.engine import await_engine
+from tilewright.cost.dense.entries import VIEWS
+from tilewright.cost.dense.model import (
+    ENERGY,
+    EXCESS,
+    KINDS,
+    LATENCY,
+    RAMP,
+    STEADY,
+    STEPS,
+    Model,
+    Rates,
+    TallyKey,
+    kind_of_rates,
+    narrow_enough,
+    walks_of,
+)
+from tilewright.cost.dense.program import LANES, SIGNATURES, Machine, Op
+from tilewright.cost.dense.single import single_cost
+from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
+from tilewright.cost.records import Cost
+from tilewright.hardware import LEAKAGE, Accelerator, AccessEnergy, Memory, Number
+from tilewright.mapping import Layout, Mapping, MappingBatch, tensor_bits
+from tilewright.workload import Operator, matmul
+
+Floats = NDArray[np.float64]
+Rows = Literal["costs", "counts", "tallies"]
+"""What a program tells: the six rows of a `CostBatch`, those and all counts, or what `DenseModel.tallies` returns."""
+
+
+@dataclass(frozen=True)
+class CostBatch:
+    """Costs of ``b`` mappings, each array of shape (b,).
+
+    ``excess`` says how far a mapping is over capacities and array sizes (the shares by which it exceeds them, summed);
+    it is legal where that is 0. Cycles and energy are those that an illegal mapping would have on a larger machine.
+    """
+
+    latency_cycles: Floats
+    energy_pj: Floats
+    excess: Floats
+    steps: Floats
+    steady_cycles: Floats
+    ramp_cycles: Floats
+    area_um2: float | Floats
+
+    @cached_property
+    def legal(self) -> NDArray[np.bool_]:
+        """Which mappings fit the machine."""
+        legal: NDArray[np.bool_] = self.excess == 0
+        return legal
+
+    def __len__(self) -> int:
+        return len(self.latency_cycles)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """The general program and the even one, or the general one in its place; with the arrays that the kernel takes."""
+
+    machines: tuple[Machine, Machine]
+    narrow_type: type[np.floating[Any]]
+    sizes: NDArray[np.int32]
+    names: tuple[tuple[Any, ...], ...]
+    rows_read: tuple[NDArray[np.uint16], NDArray[np.uint16]]
+    """Rows (slot, dimension) of the steps and of the ranks that the programs look at."""
+    parameters: tuple[Number, ...]
+
+    @cached_property
+    def arrays(self) -> tuple[tuple[NDArray[Any], ...], ...]:
+        """Arrays of each program, as `kernel.run` takes them."""
+        return tuple(
+            (m.code, m.lists, m.constants, m.constants.astype(self.narrow_type), m.outputs) for m in self.machines
+        )
+
+    def scratch(self, shape: tuple[int, int]) -> tuple[Any, ...]:
+        """Rows to work in, for layouts of ``shape``, with the constants filled in."""
+        banks = []
+        for machine in self.machines:
+            narrow = aligned((machine.narrow_rows, LANES), self.narrow_type)
+            for row, value in machine.fixed_narrow:
+                narrow[int(row)] = value
+            banks.append((narrow, aligned((machine.wide_rows, LANES), np.float64)))
+        fetched = (*shape, BLOCKS_FETCHED * LANES)
+        near = aligned(fetched, np.int32), aligned(fetched, np.int8)
+        near[0][:] = 1
+        return (*banks, *near, *self.rows_read, self.sizes, aligned((2, LANES), self.narrow_type),
+                aligned((2, shape[0] + 2), np.int64))
+
+
+_Written = tuple[tuple[Machine, Machine], tuple[tuple[Any, ...], ...],
+                 tuple[NDArray[np.uint16], NDArray[np.uint16]], tuple[Number, ...]]
+"""A general and an even program, the names of their outputs, the rows that they look at, and their parameters."""
+
+
+def aligned(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
+    """Return zeros that begin at a cache line: vectors that straddle two lines take twice as long to load."""
+    size = prod(shape) * np.dtype(kind).itemsize
+    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start:start + size].view(kind).reshape(shape)
+
+
+class DenseModel:
+    """Exact counts, cycles and energy of dense mappings (docs/concepts.md).
+
+    Parameters
+    ----------
+    operator, accelerator
+        What runs on what.
+    layout
+        Layout of the batches to be scored; by default one slot per memory and per side of a fan-out.
+    even_after
+        Mappings scored after which even ones (no step leaves a rest) have a shorter program of their own; the costs are
+        the same.
+
+    Raises
+    ------
+    InputError
+        If a memory moves blocks of words behind a fan-out (rounding per instance is not modelled there), or the
+        outermost memory does not keep every tensor.
+    """
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout | None = None,
+                 even_after: int = 100_000) -> None:
+        self.operator = operator
+        self.accelerator = accelerator
+        self.layout = layout or Layout.of(operator, accelerator)
+        self._own = own_columns(accelerator)
+        self._scratch = local()
+        self._scored, self._even_after = 0, even_after
+        self._programs: dict[tuple[Rows, bool, Rates], _Prepared] = {}
+        self.walks = walks_of(operator, accelerator, self.layout)
+        _check(operator, accelerator, self.layout)
+
+    @property
+    def program(self) -> _Prepared:
+        """The program that scores; its outputs are latency, energy, excess, steps, steady and ramp cycles."""
+        return self._program("costs", self._kind)
+
+    def _program(self, rows: Rows, kind: Rates) -> _Prepared:
+        which = rows, self._scored >= self._even_after, kind
+        if which not in self._programs:
+            self._programs[which] = _prepared(self.operator, self.accelerator, self.layout, *which)
+        return self._programs[which]
+
+    def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
+        """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
+        self._check_layout(batch)
+        self._scored += len(batch)
+        columns = self.columns(hardware, len(batch))
+        kind = self._kind if hardware is None else self._kind_of(columns)
+        program = self._program("costs", kind)
+        out = np.empty((len(program.machines[0].outputs), len(batch)))
+        self._run(program, batch, columns, out, threads)
+        return self.costs(out, columns)
+
+    def columns(self, hardware: HardwareBatch | None, count: int) -> Columns:
+        """Return all numbers of the machines of ``count`` mappings; raises as `HardwareBatch.on` does."""
+        if hardware is None:
+            return self._own
+        if hardware.values and len(hardware) != count:
+            raise InputError("hardware", "must have one row for each mapping", f"{len(hardware)} for {count}")
+        return hardware.on(self.accelerator)
+
+    def costs(self, out: Floats, columns: Columns | None = None) -> CostBatch:
+        """Name the rows that `score_into` wrote."""
+        return CostBatch(out[LATENCY], out[ENERGY], out[EXCESS], out[STEPS], out[STEADY], out[RAMP],
+                         (columns or self._own).area_um2)
+
+    def score_into(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], out: Floats) -> None:
+        """Score raw arrays (s, d, b) into ``out`` (6, b), on the calling thread and without the interpreter lock."""
+        program, span = self.program, (0, steps.shape[2])
+        found = out if not self.walks.levels else np.empty((len(program.machines[0].outputs), span[1]))
+        kernel_run(program, steps, ranks, span, self._own, self.scratch(program), found)
+        if self.walks.levels:
+            self._settle(steps, ranks, span, self._own, self.walks.rates(), found)
+            out[:] = found[:len(out)]
+
+    def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
+        """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
+        self._check_layout(batch)
+        program = self._program("counts", self._kind)
+        out = np.empty((len(program.machines[0].outputs), len(batch)))
+        self._run(program, batch, self._own, out, 1)
+        found: dict[tuple[str, str], dict[str, Floats]] = {}
+        first = len(out) - len(program.names)
+        for (memory, tensor, kind), row in zip(program.names, out[first:], strict=True):
+            found.setdefault((memory, tensor), {})[kind] = row
+        return found
+
+    def tallies(self, batch: MappingBatch, span: tuple[int, int],
+                columns: Columns | None = None) -> dict[TallyKey, Floats]:
+        """Return all that the sparse model starts from, of the mappings ``span``: arrays (b,); on this thread.
+
+        ``columns`` are of those mappings alone.
+        """
+        self._check_layout(batch)
+        columns = columns or self._own
+        first, end = span
+        self._scored += end - first
+        program = self._program("tallies", self._kind)
+        out = np.empty((len(program.machines[0].outputs), end - first))
+        # The kernel is compiled for arrays without gaps.
+        steps, ranks = np.ascontiguousarray(batch.steps[:, :, first:end]), np.ascontiguousarray(
+            batch.ranks[:, :, first:end])
+        kernel_run(program, steps, ranks, (0, end - first), columns, self.scratch(program), out)
+        found = dict(zip(program.names, out, strict=True))
+        if self.walks.levels:
+            found |= self._walked(steps, ranks, found, columns)
+        return found
+
+    def _walked(self, steps: NDArray[np.int32], ranks: NDArray[np.int8],
+                first: dict[TallyKey, Floats], columns: Columns) -> dict[TallyKey, Floats]:
+        """Return the tallies of the instances that are busiest where those are not the first ones."""
+        count, none = steps.shape[2], np.zeros(steps.shape[2])
+        keys = [[[[(view, level, tensor.name, kind) for kind in KINDS] for tensor in self.operator.tensors]
+                 for view in VIEWS] for level in self.walks.levels]
+        flat = [key for memory in keys for view in memory for tensor in view for key in tensor]
+        out = np.array([first.get(key, none) for key in flat]).reshape(
+            len(keys), len(VIEWS), len(self.operator.tensors), len(KINDS), count)
+        self.walks.write(steps, ranks, (0, count), out, columns)
+        return {key: row for key, row in zip(flat, out.reshape(-1, count), strict=True) if key in first}
+
+    def cost(self, mapping: Mapping) -> Cost:
+        """Return everything about one mapping, without waiting for the compiler."""
+        return single_cost(self.operator, self.accelerator, mapping)
+
+    @cached_property
+    def _kind(self) -> Rates:
+        return self._kind_of(self._own)
+
+    def _kind_of(self, columns: Columns) -> Rates:
+        """Return how cycles are found at the bandwidths of some machines."""
+        return kind_of_rates(self.operator, self.accelerator, columns.rates)
+
+    def _check_layout(self, batch: MappingBatch) -> None:
+        if batch.layout != self.layout:
+            raise InputError("batch.layout", "must be the layout of the model", mend="Build the model with this layout")
+
+    def _run(self, program: _Prepared, batch: MappingBatch, columns: Columns, out: Floats, threads: int) -> None:
+        """Run a program over a batch on several threads; of costs, make the cycles those of the busiest instances."""
+        count = len(batch)
+        exact = self.walks.rates(columns) if self.walks.levels else np.empty(0, dtype=np.int64)
+
+        def work(first: int, last: int) -> None:
+            span = first, min(last, count)
+            kernel_run(program, batch.steps, batch.ranks, span, columns, self.scratch(program), out)
+            if self.walks.levels:
+                self._settle(batch.steps, batch.ranks, span, columns, exact, out)
+
+        if threads <= 1 or count <= LEAST_SHARED:
+            work(0, count)
+            return
+        chunk = min(CHUNK, -(-count // (threads * LANES)) * LANES)
+        share(lambda first: work(first, first + chunk), range(0, count, chunk), threads)
+
+    def _settle(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],  # noqa: PLR0913, PLR0917
+                columns: Columns, rates: NDArray[np.int64], out: Floats) -> None:
+        """Put cycles right where the first instance of a memory is not the busiest."""
+        from tilewright.cost.dense.busiest_kernels import settle  # noqa: PLC0415 - compiled only where it is needed
+
+        leakage = np.atleast_1d(np.asarray(columns.numbers[LEAKAGE], dtype=np.float64))
+        settle(steps, ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, self._walk_work(), out)
+
+    def _walk_work(self) -> tuple[Any, ...]:
+        """Arrays in which the calling thread walks."""
+        kept: tuple[Any, ...] | None = self._scratch.__dict__.get("walk")
+        if kept is None:
+            kept = self._scratch.__dict__["walk"] = self.walks.work()
+        return kept
+
+    def scratch(self, program: _Prepared) -> tuple[Any, ...]:
+        """Rows that the calling thread works in."""
+        kept: dict[int, tuple[Any, ...]] = self._scratch.__dict__.setdefault("rows", {})
+        # Programs live as long as the model, which holds them.
+        rows = kept.get(id(program))
+        if rows is None:
+            rows = kept[id(program)] = program.scratch(self.layout.shape)
+        return rows
+
+
+def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows: Rows, even: bool,  # noqa: PLR0913, PLR0917
+              kind: Rates) -> _Prepared:
+    """Return the programs of a model: those of its kind, with its own sizes."""
+    given, narrow = operator.sizes, narrow_enough(operator)
+    kinds = list(dict.fromkeys([1, *given.values()]))
+    alike = replace(operator, name="", dimensions=tuple((name, 1 + kinds.index(size)) for name, size in given.items()))
+    machines, names, read, parameters = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
+    general = machines[0].of(given)
+    short = machines[1].of(given) if even else general
+    sizes = np.array([given[name] for name in layout.dimensions], dtype=np.int32)
+    return _Prepared((general, short), np.float32 if narrow else np.float64, sizes, names, read, parameters)
+
+
+@lru_cache(maxsize=128)
+def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: Rows, narrow: bool,  # noqa: PLR0913, PLR0917
+             even: bool, kind: Rates) -> _Written:
+    """Write the programs of all layers whose sizes are 1, and equal, where those of ``operator`` are.
+
+    Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone.
+    """
+    model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
+    machine, names = model.tallies() if rows == "tallies" else model.machine(detail=rows == "counts")
+    if not even:
+        return (machine, machine), names, _rows_read(machine), tuple(model.parameters)
+    (general, _), names, *_ = _written(operator, structure, layout, rows, narrow, False, kind)
+    return (general, machine), names, _rows_read(general, machine), tuple(model.parameters)
+
+
+def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Return the rows (slot, dimension) of the steps and of the ranks that programs look at."""
+    found: tuple[set[tuple[int, int]], ...] = (set(), set())
+    for operation, *operands in (line for machine in machines for line in machine.code.tolist()):
+        if operation in (Op.STEP, Op.STEP_EVEN):
+            first = SIGNATURES[Op(operation)].index(".")
+            found[0].add((operands[first], operands[first + 1]))
+        elif operation == Op.POSITION:
+            found[1].add((operands[3], operands[4]))
+    steps, ranks = (np.array(sorted(rows), dtype=np.uint16).reshape(-1, 2) for rows in found)
+    return steps, ranks
+
+
+CACHE_LINE = 64
+BLOCKS_FETCHED = 4
+CHUNK = 4 * BLOCKS_FETCHED * LANES
+"""Mappings that a thread takes at a time, at most."""
+LEAST_SHARED = 8 * LANES
+"""Fewer are scored sooner than another thread wakes up."""
+
+
+def kernel_run(  # noqa: PLR0913, PLR0917 - what the kernel takes
+    program: _Prepared, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
+    columns: Columns, scratch: tuple[Any, ...], out: Floats,
+) -> None:
+    """Run the compiled kernel, which is loaded at the first call."""
+    from tilewright.cost.dense.kernel import run  # noqa: PLC0415 - Numba takes long to import, and single mappings need none
+
+    await_engine()
+    run(steps, ranks, *span, program.arrays, columns.rows(program.parameters), scratch, out)
+
+
+def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None:
+    for tensor in operator.tensors:
+        tensor_bits(tensor, accelerator)  # a width that is missing is told by the machine's own name
+    outermost = set(layout.keeps[0])
+    missing = [tensor.name for tensor in operator.tensors if tensor.name not in outermost]
+    if missing:
+        raise InputError(f"{accelerator.name}.levels[0].keeps", "must keep every tensor",
+                         f"without {', '.join(missing)}")
+    for memory in accelerator.memories:
+        if memory.block_words > 1 and accelerator.instances(memory.name) > 1:
+            raise InputError(f"{accelerator.name}.{memory.name}.block_words", "must be 1 behind a fan-out",
+                             memory.block_words, "Give the energy per word instead")
+
+
+def compile_here() -> None:
+    """Score one mapping, so that the engine is compiled and kept on disk."""
+    model = DenseModel(matmul("one", m=1, n=1, k=1), Accelerator("one", (
+        Memory("M", ("inputs", "weights", "outputs"), AccessEnergy(0.0, 0.0, 0.0, 0.0)),
+    )))
+    shape = (*model.layout.shape, 1)
+    model.score(MappingBatch(model.layout, np.ones(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8)))

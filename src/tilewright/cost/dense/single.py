@@ -1,0 +1,280 @@
+"""The full cost of one mapping from the closed forms: counts, cycles, energy (counting rules 5 to 9)."""
+
+from fractions import Fraction
+from math import ceil, prod
+
+import numpy as np
+
+from tilewright.cost.dense import closed_form as cf
+from tilewright.cost.dense.entries import VIEWS
+from tilewright.cost.dense.nest import Boundary, Nest, memory_at
+from tilewright.cost.dense.walks import Walks
+from tilewright.cost.records import Cost, Count, MemoryTraffic
+from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
+from tilewright.mapping import Mapping
+from tilewright.workload import Operator, Tensor
+
+Counts = dict[tuple[int, str], Count]
+KINDS = ("reads", "fills", "updates", "drains")
+
+
+def single_cost(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost:
+    """Return the cost of ``mapping``, exact by the counting rules; legality is not looked at."""
+    nest = Nest(operator, accelerator, mapping)
+    totals, busiest = counts(nest, busiest=False), counts(nest, busiest=True)
+    others = busiest_counts(nest, busiest)
+    ports = {level: PortWords(nest, others.get(level, {}), busiest, level) for level in memory_levels(nest)}
+    traffic = {nest.mapping.levels[level].level: port.traffic() for level, port in ports.items()}
+    compute_steps = cf.steps(nest)
+    blocked = compute_steps + sum(ports[level].blocking_cycles() for level in ports if level and _single(nest, level))
+    steady = max(blocked, *(moved.cycles for moved in traffic.values()))
+    overlapped = [level for level in ports if level and not _single(nest, level)]
+    ramp = sum(cold_start(nest, level) + tail(nest, level) for level in overlapped)
+    energy = energy_by_component(nest, totals, steady + ramp)
+    names = [entry.level for entry in mapping.levels]
+    return Cost(
+        macs=operator.macs,
+        steps=compute_steps,
+        steady_cycles=steady,
+        ramp_cycles=ramp,
+        energy_pj=sum(energy.values()),
+        energy_by_component_pj=energy,
+        counts={(names[level], tensor): count for (level, tensor), count in totals.items() if level < len(names)},
+        traffic=traffic,
+        bottleneck="compute" if blocked >= steady else max(traffic, key=lambda name: traffic[name].cycles),
+        utilisation=operator.macs / (accelerator.compute_instances * (steady + ramp)),
+    )
+
+
+def memory_levels(nest: Nest) -> list[int]:
+    """Level indices of the memories, outermost first."""
+    return [index for index, level in enumerate(nest.accelerator.levels) if isinstance(level, Memory)]
+
+
+def _single(nest: Nest, level: int) -> bool:
+    return memory_at(nest.accelerator, level).buffering == "single"
+
+
+def _scale(nest: Nest, level: int, tensor: Tensor) -> Fraction:
+    """Words of the memory's own width per word of ``tensor``."""
+    return Fraction(nest.word_bits(tensor), memory_at(nest.accelerator, level).word_bits)
+
+
+def counts(nest: Nest, *, busiest: bool) -> Counts:
+    """Count by (level, tensor); the compute unit stands at the level after the last.
+
+    Summed over instances, or, for ``busiest``, of the first instance of each memory: no other is busier but where
+    `busiest_counts` says so.
+    """
+    found: Counts = {}
+    for tensor in nest.operator.tensors:
+        outermost = nest.keepers(tensor)[0]
+        reads, updates, fills, evicted = {}, {}, {outermost: 0}, {outermost: tensor.words(nest.operator.sizes)}
+        for boundary in nest.boundaries(tensor):
+            parent, child = boundary.parent, boundary.child
+            moved = cf.words(nest, boundary, cf.View(merged=True, first_outside=parent + 1 if busiest else 0))
+            received = cf.words(nest, boundary, cf.View(merged=False, first_outside=child if busiest else 0))
+            if not tensor.is_output:
+                reads[parent], updates[parent], fills[child], evicted[child] = moved, 0, received, 0
+                continue
+            read_back = moved - (evicted[parent] - fills[parent])
+            reads[parent], updates[parent], evicted[child] = read_back, moved, received
+            if cf.combines(nest, boundary):
+                fills[child] = 0
+            else:
+                fills[child] = delivered_to_first(nest, boundary) if busiest else read_back
+        for level, filled in fills.items():
+            drained = evicted[level] if level != outermost else 0
+            found[level, tensor.name] = Count(reads.get(level, 0), filled, updates.get(level, 0), drained)
+    return found
+
+
+def busiest_counts(nest: Nest, first: Counts) -> dict[int, dict[str, Counts]]:
+    """Count by level, view (`walks.VIEWS`) and (level, tensor) where another instance than the first may be busier."""
+    operator, loops = nest.operator, nest.loops
+    keeps = tuple(tuple(t.name for t in operator.tensors if level in nest.keepers(t))
+                  for level in range(len(nest.mapping.levels)))
+    walks = Walks(operator, nest.accelerator, tuple(operator.sizes),
+                  tuple((loop.level, loop.spatial) for loop in loops), keeps, unlimited=True)
+    if not walks.levels:
+        return {}
+    steps = np.repeat(walks.sizes[None, :, None], len(loops) + 1, axis=0).astype(np.int32)
+    for at, loop in enumerate(loops):
+        steps[at:, walks.dimensions.index(loop.dimension)] = loop.step
+    out = np.array([[[[getattr(first.get((at, t.name), Count(0, 0, 0, 0)), kind) for kind in KINDS]
+                      for t in operator.tensors]] * len(VIEWS) for at in walks.levels], dtype=np.float64)[..., None]
+    walks.write(steps, np.zeros(steps.shape, dtype=np.int8), (0, 1), out)
+    return {at: {view: {(at, tensor.name): Count(*(int(words) for words in out[m, v, t, :, 0]))
+                        for t, tensor in enumerate(operator.tensors)} for v, view in enumerate(VIEWS)}
+            for m, at in enumerate(walks.levels)}
+
+
+def delivered_to_first(nest: Nest, boundary: Boundary) -> int:
+    """Partial sums read back into the first instance of the child: of merging instances it takes them all (rule 5).
+
+    Only the words of that instance are followed, from the outermost memory inward: what it evicts, less what starts
+    from zero in its parent's own visit. Where lanes spread a sliding axis of the output (transposed convolution), a
+    word may come from another lane's earlier visit: `busiest_counts` follows it.
+    """
+    chain = [b for b in nest.boundaries(boundary.tensor) if b.child <= boundary.child]
+    starts = _evicted_words_of_first(nest, chain[0].parent, boundary)
+    for inner in chain[:-1]:
+        if cf.combines(nest, inner):
+            starts = _evicted_words_of_first(nest, inner.child, boundary)
+    return _evicted_words_of_first(nest, boundary.child, boundary) - starts
+
+
+def _evicted_words_of_first(nest: Nest, keeper: int, boundary: Boundary) -> int:
+    """Words that the first instance of ``keeper`` evicts over all visits, of those that the child's first touches."""
+    at_keeper = Boundary(boundary.tensor, boundary.parent, keeper)
+    outside: dict[str, list[cf.RoledLoop]] = {name: [] for name in nest.operator.sizes}
+    for roled in cf.roles(nest, at_keeper, cf.View(merged=False, first_outside=keeper)):
+        outside[roled.loop.dimension].append(roled)
+    to_child = {
+        name: [cf.RoledLoop(loop, cf.Role.FIRST if loop.spatial else cf.Role.TIME)
+               for loop in nest.loops if loop.level < boundary.child and loop.dimension == name]
+        for name in nest.operator.sizes
+    }
+    total = 1
+    for name, size in nest.operator.sizes.items():
+        if name not in boundary.tensor.dimensions:
+            total *= cf.count_pieces(cf.pieces(size, outside[name]))
+    for axis in boundary.tensor.axes:
+        total *= cf.axis_words(axis, nest.operator.sizes, to_child if len(axis.terms) == 1 else outside)
+    return total
+
+
+class PortWords:
+    """Words through the ports of the busiest instance of one memory, in words of the memory's own width.
+
+    ``views`` are the counts of the instance that is busiest at each port; those left out are of the ``first``.
+    """
+
+    def __init__(self, nest: Nest, views: dict[str, Counts], first: Counts, level: int) -> None:
+        self.memory = memory_at(nest.accelerator, level)
+        self._moved = {view: [(found[level, t.name], _scale(nest, level, t)) for t in nest.operator.tensors
+                              if (level, t.name) in first]
+                       for view, found in ((view, views.get(view, first)) for view in VIEWS)}
+
+    def _words(self, view: str, *kinds: str) -> Fraction:
+        return sum((getattr(count, kind) * scale for count, scale in self._moved[view] for kind in kinds), Fraction(0))
+
+    def traffic(self) -> MemoryTraffic:
+        """Words read and written, and the cycles that the slowest port needs for them."""
+        ports = self.memory.bandwidth
+        read, written = self._words("read", "reads", "drains"), self._words("write", "fills", "updates")
+        cycles = max(port_cycles(read, ports.read), port_cycles(written, ports.write),
+                     port_cycles(self._words("shared", *KINDS), ports.shared))
+        return MemoryTraffic(float(read), float(written), cycles)
+
+    def blocking_cycles(self) -> int:
+        """Cycles of compute that a single-buffered memory blocks while its tiles come and go."""
+        ports = self.memory.bandwidth
+        drained, filled = self._words("blocking", "drains"), self._words("blocking", "fills")
+        return (max(port_cycles(drained, ports.read), port_cycles(drained, ports.shared))
+                + max(port_cycles(filled, ports.write), port_cycles(filled, ports.shared)))
+
+
+def port_cycles(words: Fraction | int, bandwidth: float | None) -> int:
+    """Cycles to move ``words`` at ``bandwidth`` words per cycle, rounded up; 0 where unlimited."""
+    return 0 if bandwidth is None else ceil(words / exact_rate(bandwidth))
+
+
+def cold_start(nest: Nest, level: int) -> int:
+    """Cycles in which the first operand tiles of a memory come in and nothing overlaps (rule 8)."""
+    memory = memory_at(nest.accelerator, level)
+    kept = [b for t in nest.operator.operands for b in nest.boundaries(t) if b.child == level]
+    inside = sum(b.tensor.words(nest.extents(level)) * _scale(nest, level, b.tensor) for b in kept)
+    cycles = [max(port_cycles(inside, memory.bandwidth.write), port_cycles(inside, memory.bandwidth.shared))]
+    for parent in {b.parent for b in kept}:
+        asked = sum(first_read(nest, b) * _scale(nest, parent, b.tensor) for b in kept if b.parent == parent)
+        ports = memory_at(nest.accelerator, parent).bandwidth
+        cycles.append(max(port_cycles(asked, ports.read), port_cycles(asked, ports.shared)))
+    return max(cycles)
+
+
+def first_read(nest: Nest, boundary: Boundary) -> int:
+    """Words that the parent's first instance reads for the first visit of its children."""
+    return _one_visit(nest, boundary, last=False)
+
+
+def last_written(nest: Nest, boundary: Boundary) -> int:
+    """Words that the last visit of the children writes to the parent's first instance."""
+    return _one_visit(nest, boundary, last=True)
+
+
+def tail(nest: Nest, level: int) -> int:
+    """Cycles in which the last output tile of a memory goes out and nothing overlaps (rule 8)."""
+    for boundary in nest.boundaries(nest.operator.output):
+        if boundary.child != level:
+            continue
+        scale = {at: _scale(nest, at, boundary.tensor) for at in (boundary.parent, level)}
+        own = last_tile(nest, boundary) * scale[level]
+        merged = last_written(nest, boundary) * scale[boundary.parent]
+        read, write = (memory_at(nest.accelerator, at).bandwidth for at in (level, boundary.parent))
+        return max(port_cycles(own, read.read), port_cycles(own, read.shared),
+                   port_cycles(merged, write.write), port_cycles(merged, write.shared))
+    return 0
+
+
+def last_tile(nest: Nest, boundary: Boundary) -> int:
+    """Words of the last tile of the child's first instance."""
+    extents = dict(nest.operator.sizes)
+    for loop in nest.loops:
+        if loop.level < boundary.child:
+            extent = extents[loop.dimension]
+            extents[loop.dimension] = min(extent, loop.step) if loop.spatial else (extent - 1) % loop.step + 1
+    return boundary.tensor.words(extents)
+
+
+def _one_visit(nest: Nest, boundary: Boundary, *, last: bool) -> int:
+    """Words between the parent's first instance and all its children in the first or last visit."""
+    loops: dict[str, list[cf.RoledLoop]] = {name: [] for name in nest.operator.sizes}
+    for roled in cf.roles(nest, boundary, cf.View(merged=True, first_outside=boundary.parent + 1)):
+        first = roled.role is cf.Role.TIME and not last
+        loops[roled.loop.dimension].append(cf.RoledLoop(roled.loop, cf.Role.FIRST) if first else roled)
+    if last:
+        loops = {name: cf.last_visit(own) for name, own in loops.items()}
+    sizes = nest.operator.sizes
+    total = prod(cf.axis_words(axis, sizes, loops) for axis in boundary.tensor.axes)
+    for name in sizes.keys() - boundary.tensor.dimensions:
+        total *= cf.count_pieces(cf.pieces(sizes[name], loops[name]))
+    return total
+
+
+def energy_by_component(nest: Nest, totals: Counts, latency_cycles: int) -> dict[str, float]:
+    """Energy by memory, compute unit, fan-out network and leakage, in pJ (rule 9)."""
+    accelerator, operator = nest.accelerator, nest.operator
+    found: dict[str, float] = {}
+    for level in memory_levels(nest):
+        memory = memory_at(nest.accelerator, level)
+        found[memory.name] = sum(
+            _access_energy(memory, totals[level, t.name]) * float(_scale(nest, level, t))
+            for t in operator.tensors if (level, t.name) in totals
+        )
+    found[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac
+    for level, fanout in enumerate(accelerator.levels):
+        if isinstance(fanout, Fanout):
+            found[fanout.name] = network_words(nest, totals, level) * fanout.network_energy_pj_per_word
+    leakage = accelerator.leakage_mw * latency_cycles / accelerator.frequency_mhz * 1000
+    if leakage:
+        found["leakage"] = leakage
+    return found
+
+
+def _access_energy(memory: Memory, count: Count) -> float:
+    energy, block = memory.energy, memory.block_words
+    kinds = ((count.reads, energy.read_pj), (count.fills, energy.fill_pj),
+             (count.updates, energy.update_pj), (count.drains, energy.drain_pj))
+    return sum(-(-words // block) * block * pj for words, pj in kinds)
+
+
+def network_words(nest: Nest, totals: Counts, level: int) -> int:
+    """Words that instances behind a fan-out receive from, or send to, the parent's side."""
+    total = 0
+    for tensor in nest.operator.tensors:
+        for boundary in nest.boundaries(tensor):
+            if boundary.parent < level < boundary.child:
+                count = totals[boundary.child, tensor.name]
+                total += count.fills + count.drains
+    return total

@@ -1,0 +1,223 @@
+"""What `busiest_kernels` needs to know of an operator on a machine: tables by memory, and arrays to work in."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost.dense.entries import EVICT, FILL, FIRST, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
+from tilewright.cost.hardware import Columns, own_columns
+from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
+from tilewright.mapping import tensor_bits
+from tilewright.workload import Axis, Operator, Tensor
+
+MOST_INSTANCES = 1 << 20
+"""Of mappings with more instances along one axis than any machine has, only the first ones are looked at."""
+MOST_VALUES = 1 << 16
+"""A sliding axis of more pairs of values is not walked, which takes seconds a mapping: first instances count."""
+FAR = 1 << 30
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Walks:
+    """Memories whose busiest instance need not be the first, and what is known of them.
+
+    Parameters
+    ----------
+    dimensions
+        Names, in the order of the nest's arrays.
+    slots
+        (level, whether spatial) of each slot of the nest, outermost first.
+    keeps
+        Tensors kept at each level.
+    unlimited
+        Whether memories are walked too whose ports take no time.
+    """
+
+    operator: Operator
+    accelerator: Accelerator
+    dimensions: tuple[str, ...]
+    slots: tuple[tuple[int, bool], ...]
+    keeps: tuple[tuple[str, ...], ...]
+    unlimited: bool = False
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """Levels of the memories that are walked: behind lanes, with a limited port and a tensor for which it matters.
+
+        Those are outputs along whose sliding axes lanes overlap, and operands whose sliding axes may have holes.
+        """
+        if any(prod(self.operator.sizes[name] for name in axis.dimensions) > MOST_VALUES
+               for tensor in self.operator.tensors for axis in tensor.axes if len(axis.terms) > 1):
+            return ()
+        return tuple(at for at, memory in enumerate(self.accelerator.levels)
+                     if isinstance(memory, Memory) and at > 0
+                     and (self.unlimited or memory.bandwidth != Bandwidth())
+                     and any(spatial for _, spatial in self.slots[:self.first_slot(at)])
+                     and any(self._slides(tensor) for tensor in self.operator.tensors if tensor.name in self.keeps[at]))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the memories that are walked."""
+        return tuple(self.accelerator.levels[at].name for at in self.levels)
+
+    def _slides(self, tensor: Tensor) -> bool:
+        sizes = self.operator.sizes
+        return any(len(axis.terms) > 1 and (tensor.is_output or (
+            all(sizes[name] > 1 for name in axis.dimensions) and max(_coefficients(axis)) > 1)) for axis in tensor.axes)
+
+    def first_slot(self, level: int) -> int:
+        """Index of the first slot of ``level`` or of one inside it."""
+        return sum(at < level for at, _ in self.slots)
+
+    def _chain(self, tensor: Tensor) -> list[int]:
+        """Levels that keep ``tensor``, outermost first, and the compute unit."""
+        return [*(at for at, kept in enumerate(self.keeps) if tensor.name in kept), len(self.keeps)]
+
+    @cached_property
+    def _clusters(self) -> list[int]:
+        """Cluster of each dimension: those of one sliding axis are in one, -1 where a dimension is on none."""
+        member = {name: -1 for name in self.dimensions}
+        for tensor in self.operator.tensors:
+            for axis in tensor.axes:
+                if len(axis.terms) > 1:
+                    first, second = axis.dimensions
+                    mine = max([member[first], member[second], -1])
+                    mine = max(member.values()) + 1 if mine < 0 else mine
+                    joined = {member[first], member[second]} - {-1}
+                    member |= {name: mine for name, at in member.items() if at in joined}
+                    member |= {first: mine, second: mine}
+        numbers = sorted(set(member.values()) - {-1})
+        return [numbers.index(at) if at >= 0 else -1 for at in member.values()]
+
+    def _entries(self, level: int) -> list[list[int]]:
+        """Return what is counted at a memory: rows of eight numbers.
+
+        Kind, tensor, slots outside the child, whether that computes, slots whose loops may advance, the slot from which
+        on lanes must be the first, number among its kind, and keeper.
+        """
+        found, end = [], self.first_slot(level)
+        for t, tensor in enumerate(self.operator.tensors):
+            if tensor.name not in self.keeps[level]:
+                continue
+            chain = self._chain(tensor)
+            inner = chain[chain.index(level) + 1]
+            child = self.first_slot(inner)
+            kinds = (EVICT, UPDATE) if tensor.is_output else (FILL, READ)
+            found.append([kinds[0], t, end, 0, end, FAR, 0, 0])
+            found.append([kinds[1], t, child, int(inner == len(self.keeps)), child, FAR, 0, 0])
+            if tensor.is_output:
+                ends = self._ends(level)
+                for number, i in enumerate(range(len(ends) - 1, 0, -1)):
+                    found.append([LOWEST, t, end, 0, ends[i], ends[i - 1], number, i])
+                    found.append([FIRST, t, end, 0, ends[i - 1], ends[i - 1], number, i])
+        return found
+
+    def _ends(self, level: int) -> list[int]:
+        """Slots outside each keeper of the output down to ``level``, where that is one."""
+        chain = self._chain(self.operator.output)
+        return [self.first_slot(at) for at in chain[:chain.index(level) + 1]] if level in chain else []
+
+    def _units(self, level: int) -> list[list[int]]:
+        """Return the factors of the entries: rows (tensor, kind, dimension, coefficient, dimension, coefficient)."""
+        found, index = [], self.dimensions.index
+        for t, tensor in enumerate(self.operator.tensors):
+            if tensor.name not in self.keeps[level]:
+                continue
+            for axis in tensor.axes:
+                names = axis.dimensions
+                if len(names) == 1:
+                    found.append([t, PLAIN, index(names[0]), 1, -1, 0])
+                else:
+                    (first, second), (stride, dilation) = names, _coefficients(axis)
+                    found.append([t, SLIDING, index(first), stride, index(second), dilation])
+            found += [[t, LACKING, index(name), 0, -1, 0] for name in self.dimensions
+                      if name not in tensor.dimensions]
+        return found
+
+    @cached_property
+    def tables(self) -> tuple[Integers, ...]:
+        """Slots, heads, entries, units, kinds, ends, clusters, dimensions of each tensor, and widths of words."""
+        levels, tensors, output = self.accelerator.levels, self.operator.tensors, self.operator.output
+        slots = [[at, spatial, isinstance(level := levels[at], Fanout) and level.multicast,
+                  isinstance(level, Fanout) and level.reduce] for at, spatial in self.slots]
+        entries, units = ([make(at) for at in self.levels] for make in (self._entries, self._units))
+        ends = [self._ends(at) for at in self.levels]
+        heads = []
+        for m, at in enumerate(self.levels):
+            memory = levels[at]
+            assert isinstance(memory, Memory)
+            heads.append([self.first_slot(at), len(entries[m]), len(units[m]),
+                          tensors.index(output) if ends[m] else -1, len(ends[m]) - 1, len(tensors),
+                          int(memory.buffering == "single")])
+        plain = {axis.dimensions[0] for axis in output.axes if len(axis.terms) == 1}
+        kinds = [PLAIN if name in plain else SLIDING if name in output.dimensions else LACKING
+                 for name in self.dimensions]
+        relevant = [[name in tensor.dimensions for name in self.dimensions] for tensor in tensors]
+        bits = [[tensor_bits(tensor, self.accelerator) for tensor in tensors] for _ in self.levels]
+        found = slots, heads, _padded(entries), _padded(units), kinds, _padded(ends), self._clusters, relevant, bits
+        return tuple(np.array(table, dtype=np.int64) for table in found)
+
+    def rates(self, columns: Columns | None = None) -> Integers:
+        """Return (m, port, 2, b): bits in so many cycles at each port, none where it is unlimited.
+
+        ``columns`` are of the machines of each mapping, where they differ.
+        """
+        columns = columns or own_columns(self.accelerator)
+        ports = {(m, p): (name, RATE.format(port)) for m, name in enumerate(self.names) for p, port in enumerate(PORTS)}
+        exact = {place: columns.exact(key) for place, key in ports.items() if key in columns.numbers}
+        count = max((np.size(words) for words, _ in exact.values()), default=1)
+        found = np.zeros((len(self.levels), len(PORTS), 2, count), dtype=np.int64)
+        for (m, p), (words, cycles) in exact.items():
+            memory = self.accelerator.levels[self.levels[m]]
+            assert isinstance(memory, Memory)
+            bits, periods = np.asarray(words, dtype=np.int64) * memory.word_bits, np.asarray(cycles, dtype=np.int64)
+            common = np.gcd(bits, periods)
+            found[m, p, 0], found[m, p, 1] = bits // common, periods // common
+        return found
+
+    def write(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],
+              out: NDArray[np.float64], columns: Columns | None = None) -> None:
+        """Write the words of the busiest instances to ``out`` (m, view, tensor, kind, b), where not of the first."""
+        from tilewright.cost.dense.busiest_kernels import busiest_words  # noqa: PLC0415 - Numba takes long to import
+
+        busiest_words(steps, ranks, span, self.sizes, self.tables, self.rates(columns), self.work(), out)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Sizes of the dimensions."""
+        return np.array([self.operator.sizes[name] for name in self.dimensions], dtype=np.int64)
+
+    def work(self) -> tuple[Any, ...]:
+        """Return arrays for one thread to work in."""
+        sizes, clusters = self.operator.sizes, self._clusters
+        dims = [sizes[name] for name, at in zip(self.dimensions, clusters, strict=True) if at >= 0]
+        longest, entries = max(dims, default=1), self.tables[2].shape[1]
+        most = max((prod(4 * sizes[name] for name, at in zip(self.dimensions, clusters, strict=True) if at == c)
+                    for c in range(max(clusters, default=-1) + 1)), default=1)
+        most, tensors = min(most, MOST_INSTANCES), len(self.operator.tensors)
+        shapes = ((2, 8, longest), (max(2, entries), most), (2, longest), (2, len(self.slots) + 2),
+                  (max(1, self.tables[5].shape[1]), 2), (len(self.slots), 2), (len(self.dimensions),),
+                  (max(clusters, default=-1) + 2, entries, most), (tensors, 4), (len(VIEWS),), (len(VIEWS), tensors, 4))
+        return tuple(np.empty(shape, dtype=np.int64) for shape in shapes)
+
+
+def _coefficients(axis: Axis) -> tuple[int, int]:
+    (_, first), (_, second) = axis.terms
+    divisor = gcd(first, second)
+    return first // divisor, second // divisor
+
+
+def _padded(tables: list[Any]) -> list[Any]:
+    """Fill tables up with zeros to one size."""
+    found = [np.atleast_1d(np.array(table, dtype=np.int64)) for table in tables]
+    shape = [max(size) for size in zip(*(table.shape for table in found), strict=True)] if found else []
+    room = np.zeros((len(found), *shape), dtype=np.int64)
+    for row, table in zip(room, found, strict=True):
+        row[tuple(slice(size) for size in table.shape)] = table
+    return list(room)

@@ -1,0 +1,1 @@
+"""The sparse model: what the zeros of tensors save."""

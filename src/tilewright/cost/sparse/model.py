@@ -1,0 +1,458 @@
+"""The sparse cost model: what the zeros of tensors save on a machine that makes use of them (docs/sparsity.md).
+
+In the manner of Sparseloop (Wu et al., MICRO 2022): the counts of the static schedule first, then what of them is left
+in the mean, by format and by what is gated or skipped, then cycles and energy as ever. Data are words of the tensors;
+metadata move beside them and are never left out, as they say what can be.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import share
+from tilewright.cost.dense.model import KINDS, TallyKey
+from tilewright.cost.dense.nest import Nest
+from tilewright.cost.dense.scoring import CostBatch, DenseModel
+from tilewright.cost.dense.tallies import tallies_of
+from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
+from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
+from tilewright.cost.sparse.rates import Crossing, Leader, Share, Shares, check_leaders, crossings
+from tilewright.hardware import (
+    LEAKAGE,
+    NETWORK,
+    RATE,
+    Accelerator,
+    Bandwidth,
+    Compression,
+    Fanout,
+    Memory,
+    Sparsity,
+)
+from tilewright.mapping import (
+    Layout,
+    Mapping,
+    MappingBatch,
+    axis_sides,
+    compression,
+    footprint_bits,
+    full_keeps,
+    partition_of,
+    stored,
+    tensor_bits,
+)
+from tilewright.workload import Operator, Tensor
+
+Floats = NDArray[np.float64]
+Tallies = dict[TallyKey, Floats]
+Extents = dict[str, Floats]
+ACCESSES = ("read", "fill", "update", "drain")
+"""Kinds of access in the order of `KINDS`, as energies are named."""
+CHUNK = 8192
+"""Mappings scored in one go: enough that NumPy's overhead is small, few enough to share among threads."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor in a memory: how it is compressed, and its boundaries outward (None: outermost) and inward."""
+
+    level: int
+    tensor: Tensor
+    memory: Memory
+    compressed: Compression | None
+    bits: int
+    outward: Crossing | None
+    inward: Crossing
+
+    @property
+    def scale(self) -> float:
+        """Words of the memory's own width in a word of the tensor."""
+        return self.bits / self.memory.word_bits
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What is moved for each word that the static schedule moves, by kind of access.
+
+    ``data`` are words of the tensor in energy, ``timed`` those that take time too; ``metadata`` are bits, of any kind
+    of access.
+    """
+
+    data: dict[str, Share]
+    timed: dict[str, Share]
+    metadata: Share
+
+
+class SparseModel:
+    """Expected cycles and energy of mappings where operands have zeros.
+
+    Scores batches of mappings like `DenseModel`, from the same counts; at density 1 without formats it gives the same.
+
+    Parameters
+    ----------
+    operator, accelerator, layout
+        As of `DenseModel`. A machine without a ``sparsity`` section makes no use of zeros.
+
+    Raises
+    ------
+    InputError
+        As `DenseModel`; and if a tensor cannot be left out by another's zeros, having dimensions in neither.
+    """
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout | None = None) -> None:
+        self.operator, self.accelerator = operator, accelerator
+        self.dense = DenseModel(operator, accelerator, layout)
+        self.layout = self.dense.layout
+        self.sparsity = accelerator.sparsity or Sparsity()
+        check_leaders(operator, self.sparsity)
+        self.shares = Shares(operator, accelerator, self.sparsity)
+
+    @cached_property
+    def plan(self) -> "Plan":
+        """What batches of this layout have in common."""
+        return Plan(self.operator, self.accelerator, self.shares, self.layout.keeps)
+
+    def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
+        """Score all mappings of ``batch``, each on its row of ``hardware``, on ``threads`` threads."""
+        found, columns = np.empty((6, len(batch))), self.dense.columns(hardware, len(batch))
+
+        def work(first: int) -> None:
+            span = first, min(first + CHUNK, len(batch))
+            own = columns.span(*span)
+            extents = batch.extents(self.operator.sizes, slice(*span))
+            sums = Sums(self.plan, self.dense.tallies(batch, span, own), extents, own)
+            found[:, span[0]:span[1]] = sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp
+
+        if len(batch):
+            share(work, range(0, len(batch), CHUNK), threads)
+        return self.dense.costs(found, columns)
+
+    def cost(self, mapping: Mapping) -> Cost:
+        """Return everything about one mapping, without waiting for the compiler."""
+        nest = Nest(self.operator, self.accelerator, mapping)
+        kept = full_keeps(mapping, self.operator, self.accelerator)
+        keeps = tuple(kept.get(level.name, ()) for level in self.accelerator.levels)
+        plan = self.plan if keeps == self.layout.keeps else Plan(self.operator, self.accelerator, self.shares, keeps)
+        extents = [{name: np.array([float(extent)]) for name, extent in nest.extents(level).items()}
+                   for level in range(len(self.accelerator.levels))]
+        return Sums(plan, tallies_of(nest), extents, own_columns(self.accelerator)).cost()
+
+
+class Plan:
+    """Who keeps what, in which format, and what decides whether it is moved."""
+
+    def __init__(self, operator: Operator, accelerator: Accelerator, shares: Shares,
+                 keeps: tuple[tuple[str, ...], ...]) -> None:
+        self.operator, self.accelerator, self.shares = operator, accelerator, shares
+        self.crossings = crossings(operator, accelerator, keeps)
+        self.leaders = {(at.tensor.name, at.parent, time): shares.leaders(at, self.crossings, time=time)
+                        for at in self.crossings for time in (False, True)}
+        self.kept = [self._kept(at) for at in self.crossings]
+
+    def _kept(self, inward: Crossing) -> Kept:
+        memory = self.accelerator.levels[inward.parent]
+        assert isinstance(memory, Memory)
+        tensor = inward.tensor
+        outward = next((at for at in self.crossings if at.tensor is tensor and at.child == inward.parent), None)
+        return Kept(inward.parent, tensor, memory, compression(self.accelerator, memory.name, tensor),
+                    tensor_bits(tensor, self.accelerator), outward, inward)
+
+    def of(self, level: int) -> list[Kept]:
+        """Return what a memory keeps."""
+        return [kept for kept in self.kept if kept.level == level]
+
+    def memories(self) -> list[tuple[int, Memory]]:
+        """Return the memories with their levels."""
+        return [(at, level) for at, level in enumerate(self.accelerator.levels) if isinstance(level, Memory)]
+
+    def leading(self, at: Crossing, *, time: bool) -> list[Leader]:
+        """Return what decides over a crossing."""
+        return self.leaders[at.tensor.name, at.parent, time]
+
+
+class Sums:
+    """The costs of mappings from their tallies, on machines with these numbers; arrays (b,)."""
+
+    def __init__(self, plan: Plan, tallies: Tallies, extents: list[Extents], columns: Columns) -> None:
+        self.plan, self.tallies, self.extents, self.columns = plan, tallies, extents, columns
+        self.accelerator, self.operator = plan.accelerator, plan.operator
+        self._made: dict[tuple[str, int, bool], Share] = {}
+        self._tiles: dict[tuple[int, str, bool], list[Floats]] = {}
+        self.moved = {(kept.level, kept.tensor.name): self._moved(kept) for kept in plan.kept}
+
+    def made(self, at: Crossing, *, time: bool) -> Share:
+        """Share of the crossings of a boundary that are made (or take time)."""
+        key = at.tensor.name, at.parent, time
+        if key not in self._made:
+            kind = "updates" if at.tensor.is_output else "reads"
+
+            def served(parent: int) -> Floats:
+                return self.operator.macs / self.tallies["total", parent, at.tensor.name, kind]
+
+            self._made[key] = self.plan.shares.made(at, self.plan.leading(at, time=time), served)
+        return self._made[key]
+
+    def _sides(self, level: int, tensor: Tensor, box: bool = False) -> list[Floats]:
+        """Words of a tile along each axis, or of the smallest box around it."""
+        key = level, tensor.name, box
+        if key not in self._tiles:
+            self._tiles[key] = [
+                axis_sides(tuple(times for _, times in axis.terms), [self.extents[level][d] for d in axis.dimensions],
+                           box) for axis in tensor.axes] or [np.ones(len(self.steps))]
+        return self._tiles[key]
+
+    def _moved(self, kept: Kept) -> Moved:
+        """Return what is moved for each word of the schedule."""
+        zeros = self.plan.shares.zeros[kept.tensor.name]
+        words: Share = 1.0
+        metadata: Share = 0.0
+        if kept.compressed is not None:
+            found = stored(kept.compressed, zeros, self._sides(kept.level, kept.tensor))
+            words, metadata = found.words, found.metadata_bits
+        edges = {"reads": kept.inward, "updates": kept.inward, "fills": kept.outward, "drains": kept.outward}
+        by_time = [{kind: words * self.made(edge, time=time) for kind, edge in edges.items() if edge is not None}
+                   for time in (False, True)]
+        return Moved(by_time[0], by_time[1], metadata)
+
+    def _words(self, view: str, kept: Kept, kind: str, *, time: bool) -> Share:
+        """Words of the memory's own width, metadata included."""
+        count = self.tallies[view, kept.level, kept.tensor.name, kind]
+        moved = self.moved[kept.level, kept.tensor.name]
+        shares = moved.timed if time else moved.data
+        if kind not in shares:
+            return 0.0
+        if not time and kept.memory.block_words > 1:
+            block = kept.memory.block_words
+            data: Share = np.ceil(count * shares[kind] / block) * block * kept.scale
+        else:
+            share = shares[kind] * kept.scale
+            data = count if isinstance(share, float) and share == 1.0 else count * share
+        if kept.compressed is None:
+            return data
+        return data + count * moved.metadata / kept.memory.word_bits
+
+    def _port(self, level: int, view: str, kinds: tuple[str, ...]) -> Share:
+        """Words through the ports of the instance that is busiest in a view (`walks.VIEWS`)."""
+        kept = self.plan.of(level)
+        view = view if any((view, level, k.tensor.name, kind) in self.tallies for k in kept for kind in kinds) else (
+            "busiest")
+        return sum((self._words(view, k, kind, time=True) for k in kept for kind in kinds), start=0.0)
+
+    def _ports(self, level: int) -> tuple[Share, Share, Share]:
+        """Words read, written, and both, each at the instance that is busiest there."""
+        read, written = ("reads", "drains"), ("updates", "fills")
+        return (self._port(level, "read", read), self._port(level, "write", written),
+                self._port(level, "shared", read + written))
+
+    @cached_property
+    def steps(self) -> Floats:
+        """Steps of compute that are not skipped, in the mean."""
+        share = self.plan.shares.performed(time=True)
+        steps = self.tallies["total", -1, "", "steps"]
+        return steps if share == 1 else np.ceil(_whole(steps * share))
+
+    def _cycles(self, words: Share, memory: Memory, port: str) -> Share:
+        """Cycles to move words through a port, rounded up, but for the last digits of means; 0 where unlimited."""
+        key = memory.name, RATE.format(port)
+        if key not in self.columns.numbers:
+            return 0.0
+        moved, cycles = self.columns.exact(key)
+        taken: Share = np.ceil(np.asarray(words) * cycles / moved * (1 - 2.0**-48))
+        return taken
+
+    def _slower(self, words: Share, memory: Memory, port: str) -> Share:
+        """Cycles to move words through a port or the one that all accesses share, whichever takes longer."""
+        return _most(self._cycles(words, memory, port), self._cycles(words, memory, "shared"))
+
+    @cached_property
+    def traffic(self) -> dict[int, tuple[Share, Share, Share]]:
+        """Words read and written at the busiest instance of each memory with limited ports, and the cycles."""
+        found: dict[int, tuple[Share, Share, Share]] = {}
+        for level, memory in self.plan.memories():
+            if memory.bandwidth == Bandwidth():
+                continue
+            read, written, both = self._ports(level)
+            found[level] = read, written, _most(
+                self._cycles(read, memory, "read"), self._cycles(written, memory, "write"),
+                self._cycles(both, memory, "shared"))
+        return found
+
+    @cached_property
+    def _blocked(self) -> Floats:
+        """Steps, and the cycles for which single-buffered memories block them."""
+        total = self.steps
+        for level, memory in self.plan.memories():
+            if level and memory.buffering == "single" and level in self.traffic:
+                for kind, port in (("drains", "read"), ("fills", "write")):
+                    words = self._port(level, "blocking", (kind,))
+                    total = total + self._slower(words, memory, port)
+        return total
+
+    @cached_property
+    def steady(self) -> Floats:
+        """Steady cycles."""
+        return np.asarray(_most(self._blocked, *(cycles for _, _, cycles in self.traffic.values())))
+
+    @cached_property
+    def ramp(self) -> Floats:
+        """Cycles of the cold start and the tail."""
+        total = np.zeros(len(self.steps))
+        for level, memory in self.plan.memories():
+            if level and memory.buffering != "single":
+                total = total + self._cold_start(level, memory) + self._tail(level, memory)
+        return total
+
+    def _edge(self, kept: Kept, child: int, side: str, kind: str) -> Share:
+        """Words of one side of a boundary in one visit, in the memory's own width."""
+        count = self.tallies.get(("edge", child, kept.tensor.name, side))
+        if count is None:
+            return 0.0
+        moved = self.moved[kept.level, kept.tensor.name]
+        return count * (moved.timed[kind] * kept.scale) + count * (moved.metadata / kept.memory.word_bits)
+
+    def _cold_start(self, level: int, memory: Memory) -> Share:
+        entering = [kept for kept in self.plan.of(level) if kept.outward is not None and not kept.tensor.is_output]
+        own = sum((self._edge(kept, level, "own", "fills") for kept in entering), start=0.0)
+        slowest = [self._slower(own, memory, "write")]
+        for parent in {kept.outward.parent for kept in entering if kept.outward is not None}:
+            above = {kept.tensor.name: kept for kept in self.plan.of(parent)}
+            asked = sum((self._edge(above[kept.tensor.name], level, "parent", "reads") for kept in entering
+                         if kept.outward is not None and kept.outward.parent == parent), start=0.0)
+            slowest.append(self._slower(asked, next(iter(above.values())).memory, "read"))
+        return _most(*slowest)
+
+    def _tail(self, level: int, memory: Memory) -> Share:
+        for kept in self.plan.of(level):
+            if kept.tensor.is_output and kept.outward is not None:
+                parent = next(k for k in self.plan.of(kept.outward.parent) if k.tensor is kept.tensor)
+                own = self._edge(kept, level, "own", "drains")
+                merged = self._edge(parent, level, "parent", "updates")
+                return _most(self._slower(own, memory, "read"), self._slower(merged, parent.memory, "write"))
+        return 0.0
+
+    @cached_property
+    def latency(self) -> Floats:
+        """Cycles."""
+        return self.steady + self.ramp
+
+    @cached_property
+    def energies(self) -> dict[str, Share]:
+        """Picojoules by memory, compute unit, fan-out and leakage."""
+        found: dict[str, Share] = {}
+        numbers = self.columns.numbers
+        for level, memory in self.plan.memories():
+            prices = [numbers[memory.name, f"{kind}_energy_pj_per_word"] for kind in ACCESSES]
+            found[memory.name] = sum((self._words("total", kept, kind, time=False) * price
+                                      for kept in self.plan.of(level)
+                                      for kind, price in zip(KINDS, prices, strict=True)), start=0.0)
+        name = self.accelerator.compute.name
+        performed = self.operator.macs * self.plan.shares.performed(time=False)
+        found[name] = performed * numbers[name, "energy_pj_per_mac"]
+        for level, fanout in enumerate(self.accelerator.levels):
+            if isinstance(fanout, Fanout):
+                paid = fanout.network_energy_pj_per_word > 0
+                found[fanout.name] = self._network_words(level) * numbers[fanout.name, NETWORK] if paid else 0.0
+        if self.accelerator.leakage_mw:
+            found["leakage"] = self.latency * numbers[LEAKAGE]
+        return found
+
+    def _network_words(self, level: int) -> Share:
+        """Words across a fan-out, as the child counts them; metadata in words of the tensor."""
+        total: Share = 0.0
+        for at in self.plan.crossings:
+            if not at.parent < level < at.child:
+                continue
+            kinds = ("fills", "drains") if at.tensor.is_output else ("fills",)
+            for kind in kinds:
+                count = self.tallies["total", at.child, at.tensor.name, kind]
+                moved = self.moved.get((at.child, at.tensor.name))
+                if moved is None:
+                    total = total + count * self.made(at, time=False)
+                else:
+                    bits = tensor_bits(at.tensor, self.accelerator)
+                    total = total + count * (moved.data[kind] + moved.metadata / bits)
+        return total
+
+    @cached_property
+    def energy(self) -> Floats:
+        """Picojoules."""
+        return np.asarray(sum(self.energies.values(), start=np.zeros(len(self.steps))))
+
+    @cached_property
+    def excess(self) -> Floats:
+        """How far over arrays and capacities, as of `DenseModel`."""
+        total = self.tallies["total", -1, "", "arrays"].copy()
+        for level, memory in self.plan.memories():
+            taken: dict[str | None, Share] = {}
+            for kept in self.plan.of(level):
+                owner = partition_of(memory, kept.tensor)
+                sides = self._sides(level, kept.tensor, self.accelerator.footprint == "box")
+                bits = footprint_bits(self.accelerator, memory.name, kept.tensor, kept.bits, sides)
+                taken[owner] = taken.get(owner, 0.0) + bits
+            copies = 2 if memory.buffering == "double" else 1
+            for owner, needed in taken.items():
+                what = "capacity_bytes" if owner is None else f"capacity_bytes[{owner}]"
+                capacity = self.columns.numbers.get((memory.name, what))
+                if capacity is not None:
+                    total += np.maximum(0.0, copies * needed / 8 / capacity - 1.0)
+        return total
+
+    def cost(self) -> Cost:
+        """Return everything about the one mapping of a batch of one."""
+        names = [level.name for level in self.accelerator.levels]
+        energies = {name: _one(pj) for name, pj in self.energies.items()}
+        traffic = {memory.name: self._memory_traffic(level) for level, memory in self.plan.memories()}
+        steady, ramp = int(_one(self.steady)), int(_one(self.ramp))
+        timed = self.operator.macs * self.plan.shares.performed(time=True)
+        counts = {(names[k.level], k.tensor.name): Count(**{
+            kind: int(_one(self.tallies["total", k.level, k.tensor.name, kind])) for kind in KINDS})
+            for k in self.plan.kept}
+        return Cost(
+            macs=self.operator.macs, steps=int(_one(self.steps)), steady_cycles=steady, ramp_cycles=ramp,
+            energy_pj=sum(energies.values()), energy_by_component_pj=energies, counts=counts, traffic=traffic,
+            bottleneck="compute" if _one(self._blocked) >= steady else max(traffic, key=lambda n: traffic[n].cycles),
+            utilisation=timed / (self.accelerator.compute_instances * max(1, steady + ramp)),
+            expected={(names[k.level], k.tensor.name): self._expected(k) for k in self.plan.kept},
+            performed_macs=self.operator.macs * self.plan.shares.performed(time=False),
+        )
+
+    def _memory_traffic(self, level: int) -> MemoryTraffic:
+        read, written, _ = self._ports(level)
+        cycles = self.traffic[level][2] if level in self.traffic else 0.0
+        return MemoryTraffic(_one(read), _one(written), int(_one(cycles)))
+
+    def _expected(self, kept: Kept) -> Expected:
+        moved = self.moved[kept.level, kept.tensor.name]
+        counts = {kind: self.tallies["total", kept.level, kept.tensor.name, kind] for kind in KINDS}
+        words = {kind: _one(count * moved.data.get(kind, 0.0)) for kind, count in counts.items()}
+        return Expected(**words, metadata_bits=_one(sum(counts.values()) * moved.metadata))
+
+
+def _whole(words: Share) -> Share:
+    """Take the last digits off, so that what is whole but for rounding is not rounded up."""
+    return np.asarray(words) * (1.0 - 1e-12)
+
+
+def _most(*values: Share) -> Share:
+    found = values[0]
+    for value in values[1:]:
+        found = np.maximum(found, value)
+    return found
+
+
+def _one(value: Share) -> float:
+    return float(np.asarray(value).reshape(-1)[0])
+
+
+def cost_model(operator: Operator, accelerator: Accelerator, layout: Layout | None = None) -> DenseModel | SparseModel:
+    """Return the model of a machine: sparse where it has a ``sparsity`` section, else dense.
+
+    Raises
+    ------
+    InputError
+        As of the models.
+    """
+    return (SparseModel if accelerator.sparsity is not None else DenseModel)(operator, accelerator, layout)
+
+

@@ -1,0 +1,1 @@
+"""Systolic arrays: cycles, accesses and traffic of matrix products."""

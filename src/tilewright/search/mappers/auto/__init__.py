@@ -1,0 +1,205 @@
+"""Auto: the mapper for every purpose. It breeds as Gamma does, and bounds every child before it is scored.
+
+The bound of a child is what no order of its loops can beat (`auto_bounds`): a sum over boundaries between memories,
+exact but for what sliding windows save. Mappings that are drawn descend by their bounds before they are scored. A child
+that could not be among the survivors by its bound is not scored, but another bred in its place; after a few in vain the
+one of the least bound is scored all the same. The bound also tells which tensors should rest at which memory, so that
+orders of loops need no search.
+"""
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.mapping import MappingBatch
+from tilewright.search.mapper import MAPPERS, Mapper, State, Task, read_options
+from tilewright.search.mappers.auto.tables import BoundArrays, bound_arrays
+from tilewright.search.mappers.exact import ExactMapper
+from tilewright.search.mappers.exhaustive import ExhaustiveMapper
+from tilewright.search.mappers.gamma import STRANDS, GammaMapper, Span
+from tilewright.search.objective import ILLEGAL
+
+FEW = 100_000
+"""Largest space that is enumerated where time alone is limited."""
+NODES_PER_SAMPLE = 120
+"""Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
+HEADS_PER_SAMPLE = 20
+"""Before that, choices for the first dimensions that it lists for every mapping bred."""
+_OF_GAMMA = ("population", "islands", "parents", "patience", "inherit")
+
+
+@dataclass(frozen=True)
+class AutoOptions:
+    """Options of ``auto``.
+
+    Parameters
+    ----------
+    population
+        Children per generation and island, and how many survive.
+    islands
+        Populations that evolve apart; 0 takes one, and with large budgets up to eight.
+    candidates
+        Children bred, at most, for one that is scored: the first whose bound lets it survive.
+    climb
+        Mappings looked at for each that is drawn: it is changed where that does not raise its bound.
+    parents
+        Share of the survivors that have children, the better the more.
+    patience
+        Generations without improvement after which an island starts afresh; 0 for never.
+    inherit
+        Where the search begins from given mappings: share of the first population that are changed copies of them.
+    enumerate
+        Whether spaces that the budget covers are enumerated.
+    prove
+        Mappings bred before branch and bound goes on beside the breeding, where tiling is perfect; 0 for never.
+    """
+
+    population: int = 100
+    islands: int = 0
+    candidates: int = 6
+    climb: int = 200
+    parents: float = 1.0
+    patience: int = 15
+    inherit: float = 0.5
+    enumerate: bool = True
+    prove: int = 20_000
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            least = 1 if entry.name in ("population", "candidates", "climb") else 0
+            if not least <= value or (isinstance(value, float) and value > 1):
+                raise InputError(f"options.{entry.name}", f"must be at least {least}" + (
+                    " and at most 1" if isinstance(value, float) else ""), value)
+
+
+@MAPPERS.register("auto")
+class AutoMapper:
+    """Breeds as gamma does, but looks at the bounds of children before it scores one; enumerates and proves if it can.
+
+    Of a few children the first is scored whose bound lets it survive. Where bounds rule all of them out, that of the
+    least bound is scored all the same: half to three quarters of those scored, on layers tried. Spaces that the budget
+    covers are enumerated. With perfect tiling, where the budget lasts, branch and bound goes on beside the breeding
+    until the best is proved to be the optimum. The same seed gives the same result on any number of threads.
+    """
+
+    takes_start = True
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.options = read_options(AutoOptions, task.options, "auto")
+        self.gamma = GammaMapper(replace(task, options={name: getattr(self.options, name) for name in _OF_GAMMA}))
+        self.gamma.bear = self._bear
+        slots = task.space.scratch().shape[1:]
+        self.kept = np.zeros((STRANDS, 2, *slots), dtype=np.int64)
+        self.walk = self._enumeration()
+        self.covers_space = self.walk is not None
+        if self.walk is None:
+            _ = self._tables  # before time counts
+        self.bred, self.best = 0, np.inf
+        self.best_mapping = task.space.empty(0)
+        self.proving = False
+        self.turn: GammaMapper | ExactMapper = self.gamma
+
+    def _enumeration(self) -> ExhaustiveMapper | None:
+        if not self.options.enumerate or self.task.start is not None:
+            return None
+        space = self.task.space
+        covered = space.within(FEW if self.task.samples is None else self.task.samples) and space.size().mappings
+        return ExhaustiveMapper(replace(self.task, options={})) if covered else None
+
+    @property
+    def bound(self) -> float | None:
+        """What no mapping of the space scores below; None while nothing is proved."""
+        return self._proof.bound if self.proving and self._proof is not None else None
+
+    @cached_property
+    def _tables(self) -> tuple[BoundArrays, NDArray[np.float64]]:
+        tables, shape = bound_arrays(self.task.space, self.task.objective if self.task.bounded else None)
+        return tables, np.zeros((STRANDS, *shape))
+
+    @cached_property
+    def _proof(self) -> ExactMapper | None:
+        """The branch and bound, as it stands after its own breeding; None where it would prove nothing."""
+        if self.task.space.tiling != "perfect" or not self.options.prove or self.task.objective is None:
+            return None
+        made = ExactMapper(replace(self.task, options={}, start=None))
+        made.given = made.options.start
+        return made if made.provable else None
+
+    def ask(self, most: int) -> MappingBatch:
+        """Propose the next children, or what is next in the enumeration or the proof."""
+        if self.walk is not None:
+            return self.walk.ask(most)
+        self.turn = self._next()
+        batch = self.turn.ask(most)
+        self.covers_space = self.turn.covers_space
+        return batch
+
+    def _next(self) -> GammaMapper | ExactMapper:
+        """Return who proposes next: the breeding, or the proof where it is behind."""
+        if self.bred < self.options.prove or self._proof is None:
+            return self.gamma
+        proof = self._proof
+        if not self.proving:
+            sizes = [len(chains) for chains in proof.tables.chains[:2]]
+            self.proving = int(np.prod(sizes)) <= HEADS_PER_SAMPLE * self.bred
+        if not self.proving:
+            return self.gamma
+        if self.best < proof.best:
+            proof.best, proof.best_mapping = self.best, self.best_mapping
+        waits = len(proof.kept) or proof.ended
+        return proof if waits or not len(proof.at) or proof.at[-1] < NODES_PER_SAMPLE * self.bred else self.gamma
+
+    def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
+        """Learn the scores; the lowest is what a proof has to beat."""
+        if self.walk is not None:
+            return
+        self.turn.tell(batch, scores)
+        if self.turn is self.gamma:
+            self.bred += len(batch)
+        index = int(scores.argmin())
+        if scores[index] < min(self.best, ILLEGAL):
+            self.best = float(scores[index])
+            self.best_mapping = batch.take(slice(index, index + 1))
+
+    def _bear(self, batch: MappingBatch, island: int, strand: int, span: Span, parents: int) -> None:
+        """Breed children as `GammaMapper` does, but hold candidates against their bounds."""
+        from tilewright.search.mappers.auto import kernels as auto_kernels  # noqa: PLC0415  (Numba loads late)
+
+        gamma, (tables, room) = self.gamma, self._tables
+        auto_kernels.propose(
+            gamma.table(strand), gamma.rng[strand, island], gamma.rates, gamma.work[strand], self.kept[strand],
+            gamma.seen[island, strand], gamma.steps[island], gamma.ranks[island], gamma.places[island], parents,
+            batch.steps, batch.ranks, span, float(gamma.scores[island, -1]),
+            (self.options.candidates, self.options.climb), tables, room[strand],
+        )
+
+    def state(self) -> State:
+        """Return the populations, and where the enumeration or the proof stands."""
+        parts: dict[str, Mapper] = {"gamma": self.gamma}
+        if self.walk is not None:
+            parts["walk"] = self.walk
+        if self.proving and self._proof is not None:
+            parts["proof"] = self._proof
+        packed = {f"{part}.{name}": array for part, mapper in parts.items() for name, array in mapper.state().items()}
+        return packed | {"auto.bred": np.array([self.bred]), "auto.best": np.array([self.best]),
+                         "auto.steps": self.best_mapping.steps, "auto.ranks": self.best_mapping.ranks}
+
+    def restore(self, state: State) -> None:
+        """Take all of them up again."""
+        def of(part: str) -> State:
+            return {name[len(part) + 1:]: array for name, array in state.items() if name.startswith(f"{part}.")}
+
+        self.gamma.restore(of("gamma"))
+        self.bred, self.best = int(state["auto.bred"][0]), float(state["auto.best"][0])
+        self.best_mapping = MappingBatch(self.task.space.layout, state["auto.steps"], state["auto.ranks"])
+        if self.walk is not None:
+            self.walk.restore(of("walk"))
+        if of("proof") and self._proof is not None:
+            self.proving = True
+            self._proof.restore(of("proof"))
+            self.covers_space = self._proof.covers_space

@@ -1,0 +1,123 @@
+"""Compiled parts of the mapper `auto`: children chosen by what no order of their loops can beat."""
+# ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
+
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.base import stamped
+from tilewright.mapping.spaces.drawing.signature import remember, signature
+from tilewright.mapping.spaces.kernels import (
+    COUNTS,
+    EXTENTS,
+    LANES,
+    RANKS,
+    ROWS,
+    Compiled,
+    below,
+    chance,
+    compiled,
+    dims_of,
+    entry,
+    slots_of,
+    store,
+)
+from tilewright.mapping.spaces.repair.steps import repair
+from tilewright.mapping.spaces.repair.tiles import fit
+from tilewright.mapping.spaces.rules import arrays as table
+from tilewright.search.mappers.auto.bounds import bound_of
+from tilewright.search.mappers.auto.tables import INSIDE
+from tilewright.search.mappers.gamma.kernels import conceive, vary
+
+FOLLOWING = 0.8
+"""Chance that a candidate's loops are put into the order that its bound asks for."""
+# Its functions end up inside ours.
+_named = stamped(Path(__file__).parents[1] / f"{name}.py" for name in ("auto/bounds", "auto/tables", "gamma/kernels"))
+
+
+@compiled
+def set_orders(sp: Compiled, tables: Compiled, r: Compiled, kind: Compiled, keys: Compiled) -> Compiled:
+    """Let the class of dimensions that ``kind`` names run innermost at every memory, else in the order as it is."""
+    slots, used, classes, kinds = tables.memory_slots, tables.used, tables.classes, tables.kinds
+    dims = dims_of(sp)
+    for m in range(tables.memories - 1):
+        s, k = slots[INSIDE, m], kinds[kind, m] - 1 - m * len(classes)
+        if sp[table.SLOT + s, table.ORDER_COUNT] > 0:
+            continue
+        for d in range(dims):
+            rests = 1
+            for t in range(tables.tensors):
+                if (classes[k, t] != 0) == (used[t, d] != 0):
+                    rests = 0
+            keys[d] = r[s, d] + dims * rests
+        for d in range(dims):
+            place = 0
+            for other in range(dims):
+                place += keys[other] < keys[d]
+            r[s, d] = place
+
+
+@compiled
+def copy(source: Compiled, target: Compiled, rows: Compiled, columns: Compiled) -> Compiled:
+    """Copy the first rows and columns of one array to another."""
+    for s in range(rows):
+        for d in range(columns):
+            target[s, d] = source[s, d]
+
+
+@compiled
+def change(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled) -> Compiled:
+    """Make a changed copy of the mapping ``kept`` ``(2, s + 1, d)`` into ``work``."""
+    copy(kept[0], work[EXTENTS], slots_of(sp) + 1, dims_of(sp))
+    copy(kept[1], work[RANKS], slots_of(sp), dims_of(sp))
+    vary(sp, rng, rates, work)
+    repair(sp, work[EXTENTS], work[ROWS, LANES], below(rng, dims_of(sp)))
+
+
+@compiled
+def weigh(sp: Compiled, rng: Compiled, work: Compiled, tables: Compiled, room: Compiled, cut: Compiled) -> Compiled:
+    """Return the bound of the mapping in ``work``, infinite if that is not below ``cut``; most follow it in order."""
+    if len(tables.terms) == 0:
+        return 0.0
+    bound, kind = bound_of(sp, tables, work[EXTENTS], work[COUNTS], room, cut)
+    if bound < cut and chance(rng) < FOLLOWING:
+        set_orders(sp, tables, work[RANKS], kind, work[ROWS, LANES])
+    return bound
+
+
+@entry
+@_named
+def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: Compiled, seen: Compiled,
+            steps: Compiled, ranks: Compiled, places: Compiled, parents: Compiled, children: Compiled,
+            child_ranks: Compiled, span: Compiled, limit: Compiled, tries: Compiled, tables: Compiled,
+            room: Compiled) -> Compiled:
+    """Write the children of a population to places ``span[0]`` to ``span[1]`` of two arrays ``(s, d, b)``.
+
+    Each is the first of up to ``tries[0]`` candidates that fits, was no child before and whose bound is below
+    ``limit``; if none is, that of the least bound. The population and its ``parents`` are as in `gamma_kernels.breed`;
+    without any, mappings are drawn, and each is changed ``tries[1] - 1`` times, where its bound does not rise. Most
+    have their loops in the order that the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for the best candidate.
+    """
+    e, r = work[EXTENTS], work[RANKS]
+    descends = parents == 0 and len(tables.terms) > 0
+    for b in range(span[0], span[1]):
+        least, found = np.inf, False
+        for _ in range(tries[0 if parents > 0 else 1]):
+            if found and parents == 0:
+                change(sp, rng, rates, work, kept)
+            else:
+                conceive(sp, rng, rates, work, steps, ranks, places, parents)
+            if not fit(sp, e, rng):
+                continue
+            bound = weigh(sp, rng, work, tables, room, least)
+            if bound >= least or not remember(seen, signature(sp, e, r)):
+                continue
+            least, found = bound, True
+            copy(e, kept[0], slots_of(sp) + 1, dims_of(sp))
+            copy(r, kept[1], slots_of(sp), dims_of(sp))
+            if bound < limit and not descends:
+                break
+        if found:
+            store(sp, kept[0], kept[1], children, child_ranks, b)
+        else:
+            store(sp, e, r, children, child_ranks, b)

@@ -1,0 +1,175 @@
+"""What the compiled bound of whole mappings reads: the cost rules of `exact_tables`, without chains of steps."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.hardware import Fanout
+from tilewright.mapping import MapSpace
+from tilewright.search.mappers.exact.tables import CHILD, TENSOR, Arrays, Tables
+from tilewright.search.objective import Objective
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+IGNORED, CUT, FIRST = range(3)
+"""What loops do to the pieces of their dimension: nothing, cut them, or leave only the first part of each."""
+INSIDE, AROUND = range(2)
+"""Rows of `BoundArrays.memory_slots`: a memory's own slot, and the first outside it that no array around it fills."""
+MERGED, FED, SPREAD = range(3)
+"""How words of compute are counted at a boundary: lanes share accesses; every instance of the memory feeds one unit; or
+lanes lie between."""
+KNOWN = 64
+"""Chains of steps of each dimension of which the counts are kept."""
+
+
+class BoundArrays(NamedTuple):
+    """What `auto_bounds` reads.
+
+    Parameters
+    ----------
+    memory_slots, fanout_slots
+        ``(2, m)`` see `AROUND`; ``(2, f)`` the first slot of a fan-out, and the one behind its last.
+    used
+        ``(t, d)``: whether a tensor uses a dimension.
+    memories, fanouts, tensors
+        How many there are.
+    axes, spans, edges, ramp, words
+        As in `exact_tables.Arrays`.
+    modes, mode_of
+        Ways to count pieces: ``(k, s)`` what loops do, and ``(b, 2, m + 1)`` which way to use, by boundary, side and
+        the memories that advance (-1: there is one piece).
+    weights
+        ``(2 b + 1, r)``: energy, then cycles of each port, of a word read and of one filled at every boundary.
+    macs, leakage_pj_per_cycle, least_energy_pj
+        Operations, leakage, and what any mapping takes.
+    accesses
+        ``(t)``: operations of the dimensions that a tensor uses.
+    terms
+        As in `exact_tables.Arrays`; none where the objective cannot be bound.
+    plain_words
+        ``(t)``: words of the axes that do not slide.
+    classes
+        ``(c, t)``: classes of dimensions by the tensors that do not use them.
+    lanes
+        ``(s)``: which slots are lanes.
+    ports
+        ``(r, 2)``: instances, and fan-outs outside, of every port.
+    counting
+        ``(b)``: at compute `MERGED`, `FED` or `SPREAD`; elsewhere, whether a window may slide.
+    windows
+        ``(b 2 (m + 1), s)``: what loops do to sliding axes there.
+    kinds
+        ``(k, m)``: kinds of order, as rows of sums: classes that run innermost at each memory but the innermost.
+    """
+
+    memory_slots: Integers
+    fanout_slots: Integers
+    used: Integers
+    memories: int
+    fanouts: int
+    tensors: int
+    axes: Integers
+    spans: Integers
+    edges: Integers
+    modes: Integers
+    mode_of: Integers
+    weights: Floats
+    macs: float
+    leakage_pj_per_cycle: float
+    least_energy_pj: float
+    accesses: Floats
+    terms: Floats
+    ramp: Floats
+    words: Floats
+    plain_words: Floats
+    classes: Integers
+    lanes: Integers
+    ports: Floats
+    counting: Integers
+    windows: Integers
+    kinds: Integers
+
+
+def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArrays, tuple[int, int]]:
+    """Return the arrays of `auto_bounds`, and the shape of the room that its functions work in."""
+    sizes = space.arrays.sizes
+    active = np.flatnonzero(sizes > 1) if (sizes > 1).any() else np.array([0])
+    slots = space.layout.shape[0]
+    resting = tuple(np.ones((1, slots), dtype=np.int64) for _ in active)
+    tables = Tables(space, objective or Objective.parse("power"), tuple(active.tolist()), resting)
+    given, operator = tables.arrays, space.operator
+    memories, fanouts, _, tensors, *_ = given.shape
+    own = np.array([[tables.slots[memory.name][0] for memory in tables.memories],
+                    [tables.around(memory) for memory in tables.memories]])
+    lanes_of = np.array([(tables.slots[fanout.name][0], tables.slots[fanout.name][-1] + 1)
+                         for fanout in tables.accelerator.fanouts], dtype=np.int64).reshape(-1, 2).T
+    unused = given.unused
+    classes = np.unique(unused[unused.any(axis=1)], axis=0) if unused.any() else np.zeros((1, tensors), dtype=np.int64)
+    lanes = np.array([slot.axis != "T" for slot in space.layout.slots], dtype=np.int64)
+    modes, mode_of, windows = _ways(own[INSIDE], lanes_of, lanes, given.edges, given.share)
+    accesses = np.array([np.prod([operator.sizes[name] for name in tensor.dimensions], dtype=np.float64)
+                         for tensor in operator.tensors])
+    spans = given.spans
+    plain = np.array([np.prod([sizes[active[p]] for p, r in given.axes[spans[t]:spans[t + 1], :2] if r < 0],
+                              dtype=np.float64) for t in range(tensors)])
+    kinds = np.indices((len(classes),) * (memories - 1)).reshape(memories - 1, len(classes) ** (memories - 1)).T
+    kinds = np.ascontiguousarray(kinds + 1 + len(classes) * np.arange(memories - 1))
+    found = BoundArrays(
+        own, np.ascontiguousarray(lanes_of), np.ascontiguousarray(1 - unused.T), memories, fanouts, tensors, given.axes,
+        spans, given.edges, modes, mode_of, np.ascontiguousarray(given.weights.T), given.macs,
+        given.leakage_pj_per_cycle, _least_energy(given), accesses, given.terms, tables.ramp(tails=True), given.words,
+        plain, classes, lanes, tables.ports, _counting(tables, given.edges, given.share), windows, kinds)
+    return found, (tensors + 8 + (memories - 1) * len(classes) + KNOWN * len(active),
+                   max(len(modes) + slots, len(given.weights), slots + 2))
+
+
+def _least_energy(given: Arrays) -> float:
+    """Return what any mapping takes: every word crosses each boundary between memories once."""
+    weights, n = given.weights[0], len(given.edges)
+    outer = given.edges[:, CHILD] < given.shape.memories
+    return float(weights[-1] + (weights[:n] + weights[n:-1])[outer] @ given.words[given.edges[outer, TENSOR]])
+
+
+def _ways(memory_slots: Integers, fanout_slots: Integers, lanes: Integers, edges: Integers,
+          share: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return the ways to count pieces, which to use where (-1: there is one), and what happens to sliding axes."""
+    slots, memories = len(lanes), len(memory_slots)
+    found = {(*np.where(lanes != 0, FIRST, CUT).tolist(),): 0}
+    mode_of = np.full((len(edges), 2, memories + 1), -1, dtype=np.int64)
+    windows = np.zeros((len(edges) * 2 * (memories + 1), slots), dtype=np.int64)
+    for b, (_, _, child) in enumerate(edges.tolist()):
+        end = memory_slots[child] if child < memories else slots
+        merged = np.zeros(slots, dtype=np.bool_)
+        for f in np.flatnonzero(share[b]):
+            merged[fanout_slots[0, f]:fanout_slots[1, f]] = True
+        outside = np.arange(slots) < end
+        for side in range(2):
+            gathered = merged & (side == 0)
+            row = (b * 2 + side) * (memories + 1)
+            windows[row] = np.where(outside & ~gathered, CUT, IGNORED)
+            for m in range(memories):
+                windows[row + 1 + m] = windows[row] * (np.arange(slots) < memory_slots[m])
+            at_compute = [memories] if side == 0 and merged.any() else []
+            for advancing in range(child + 1) if child < memories else at_compute:
+                first = memory_slots[advancing] if advancing < memories else slots
+                still = (lanes == 0) & (np.arange(slots) >= first)
+                mode = np.where(outside, np.where(still | gathered, FIRST, CUT), IGNORED)
+                if (mode == CUT).any():
+                    mode_of[b, side, advancing] = found.setdefault((*mode.tolist(),), len(found))
+        if child == memories:
+            windows[b * 2 * (memories + 1)] = np.where(merged, IGNORED, CUT)
+    return np.array(list(found), dtype=np.int64), mode_of, windows
+
+
+def _counting(tables: Tables, edges: Integers, share: Integers) -> Integers:
+    """Return how each boundary is counted (see `BoundArrays`)."""
+    levels = tables.accelerator.levels
+    found = np.zeros(len(edges), dtype=np.int64)
+    for b, (t, parent, child) in enumerate(edges.tolist()):
+        if child < len(tables.memories):
+            found[b] = not tables.space.operator.tensors[t].is_output
+        elif not share[b].any():
+            inside = levels[levels.index(tables.memories[parent]):]
+            found[b] = SPREAD if any(isinstance(level, Fanout) for level in inside) else FED
+    return found

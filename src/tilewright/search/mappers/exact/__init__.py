@@ -1,0 +1,232 @@
+"""The exact mapper: branch and bound over partial mappings, until the best found is proved to be the optimum.
+
+Dimensions get their steps one after another; whatever cannot fit, or cannot beat the best so far, is left out with all
+that would follow. A short run of `gamma` provides that best first. The choices for the first two dimensions are taken
+up in the order of their bounds, so that the least bound left rises all the time: no mapping scores below it.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator, AccessEnergy, Memory
+from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search.mapper import MAPPERS, State, Task, read_options
+from tilewright.search.mappers.exact.orders import Orders
+from tilewright.search.mappers.exact.tables import Tables
+from tilewright.search.mappers.gamma import GammaMapper
+from tilewright.search.objective import ILLEGAL
+from tilewright.workload import matmul
+
+MOST_HEADS = 2_000_000
+FOUND = 2048
+LEFT = "left."
+
+
+@dataclass(frozen=True)
+class ExactOptions:
+    """Options of ``exact``.
+
+    Parameters
+    ----------
+    start
+        Mappings that `gamma` proposes first; none in spaces that are no larger.
+    gap
+        How far above the optimum the result may be, as a share; 0 asks for the optimum.
+    nodes
+        Partial mappings looked at before the search may show progress or be stopped.
+    """
+
+    start: int = 20_000
+    gap: float = 0.0
+    nodes: int = 300_000
+
+    def __post_init__(self) -> None:
+        for name in ("start", "nodes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"options.{name}", "must be at least 1", getattr(self, name))
+        if not 0 <= self.gap < 1:
+            raise InputError("options.gap", "must be at least 0 and less than 1", self.gap)
+
+
+@MAPPERS.register("exact")
+class ExactMapper:
+    """Proposes what may beat the best so far; ends by itself once nothing is left that can.
+
+    Where a dimension has too many chains of steps to list (large ones without perfect tiling), and where scores are not
+    those of the dense model (on machines that make use of zeros), it goes on as `gamma`, and proves nothing.
+    """
+
+    takes_start = True
+
+    def __init__(self, task: Task) -> None:
+        self.options = read_options(ExactOptions, task.options, "exact")
+        self.task = task
+        samples = None if task.samples is None else min(task.samples, self.options.start)
+        self.gamma = GammaMapper(replace(task, samples=samples, options={}))
+        self.given, self.best = 0, np.inf
+        self.kept: MappingBatch = task.space.empty(0)
+        self.best_mapping = task.space.empty(0)
+        self.heads = np.zeros((0, 2), dtype=np.int64)
+        self.bounds = np.zeros(0)
+        self.top, self.at = 0, np.zeros(0, dtype=np.int64)
+        self.ended = self.covers_space = False
+        _compile_once()
+
+    @property
+    def bound(self) -> float | None:
+        """What no mapping of the space scores below; None while nothing is proved."""
+        goal = self.best / (1 + self.options.gap)
+        if self.ended:
+            return goal
+        if not len(self.at) or self.task.objective is None or not self.provable:
+            return None
+        head = int(self.at[0])
+        least = self.bounds[max(head, 0)] if head < len(self.bounds) else goal
+        return float(min(goal, least))
+
+    @property
+    def provable(self) -> bool:
+        """Whether there are choices, all can be listed, and the objective be bound."""
+        return self._tables is not None and bool(self._tables.dims) and len(self._tables.arrays.terms) > 0
+
+    @cached_property
+    def tables(self) -> "Tables":
+        """The arrays of the descent."""
+        tables = self._tables
+        assert tables is not None
+        return tables
+
+    @cached_property
+    def _tables(self) -> Tables | None:
+        from tilewright.search.objective import Objective  # noqa: PLC0415
+
+        if not self.task.bounded:
+            return None
+        return Tables.of(self.task.space, self.task.objective or Objective.parse("edp"))
+
+    @cached_property
+    def _orders(self) -> Orders:
+        return Orders(self.tables)
+
+    @cached_property
+    def _start(self) -> int:
+        return 0 if self.task.space.within(self.options.start) else self.options.start
+
+    def ask(self, most: int) -> MappingBatch:
+        """Propose the next mappings that may beat the best so far, or the best again where none has been found yet."""
+        if self.given < self._start or self._tables is None:
+            asked = most if self._tables is None else min(most, self._start - self.given)
+            return self.gamma.ask(asked)
+        start = self.task.start
+        if start is not None and self.given < len(start):
+            return start.take(slice(self.given, min(self.given + most, len(start))))
+        while not len(self.kept) and not self.ended:
+            self._descend()
+            if not len(self.kept) and not self.ended and len(self.best_mapping):
+                return self.best_mapping
+        batch = self.kept.take(slice(0, most))
+        self.kept = self.kept.take(slice(most, None))
+        return batch
+
+    def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
+        """Learn the scores; the lowest is what has to be beaten."""
+        if self.given < self._start or self._tables is None:
+            self.gamma.tell(batch, scores)
+        self.given += len(batch)
+        index = int(scores.argmin())
+        if scores[index] < min(self.best, ILLEGAL):
+            self.best = float(scores[index])
+            self.best_mapping = batch.take(slice(index, index + 1))
+
+    @property
+    def _cut(self) -> float:
+        known = self.task.objective is not None and len(self.tables.arrays.terms)
+        return self.best / (1 + self.options.gap) if known else np.inf
+
+    def _descend(self) -> None:
+        """Look at more partial mappings; keep the mappings of those that are complete."""
+        from tilewright.search.mappers.exact import kernels as compiled  # noqa: PLC0415  (Numba loads late)
+
+        tables, dims = self.tables, len(self.tables.dims)
+        if not dims:
+            self.kept = self.task.space.empty(1)
+            self._end(True)
+            self.kept.ranks[:] = np.arange(self.kept.ranks.shape[1], dtype=np.int8)[None, :, None]
+            return
+        shape = tables.arrays.shape
+        work = np.zeros((3 * shape.memories + shape.fanouts + 2, max(dims, 4, *shape)))
+        x = np.zeros(2 * len(tables.arrays.edges))
+        if not len(self.at):
+            self._open(work, x)
+        found = np.zeros((FOUND, dims), dtype=np.int64)
+        reach = np.zeros(FOUND, dtype=np.int64)
+        count = compiled.descend(tables.arrays, tables.starts, self.top, self.heads, self.bounds, self._cut, self.at,
+                                 self.options.nodes, work, x, found, reach)
+        if count:
+            every = self._orders.batches(found[:count], reach[:count])
+            space = self.task.space
+            inside = space.contains(every) if space.arrays.ruled or space.constraints.orders else np.ones(
+                len(every), dtype=np.bool_)
+            self.kept = MappingBatch(every.layout, np.ascontiguousarray(every.steps[:, :, inside]),
+                                     np.ascontiguousarray(every.ranks[:, :, inside]))
+        self._end(bool(self.at[1] < 0) and not len(self.kept))
+
+    def _end(self, ended: bool) -> None:
+        """Take note of whether nothing is left that could score lower, unless within a gap that was allowed."""
+        self.ended, self.covers_space = ended, ended and self.options.gap == 0
+
+    def _open(self, work: NDArray[np.float64], x: NDArray[np.float64]) -> None:
+        """List the choices for the first dimensions by their bounds."""
+        from tilewright.search.mappers.exact import kernels as compiled  # noqa: PLC0415  (Numba loads late)
+
+        tables = self.tables
+        sizes = [len(chains) for chains in tables.chains[:2]]
+        self.top = 2 if len(sizes) == 2 and sizes[0] * sizes[1] <= MOST_HEADS else 1
+        heads, bounds = np.zeros((int(np.prod(sizes[:self.top])), 2), dtype=np.int64), None
+        bounds = np.zeros(len(heads))
+        chosen = np.zeros(len(tables.dims) + 1, dtype=np.int64)
+        count = compiled.heads_into(tables.arrays, tables.starts, self.top, self._cut, work, x, chosen, heads, bounds)
+        order = np.argsort(bounds[:count], kind="stable")
+        self.heads, self.bounds = heads[:count][order], bounds[:count][order]
+        self.at = np.zeros(len(tables.dims) + 4, dtype=np.int64)
+        self.at[0] = -1
+
+    def state(self) -> State:
+        """Return where the descent stands, and gamma's state."""
+        return {
+            "exact.numbers": np.array([self.given, self.top, self.ended], dtype=np.int64),
+            "exact.best": np.array([self.best]), "exact.at": self.at.copy(),
+            "exact.heads": self.heads, "exact.bounds": self.bounds,
+            "exact.best_steps": self.best_mapping.steps, "exact.best_ranks": self.best_mapping.ranks,
+            "exact.kept_steps": self.kept.steps, "exact.kept_ranks": self.kept.ranks,
+            **{f"gamma.{name}": array for name, array in self.gamma.state().items()},
+        }
+
+    def restore(self, state: State) -> None:
+        """Take the descent up again."""
+        layout = self.task.space.layout
+        self.given, self.top, ended = (int(number) for number in state["exact.numbers"])
+        self._end(bool(ended))
+        self.best = float(state["exact.best"][0])
+        self.at, self.heads, self.bounds = (state[f"exact.{name}"].copy() for name in ("at", "heads", "bounds"))
+        self.best_mapping = MappingBatch(layout, state["exact.best_steps"], state["exact.best_ranks"])
+        self.kept = MappingBatch(layout, state["exact.kept_steps"], state["exact.kept_ranks"])
+        self.gamma.restore({name[6:]: array for name, array in state.items() if name.startswith("gamma.")})
+
+
+_COMPILED: list[bool] = []
+
+
+def _compile_once() -> None:
+    """Compile the descent (or load it) on a tiny layer, so that no search loses its time to that."""
+    if _COMPILED:
+        return
+    _COMPILED.append(True)
+    free = AccessEnergy(0.0, 0.0, 0.0, 0.0)
+    machine = Accelerator("one", (Memory("M", ("inputs", "weights", "outputs"), free),))
+    space = MapSpace(matmul("one", m=2, n=2, k=2), machine, "perfect")
+    ExactMapper(Task(space, np.random.default_rng(0)))._descend()

@@ -1,0 +1,300 @@
+"""Compiled descent through partial mappings: chains of steps for one dimension after another, held to a bound.
+
+``feats`` ``(c, f)`` describes the chains of all dimensions, one row each, as `exact_tables.Tables` lays them out:
+pieces, counts in time, extents (of the tile, and outside the arrays around it) by memory, lanes by fan-out, counts by
+slot, and steps. Row by row the bound follows the counting rules exactly but for what sliding windows save; where
+dimensions are not decided yet, they are taken to lie wholly inside and to need no room.
+"""
+# ruff: noqa: PLR0913, PLR0917  (arrays as arguments compile fastest)
+
+import numpy as np
+
+from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
+from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR
+
+SLACK = 1 - 1e-9
+
+
+@compiled
+def words_of(axes: Compiled, spans: Compiled, t: Compiled, extents: Compiled) -> Compiled:
+    """Return the words of tensor ``t`` in a box of ``extents`` ``(d)``."""
+    total = 1.0
+    for a in range(spans[t], spans[t + 1]):
+        p = extents[axes[a, 0]]
+        if axes[a, 1] >= 0:
+            r = extents[axes[a, 1]]
+            p = p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2])
+        total *= p
+    return total
+
+
+@compiled
+def arrays_fit(tables: Compiled, chosen: Compiled, depth: Compiled) -> Compiled:
+    """Whether the lanes of the first ``depth`` dimensions fit the arrays."""
+    feats, shape, sides = tables.features, tables.shape, tables.sides
+    first = 4 * shape.memories + shape.fanouts
+    for i in range(len(sides)):
+        lanes, other = 1.0, 1.0
+        for k in range(depth):
+            lanes *= feats[chosen[k], first + sides[i, 0]]
+            if sides[i, 1] >= 0:
+                other *= feats[chosen[k], first + sides[i, 1]]
+        if sides[i, 2] > 0:
+            lanes, other = np.ceil(lanes / sides[i, 2]), np.ceil(other / sides[i, 3])
+        if lanes * other > sides[i, 4]:
+            return False
+    return True
+
+
+@compiled
+def memories_fit(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Whether tiles of the first ``depth`` dimensions' extents, everything else being 1, fit the memories."""
+    feats, shape, groups, bits = tables.features, tables.shape, tables.groups, tables.bits
+    memories, scratch, dims = shape.memories, shape.scratch, shape.dims
+    for g in range(len(groups)):
+        m = np.int64(groups[g, 0])
+        for k in range(dims):
+            work[scratch, k] = feats[chosen[k], 2 * memories + m] if k < depth else 1.0
+        total = 0.0
+        for t in range(shape.tensors):
+            if bits[g, t] > 0:
+                total += bits[g, t] * words_of(tables.axes, tables.spans, t, work[scratch])
+        if total > groups[g, 1]:
+            return False
+    return True
+
+
+@compiled
+def fits(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Whether the first ``depth`` dimensions fit the machine."""
+    return arrays_fit(tables, chosen, depth) and memories_fit(tables, chosen, depth, work)
+
+
+@compiled
+def spread(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Write the lanes that each tensor does not use and how many more there may be, by fan-out; return those in all."""
+    feats, unused, shape = tables.features, tables.unused, tables.shape
+    memories, fans, tensors, scratch = shape.memories, shape.fanouts, shape.tensors, shape.scratch
+    left = 1.0
+    for f in range(fans):
+        used = 1.0
+        for t in range(tensors):
+            work[2 * memories + f, t] = 1.0
+        for k in range(depth):
+            lanes = feats[chosen[k], 4 * memories + f]
+            used *= lanes
+            for t in range(tensors):
+                if unused[k, t] != 0:
+                    work[2 * memories + f, t] *= lanes
+        work[scratch, f] = max(1.0, tables.instances[f] / used) if depth < shape.dims else 1.0
+        left *= work[scratch, f]
+    return left
+
+
+@compiled
+def gather(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Write to ``work`` what the first ``depth`` dimensions make of each tensor; return the least steps of compute.
+
+    Rows of ``work`` ``(., t)``: by memory the pieces of dimensions that the tensor does not use, how often their loops
+    there run, (by fan-out) the lanes along them, then in one row how many more lanes there may be by fan-out, and by
+    memory whether a loop there moves the tensor.
+    """
+    feats, unused, shape = tables.features, tables.unused, tables.shape
+    memories, tensors, scratch = shape.memories, shape.tensors, shape.scratch
+    for m in range(memories):
+        for t in range(tensors):
+            pieces, counts, moves = 1.0, 1.0, 0.0
+            for k in range(depth):
+                row = feats[chosen[k]]
+                if unused[k, t] != 0:
+                    pieces *= row[m]
+                    counts *= row[memories + m]
+                elif row[memories + m] > 1:
+                    moves = 1.0
+            work[m, t], work[memories + m, t], work[scratch + 1 + m, t] = pieces, counts, moves
+    left = spread(tables, chosen, depth, work)
+    steps, done = 1.0, 1.0
+    for k in range(depth):
+        steps *= feats[chosen[k], 4 * memories + shape.fanouts + shape.slots]
+        done *= tables.sizes[k]
+    return steps * max(1.0, tables.macs / done / left)
+
+
+@compiled
+def accesses(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled, b: Compiled) -> Compiled:
+    """Return the least accesses by the compute units at boundary ``b``, all steps together."""
+    feats, axes, spans, share = tables.features, tables.axes, tables.spans, tables.share
+    memories, fans, scratch = tables.shape.memories, tables.shape.fanouts, tables.shape.scratch
+    t = tables.edges[b, TENSOR]
+    shared = 1.0
+    for f in range(fans):
+        if share[b, f] != 0:
+            shared *= work[2 * memories + f, t] * work[scratch, f]
+    for a in range(spans[t], spans[t + 1]):
+        if axes[a, 1] >= 0:
+            p, r = 1.0, 1.0
+            for f in range(fans):
+                if share[b, f] != 0:
+                    if axes[a, 0] < depth:
+                        p *= feats[chosen[axes[a, 0]], 4 * memories + f]
+                    if axes[a, 1] < depth:
+                        r *= feats[chosen[axes[a, 1]], 4 * memories + f]
+            shared *= p * r / (p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2]))
+    return max(tables.words[t], tables.macs / shared)
+
+
+@compiled
+def cross(tables: Compiled, kind: Compiled, work: Compiled, x: Compiled) -> Compiled:
+    """Write to ``x`` the least words that cross each boundary between memories under one kind of order."""
+    shape, edges, share, kinds, words = tables.shape, tables.edges, tables.share, tables.kinds, tables.words
+    memories, scratch, n = shape.memories, shape.scratch, len(edges)
+    for b in range(n):
+        t, child = edges[b, TENSOR], edges[b, CHILD]
+        if child == memories:
+            continue
+        still = 1.0
+        for s in range(child - 1, -1, -1):
+            moves = work[scratch + 1 + s, t] != 0
+            if not moves or kinds[kind, s, t] != 0:
+                still *= work[memories + s, t]
+            if moves:
+                break
+        often = max(1.0, work[child, t] / still)
+        x[n + b] = words[t] * often
+        for f in range(shape.fanouts):
+            if share[b, f] != 0:
+                often /= work[2 * memories + f, t]
+        x[b] = words[t] * max(1.0, often)
+
+
+@compiled
+def score(tables: Compiled, steps: Compiled, ahead: Compiled, x: Compiled) -> Compiled:
+    """Return the score for words ``x`` across boundaries, steps of compute, and cycles that nothing overlaps."""
+    weights, terms = tables.weights, tables.terms
+    last = len(x)
+    cycles = steps
+    for i in range(1, len(weights)):
+        total = weights[i, last]
+        for b in range(last):
+            total += weights[i, b] * x[b]
+        cycles = max(cycles, total)
+    cycles += ahead
+    energy = weights[0, last] + tables.leakage_pj_per_cycle * cycles
+    for b in range(last):
+        energy += weights[0, b] * x[b]
+    found = 0.0
+    for i in range(len(terms)):
+        value = terms[i, 0]
+        if terms[i, 1] > 0:
+            value *= cycles
+        if terms[i, 2] > 0:
+            value *= energy
+        found += value
+    return found * SLACK
+
+
+@compiled
+def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, work: Compiled, x: Compiled) -> Compiled:
+    """Return a lower bound on the score of all mappings that begin with ``chosen``, and which kinds of order may reach.
+
+    Kinds of order, one for each memory but the innermost, say which tensors its innermost loops leave in place.
+    """
+    edges, n = tables.edges, len(tables.edges)
+    ahead = ramping(tables, chosen, depth, work) if len(tables.ramp) else 0.0
+    steps = gather(tables, chosen, depth, work)
+    for b in range(n):
+        if edges[b, CHILD] == tables.shape.memories:
+            x[b], x[n + b] = accesses(tables, chosen, depth, work, b), tables.macs
+    best, reach = np.inf, 0
+    for kind in range(len(tables.kinds)):
+        cross(tables, kind, work, x)
+        found = score(tables, steps, ahead, x)
+        if found < cut:
+            reach |= 1 << kind
+        best = min(best, found)
+    return best, reach
+
+
+@compiled
+def ramping(tables: Compiled, chosen: Compiled, depth: Compiled, work: Compiled) -> Compiled:
+    """Return the least cycles in which first tiles come in, and (where tiles all divide) last ones go out."""
+    feats, ramp, shape = tables.features, tables.ramp, tables.shape
+    memories, scratch = shape.memories, shape.scratch
+    total, worst, before = 0.0, 0.0, -1.0
+    for i in range(len(ramp)):
+        if ramp[i, KEY] != before:
+            total, worst, before = total + worst, 0.0, ramp[i, KEY]
+        m, outside = np.int64(ramp[i, MEMORY]), np.int64(ramp[i, OUTSIDE])
+        for k in range(shape.dims):
+            work[scratch, k] = feats[chosen[k], (2 + outside) * memories + m] if k < depth else 1.0
+        cycles = 0.0
+        for t in range(shape.tensors):
+            if ramp[i, CYCLES + t] > 0:
+                cycles += ramp[i, CYCLES + t] * words_of(tables.axes, tables.spans, t, work[scratch])
+        worst = max(worst, cycles)
+    return total + worst
+
+
+@entry
+def heads_into(tables: Compiled, starts: Compiled, top: Compiled, cut: Compiled, work: Compiled, x: Compiled,
+               chosen: Compiled, heads: Compiled, bounds: Compiled) -> Compiled:
+    """Write the first ``top`` (1 or 2) dimensions' choices that fit and may beat ``cut``; return how many.
+
+    ``chosen`` ``(d + 1)`` is room to work in.
+    """
+    count = 0
+    for i in range(starts[0], starts[1]):
+        chosen[0] = i
+        if top == 2 and (not fits(tables, chosen, 1, work) or lower(tables, chosen, 1, cut, work, x)[0] >= cut):
+            continue
+        for j in range(starts[1], starts[2] if top == 2 else starts[1] + 1):
+            chosen[1] = j
+            if fits(tables, chosen, top, work):
+                bound = lower(tables, chosen, top, cut, work, x)[0]
+                if bound < cut:
+                    if count < len(heads):
+                        heads[count, 0], heads[count, 1], bounds[count] = i, j, bound
+                    count += 1
+    return count
+
+
+@entry
+def descend(tables: Compiled, starts: Compiled, top: Compiled, heads: Compiled, bounds: Compiled, cut: Compiled,
+            at: Compiled, nodes: Compiled, work: Compiled, x: Compiled, found: Compiled, reach: Compiled) -> Compiled:
+    """Write the next complete choices that may beat ``cut`` to ``found`` and ``reach``; return how many.
+
+    ``at`` says where the descent stands: the head, the level (-1 at the end), the choices by level, and last the nodes
+    looked at. At most ``nodes`` more are.
+    """
+    dims, count = tables.shape.dims, 0
+    chosen, last = at[2:], at[-1] + nodes
+    while at[1] >= 0 and count < len(found) and at[-1] < last:
+        level = at[1]
+        if level < top:
+            at[0] += 1
+            if at[0] >= len(heads) or bounds[at[0]] >= cut:
+                at[1] = -1
+                break
+            for k in range(top):
+                chosen[k] = heads[at[0], k]
+            level = top - 1
+        else:
+            chosen[level] += 1
+            if chosen[level] == starts[level + 1]:
+                at[1] -= 1
+                continue
+        at[-1] += 1
+        if level >= top and not fits(tables, chosen, level + 1, work):
+            continue
+        bound, kinds = lower(tables, chosen, level + 1, cut, work, x)
+        if bound >= cut:
+            continue
+        if level == dims - 1:
+            for k in range(dims):
+                found[count, k] = chosen[k]
+            reach[count] = kinds
+            count += 1
+        else:
+            at[1] = level + 1
+            chosen[level + 1] = starts[level + 1] - 1
+    return count
