@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tilewright.base.files import csv_text, replace_file, write_whole
     from tilewright.base.located import Location, line_of, path_text
     from tilewright.base.registry import Registry, unknown_name
+    from tilewright.base.sheets import Plot, Table, Value
     from tilewright.base.threads import share
     from tilewright.base.words import free_name, value_of, whole_of
 
@@ -21,7 +22,10 @@ __all__ = [
     "MOST_VALUES",
     "InputError",
     "Location",
+    "Plot",
     "Registry",
+    "Table",
+    "Value",
     "csv_text",
     "free_name",
     "has_extra",

@@ -14,8 +14,8 @@ from tilewright.base import csv_text
 from tilewright.cli.options import Asked, Json, console, ready, verb, write_text
 
 if TYPE_CHECKING:
+    from tilewright.base import Table
     from tilewright.report import Sheet
-    from tilewright.reproduce import Table
 
 INTERRUPTED = 130
 

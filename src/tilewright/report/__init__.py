@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
     from tilewright.report.quantities import byte_size, engineering, padding_words, percent, shortened, significant
     from tilewright.report.reproduction import print_reproduction, write_reproduction
+    from tilewright.report.search_plots import contest_plot, landscape_plots, log_axis, orders_plot
     from tilewright.report.sheet import Sheet, print_sheet, write_sheet
     from tilewright.report.studies import (
         axes_sheet,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         print_run,
     )
     from tilewright.report.validation import accuracy_page, print_scoreboard
+    from tilewright.report.venn import nested, venn, venn_plot
 
 __all__ = [
     "Sheet",
@@ -44,6 +46,7 @@ __all__ = [
     "axes_tree",
     "byte_size",
     "contest_curves",
+    "contest_plot",
     "contest_sheet",
     "contest_tree",
     "cost_table",
@@ -53,12 +56,16 @@ __all__ = [
     "exploration_tree",
     "flexibility_sheet",
     "flexibility_tree",
+    "landscape_plots",
     "landscape_points",
     "landscape_sheet",
     "landscape_tree",
     "layer_table",
     "listing",
+    "log_axis",
     "lost_lines",
+    "nested",
+    "orders_plot",
     "orders_sheet",
     "orders_tree",
     "padding_words",
@@ -74,6 +81,8 @@ __all__ = [
     "render_page",
     "shortened",
     "significant",
+    "venn",
+    "venn_plot",
     "write_page",
     "write_reproduction",
     "write_sheet",

@@ -3,9 +3,10 @@
 import math
 from typing import Any
 
+from tilewright.base import Table, Value
 from tilewright.report.quantities import engineering, percent, significant
+from tilewright.report.search_plots import contest_plot
 from tilewright.report.sheet import Sheet
-from tilewright.reproduce import Table, Value, contest_plot
 from tilewright.search.studies import CONFIDENCE, Contest, Interval
 
 SURE = 0.05

@@ -3,10 +3,10 @@
 from math import isfinite
 from typing import Any
 
+from tilewright.base import Plot, Table, Value
 from tilewright.codesign import FIGURES, Exploration, Outcome, pareto
 from tilewright.report.quantities import engineering, significant
 from tilewright.report.sheet import Sheet
-from tilewright.reproduce import Plot, Table, Value
 
 _HEADS = {"latency": "runtime", "energy": "energy", "edp": "EDP"}
 _NONE = "no mapping"

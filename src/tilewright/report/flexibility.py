@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tilewright.base import Plot, Table, Value
 from tilewright.codesign import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion
 from tilewright.hardware import axis_texts, flexibility_overhead
 from tilewright.mapping import Count, Flexion
 from tilewright.report.quantities import TIMES, engineering, significant
 from tilewright.report.sheet import Sheet
-from tilewright.reproduce import Circle, Diagram, Plot, Table, Value, nested, venn, venn_plot
+from tilewright.report.venn import Circle, Diagram, nested, venn, venn_plot
 
 NAMES = {"T": "tile", "O": "order", "P": "parallelism", "S": "shape"}
 _SYMBOLS = ("C", "A", "W", "C^w", "A^w")

@@ -3,9 +3,9 @@
 from math import isfinite
 from typing import Any
 
+from tilewright.base import Plot, Table, Value
 from tilewright.report.quantities import engineering, percent, significant
 from tilewright.report.sheet import Sheet
-from tilewright.reproduce import Plot, Table, Value
 from tilewright.search import METRICS, PipelineFigures, PipelineLayer, PipelineResult, SearchResult
 
 _NONE = "no mapping"

@@ -7,10 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.base import write_whole
+from tilewright.base import Table, Value, write_whole
 from tilewright.report.quantities import MISSING, engineering, significant
 from tilewright.report.terminal import print_listing
-from tilewright.reproduce import Outcome, Table, Value
 
 _COLOURS = {"holds": "green", "holds in direction": "yellow", "does not hold": "red", "impossible as published": "red",
             "not judged": "dim"}

@@ -10,9 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.base import write_whole
+from tilewright.base import Plot, Table, Value, write_whole
 from tilewright.report.reproduction import print_tables, shown
-from tilewright.reproduce import Plot, Table, Value
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.base import Plot, Table, Value
 from tilewright.report.contest import contest_tree
 from tilewright.report.quantities import engineering, percent, significant
+from tilewright.report.search_plots import contest_plot, landscape_plots, orders_plot, shown_goal
 from tilewright.report.sheet import Sheet
-from tilewright.reproduce import (
-    Plot,
-    Table,
-    Value,
-    contest_plot,
-    landscape_plots,
-    orders_plot,
-    shown_goal,
-)
 from tilewright.search.studies import (
     AXES,
     ENCODING,

@@ -35,7 +35,6 @@ from tilewright.reproduce import (
     ruby_fig13,
     ruby_table1,
 )
-from tilewright.reproduce.flexion_venn import Circle, Diagram, nested, venn, venn_plot
 from tilewright.reproduce.oracle import Check, check, same, twin
 from tilewright.reproduce.papers import write_page
 from tilewright.reproduce.running import DEFAULT_FOLDER, Outcome, run_study
@@ -62,16 +61,13 @@ from tilewright.reproduce.study import (
     Value,
     Verdict,
 )
-from tilewright.reproduce.study_plots import contest_plot, landscape_plots, log_axis, orders_plot, shown_goal
 
 __all__ = [
     "DEFAULT_FOLDER",
     "REPRODUCTIONS",
     "Cell",
     "Check",
-    "Circle",
     "Claim",
-    "Diagram",
     "Findings",
     "Judgement",
     "Outcome",
@@ -85,7 +81,6 @@ __all__ = [
     "best_so_far",
     "bound_figures",
     "check",
-    "contest_plot",
     "costs",
     "flexion_future",
     "flexion_order",
@@ -96,8 +91,6 @@ __all__ = [
     "gamma_fig4_6",
     "gamma_table4_5",
     "gamma_table4_6",
-    "landscape_plots",
-    "log_axis",
     "median_curve",
     "median_run",
     "mse_fig2_6",
@@ -111,9 +104,7 @@ __all__ = [
     "mse_table5_2",
     "mse_table5_3",
     "mse_table5_4",
-    "nested",
     "oracle_cell",
-    "orders_plot",
     "ruby_fig4",
     "ruby_fig7",
     "ruby_fig8",
@@ -125,9 +116,6 @@ __all__ = [
     "run_study",
     "same",
     "search_cell",
-    "shown_goal",
     "twin",
-    "venn",
-    "venn_plot",
     "write_page",
 ]

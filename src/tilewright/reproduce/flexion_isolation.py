@@ -12,7 +12,7 @@ from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import dump_mapping, extents_at, flexible_machine, flexion, load_mapping
-from tilewright.reproduce.flexion_venn import venn, venn_plot
+from tilewright.report import venn, venn_plot
 from tilewright.reproduce.ruby_contest import Layer, network_layers
 from tilewright.reproduce.searching import bound_figures, costs, median_run, oracle_cell
 from tilewright.reproduce.study import Cell, Claim, Judgement, Plot, Table, Value, judge

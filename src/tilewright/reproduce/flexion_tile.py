@@ -17,6 +17,7 @@ from tilewright.hardware import (
 )
 from tilewright.jobs import Runner
 from tilewright.mapping import Flexion, TileRule, flexion, stand_ins
+from tilewright.report import nested, venn_plot
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
@@ -32,7 +33,6 @@ from tilewright.reproduce.flexion_isolation import (
     tile_of,
     total,
 )
-from tilewright.reproduce.flexion_venn import nested, venn_plot
 from tilewright.reproduce.ruby_contest import Layer
 from tilewright.reproduce.study import (
     REPRODUCTIONS,

@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.report import contest_plot
 from tilewright.reproduce.mse_study import (
     SIZES,
     Entry,
@@ -35,7 +36,6 @@ from tilewright.reproduce.study import (
     kept,
     lower,
 )
-from tilewright.reproduce.study_plots import contest_plot
 from tilewright.search.studies import (
     AXES,
     AxisStudy,

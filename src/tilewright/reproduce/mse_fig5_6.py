@@ -1,6 +1,7 @@
 """Figure 5.6 of the map-space study: what crossover is worth."""
 
 from tilewright.jobs import Runner
+from tilewright.report import contest_plot
 from tilewright.reproduce.gamma_platforms import baselines
 from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, play, published, same_space, scores_table
 from tilewright.reproduce.study import (
@@ -15,7 +16,6 @@ from tilewright.reproduce.study import (
     judge,
     lower,
 )
-from tilewright.reproduce.study_plots import contest_plot
 from tilewright.search.studies import CROSSOVER_ONLY
 
 MACHINE = "accel-b"

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping, load_mapping
+from tilewright.report import orders_plot
 from tilewright.reproduce.mse_study import Entry, bound, oracle_words, play, published, said, space_of
 from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import (
@@ -21,7 +22,6 @@ from tilewright.reproduce.study import (
     judge,
     part_of,
 )
-from tilewright.reproduce.study_plots import orders_plot
 from tilewright.search.studies import OrderStudy, study_orders
 
 MACHINE, NAME = "accel-b", "Resnet Conv_4"

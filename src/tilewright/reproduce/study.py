@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tilewright.base import Plot as Plot
 from tilewright.base import Registry
+from tilewright.base import Table as Table
+from tilewright.base import Value as Value
 from tilewright.jobs import Job, Runner
 
 Cell = Job[dict[str, Any]]
@@ -16,7 +19,6 @@ Verdict = Literal["holds", "holds in direction", "does not hold", "impossible as
 ``not judged``: this run did not measure enough to say (one seed alone, a sweep cut short, an extra not installed).
 """
 
-Value = str | int | float | None
 Kind = Literal["gain", "share", "exact"]
 
 HOLDS, IN_DIRECTION = 0.75, 0.25
@@ -167,38 +169,6 @@ class Judgement:
     def effect(self) -> str:
         """The same for people."""
         return effect(self.reached)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table as it is printed and written as CSV.
-
-    Parameters
-    ----------
-    name
-        Ends the name of the CSV file.
-    columns
-        Heads, with units; cells are texts, numbers or None.
-    notes
-        Printed below.
-    """
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A Plotly figure in plain data; colours are names such as ``@curve-0`` (see `tilewright.report`)."""
-
-    name: str
-    title: str
-    data: list[dict[str, Any]]
-    layout: dict[str, Any]
-    note: str = ""
 
 
 @dataclass(frozen=True)

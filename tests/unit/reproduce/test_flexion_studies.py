@@ -5,13 +5,13 @@ from math import pi
 import pytest
 
 from tilewright.hardware import preset
+from tilewright.report.venn import apart, lens, nested, venn, venn_plot
 from tilewright.reproduce import Setting, run_study
 from tilewright.reproduce.flexion_future import PUBLISHED as FUTURE
 from tilewright.reproduce.flexion_future import partial
 from tilewright.reproduce.flexion_isolation import conv, printed, right, shown_layers
 from tilewright.reproduce.flexion_shape import folds, shapes
 from tilewright.reproduce.flexion_tile import in_full
-from tilewright.reproduce.flexion_venn import apart, lens, nested, venn, venn_plot
 
 
 def test_what_does_not_depend_on_searches_comes_out_as_published(tmp_path):

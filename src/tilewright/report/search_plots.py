@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.reproduce.study import Plot
+from tilewright.base import Plot
 from tilewright.search.studies import Band, Contest, Landscape, OrderStudy, Points
 
 _COLOURS = 8

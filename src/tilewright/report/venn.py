@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import acos, cos, pi, sin, sqrt
 from typing import Any
 
-from tilewright.reproduce.study import Plot
+from tilewright.base import Plot
 
 _STEPS = 200
 _POINTS = 90

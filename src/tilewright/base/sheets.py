@@ -1,0 +1,38 @@
+"""Tables and plots as plain data: what studies and reproductions hand out, and reports show."""
+
+from dataclasses import dataclass
+from typing import Any
+
+Value = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it is printed and written as CSV.
+
+    Parameters
+    ----------
+    name
+        Ends the name of the CSV file.
+    columns
+        Heads, with units; cells are texts, numbers or None.
+    notes
+        Printed below.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A Plotly figure in plain data; colours are names such as ``@curve-0`` (see `tilewright.report`)."""
+
+    name: str
+    title: str
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+    note: str = ""
