@@ -96,8 +96,7 @@ def test_every_study_has_a_tiny_run_here():
 
 @EVERY
 def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, folder, monkeypatch):
-    from tilewright.report import write_reproduction
-    from tilewright.reproduce import mse_sparse
+    from tilewright.reproduce import mse_sparse, write_reproduction
 
     if name in NEEDS_LEARN:
         pytest.importorskip("torch")

@@ -46,8 +46,7 @@ def reproduce(
     if name is None:
         raise InputError("NAME", "must be given", None, "tilewright reproduce --list names all reproductions")
     from tilewright.cli.progress import SearchBar
-    from tilewright.report import print_reproduction, write_reproduction
-    from tilewright.reproduce import REPRODUCTIONS, run_study
+    from tilewright.reproduce import REPRODUCTIONS, print_reproduction, run_study, write_reproduction
 
     study = REPRODUCTIONS.get(name)
     try:

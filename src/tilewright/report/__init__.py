@@ -11,12 +11,11 @@ if TYPE_CHECKING:
     from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
-    from tilewright.report.page import render_page, write_page
+    from tilewright.report.page import page_environment, render_page, write_page
     from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
     from tilewright.report.quantities import byte_size, engineering, padding_words, percent, shortened, significant
-    from tilewright.report.reproduction import print_reproduction, write_reproduction
     from tilewright.report.search_plots import contest_plot, landscape_plots, log_axis, orders_plot
-    from tilewright.report.sheet import Sheet, print_sheet, write_sheet
+    from tilewright.report.sheet import Sheet, print_sheet, print_tables, shown, write_sheet
     from tilewright.report.studies import (
         axes_sheet,
         axes_tree,
@@ -69,22 +68,23 @@ __all__ = [
     "orders_sheet",
     "orders_tree",
     "padding_words",
+    "page_environment",
     "percent",
     "pipeline_sheet",
     "pipeline_tree",
     "print_layer",
     "print_listing",
-    "print_reproduction",
     "print_run",
     "print_scoreboard",
     "print_sheet",
+    "print_tables",
     "render_page",
     "shortened",
+    "shown",
     "significant",
     "venn",
     "venn_plot",
     "write_page",
-    "write_reproduction",
     "write_sheet",
 ]
 

@@ -1,8 +1,9 @@
 """A plain page of facts, plots and tables, for what is no run of searches over layers."""
 
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from tilewright.base import Plot, Table, Value, write_whole
-from tilewright.report.reproduction import print_tables, shown
+from tilewright.report.quantities import MISSING, engineering, significant
+from tilewright.report.terminal import print_listing
+
+_LARGE = 1e7
 
 
 @dataclass(frozen=True)
@@ -72,3 +76,23 @@ def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
         sheet=sheet, figures={plot.name: {"data": plot.data, "layout": plot.layout} for plot in plots},
         numeric=numeric, shown=shown, plotly_js=get_plotlyjs(), version=version("tilewright"))
     return write_whole(Path(path), text)
+
+
+def print_tables(tables: Iterable[Table], numeric: Callable[[Table], tuple[int, ...]], console: Console) -> None:
+    """Print tables with their titles and notes; ``numeric`` tells which columns of each read as numbers."""
+    for table in tables:
+        console.print(f"\n{table.title}", style="bold", markup=False, soft_wrap=True)
+        print_listing(table.columns, [[shown(cell) for cell in row] for row in table.rows], numeric(table), console)
+        for note in table.notes:
+            console.print(note, style="dim", markup=False, soft_wrap=True)
+
+
+def shown(cell: Value) -> str:
+    """Return a cell as people read it: whole numbers with commas, others with three digits."""
+    if cell is None:
+        return MISSING
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, int) and abs(cell) < _LARGE:
+        return f"{cell:,}"
+    return engineering(cell) if abs(cell) >= _LARGE or not math.isfinite(cell) else significant(cell)

@@ -2,7 +2,7 @@
 
 A study is a record in `REPRODUCTIONS`: its claims, two settings, and ``run(setting, runner)``, which gives all
 work that takes time to ``runner.run`` as cells (kept as they end) and returns tables, plots and a judgement for every
-claim. `run_study` runs one; `tilewright.report` shows its `Outcome`.
+claim. `run_study` runs one; `print_reproduction` shows its `Outcome`.
 """
 
 from tilewright.reproduce import (
@@ -48,6 +48,7 @@ from tilewright.reproduce.searching import (
     oracle_cell,
     search_cell,
 )
+from tilewright.reproduce.showing import print_reproduction, write_reproduction
 from tilewright.reproduce.study import (
     REPRODUCTIONS,
     Cell,
@@ -105,6 +106,7 @@ __all__ = [
     "mse_table5_3",
     "mse_table5_4",
     "oracle_cell",
+    "print_reproduction",
     "ruby_fig4",
     "ruby_fig7",
     "ruby_fig8",
@@ -118,4 +120,5 @@ __all__ = [
     "search_cell",
     "twin",
     "write_page",
+    "write_reproduction",
 ]

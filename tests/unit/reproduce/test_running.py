@@ -96,7 +96,7 @@ def counts(outcome):
 
 
 def test_cells_of_other_sources_are_computed_again_but_where_they_are_to_be_kept(tmp_path, capsys):
-    from tilewright.report import print_reproduction
+    from tilewright.reproduce import print_reproduction
 
     run_study(study_of([]), out=tmp_path)
     with contextlib.closing(sqlite3.connect(tmp_path / "squares" / "results.sqlite")) as kept, kept:
@@ -126,7 +126,7 @@ def test_what_a_run_asks_for_twice_is_not_taken_over(tmp_path):
 
 
 def test_tables_data_and_page_are_written(tmp_path):
-    from tilewright.report import write_reproduction
+    from tilewright.reproduce import write_reproduction
 
     outcome = run_study(study_of([]), out=tmp_path, seeds=3)
     with (tmp_path / "squares" / "quick.squares.csv").open(newline="") as file:

@@ -1,19 +1,17 @@
 """A reproduction as a person sees it: claims and tables on the terminal, and one self-contained page with the plots."""
 
-import math
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.base import Table, Value, write_whole
-from tilewright.report.quantities import MISSING, engineering, significant
-from tilewright.report.terminal import print_listing
+from tilewright.base import write_whole
+from tilewright.report import page_environment, print_tables, shown, significant
+from tilewright.reproduce.running import Outcome
+from tilewright.reproduce.study import Table
 
 _COLOURS = {"holds": "green", "holds in direction": "yellow", "does not hold": "red", "impossible as published": "red",
             "not judged": "dim"}
-_LARGE = 1e7
 
 
 def print_reproduction(outcome: Outcome, console: Console | None = None) -> None:
@@ -39,37 +37,15 @@ def print_reproduction(outcome: Outcome, console: Console | None = None) -> None
                       "--keep-outdated they are computed anew.", style="yellow", markup=False, soft_wrap=True)
 
 
-def print_tables(tables: Iterable[Table], numeric: Callable[[Table], tuple[int, ...]], console: Console) -> None:
-    """Print tables with their titles and notes; ``numeric`` tells which columns of each read as numbers."""
-    for table in tables:
-        console.print(f"\n{table.title}", style="bold", markup=False, soft_wrap=True)
-        print_listing(table.columns, [[shown(cell) for cell in row] for row in table.rows], numeric(table), console)
-        for note in table.notes:
-            console.print(note, style="dim", markup=False, soft_wrap=True)
-
-
 def write_reproduction(outcome: Outcome) -> Path:
     """Write the page of a reproduction beside its data, and return its path."""
     from plotly.offline import get_plotlyjs  # noqa: PLC0415  (Plotly loads late)
-
-    from tilewright.report.page import page_environment  # noqa: PLC0415
 
     figures = {plot.name: {"data": plot.data, "layout": plot.layout} for plot in outcome.findings.plots}
     text = page_environment().get_template("reproduction.html.j2").render(
         outcome=outcome, figures=figures, numeric=numeric, shown=shown, plotly_js=get_plotlyjs(),
         version=outcome.versions["tilewright"])
     return write_whole(outcome.file("html"), text)
-
-
-def shown(cell: Value) -> str:
-    """Return a cell as people read it: whole numbers with commas, others with three digits."""
-    if cell is None:
-        return MISSING
-    if isinstance(cell, str):
-        return cell
-    if isinstance(cell, int) and abs(cell) < _LARGE:
-        return f"{cell:,}"
-    return engineering(cell) if abs(cell) >= _LARGE or not math.isfinite(cell) else significant(cell)
 
 
 def numeric(table: Table) -> tuple[int, ...]:
