@@ -27,6 +27,8 @@ HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
 COMPILED = {f"tilewright.mapping.spaces.{name}"
             for name in ("kernels", "rules", "drawing.sampling", "drawing.signature", "repair.steps", "repair.tiles")}
 SUBROOMS = {"tilewright.cost.reference", "tilewright.search.studies", "tilewright.search.surrogate"}
+# What verbs are asked for: their fields and flags, which the command line is made of before anything else loads.
+SUBROOMS |= {"tilewright.api.flags", "tilewright.api.options"}
 # The algorithms that learn, or descend: the only others that load PyTorch.
 LEARNED = {SOURCE / "search" / f"{name}.py" for name in ("descent", "relaxed")}
 BANNED = {"utils", "util", "core", "common", "helpers", "misc"}
