@@ -4,13 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tilewright.api.flags import takes
 from tilewright.api.flexions import of_class
-from tilewright.api.inputs import Machine, Network, is_torch, load_accelerator, load_layers, refuse_sparse
+from tilewright.api.inputs import Network, is_torch, load_accelerator, load_layers, refuse_sparse
+from tilewright.api.options import ExploreOptions
 from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, assumed, tune, with_flexibility
 from tilewright.codesign import explore as explore_choices
 from tilewright.hardware import CLASSES, Accelerator, Flexibility
-from tilewright.jobs import Observer, Runner, Stop
+from tilewright.jobs import Runner
 from tilewright.store import kept_in
 from tilewright.workload import unique_operators
 
@@ -18,70 +20,36 @@ STATED = "stated"
 TUNING_SAMPLES = 10_000
 
 
-def explore(  # noqa: PLR0913  (keywords of an entry point)
-    networks: Network | Sequence[Network],
-    arch: Machine,
-    choices: str | Iterable[str] = "all",
-    *,
-    tuned_for: Network | None = None,
-    objective: str = "latency",
-    mapper: str = "auto",
-    budget: int = 10_000,
-    seed: int = 0,
-    seeds: int = 1,
-    out: str | Path | None = None,
-    told: Observer | None = None,
-    workers: int | None = None,
-    on: str = "threads",
-    stop: Stop | None = None,
-) -> Exploration:
+@takes(ExploreOptions)
+def explore(asked: ExploreOptions) -> Exploration:
     """Return what each choice of flexibility is worth on networks, and the area that it adds.
 
     Parameters
     ----------
-    networks
-        One, or several (see `load_network`); each is searched layer by layer.
-    arch
-        The machine, whose file states what is fixed where an axis is not flexible.
-    choices
-        Classes such as ``0000,1010`` (or ``FullFlex-1010``), ``stated`` for what the machine's file says, or ``all`` 16
-        classes. Others are compared with the first.
-    tuned_for
-        Fix axes not as the file says but as suits this network best: the best of `TUNING_SAMPLES` fixed designs.
-    objective
-        ``latency``, ``energy`` or ``edp``.
-    budget
-        Samples of each layer on each choice.
-    seeds
-        Repetitions; figures are those of the median.
-    out
-        A folder where searches are kept as they end, to be taken over by a later call.
-    told
-        Told how far it is.
-    workers, on
-        Searches side by side, and where: ``threads``, ``processes``, ``ray``, ``ray://HOST:PORT``.
+    Fields of `ExploreOptions`.
 
     Raises
     ------
     InputError
         If something that was given is wrong.
     """
+    networks, objective = asked.networks, asked.objective
     if objective not in FIGURES:
         raise InputError("objective", f"must be one of {', '.join(FIGURES)}", objective)
-    if budget < 1:
-        raise InputError("budget", "must be a positive integer", budget)
+    if asked.budget < 1:
+        raise InputError("budget", "must be a positive integer", asked.budget)
     graphs = [load_layers(one) for one in ([networks] if isinstance(networks, str | Path) or is_torch(
         networks) or not isinstance(networks, Sequence) else networks)]
     named = {graph.name: graph for graph in graphs}
     if len(named) < len(graphs):
         raise InputError("networks", "must differ in name", ", ".join(graph.name for graph in graphs))
-    refuse_sparse(load_accelerator(arch), "to be explored")
-    machine = _fixed(load_accelerator(arch), tuned_for, objective, seed)
-    flexibilities = _choices(machine, choices)
-    with kept_in(out, "explore") as kept:
-        return explore_choices(named, machine, flexibilities, objective=objective, mapper=mapper, samples=budget,
-                               seed=seed, seeds=seeds,
-                               runner=Runner(workers=workers, on=on, keeper=kept, observer=told, stop=stop))
+    refuse_sparse(load_accelerator(asked.arch), "to be explored")
+    machine = _fixed(load_accelerator(asked.arch), asked.tuned_for, objective, asked.seed)
+    with kept_in(asked.out, "explore") as kept:
+        runner = Runner(workers=asked.workers, on=asked.on, keeper=kept, observer=asked.told, stop=asked.stop)
+        return explore_choices(named, machine, _choices(machine, asked.choices), objective=objective,
+                               mapper=asked.mapper, samples=asked.budget, seed=asked.seed, seeds=asked.seeds,
+                               runner=runner)
 
 
 def _fixed(machine: Accelerator, tuned_for: Network | None, objective: str, seed: int) -> Accelerator:
