@@ -269,7 +269,7 @@ class Accelerator:
         if len(set(names)) != len(names):
             raise InputError(path, "must have distinct names", names)
         if not self.levels or not isinstance(self.levels[0], Memory):
-            raise InputError(f"{path}[0]", "must be a memory that keeps all tensors", names[:1])
+            raise InputError(f"{path}[0]", "must be a memory", names[:1])
         _check_figures(self)
         for index, level in enumerate(self.levels):
             if isinstance(level, Fanout) and not (min(level.shape) >= 1 and level.instances <= MOST_INSTANCES):

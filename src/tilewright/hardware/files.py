@@ -112,10 +112,10 @@ class _Document:
                 raise self.fail(("levels", index, key), "must have a name of its own", name)
             names.add(name)
         first = levels[0]
-        keeps = set(first.keeps) if isinstance(first, MemoryFields) else set()
+        keeps = {name for level in levels if isinstance(level, MemoryFields) for name in level.keeps}
         if not isinstance(first, MemoryFields) or (keeps <= set(ROLE_NAMES) and len(keeps) < len(ROLE_NAMES)):
-            raise self.fail(("levels", 0), "must be a memory that keeps all tensors", sorted(keeps) or names.pop(),
-                            "Begin with the DRAM, keeps: [inputs, weights, outputs]")
+            raise self.fail(("levels", 0), "must be a memory, and all tensors kept by some memory",
+                            sorted(keeps) or names.pop(), "Begin with the DRAM, keeps: [inputs, weights, outputs]")
 
     def _technology(self, given: Any) -> tuple[Technology | None, str]:
         where: Location = ("technology",)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tilewright.mapping.files import dump_mapping, load_mapping
     from tilewright.mapping.fit import (
         array_fits,
+        check_homes,
         extents_at,
         full_keeps,
         kept_tensors,
@@ -81,6 +82,7 @@ __all__ = [
     "Zeros",
     "array_fits",
     "axis_sides",
+    "check_homes",
     "compression",
     "conflicts",
     "dataflow",

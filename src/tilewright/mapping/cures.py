@@ -6,7 +6,17 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping.fit import Extents, Room, array_use, extents_at, kept_tensors, lanes, rooms, step_inside
+from tilewright.mapping.fit import (
+    Extents,
+    Room,
+    array_use,
+    extents_at,
+    homed_at,
+    kept_tensors,
+    lanes,
+    rooms,
+    step_inside,
+)
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping, SpatialAxis
 from tilewright.workload import Operator
 
@@ -264,7 +274,8 @@ def _room(case: Case, level: int, partition: str | None, extents: Extents) -> Ro
     memory = case.accelerator.levels[level]
     assert isinstance(memory, Memory)
     kept = kept_tensors(case.mapping.levels[level], memory, case.operator)
-    return next(room for room in rooms(memory, kept, extents, case.accelerator) if room.partition == partition)
+    homed = homed_at(level, case.mapping, case.operator, case.accelerator)
+    return next(room for room in rooms(memory, kept, extents, case.accelerator, homed) if room.partition == partition)
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:

@@ -1,5 +1,6 @@
 """What a mapping asks of the machine: extents, tile bytes, room in memories, places in arrays."""
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,8 @@ import numpy as np
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.footprint import compression, footprint_bits
-from tilewright.mapping.mapping import LevelLoops, Mapping
+from tilewright.mapping.mapping import LevelLoops
+from tilewright.mapping.mapping import Mapping as Nest
 from tilewright.workload import Operator, Tensor
 
 Extents = dict[str, int]
@@ -44,7 +46,7 @@ def step_inside(step: int, extent: int) -> int:
     return min(max(step, 1), extent)
 
 
-def extents_at(mapping: Mapping, sizes: Extents) -> list[Extents]:
+def extents_at(mapping: Nest, sizes: Extents) -> list[Extents]:
     """Return the extents outside each level's loops, and last those that remain inside all (all 1 where covered)."""
     current = dict(sizes)
     found = [dict(current)]
@@ -63,11 +65,43 @@ def kept_tensors(entry: LevelLoops, memory: Memory, operator: Operator) -> tuple
     return tuple(t for t in operator.tensors if t.name in entry.keeps)
 
 
-def full_keeps(mapping: Mapping, operator: Operator, accelerator: Accelerator) -> dict[str, tuple[str, ...]]:
+def full_keeps(mapping: Nest, operator: Operator, accelerator: Accelerator) -> dict[str, tuple[str, ...]]:
     """Return the tensors kept at each memory, by name, in the operator's order."""
     memories = {memory.name: memory for memory in accelerator.memories}
     return {entry.level: tuple(t.name for t in kept_tensors(entry, memories[entry.level], operator))
             for entry in mapping.levels if entry.level in memories}
+
+
+def home_of(tensor: str, keeps: Sequence[Collection[str]]) -> int | None:
+    """Return the level where a tensor begins and ends: the outermost that keeps it, by what each level ``keeps``."""
+    return next((level for level, names in enumerate(keeps) if tensor in names), None)
+
+
+def check_homes(operator: Operator, accelerator: Accelerator, keeps: Sequence[Collection[str]]) -> None:
+    """Check that every tensor has a home, and the output one where its sums meet (DESIGN rule 11).
+
+    Raises
+    ------
+    InputError
+        If a tensor is kept nowhere, or the output's home is an array of memories.
+    """
+    for tensor in operator.tensors:
+        home = home_of(tensor.name, keeps)
+        if home is None:
+            raise InputError(f"{accelerator.name}.levels", f"must let some memory keep {tensor.name}", "none",
+                             f"Add {tensor.role} to the keeps of a memory")
+        memory = accelerator.levels[home].name
+        if tensor.is_output and accelerator.instances(memory) > 1:
+            raise InputError(f"{accelerator.name}.{memory}.keeps",
+                             f"must not be the home of {tensor.name}: sums of several instances never meet",
+                             tensor.name, "Let a memory outside all arrays keep it")
+
+
+def homed_at(level: int, mapping: Nest, operator: Operator, accelerator: Accelerator) -> dict[str, Extents]:
+    """Return the sizes of the operator for each tensor whose home is at ``level``."""
+    kept = full_keeps(mapping, operator, accelerator)
+    keeps = [kept.get(entry.level, ()) for entry in mapping.levels]
+    return {tensor.name: operator.sizes for tensor in operator.tensors if home_of(tensor.name, keeps) == level}
 
 
 @dataclass(frozen=True)
@@ -100,12 +134,16 @@ def partition_of(memory: Memory, tensor: Tensor) -> str | None:
     return next((key for key in (tensor.name, tensor.role) if key in names), None)
 
 
-def rooms(memory: Memory, kept: tuple[Tensor, ...], extents: Extents, accelerator: Accelerator) -> tuple[Room, ...]:
-    """Return each capacity of ``memory`` that holds some of ``kept``, with their tiles of ``extents`` (rules 1, 10)."""
+def rooms(memory: Memory, kept: tuple[Tensor, ...], extents: Extents, accelerator: Accelerator,
+          homed: Mapping[str, Extents] | None = None) -> tuple[Room, ...]:
+    """Return each capacity of ``memory`` that holds some of ``kept``, with their tiles of ``extents`` (rules 1, 10).
+
+    Of tensors whose home it is, ``homed`` gives the extents of all that they are.
+    """
     capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
     taken: dict[str | None, list[tuple[str, float]]] = {}
     for tensor in kept:
-        size = tile_bytes(tensor, extents, accelerator, memory.name)
+        size = tile_bytes(tensor, (homed or {}).get(tensor.name, extents), accelerator, memory.name)
         taken.setdefault(partition_of(memory, tensor), []).append((tensor.name, size))
     copies = 2 if memory.buffering == "double" else 1
     return tuple(Room(key, tuple(sizes), copies, capacities[key]) for key, sizes in taken.items())

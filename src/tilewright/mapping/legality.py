@@ -18,7 +18,7 @@ from tilewright.mapping.cures import (
     step_cures,
     with_keeps,
 )
-from tilewright.mapping.fit import array_use, kept_tensors, lanes, rooms, step_inside
+from tilewright.mapping.fit import array_use, full_keeps, home_of, homed_at, kept_tensors, lanes, rooms, step_inside
 from tilewright.mapping.mapping import LevelLoops, Mapping
 from tilewright.workload import Operator
 
@@ -35,7 +35,7 @@ class Violation:
         ``levels`` (missing, unknown, repeated or out of order), ``dimension`` (unknown), ``step`` (less than 1, or
         larger than the extent outside), ``coverage`` (a dimension not brought down to 1), ``axis`` (a loop at a
         fan-out without one, or at a memory with one), ``array`` (spatial loops exceed a side, the instances or the
-        blocks), ``keeps`` (a tensor where it cannot be kept), ``outermost`` (does not keep everything), ``capacity``
+        blocks), ``keeps`` (a tensor where it cannot be kept), ``outermost`` (a tensor without a home), ``capacity``
         (tiles do not fit).
     level
         Name of the level, empty where the mapping as a whole is meant.
@@ -135,6 +135,7 @@ def _findings(case: Case) -> list[_Finding]:
         else:
             found += _keeps_findings(case, index)
             found += _room_findings(case, index)
+    found += _home_findings(case)
     for name, extent in case.extents[-1].items():
         if extent > 1:
             last = len(case.mapping.levels)
@@ -231,20 +232,25 @@ def _keeps_findings(case: Case, index: int) -> Iterator[_Finding]:
             continue
         cure = with_keeps(case, index, rest, f"let {entry.level} not keep {name}")
         yield _Finding("keeps", entry.level, name, f"{entry.level}: {message}", partial(_only, cure))
-    if index == 0:
-        yield from _outermost_findings(case, entry, memory)
 
 
-def _outermost_findings(case: Case, entry: LevelLoops, memory: Memory) -> Iterator[_Finding]:
-    kept = {tensor.name for tensor in kept_tensors(entry, memory, case.operator)}
+def _home_findings(case: Case) -> Iterator[_Finding]:
+    """Yield what is wrong with homes (rule 11): a tensor kept nowhere, an output whose sums never meet."""
+    entry, memory = case.mapping.levels[0], case.accelerator.levels[0]
+    assert isinstance(memory, Memory)
+    kept = full_keeps(case.mapping, case.operator, case.accelerator)
     for tensor in case.operator.tensors:
         able = memory.can_keep(tensor.name, tensor.role)
-        if tensor.name in kept and (able or entry.keeps is not None):
+        home = home_of(tensor.name, [kept.get(level.level, ()) for level in case.mapping.levels])
+        apart = home is not None and tensor.is_output and case.accelerator.instances(
+            case.mapping.levels[home].level) > 1
+        if home is not None and not apart:
             continue
         keeps = None if entry.keeps is None else (*entry.keeps, tensor.name)
         cure = with_keeps(case, 0, keeps, f"let it keep {tensor.name}") if able else None
         yield _Finding("outermost", entry.level, tensor.name,
-                       f"{entry.level}: the outermost memory must keep {tensor.name}", partial(_only, cure),
+                       f"{entry.level}: a memory outside all arrays must keep {tensor.name}" if apart else
+                       f"{entry.level}: some memory must keep {tensor.name}", partial(_only, cure),
                        f"let {entry.level} of {case.accelerator.name} keep {tensor.role}")
 
 
@@ -255,7 +261,8 @@ def _only(cure: Cure | None) -> list[Cure | None]:
 def _room_findings(case: Case, index: int) -> Iterator[_Finding]:
     entry, memory = case.mapping.levels[index], case.accelerator.levels[index]
     assert isinstance(memory, Memory)
-    for room in rooms(memory, kept_tensors(entry, memory, case.operator), case.extents[index], case.accelerator):
+    homed = homed_at(index, case.mapping, case.operator, case.accelerator)
+    for room in rooms(memory, kept_tensors(entry, memory, case.operator), case.extents[index], case.accelerator, homed):
         if room.fits:
             continue
         where = entry.level if room.partition is None else f"{entry.level}.{room.partition}"

@@ -20,11 +20,12 @@ Parts = tuple[dict[str, int], tuple[tuple[Terms, ...], ...]]
 
 
 def random_case(rng: np.random.Generator, most_macs: int = 10_000, *,
-                sliding: bool = False) -> tuple[Operator, Accelerator, Mapping]:
+                sliding: bool = False, homes: bool = False) -> tuple[Operator, Accelerator, Mapping]:
     """Return one case; most have far fewer than ``most_macs`` multiply-accumulates.
 
     ``sliding``: axes of the output slide, or operands have holes, lanes lie over them inside and outside of memories,
-    and ports are slow, at `ODD_RATES`, and block: what makes another instance than the first the busiest.
+    and ports are slow, at `ODD_RATES`, and block: what makes another instance than the first the busiest. ``homes``:
+    tensors that the outermost memory need not keep may have another home.
     """
     operator = random_operator(rng, int(np.exp(rng.uniform(np.log(40), np.log(most_macs)))),
                                _SLIDING_KINDS if sliding else _KINDS)
@@ -51,9 +52,25 @@ def random_case(rng: np.random.Generator, most_macs: int = 10_000, *,
         frequency_mhz=float(rng.choice([200.0, 1000.0])),
         word_bits=tuple((role, int(rng.choice([8, 8, 16, 32]))) for role in ("inputs", "weights", "outputs")),
     )
+    if homes:
+        keeps[0] = _random_homes(rng, operator, accelerator, keeps)
     entries = tuple(LevelLoops(level.name, tuple(found), kept)
                     for level, found, kept in zip(levels, loops, keeps, strict=True))
     return operator, accelerator, Mapping(entries)
+
+
+def _random_homes(rng: np.random.Generator, operator: Operator, accelerator: Accelerator,
+                  keeps: list[tuple[str, ...] | None]) -> tuple[str, ...]:
+    """Return what the outermost memory keeps, where most tensors live further in that can."""
+    housed = []
+    for tensor in operator.tensors:
+        inner = [level.name for level, kept in zip(accelerator.levels[1:], keeps[1:], strict=True)
+                 if isinstance(level, Memory) and level.can_keep(tensor.name, tensor.role)
+                 and (kept is None or tensor.name in kept)]
+        able = inner and not (tensor.is_output and accelerator.instances(inner[0]) > 1)
+        if not able or rng.random() < 0.2:
+            housed.append(tensor.name)
+    return tuple(housed)
 
 
 def random_operator(rng: np.random.Generator, most_macs: int,

@@ -143,8 +143,6 @@ WRONG = {
         'or "*" in their place.'),
     "tensor": ((), "keeps:\n  Buffer: [Z]\n",
         "mine.yaml:2: keeps.Buffer[0]: must be a tensor of matmul, or a role"),
-    "outermost": ((), "keeps:\n  DRAM: [I]\n",
-        "mine.yaml:2: keeps.DRAM: must be all tensors at the outermost memory"),
     "number": ((), "factors:\n  PEs.X: {M: four}\n",
         "mine.yaml:2: factors.PEs.X.M: must be a whole number of at least 1"),
     "negative": ((), "tiles:\n  Buffer: {M: {least: -3}}\n",

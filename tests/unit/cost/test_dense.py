@@ -255,10 +255,11 @@ def test_blocks_of_words_behind_an_array_are_refused():
         DenseModel(SQUARE, replace(accelerator, levels=tuple(levels)))
 
 
-def test_an_outermost_memory_that_lacks_a_tensor_is_refused():
+def test_a_tensor_that_no_memory_keeps_is_refused():
     accelerator = machine()
-    layout = Layout.of(SQUARE, accelerator, keeps={"Main": ("I", "O")})
-    with pytest.raises(InputError, match=r"must keep every tensor"):
+    layout = Layout.of(SQUARE, accelerator, keeps=dict.fromkeys(
+        (memory.name for memory in accelerator.memories), ("I", "O")))
+    with pytest.raises(InputError, match=r"must let some memory keep W"):
         DenseModel(SQUARE, accelerator, layout)
 
 

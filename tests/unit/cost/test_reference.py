@@ -266,8 +266,8 @@ class TestErrors:
         with pytest.raises(InputError, match=r"must be the accelerator's levels Main; Got 'Other'"):
             walk(conv(1, 1), accelerator, Mapping((LevelLoops("Other"),)))
 
-    def test_outermost_memory_lacks_a_tensor(self):
-        with pytest.raises(InputError, match=r"mapping\.Main\.keeps: must be all tensors .* Got 'none of O'"):
+    def test_no_memory_keeps_a_tensor(self):
+        with pytest.raises(InputError, match=r"mapping\.levels: must keep every tensor .* Got 'none keeps O'"):
             cost_of(conv(1, 1), (MAIN, "", ("W", "I")))
 
     def test_unknown_tensor_kept(self):

@@ -147,8 +147,6 @@ MALFORMED = [
     ("keeps:\n  GLB: [X]\n", "2: keeps.GLB[0]: must be a tensor of conv2_1, or a role; Got 'X'; Known: I, W, O."),
     ("keeps:\n  GLB: [I, W]\n", "2: keeps.GLB[1]: must be a tensor that GLB can keep; Got 'W'; It keeps inputs, "
      "outputs."),
-    ("keeps:\n  DRAM: [I, W]\n", "2: keeps.DRAM: must be all tensors at the outermost memory; Got ['I', 'W']; Take it "
-     "out."),
     ("factors:\n  PEs.X: {K: 0}\n", "2: factors.PEs.X.K: must be a whole number of at least 1, or least and most; "
      "Got 0; For example 4, or {least: 1, most: 4}."),
     ("factors:\n  PEs.X: {K: 2.5}\n", "2: factors.PEs.X.K: must be a whole number of at least 1, or least and most; "

@@ -212,7 +212,8 @@ def _fetched_again(operator: Operator, accelerator: Accelerator, chains: dict[st
 def roofline(operator: Operator, accelerator: Accelerator) -> Roofline:
     """Return where ``operator`` stands under the roof of ``accelerator`` if each word crosses it once."""
     outermost = accelerator.memories[0]
-    size = sum(t.words(operator.sizes) * tensor_bits(t, accelerator) for t in operator.tensors) / 8
+    size = sum(t.words(operator.sizes) * tensor_bits(t, accelerator) for t in operator.tensors
+               if outermost.can_keep(t.name, t.role)) / 8 or 1.0
     rates = outermost.bandwidth
     both = None if rates.read is None or rates.write is None else rates.read + rates.write
     words = min((rate for rate in (rates.shared, both) if rate is not None), default=None)
@@ -230,7 +231,7 @@ def outermost_bytes(cost: Cost, operator: Operator, accelerator: Accelerator) ->
         mean = {t: cost.expected[name, t.name] for t in operator.tensors}
         return sum(((moved.reads + moved.updates) * tensor_bits(t, accelerator) + moved.metadata_bits) / 8
                    for t, moved in mean.items())
-    moved = {t: cost.counts[name, t.name] for t in operator.tensors}
+    moved = {t: cost.counts[name, t.name] for t in operator.tensors if (name, t.name) in cost.counts}
     return sum((count.reads + count.updates) * tensor_bits(t, accelerator) / 8 for t, count in moved.items())
 
 
@@ -295,9 +296,9 @@ def _frontier(lanes: NDArray[np.int64], steps: NDArray[np.int64],
 
 def _chain(tensor: Tensor, accelerator: Accelerator, keeps: Keeps, bypass: bool) -> tuple[tuple[str, ...], ...]:
     """Return the sets of memories, outermost first, that may keep a tensor: one set, or with bypass the least ones."""
-    able = [memory.name for index, memory in enumerate(accelerator.memories)
-            if index == 0 or (tensor.name in keeps[memory.name] if memory.name in keeps
-                              else memory.can_keep(tensor.name, tensor.role))]
+    able = [memory.name for memory in accelerator.memories
+            if (tensor.name in keeps[memory.name] if memory.name in keeps
+                else memory.can_keep(tensor.name, tensor.role))]
     if not bypass:
         return (tuple(able),)
     return (able[0],), *((able[0], name) for name in able[1:])
@@ -410,11 +411,11 @@ def _energies(operator: Operator, accelerator: Accelerator, chains: dict[str, tu
 def _network(tensor: Tensor, operator: Operator, accelerator: Accelerator, chain: tuple[str, ...]) -> dict[str, float]:
     """Return the least energy of each fan-out for one tensor: its words once, or, next to compute, each use."""
     names = [level.name for level in accelerator.levels]
-    feeding = names.index(chain[-1])
+    home, feeding = names.index(chain[0]), names.index(chain[-1])
     found = {}
     for index, level in enumerate(accelerator.levels):
         if isinstance(level, Fanout):
-            words = operator.macs if index > feeding else tensor.words(operator.sizes)
+            words = operator.macs if index > feeding else tensor.words(operator.sizes) if index > home else 0
             found[level.name] = words * level.network_energy_pj_per_word
     return found
 

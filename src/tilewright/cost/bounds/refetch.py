@@ -126,8 +126,8 @@ class Stages:
         return tuple(memory.name for memory in self.accelerator.memories if memory.name in kept)
 
     def parent(self, tensor: str, name: str) -> str:
-        """Return the memory from which a tensor comes to, or passes, memory ``name``."""
-        return [keeper for keeper in self.chains[tensor] if self.places[keeper] < self.places[name]][-1]
+        """Return the memory from which a tensor comes to, or passes, memory ``name``; that itself outside its home."""
+        return [name, *(keeper for keeper in self.chains[tensor] if self.places[keeper] < self.places[name])][-1]
 
     @cached_property
     def by_name(self) -> dict[str, Stage]:

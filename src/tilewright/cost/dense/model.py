@@ -242,7 +242,9 @@ class Model:
             what = f"capacity_bytes[{owner}]" if owner else "capacity_bytes"
             if self._parameter(level, what) is None:
                 continue
-            words = self.words.footprint(tensor, self.words.first_slot(level), self.accelerator.footprint == "box")
+            # The home of a tensor holds all of it.
+            outside = 0 if level == self.words.keepers(tensor)[0] else self.words.first_slot(level)
+            words = self.words.footprint(tensor, outside, self.accelerator.footprint == "box")
             taken = self.program.one(Op.WMUL, words, self.constant(copies * tensor_bits(tensor, self.accelerator) / 8))
             used[what] = self.program.one(Op.WADD, used[what], taken) if what in used else taken
         for what, taken in used.items():

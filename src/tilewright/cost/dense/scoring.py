@@ -32,7 +32,7 @@ from tilewright.cost.dense.single import single_cost
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.records import Cost
 from tilewright.hardware import LEAKAGE, Accelerator, AccessEnergy, Memory, Number
-from tilewright.mapping import Layout, Mapping, MappingBatch, tensor_bits
+from tilewright.mapping import Layout, Mapping, MappingBatch, check_homes, tensor_bits
 from tilewright.workload import Operator, matmul
 
 Floats = NDArray[np.float64]
@@ -355,11 +355,7 @@ def kernel_run(  # noqa: PLR0913, PLR0917 - what the kernel takes
 def _check(operator: Operator, accelerator: Accelerator, layout: Layout) -> None:
     for tensor in operator.tensors:
         tensor_bits(tensor, accelerator)  # a width that is missing is told by the machine's own name
-    outermost = set(layout.keeps[0])
-    missing = [tensor.name for tensor in operator.tensors if tensor.name not in outermost]
-    if missing:
-        raise InputError(f"{accelerator.name}.levels[0].keeps", "must keep every tensor",
-                         f"without {', '.join(missing)}")
+    check_homes(operator, accelerator, layout.keeps)
     for memory in accelerator.memories:
         if memory.block_words > 1 and accelerator.instances(memory.name) > 1:
             raise InputError(f"{accelerator.name}.{memory.name}.block_words", "must be 1 behind a fan-out",

@@ -128,7 +128,9 @@ def _evicted_words_of_first(nest: Nest, keeper: int, boundary: Boundary) -> int:
     """Words that the first instance of ``keeper`` evicts over all visits, of those that the child's first touches."""
     at_keeper = Boundary(boundary.tensor, boundary.parent, keeper)
     outside: dict[str, list[cf.RoledLoop]] = {name: [] for name in nest.operator.sizes}
-    for roled in cf.roles(nest, at_keeper, cf.View(merged=False, first_outside=keeper)):
+    # The home of the tensor holds one tile from beginning to end.
+    home = keeper == nest.keepers(boundary.tensor)[0]
+    for roled in [] if home else cf.roles(nest, at_keeper, cf.View(merged=False, first_outside=keeper)):
         outside[roled.loop.dimension].append(roled)
     to_child = {
         name: [cf.RoledLoop(loop, cf.Role.FIRST if loop.spatial else cf.Role.TIME)

@@ -109,7 +109,8 @@ class Walks:
             inner = chain[chain.index(level) + 1]
             child = self.first_slot(inner)
             kinds = (EVICT, UPDATE) if tensor.is_output else (FILL, READ)
-            found.append([kinds[0], t, end, 0, end, FAR, 0, 0])
+            if chain[0] != level:
+                found.append([kinds[0], t, end, 0, end, FAR, 0, 0])
             found.append([kinds[1], t, child, int(inner == len(self.keeps)), child, FAR, 0, 0])
             if tensor.is_output:
                 ends = self._ends(level)
@@ -119,9 +120,9 @@ class Walks:
         return found
 
     def _ends(self, level: int) -> list[int]:
-        """Slots outside each keeper of the output down to ``level``, where that is one."""
-        chain = self._chain(self.operator.output)
-        return [self.first_slot(at) for at in chain[:chain.index(level) + 1]] if level in chain else []
+        """Slots outside each keeper of the output down to ``level``, where that is one; none move its home's tile."""
+        _, *chain = self._chain(self.operator.output)
+        return [0, *(self.first_slot(at) for at in chain[:chain.index(level) + 1])] if level in chain else []
 
     def _units(self, level: int) -> list[list[int]]:
         """Return the factors of the entries: rows (tensor, kind, dimension, coefficient, dimension, coefficient)."""

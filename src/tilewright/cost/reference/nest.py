@@ -82,8 +82,8 @@ def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) ->
     Raises
     ------
     InputError
-        If levels do not correspond, a dimension is unknown or not covered, a step is not positive, or the outermost
-        memory does not keep every tensor.
+        If levels do not correspond, a dimension is unknown or not covered, a step is not positive, a tensor is kept
+        nowhere, or the output's home is an array of memories.
     """
     names = [level.name for level in accelerator.levels]
     given = [entry.level for entry in mapping.levels]
@@ -126,8 +126,12 @@ def _keeps(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tu
                                  ", ".join(unknown))
         else:
             kept.append(())
-    missing = [name for name in known if name not in kept[0]]
+    missing = [name for name in known if not any(name in names for names in kept)]
     if missing:
-        raise InputError(f"mapping.{accelerator.levels[0].name}.keeps", "must be all tensors at the outermost memory",
-                         f"none of {', '.join(missing)}")
+        raise InputError("mapping.levels", "must keep every tensor at some memory", f"none keeps {', '.join(missing)}")
+    home = next(at for at, names in enumerate(kept) if operator.output.name in names)
+    if accelerator.instances(accelerator.levels[home].name) > 1:
+        raise InputError(f"mapping.{accelerator.levels[home].name}.keeps",
+                         f"must not be where {operator.output.name} begins and ends: sums of instances never meet",
+                         operator.output.name, "Let a memory outside all arrays keep it")
     return tuple(kept)

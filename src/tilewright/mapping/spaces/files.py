@@ -319,9 +319,6 @@ class _Reader:
                     raise self.error(("keeps", place, index), f"must be a tensor that {place} can keep", name,
                                      f"It keeps {', '.join(memory.keeps)}")
                 found[tensor.name] = tensor
-        if place == self.accelerator.levels[0].name and len(found) < len(self.operator.tensors):
-            raise self.error(("keeps", place), "must be all tensors at the outermost memory", list(found),
-                             "Take it out")
         return tuple(t.name for t in self.operator.tensors if t.name in found)
 
     def loops(self) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
-from tilewright.mapping.fit import partition_of, tensor_bits
+from tilewright.mapping.fit import home_of, partition_of, tensor_bits
 from tilewright.mapping.footprint import least_word_bits
 from tilewright.mapping.spaces.rules.tilings import Bands, Chains, as_bits
 from tilewright.workload import Operator, Tensor
@@ -178,12 +178,18 @@ def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout
         copies = 2 if memory.buffering == "double" else 1
         kept = [tensor for tensor in operator.tensors if tensor.name in layout.keeps[slot.level]]
         own = {tensor.name: partition_of(memory, tensor) for tensor in kept}
+        homed = {tensor.name for tensor in kept if slot.level and home_of(tensor.name, layout.keeps) == slot.level}
         stores: list[tuple[str | None, float | None]] = [*memory.partitions_bytes, (None, memory.capacity_bytes)]
         for key, capacity_bytes in stores:
             bits = [copies * word_bits(memory, tensor) if own.get(tensor.name, "") == key else 0
                     for tensor in operator.tensors]
-            if capacity_bytes is not None and any(bits):
-                rows.append([s, int(parts * 8 * capacity_bytes), *bits])
+            if capacity_bytes is None or not any(bits):
+                continue
+            # The home of a tensor holds all of it, whatever the loops.
+            taken = sum(each * tensor.words(operator.sizes, accelerator.footprint == "box")
+                        for each, tensor in zip(bits, operator.tensors, strict=True) if tensor.name in homed)
+            rows.append([s, int(parts * 8 * capacity_bytes) - taken, *(
+                0 if tensor.name in homed else each for each, tensor in zip(bits, operator.tensors, strict=True))])
     return np.array(rows, dtype=np.int64).reshape(-1, 2 + len(operator.tensors))
 
 

@@ -7,8 +7,9 @@ from math import ceil, isfinite
 from typing import Any, TypeVar
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator
+from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping.batch import slot_axes
+from tilewright.mapping.fit import check_homes
 from tilewright.workload import Operator
 
 ANY = "*"
@@ -119,15 +120,20 @@ class Constraints:
 
     def _check_keeps(self, operator: Operator, accelerator: Accelerator) -> None:
         tensors = {tensor.name: tensor.role for tensor in operator.tensors}
-        outermost = accelerator.levels[0].name
         for place, names in self.keeps.items():
             memory = next(level for level in accelerator.memories if level.name == place)
             able = [name for name, role in tensors.items() if memory.can_keep(name, role)]
             unknown = sorted(set(names) - set(able))
             if unknown:
                 raise InputError(f"space.keeps.{place}", f"must be among {', '.join(able) or 'nothing'}", unknown)
-            if place == outermost and set(names) != set(tensors):
-                raise InputError(f"space.keeps.{place}", "must be all tensors at the outermost memory", list(names))
+        outermost = accelerator.levels[0].name
+        if accelerator.sparsity is not None and set(self.keeps.get(outermost, tensors)) != set(tensors):
+            raise InputError(f"space.keeps.{outermost}", "must be all tensors where zeros are made use of",
+                             list(self.keeps[outermost]))
+        if self.keeps:
+            check_homes(operator, accelerator, [
+                [name for name, role in tensors.items() if isinstance(level, Memory) and level.can_keep(name, role)
+                 and name in self.keeps.get(level.name, (name,))] for level in accelerator.levels])
 
     def _check_orders(self, operator: Operator) -> None:
         for place, orders in self.orders.items():

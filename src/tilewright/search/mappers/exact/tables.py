@@ -360,7 +360,9 @@ class Tables:
             for which, ends in enumerate((("write", "read"), ("read", "write"))):
                 if which == 1 and not tails:
                     continue
-                kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)]
+                # At its home a tensor neither comes nor goes.
+                kept = [(t, tensor) for t, tensor in self._kept(memory) if tensor.is_output == (which == 1)
+                        and self._traffic.stages.chains[tensor.name][0] != memory.name]
                 first = self.space.layout.slots[self.around(memory)].level
                 parents: dict[str, list[tuple[int, Tensor]]] = {}
                 for t, tensor in kept:
