@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from sphinx.application import Sphinx
+from sphinx.ext.autodoc.mock import mock
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "tilewright"
@@ -82,9 +83,10 @@ def write_reference(app: Sphinx) -> None:
     """Write the pages on the rooms and on the command line, so that nobody keeps them by hand."""
     folder = Path(app.srcdir) / "reference"
     folder.mkdir(exist_ok=True)
-    for room in ROOMS:
-        if room != "cli":
-            (folder / f"{room}.md").write_text(room_page(room), encoding="utf-8")
+    with mock(app.config.autodoc_mock_imports):
+        pages = {room: room_page(room) for room in ROOMS if room != "cli"}
+    for room, page in pages.items():
+        (folder / f"{room}.md").write_text(page, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "typer", "tilewright.cli.app", "utils", "docs", "--name", "tilewright",
                     "--title", "The command line", "--output", folder / "command-line.md"],
                    check=True, capture_output=True)

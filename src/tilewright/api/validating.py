@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from tilewright.validation import Observer, Scoreboard
+from tilewright.validation import CaseObserver, Scoreboard
 from tilewright.validation import validate as run_sets
 
 
-def validate(sets: Sequence[str] = (), *, full: bool = False, observer: Observer | None = None) -> Scoreboard:
+def validate(sets: Sequence[str] = (), *, full: bool = False, observer: CaseObserver | None = None) -> Scoreboard:
     """Run sets of reference figures (all where none is named) and judge our errors against those accepted.
 
     Parameters

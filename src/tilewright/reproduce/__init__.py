@@ -55,11 +55,8 @@ from tilewright.reproduce.study import (
     Claim,
     Findings,
     Judgement,
-    Plot,
     Setting,
     Study,
-    Table,
-    Value,
     Verdict,
 )
 
@@ -72,11 +69,8 @@ __all__ = [
     "Findings",
     "Judgement",
     "Outcome",
-    "Plot",
     "Setting",
     "Study",
-    "Table",
-    "Value",
     "Verdict",
     "best_run",
     "best_so_far",

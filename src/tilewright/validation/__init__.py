@@ -18,7 +18,7 @@ from tilewright.validation.records import (
     register,
     summary,
 )
-from tilewright.validation.running import Observer, Scoreboard, reference_sets, validate
+from tilewright.validation.running import CaseObserver, Scoreboard, reference_sets, validate
 from tilewright.validation.scalesim import SCALESIM, ScaleSimCase, scalesim_cases
 from tilewright.validation.timeloop_random import TIMELOOP_RANDOM, timeloop_cases
 from tilewright.validation.timeloop_tutorial import TIMELOOP_DESIGNS, TIMELOOP_TUTORIAL
@@ -34,11 +34,11 @@ __all__ = [
     "TIMELOOP_DESIGNS",
     "TIMELOOP_RANDOM",
     "TIMELOOP_TUTORIAL",
+    "CaseObserver",
     "Figure",
     "Findings",
     "Judged",
     "Kind",
-    "Observer",
     "Outcome",
     "Quantity",
     "ReferenceSet",

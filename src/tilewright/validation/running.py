@@ -9,7 +9,7 @@ from tilewright.base import InputError
 from tilewright.validation.accepting import Outcome, judge, read_accepted
 from tilewright.validation.records import SETS, Kind, ReferenceSet, Watch
 
-Observer = Callable[[str, int, int], None]
+CaseObserver = Callable[[str, int, int], None]
 """Called with the set's name, cases done and cases in all."""
 
 
@@ -31,7 +31,7 @@ class Scoreboard:
         return {"full": self.full, "holds": self.holds, "sets": [_plain(outcome) for outcome in self.outcomes]}
 
 
-def validate(names: Sequence[str] = (), *, full: bool = False, observer: Observer | None = None) -> Scoreboard:
+def validate(names: Sequence[str] = (), *, full: bool = False, observer: CaseObserver | None = None) -> Scoreboard:
     """Run sets by name, all where none is named, from our own oracle to chips.
 
     Raises
@@ -55,7 +55,7 @@ def reference_sets() -> tuple[ReferenceSet, ...]:
     return tuple(sorted((SETS.get(name) for name in SETS), key=lambda found: (kinds.index(found.kind), found.name)))
 
 
-def _told(name: str, observer: Observer | None) -> Callable[[int, int], None]:
+def _told(name: str, observer: CaseObserver | None) -> Callable[[int, int], None]:
     return lambda done, total: observer(name, done, total) if observer is not None else None
 
 

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tilewright.reproduce import Cell, Claim, Findings, Judgement, Plot, Setting, Study, Table, run_study
+from tilewright.base import Plot, Table
+from tilewright.reproduce import Cell, Claim, Findings, Judgement, Setting, Study, run_study
 
 CLAIM = Claim("squares grow", "yes", "holds where each is larger than the one before")
 
