@@ -73,9 +73,10 @@ def test_help_takes_less_than_three_tenths_of_a_second(cpu_seconds):
     assert took < 0.3 or took - cpu_seconds("-c", bare, "--help") < 0.15
 
 
-def test_evaluate_takes_less_than_a_second(cpu_seconds):
+def test_evaluate_takes_less_than_one_and_a_half_seconds(cpu_seconds):
+    """0.85 s on an idle machine; more where other tests run beside this one."""
     assert cpu_seconds("-m", "tilewright", "evaluate", "--dataflow", "eyeriss", "--network", "resnet50", "--layer",
-                       "layer1.0.conv2", "--arch", "eyeriss") < 1.0
+                       "layer1.0.conv2", "--arch", "eyeriss") < 1.5
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():

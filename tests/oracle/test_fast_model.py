@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.cost import Cost, CostBatch, DenseModel, dense
+from tilewright.cost import Cost, CostBatch, DenseModel
+from tilewright.cost.dense import scoring
 from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.model import kind_of_rates
 from tilewright.cost.dense.nest import Nest
@@ -163,7 +164,7 @@ def test_all_three_agree_on_words_of_any_width(seed):
 @pytest.mark.parametrize("kind", ["short", "long"])
 def test_cycles_are_exact_whichever_way_they_are_found(kind, monkeypatch):
     """Rates that are whole numbers may be divided by as the others, and small products as large ones."""
-    monkeypatch.setattr(dense, "kind_of_rates", lambda *_: kind)
+    monkeypatch.setattr(scoring, "kind_of_rates", lambda *_: kind)
     for case in cases(6, 12):
         batch = MappingBatch.from_mappings([case.mapping], case.operator, case.accelerator)
         model = DenseModel(case.operator, case.accelerator, batch.layout)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost import DenseModel, HardwareBatch, dense
+from tilewright.cost import DenseModel, HardwareBatch
 from tilewright.cost.bounds.layer import layer_bounds
+from tilewright.cost.dense import scoring
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import Layout, MappingBatch, is_legal, violations
 from tilewright.workload import (
@@ -379,7 +380,7 @@ def test_layers_of_one_kind_share_a_program_and_differ_in_their_numbers():
     sizes = [(8, 25), (12, 33), (25, 41)]
     layers = [convolution("c", batch=3, in_channels=c, out_channels=c + 1, in_size=size, kernel=5, stride=3)
               for c, size in sizes]
-    written = dense._written.cache_info().misses
+    written = scoring._written.cache_info().misses
     for layer in layers:
         for perfect in (True, False):
             batch = random_batch(layer, accelerator, 300, perfect=perfect)
@@ -391,7 +392,7 @@ def test_layers_of_one_kind_share_a_program_and_differ_in_their_numbers():
                 assert scored.energy_pj[index] == pytest.approx(cost.energy_pj, rel=1e-9)
                 assert {key: tuple(rows[kind][index] for kind in KINDS) for key, rows in counts.items()} == {
                     key: (count.reads, count.fills, count.updates, count.drains) for key, count in cost.counts.items()}
-    assert dense._written.cache_info().misses - written == 4  # costs and counts, general and even
+    assert scoring._written.cache_info().misses - written == 4  # costs and counts, general and even
 
 
 def other_numbers(accelerator: Accelerator, factor: float = 1.7) -> Accelerator:
@@ -418,14 +419,14 @@ def test_machines_of_one_structure_share_programs():
     DenseModel(SQUARE, first).score(random_batch(SQUARE, first, 2))
     batch = random_batch(SQUARE, second, 20)
     model = DenseModel(SQUARE, second)
-    written = dense._written.cache_info().misses
+    written = scoring._written.cache_info().misses
     scored, costs = model.score(batch), [model.cost(batch.mapping(index, SQUARE.sizes)) for index in range(20)]
-    assert dense._written.cache_info().misses - written <= 1  # rates that are no whole numbers are another program
+    assert scoring._written.cache_info().misses - written <= 1  # rates that are no whole numbers are another program
     assert scored.latency_cycles.tolist() == [cost.latency_cycles for cost in costs]
     assert scored.energy_pj == pytest.approx([cost.energy_pj for cost in costs], rel=1e-9)
-    written = dense._written.cache_info().misses
+    written = scoring._written.cache_info().misses
     DenseModel(SQUARE, replace(second, name="third", technology="none")).score(batch)
-    assert dense._written.cache_info().misses == written
+    assert scoring._written.cache_info().misses == written
 
 
 @pytest.mark.parametrize("change", [

@@ -25,7 +25,7 @@ OPERATOR = Operator("matmul", "matmul", (("M", 8), ("N", 6), ("K", 5)), (
     ({"keeps": {"PE": ("A",)}}, "space.keeps", "memories"),
     ({"keeps": {"GLB": ("A", "X")}}, "space.keeps.GLB", "A, C"),
     ({"keeps": {"GLB": ("B",)}}, "space.keeps.GLB", "A, C"),
-    ({"keeps": {"DRAM": ("A", "B")}}, "space.keeps.DRAM", "all tensors"),
+    ({"keeps": {"DRAM": ("A", "B"), "GLB": ("A",)}}, "machine.REG.keeps", "sums of several instances"),
     ({"loops": {"PE": ("M",)}}, "space.loops", r"PE\.X, PE\.Y"),
     ({"loops": {"REG": ("M", "Z")}}, "space.loops.REG", "M, N, K"),
     ({"orders": {"PE.X": (("M", "N", "K"),)}}, "space.orders", "memories"),
