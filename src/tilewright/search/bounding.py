@@ -66,12 +66,7 @@ class KeptBounding:
 
     def _scored(self, cycles: float, energy_pj: float) -> float:
         """Return the score of cycles and energy; EDP where the objective cannot be bound."""
-        space = self.kept.space
-        if not _bounded(self.objective):
-            return cycles * energy_pj
-        value = self._scorer.values(float(cycles), energy_pj, space.accelerator.area_um2)
-        assert isinstance(value, float)
-        return value
+        return _value(self._scorer, cycles, energy_pj) if _bounded(self.objective) else cycles * energy_pj
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -91,9 +86,11 @@ def score_bound(space: MapSpace, objective: Objective, bounds: Bounds) -> float 
     """
     if not _bounded(objective):
         return None
-    accelerator = space.accelerator
-    scorer = Scorer(objective, space.operator, accelerator)
-    value = scorer.values(float(bounds.latency_cycles), bounds.energy_pj, accelerator.area_um2)
+    return _value(Scorer(objective, space.operator, space.accelerator), bounds.latency_cycles, bounds.energy_pj)
+
+
+def _value(scorer: Scorer, cycles: float, energy_pj: float) -> float:
+    value = scorer.values(float(cycles), energy_pj, scorer.accelerator.area_um2)
     assert isinstance(value, float)
     return value
 

@@ -9,19 +9,16 @@ from tilewright.hardware import Accelerator
 from tilewright.jobs import finished, interruptible
 from tilewright.mapping import KeptSets, Layout, MapSpace, Tiling, flexible_spaces
 from tilewright.search.bounding import Bounding
-from tilewright.search.front import joined, read_front
-from tilewright.search.kept import searching_kept
+from tilewright.search.front import read_front
+from tilewright.search.kept import FEW, searching_kept
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, SearchResult, Stopped
-from tilewright.search.run import Request, Run, Searching, Seed, Watch, search
+from tilewright.search.run import Request, Run, Searching, Seed, Watch, search, united
 from tilewright.search.scoring import CostModel, model_of
 from tilewright.search.start import Start
 from tilewright.search.sweep import Densities
 from tilewright.workload import Operator
-
-FEW = 4096
-"""Largest member that is enumerated where the budget is time alone."""
 
 
 def search_flexible(  # noqa: PLR0913  (keywords of the one entry point)
@@ -124,17 +121,12 @@ def searching_spaces(spaces: Sequence[MapSpace], request: Request, watch: Watch)
         runs[-1].bounding = bounding
     yield
     yield from _halve(runs, _Left(whole.samples, whole.seconds), watch)
-    # Stopped before the first batch, none has a sample.
-    best = min((run for run in runs if run.samples), key=lambda run: run.best, default=runs[0]).result()
+    best = united(runs, request)
     complete = all(run.stopped == "exhausted" and run.mapper.covers_space for run in runs)
     found = replace(
-        best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),
-        seconds=sum(run.seconds for run in runs), seed=request.seed, budget=whole, mapper=request.mapper,
-        space_size=best.space_size if len(spaces) == 1 else None, complete=complete,
+        best, space_size=best.space_size if len(spaces) == 1 else None, complete=complete,
         stopped=best.stopped if len(spaces) == 1 else "interrupted" if watch.stop.is_set() else
-        _why_ended(runs, whole), proven=best.proven if len(spaces) == 1 else None,
-        front=joined([run.archive.front() for run in runs if run.archive is not None]),
-    )
+        _why_ended(runs, whole), proven=best.proven if len(spaces) == 1 else None)
     if watch.recorder is not None:
         watch.recorder(found)
     return found

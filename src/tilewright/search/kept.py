@@ -7,14 +7,13 @@ from pathlib import Path
 
 from tilewright.mapping import KeptSets
 from tilewright.search.bounding import KeptBounding
-from tilewright.search.front import joined
 from tilewright.search.records import Budget, Improvement, Progress, SearchResult, Stopped
-from tilewright.search.run import Request, Run, Searching, Watch
+from tilewright.search.run import Request, Run, Searching, Watch, united
 from tilewright.search.scoring import model_of
 from tilewright.search.start import Start
 
 FEW = 4096
-"""Mappings of all members together that are enumerated where the budget is time alone."""
+"""Largest union, or member of one, that is enumerated where the budget is time alone."""
 ENTRANTS, LEAST_SAMPLES = 3, 250
 """Members that race at most, and samples for each of them at least."""
 LEGS = 0.25, 0.25
@@ -25,10 +24,9 @@ def searching_kept(kept: KeptSets, request: Request, watch: Watch) -> Searching:
     """Search a union of spaces that differ by what memories keep; ``request`` is that of the union.
 
     A few members race: that of the mapping to begin from, if any, those of the least bounds, and that in which memories
-    keep what they can. All get a part of the
-    samples (or seconds), the better half of them a second, and the best one the rest. Where its mapper comes to an end,
-    the next one goes on. A union that the budget covers is enumerated, member by member. No member gets a sample whose
-    bound is not below the best score.
+    keep what they can. All get a part of the samples (or seconds), the better half of them a second, and the best one
+    the rest. Where its mapper comes to an end, the next one goes on. A union that the budget covers is enumerated,
+    member by member. No member gets a sample whose bound is not below the best score.
     """
     race = _Race(kept, request, watch)
     alive = race.entrants()
@@ -202,19 +200,13 @@ class _Race:
     def result(self) -> SearchResult:
         """Return what has been found."""
         runs = [entrant.run for entrant in self.entered.values()] or [self.member(0).run]
-        # Stopped before the first batch, none has a sample.
-        best = min((run for run in runs if run.samples), key=lambda run: run.best, default=runs[0]).result()
         floors = [self._floor(number) for number in self.bounding.scores]
         floor = min(floors) if len(floors) == len(self.kept) else -math.inf
         complete = floor >= self.best
-        size = self.kept.space.size() if self.covered else None
         return replace(
-            best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),
-            seconds=sum(run.seconds for run in runs), seed=self.request.seed, budget=self.budget,
-            mapper=self.request.mapper, history=tuple(self.history), complete=complete, stopped=self._why(complete),
-            space_size=size and replace(size, mappings=size.mappings * len(self.kept)),
-            proven=min(floor, self.best) if floor > -math.inf else None,
-            front=joined([run.archive.front() for run in runs if run.archive is not None]))
+            united(runs, self.request), history=tuple(self.history), complete=complete, stopped=self._why(complete),
+            space_size=self.kept.size() if self.covered else None,
+            proven=min(floor, self.best) if floor > -math.inf else None)
 
     def _limit(self, number: int) -> float:
         """Return a score that no mapping of a member beats, before any is searched."""

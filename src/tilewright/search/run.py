@@ -5,7 +5,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from tilewright.jobs import Stop, finished, interruptible, present_stop
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding, KeptBounding
 from tilewright.search.checkpoint import load_checkpoint, plan_of, save_checkpoint
-from tilewright.search.front import Archive, metric_values, read_front
+from tilewright.search.front import Archive, joined, metric_values, read_front
 from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, State, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
 from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
@@ -103,16 +103,16 @@ class Request:
     def identity(self) -> dict[str, str]:
         """What a checkpoint must agree with: all but the budget, as a search can go on under a larger one."""
         space = self.space
-        begin = {} if self.start is None else {"start": _digest(_plain(self.start))}
+        begin = {} if self.start is None else {"start": digest(_plain(self.start))}
         front = {"front": ",".join(self.front)} if self.front else {}
         return begin | front | {
-            "operator": _digest(space.operator.signature),
-            "accelerator": _digest(space.accelerator),
-            "space": _digest((space.tiling, space.constraints)),
+            "operator": digest(space.operator.signature),
+            "accelerator": digest(space.accelerator),
+            "space": digest((space.tiling, space.constraints)),
             "objective": f"{self.objective}; {', '.join(map(str, self.objective.constraints))}",
             "mapper": self.mapper,
             "seed": str(self.seed),
-            "options": _digest(sorted(self.options.items())),
+            "options": digest(sorted(self.options.items())),
         }
 
 
@@ -204,7 +204,8 @@ def _plain(start: Start | MappingBatch) -> object:
     return start if isinstance(start, Start) else (start.steps.tolist(), start.ranks.tolist())
 
 
-def _digest(thing: object) -> str:
+def digest(thing: object) -> str:
+    """Return a short hash of all that ``repr`` tells."""
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
@@ -470,3 +471,13 @@ class Run:
             bounding=self.bounding, start=request.origins,
             front=None if self.archive is None else self.archive.front(), machine=self.best_machine,
         )
+
+
+def united(runs: Sequence[Run], request: Request) -> SearchResult:
+    """Return the best result of searches that share the budget of ``request``, with what all spent and found."""
+    # Stopped before the first batch, none has a sample.
+    best = min((run for run in runs if run.samples), key=lambda run: run.best, default=runs[0]).result()
+    return replace(
+        best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),
+        seconds=sum(run.seconds for run in runs), seed=request.seed, budget=request.budget, mapper=request.mapper,
+        front=joined([run.archive.front() for run in runs if run.archive is not None]))

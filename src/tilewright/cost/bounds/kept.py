@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.layer import Bounds, compute_bound, layer_bounds
+from tilewright.cost.bounds.layer import Bounds, compute_bound, keepers, layer_bounds
 from tilewright.cost.bounds.sparse import sparse_bounds
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.hardware import Accelerator
@@ -24,7 +24,6 @@ Score = Callable[[float, float], float]
 
 MOST_LISTED, FEWEST, MOST, SURE = 1 << 14, 4, 64, 3
 """Sets whose sums are listed at most; those looked at one by one at least (where there are so many) and at most; and
-
 how many of the least bounds must be of sets that were looked at."""
 _SLACK = 1 - 1e-9
 
@@ -121,10 +120,8 @@ class KeptBounds:
         found = []
         for passing in product((0, 1), repeat=len(bits)):
             number = sum(bit for bit, out in zip(bits, passing, strict=True) if out)
-            keeps = self.kept[number].constraints.keeps
-            chains = {other.name: tuple(
-                memory.name for memory in machine.memories if memory.can_keep(other.name, other.role)
-                and other.name in keeps.get(memory.name, (other.name,))) for other in space.operator.tensors}
+            keeps = dict(self.kept[number].constraints.keeps)
+            chains = {other.name: keepers(other, machine, keeps) for other in space.operator.tensors}
             chains = {name: chain if name == tensor.name else chain[:1] for name, chain in chains.items()}
             traffic = Traffic.of(space.operator, machine, chains, space.tiling == "perfect")
             weights = [own if flow.tensor is tensor else own * 0.0

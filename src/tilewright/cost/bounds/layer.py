@@ -296,12 +296,17 @@ def _frontier(lanes: NDArray[np.int64], steps: NDArray[np.int64],
 
 def _chain(tensor: Tensor, accelerator: Accelerator, keeps: Keeps, bypass: bool) -> tuple[tuple[str, ...], ...]:
     """Return the sets of memories, outermost first, that may keep a tensor: one set, or with bypass the least ones."""
-    able = [memory.name for memory in accelerator.memories
-            if (tensor.name in keeps[memory.name] if memory.name in keeps
-                else memory.can_keep(tensor.name, tensor.role))]
+    able = keepers(tensor, accelerator, keeps)
     if not bypass:
-        return (tuple(able),)
-    return (able[0],), *((able[0], name) for name in able[1:])
+        return (able,)
+    return able[:1], *((able[0], name) for name in able[1:])
+
+
+def keepers(tensor: Tensor, accelerator: Accelerator, keeps: Keeps) -> tuple[str, ...]:
+    """Return the memories that keep a tensor, outermost first: those that can, where ``keeps`` says nothing else."""
+    return tuple(memory.name for memory in accelerator.memories
+                 if (tensor.name in keeps[memory.name] if memory.name in keeps
+                     else memory.can_keep(tensor.name, tensor.role)))
 
 
 def _on_the_way(tensor: Tensor, operator: Operator, accelerator: Accelerator,

@@ -1,6 +1,5 @@
 """Runs the searches of a study: in turns, timed fairly, kept as they end."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from tilewright.search.bounding import Bounding
 from tilewright.search.mapper import MAPPERS, Task
 from tilewright.search.objective import Objective
 from tilewright.search.records import Budget, Improvement, SearchResult
-from tilewright.search.run import Watch, generator, search
+from tilewright.search.run import Watch, digest, generator, search
 from tilewright.search.studies.contest import Attempt, Contender, Contest, parse_contenders
 
 MOST_SEEDS = 100
@@ -118,7 +117,7 @@ def _job(turn: Turn, terms: Terms, side_by_side: int) -> Job[dict[str, Any]]:
     space, start = turn.space, turn.start
     decides = (space.operator.signature, space.accelerator, space.tiling, space.constraints,
                None if start is None else (start.steps.tolist(), start.ranks.tolist()))
-    key = {"space": hashlib.sha256(repr(decides).encode()).hexdigest()[:16], "objective": str(terms.goal),
+    key = {"space": digest(decides), "objective": str(terms.goal),
            "budget": [terms.allowed.samples, terms.allowed.seconds], "mapper": turn.contender.mapper,
            "options": dict(turn.contender.options), "seed": turn.seed, "side by side": side_by_side}
     return Job(key, _held, samples=lambda value: int(value["samples"]),
