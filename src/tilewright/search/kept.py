@@ -163,7 +163,10 @@ class _Race:
             samples, seconds = self.budget.samples, self.budget.seconds
             others = [other for other in self.entered.values() if other is not entrant]
             entrant.samples = math.inf if samples is None else samples - sum(other.run.samples for other in others)
-            entrant.seconds = math.inf if seconds is None else seconds - sum(other.run.seconds for other in others)
+            if self.watch.left is not None:  # time is shared with other layers: what they do not need is ours
+                entrant.seconds = entrant.run.seconds + max(0.0, self.watch.left())
+            else:
+                entrant.seconds = math.inf if seconds is None else seconds - sum(other.run.seconds for other in others)
             yield from self._on(entrant)
             if not entrant.ended:
                 break
