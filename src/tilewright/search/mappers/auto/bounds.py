@@ -22,9 +22,8 @@ from tilewright.mapping.spaces.kernels import (
 )
 from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto.tables import CUT, FED, FIRST, IGNORED, INSIDE, KNOWN, MERGED
+from tilewright.search.mappers.exact.kernels import SLACK, worth
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR
-
-SLACK = 1 - 1e-9
 
 
 @compiled
@@ -289,20 +288,6 @@ def tally(sp: Compiled, tables: Compiled, e: Compiled, product: Compiled, lanes:
                 if classes[k, t] == 0:
                     charge(tables, sums, 1 + at * ways + k, b, out * (read - less), into * (filled - fewer))
     return matters
-
-
-@inlined
-def worth(tables: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
-    """Return the score of cycles and energy."""
-    terms, found = tables.terms, 0.0
-    for i in range(len(terms)):
-        value = terms[i, 0]
-        if terms[i, 1] > 0:
-            value *= cycles
-        if terms[i, 2] > 0:
-            value *= energy
-        found += value
-    return found * SLACK
 
 
 @inlined

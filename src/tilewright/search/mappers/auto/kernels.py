@@ -33,7 +33,7 @@ FOLLOWING = 0.8
 """Chance that a candidate's loops are put into the order that its bound asks for."""
 # Its functions end up inside ours.
 _named = stamped(Path(__file__).parents[1] / f"{name}.py" for name in (
-    "auto/bounds", "auto/tables", "exact/tables", "gamma/kernels"))
+    "auto/bounds", "auto/tables", "exact/kernels", "exact/tables", "gamma/kernels"))
 
 
 @compiled

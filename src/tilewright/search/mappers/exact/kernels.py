@@ -9,7 +9,7 @@ dimensions are not decided yet, they are taken to lie wholly inside and to need 
 
 import numpy as np
 
-from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
+from tilewright.mapping.spaces.kernels import Compiled, compiled, entry, inlined
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR
 
 SLACK = 1 - 1e-9
@@ -167,10 +167,24 @@ def cross(tables: Compiled, kind: Compiled, work: Compiled, x: Compiled) -> Comp
         x[b] = words[t] * max(1.0, often)
 
 
+@inlined
+def worth(tables: Compiled, cycles: Compiled, energy: Compiled) -> Compiled:
+    """Return the score of cycles and energy."""
+    terms, found = tables.terms, 0.0
+    for i in range(len(terms)):
+        value = terms[i, 0]
+        if terms[i, 1] > 0:
+            value *= cycles
+        if terms[i, 2] > 0:
+            value *= energy
+        found += value
+    return found * SLACK
+
+
 @compiled
 def score(tables: Compiled, steps: Compiled, ahead: Compiled, x: Compiled) -> Compiled:
     """Return the score for words ``x`` across boundaries, steps of compute, and cycles that nothing overlaps."""
-    weights, terms = tables.weights, tables.terms
+    weights = tables.weights
     last = len(x)
     cycles = steps
     for i in range(1, len(weights)):
@@ -182,15 +196,7 @@ def score(tables: Compiled, steps: Compiled, ahead: Compiled, x: Compiled) -> Co
     energy = weights[0, last] + tables.leakage_pj_per_cycle * cycles
     for b in range(last):
         energy += weights[0, b] * x[b]
-    found = 0.0
-    for i in range(len(terms)):
-        value = terms[i, 0]
-        if terms[i, 1] > 0:
-            value *= cycles
-        if terms[i, 2] > 0:
-            value *= energy
-        found += value
-    return found * SLACK
+    return worth(tables, cycles, energy)
 
 
 @compiled
