@@ -8,12 +8,11 @@ from tilewright.api.flags import takes
 from tilewright.api.flexions import of_class
 from tilewright.api.inputs import Network, is_torch, load_accelerator, load_layers, refuse_sparse
 from tilewright.api.options import ExploreOptions
+from tilewright.api.studying import study_runner
 from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, assumed, tune, with_flexibility
 from tilewright.codesign import explore as explore_choices
 from tilewright.hardware import CLASSES, Accelerator, Flexibility
-from tilewright.jobs import Runner
-from tilewright.store import kept_in
 from tilewright.workload import unique_operators
 
 STATED = "stated"
@@ -43,10 +42,10 @@ def explore(asked: ExploreOptions) -> Exploration:
     named = {graph.name: graph for graph in graphs}
     if len(named) < len(graphs):
         raise InputError("networks", "must differ in name", ", ".join(graph.name for graph in graphs))
-    refuse_sparse(load_accelerator(asked.arch), "to be explored")
-    machine = _fixed(load_accelerator(asked.arch), asked.tuned_for, objective, asked.seed)
-    with kept_in(asked.out, "explore") as kept:
-        runner = Runner(workers=asked.workers, on=asked.on, keeper=kept, observer=asked.told, stop=asked.stop)
+    given = load_accelerator(asked.arch)
+    refuse_sparse(given, "to be explored")
+    machine = _fixed(given, asked.tuned_for, objective, asked.seed)
+    with study_runner(asked, "explore") as runner:
         return explore_choices(named, machine, _choices(machine, asked.choices), objective=objective,
                                mapper=asked.mapper, samples=asked.budget, seed=asked.seed, seeds=asked.seeds,
                                runner=runner)

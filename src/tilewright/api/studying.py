@@ -1,5 +1,7 @@
 """Studies of searches as a user asks for them: mappers side by side, axes, loop orders, the space in two dimensions."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tilewright.api.flags import takes
@@ -7,6 +9,7 @@ from tilewright.api.inputs import load_mapping, load_target, pick_operator
 from tilewright.api.options import (
     AxesOptions,
     CompareOptions,
+    ExploreOptions,
     LandscapeOptions,
     LookOptions,
     OrdersOptions,
@@ -15,7 +18,7 @@ from tilewright.api.options import (
 from tilewright.api.spaces import choose_space
 from tilewright.api.tasks import read_budget
 from tilewright.base import InputError
-from tilewright.jobs import Keeper, Runner
+from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, flexible_machine, flexible_within
 from tilewright.search import search
 from tilewright.search.studies import (
@@ -55,8 +58,8 @@ def compare(asked: CompareOptions) -> Contest:
     """
     space = study_space(asked)
     entrants = parse_contenders(asked.mappers)
-    with kept_in(asked.out, "compare") as kept:
-        return run_contest(space, entrants, _terms(asked), _runner(asked, kept))
+    with study_runner(asked, "compare") as runner:
+        return run_contest(space, entrants, _terms(asked), runner)
 
 
 @takes(AxesOptions)
@@ -75,8 +78,8 @@ def study_axes(asked: AxesOptions) -> AxisStudy:
     space = study_space(asked)
     given = asked.mapping
     nest = None if given is None else load_mapping(given, space.operator, space.accelerator)
-    with kept_in(asked.out, "axes") as kept:
-        return axes_of(space, asked.mapper, _terms(asked), nest, _runner(asked, kept))
+    with study_runner(asked, "axes") as runner:
+        return axes_of(space, asked.mapper, _terms(asked), nest, runner)
 
 
 @takes(OrdersOptions)
@@ -154,5 +157,8 @@ def _terms(asked: StudyOptions) -> Terms:
     return Terms(asked.objective, read_budget(asked.budget), asked.seeds, asked.seed)
 
 
-def _runner(asked: StudyOptions, kept: Keeper | None) -> Runner:
-    return Runner(workers=asked.workers, on=asked.on, keeper=kept, observer=asked.told, stop=asked.stop)
+@contextmanager
+def study_runner(asked: StudyOptions | ExploreOptions, study: str) -> Iterator[Runner]:
+    """Give what runs the searches of a study, and keeps them where that is asked for."""
+    with kept_in(asked.out, study) as kept:
+        yield Runner(workers=asked.workers, on=asked.on, keeper=kept, observer=asked.told, stop=asked.stop)
