@@ -186,6 +186,19 @@ def test_large_products_are_divided_in_two_steps():
         assert model.score(batch).steady_cycles[0] == model.cost(mapping).steady_cycles
 
 
+def test_a_rate_is_exact_beside_another_of_a_larger_power_of_two():
+    """42 words at 0.7 a cycle take 60 cycles, which 42 / 0.7 does not say, whatever sixteenths another port moves."""
+    operator = Operator("rows", "einsum", (("M", 3), ("N", 7)), tuple(
+        Tensor(name, role, (Axis((("M", 1),)), Axis((("N", 1),)))) for name, role in (
+            ("W", "weights"), ("I", "inputs"), ("O", "outputs"))))
+    accelerator = Accelerator("machine", (Memory("Main", ("weights", "inputs", "outputs"), ENERGY,
+                                                 bandwidth=Bandwidth(read=0.7, write=16.0625)),))
+    mapping = Mapping((LevelLoops("Main", (Loop("M", 1), Loop("N", 1))),))
+    batch = MappingBatch.from_mappings([mapping], operator, accelerator)
+    assert DenseModel(operator, accelerator, batch.layout).score(batch).steady_cycles[0] == 60
+    assert walk(operator, accelerator, mapping).steady_cycles == 60
+
+
 def cases(seed, count):
     """Every other nest is one where another instance than the first may be the busiest."""
     rng = np.random.default_rng(seed)
