@@ -78,7 +78,7 @@ def home_of(tensor: str, keeps: Sequence[Collection[str]]) -> int | None:
 
 
 def check_homes(operator: Operator, accelerator: Accelerator, keeps: Sequence[Collection[str]]) -> None:
-    """Check that every tensor has a home, and the output one where its sums meet (DESIGN rule 11).
+    """Check that every tensor has a home, and the output one where its sums meet (counting rule 8).
 
     Raises
     ------
@@ -182,5 +182,5 @@ def array_use(fanout: Fanout, x: int, y: int) -> tuple[tuple[str, int, int], ...
 
 
 def array_fits(fanout: Fanout, x: int, y: int) -> bool:
-    """Whether ``x`` by ``y`` lanes fit on ``fanout`` (counting rule 10)."""
+    """Whether ``x`` by ``y`` lanes fit on ``fanout``."""
     return all(needed <= available for _, needed, available in array_use(fanout, x, y))

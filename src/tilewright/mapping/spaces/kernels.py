@@ -183,7 +183,7 @@ def axis_words(p: Compiled, q: Compiled, stride: Compiled, dilation: Compiled, b
 
 @compiled
 def tile_bits(sp: Compiled, e: Compiled, g: Compiled) -> Compiled:
-    """Return the bits that capacity group ``g`` must hold (DESIGN rules 1 and 10)."""
+    """Return the bits that capacity group ``g`` must hold (counting rule 1)."""
     s = sp[table.GROUPS + g, 0]
     total = 0
     for t in range(sp[table.META, table.TENSORS]):
