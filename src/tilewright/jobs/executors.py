@@ -9,7 +9,9 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from inspect import isgenerator
 from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
@@ -171,7 +173,8 @@ class Ray:
             try:
                 if address:  # which Ray itself would try for half a minute
                     socket.create_connection(_host_and_port(address), LONGEST_SECONDS).close()
-                ray.init(address or found or "local", log_to_driver=False, logging_level=logging.ERROR, **here)
+                _begin(partial(ray.init, address or found or "local", log_to_driver=False,
+                               logging_level=logging.ERROR, **here))
             except (OSError, RuntimeError, ValueError) as error:
                 raise InputError("--on", "must be a Ray cluster that answers", address or found,
                                  " ".join(str(error).split())[-300:]) from None
@@ -202,6 +205,15 @@ class Ray:
         self.stop()
         if self.mine:
             self.ray.shutdown()
+
+
+def _begin(connect: Call) -> None:
+    """Connect; again where the process that the cluster begins for each client has died at its start, as some do."""
+    for _ in range(RETRIES):
+        with suppress(ConnectionAbortedError):
+            connect()
+            return
+    connect()
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

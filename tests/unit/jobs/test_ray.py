@@ -13,6 +13,7 @@ import pytest
 from tilewright.base import InputError, has_extra
 from tilewright.hardware import preset
 from tilewright.jobs import Job, Runner
+from tilewright.jobs.executors import executor
 from tilewright.search import search_network
 from tilewright.workload import matmul
 
@@ -113,3 +114,25 @@ def searches_find_what_threads_find(cluster, *_):
 def test_a_cluster_that_is_not_there_is_one_clear_error():
     with pytest.raises(InputError, match=r"--on: must be a Ray cluster that answers; Got 'ray://127.0.0.1:1'"):
         Runner(on="ray://127.0.0.1:1").run([Job(None, int)])
+
+
+@pytest.mark.parametrize(("dying", "connects"), [(1, True), (99, False)])
+def test_a_client_whose_process_died_at_its_start_asks_again(monkeypatch, dying, connects):
+    import ray
+
+    asked = []
+
+    def init(*_, **__):
+        asked.append(1)
+        if len(asked) <= dying:
+            raise ConnectionAbortedError("Initialization failure from server")
+
+    for name, found in {"init": init, "is_initialized": lambda: False, "cluster_resources": lambda: {"CPU": 1},
+                        "shutdown": lambda: None}.items():
+        monkeypatch.setattr(ray, name, found)
+    if connects:
+        executor("ray", 1, 1).close()
+        assert len(asked) == 2
+    else:
+        with pytest.raises(InputError, match="--on: must be a Ray cluster that answers"):
+            executor("ray", 1, 1)
