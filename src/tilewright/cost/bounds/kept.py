@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.layer import Bounds, compute_bound, keepers, layer_bounds
+from tilewright.cost.bounds.layer import Bounds, compute_bound, keepers, layer_bounds, ports_of
 from tilewright.cost.bounds.sparse import sparse_bounds
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.hardware import Accelerator
@@ -55,7 +55,7 @@ class KeptBounds:
             return score(self.union.latency_cycles, self.union.energy_pj)
         listed = self.scores(score)
         least = min(listed.values())
-        return least if len(listed) == len(self.kept) else min(least, min(self._sums(score))[0])
+        return least if len(listed) == len(self.kept) else min(least, self._unlisted(score))
 
     def scores(self, score: Score) -> dict[int, float]:
         """Return what no mapping of a member scores below, by its number, the least first.
@@ -91,32 +91,44 @@ class KeptBounds:
 
     def _sums(self, score: Score) -> list[tuple[float, int]]:
         """Return the scores from sums over tensors and the numbers of the members, the least first."""
-        energies, numbers, cycles = self._energies
-        return sorted((score(cycles, energy * _SLACK), number) for energy, number in zip(
-            energies.tolist(), numbers.tolist(), strict=True))
+        energies, cycles, numbers = self._listed
+        return sorted((score(steps, energy * _SLACK), number) for energy, steps, number in zip(
+            energies.tolist(), cycles.tolist(), numbers.tolist(), strict=True))
+
+    def _unlisted(self, score: Score) -> float:
+        """Return the score that no member beats, be it listed or not."""
+        energies, _, _ = self._listed
+        return score(self._steps, float(energies.min()) * _SLACK)
 
     @cached_property
-    def _energies(self) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-        """Sums over tensors and the numbers of the members, the least first; and the steps of compute."""
-        space, machine = self.kept.space, self._dense
-        options = [self._alone(tensor) for tensor in space.operator.tensors]
+    def _steps(self) -> int:
+        space = self.kept.space
+        return compute_bound(space.operator, self._dense, space.tiling == "perfect")
+
+    @cached_property
+    def _listed(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Energies, cycles and numbers of members, from sums over tensors; of very many, those of the least energy."""
+        machine = self._dense
+        options = [self._alone(tensor) for tensor in self.kept.space.operator.tensors]
         while np.prod([len(own) for own in options]) > MOST_LISTED:
             longest = max(options, key=len)
             del longest[len(longest) // 2:]
-        cycles = compute_bound(space.operator, machine, space.tiling == "perfect")
-        rest = space.operator.macs * machine.compute.energy_pj_per_mac + (
-            machine.leakage_mw * cycles / machine.frequency_mhz * 1000)
-        energies, numbers = np.full(1, rest), np.zeros(1, dtype=np.int64)
+        sums, numbers = np.zeros((1, 1 + len(ports_of(machine)))), np.zeros(1, dtype=np.int64)
         for own in options:
-            energies = np.add.outer(energies, [energy for energy, _ in own]).ravel()
+            sums = (sums[:, None] + [least for least, _ in own]).reshape(-1, sums.shape[1])
             numbers = np.add.outer(numbers, [number for _, number in own]).ravel()
-        order = np.lexsort((numbers, energies))
-        return energies[order], numbers[order], cycles
+        cycles = np.maximum(self._steps, np.ceil(sums[:, 1:].max(axis=1, initial=0.0) * _SLACK)).astype(np.int64)
+        leakage = machine.leakage_mw / machine.frequency_mhz * 1000 * cycles
+        return sums[:, 0] + self.kept.space.operator.macs * machine.compute.energy_pj_per_mac + leakage, cycles, numbers
 
-    def _alone(self, tensor: Tensor) -> list[tuple[float, int]]:
-        """Return the least energy of one tensor, whatever room the others take, and its bits, by the memories kept."""
+    def _alone(self, tensor: Tensor) -> list[tuple[list[float], int]]:
+        """Return what one tensor costs at least, whatever room the others take, and its bits, by the memories kept.
+
+        The costs are its energy and its cycles at every port.
+        """
         space, machine = self.kept.space, self._dense
         bits = [1 << bit for bit, (_, name) in enumerate(self.kept.open) if name == tensor.name]
+        ports = ports_of(machine)
         found = []
         for passing in product((0, 1), repeat=len(bits)):
             number = sum(bit for bit, out in zip(bits, passing, strict=True) if out)
@@ -124,9 +136,13 @@ class KeptBounds:
             chains = {other.name: keepers(other, machine, keeps) for other in space.operator.tensors}
             chains = {name: chain if name == tensor.name else chain[:1] for name, chain in chains.items()}
             traffic = Traffic.of(space.operator, machine, chains, space.tiling == "perfect")
-            weights = [own if flow.tensor is tensor else own * 0.0
-                       for flow, own in zip(traffic.flows, traffic.energy_weights(), strict=True)]
-            found.append((traffic.least([weights])[0], number))
+            sums = [traffic.energy_weights(), *(traffic.port_weights(memory.name, kinds) for memory, kinds, _ in ports)]
+            energy, *words = traffic.least([
+                [own if flow.tensor is tensor else own * 0.0 for flow, own in zip(traffic.flows, weights, strict=True)]
+                for weights in sums])
+            cycles = [moved / rate / machine.instances(memory.name)
+                      for (memory, _, rate), moved in zip(ports, words, strict=True)]
+            found.append(([energy, *cycles], number))
         return sorted(found)
 
 

@@ -184,17 +184,7 @@ class _Again:
 def _fetched_again(operator: Operator, accelerator: Accelerator, chains: dict[str, tuple[str, ...]],
                    perfect: bool) -> _Again:
     traffic = Traffic.of(operator, accelerator, chains, perfect)
-    ports: list[tuple[Memory, tuple[str, ...], float]] = []
-    blocking: list[tuple[Memory, tuple[str, ...], float]] = []
-    for memory in accelerator.memories:
-        rates = memory.bandwidth
-        for kinds, own in ((("read", "drain"), rates.read), (("fill", "update"), rates.write),
-                           (("read", "drain", "fill", "update"), rates.shared)):
-            if own is not None:
-                ports.append((memory, kinds, float(exact_rate(own))))
-            given = [float(exact_rate(rate)) for rate in (own, rates.shared) if rate is not None]
-            if memory.buffering == "single" and memory is not accelerator.memories[0] and given and len(kinds) == 2:
-                blocking.append((memory, (kinds[1] if kinds[0] == "read" else kinds[0],), min(given)))
+    ports, blocking = ports_of(accelerator), _blocking_ports(accelerator)
     wanted = [*ports, *blocking]
     energy, *words = traffic.least([
         traffic.energy_weights(), *(traffic.port_weights(memory.name, kinds) for memory, kinds, _ in wanted)])
@@ -207,6 +197,34 @@ def _fetched_again(operator: Operator, accelerator: Accelerator, chains: dict[st
     for (memory, _, _), found in zip(blocking, cycles[len(ports):], strict=True):
         blocked[memory.name] = blocked.get(memory.name, 0.0) + found
     return _Again(energy * (1 - _SLACK), busiest, {name: ceil(total) for name, total in blocked.items()})
+
+
+Port = tuple[Memory, tuple[str, ...], float]
+"""What accesses of some kinds share at a memory: its words a cycle."""
+
+
+def ports_of(accelerator: Accelerator) -> list[Port]:
+    """Return all ports with a limit."""
+    found: list[Port] = []
+    for memory in accelerator.memories:
+        rates = memory.bandwidth
+        for kinds, rate in ((("read", "drain"), rates.read), (("fill", "update"), rates.write),
+                            (("read", "drain", "fill", "update"), rates.shared)):
+            if rate is not None:
+                found.append((memory, kinds, float(exact_rate(rate))))
+    return found
+
+
+def _blocking_ports(accelerator: Accelerator) -> list[Port]:
+    """Return what compute waits for at single-buffered memories: drains and fills, at the slower of both rates."""
+    found: list[Port] = []
+    for memory in accelerator.memories[1:]:
+        rates = memory.bandwidth
+        for kind, own in (("drain", rates.read), ("fill", rates.write)):
+            given = [float(exact_rate(rate)) for rate in (own, rates.shared) if rate is not None]
+            if memory.buffering == "single" and given:
+                found.append((memory, (kind,), min(given)))
+    return found
 
 
 def roofline(operator: Operator, accelerator: Accelerator) -> Roofline:

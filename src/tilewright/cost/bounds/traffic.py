@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
+from functools import cached_property, lru_cache
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
@@ -95,6 +95,40 @@ def _merging(tensor: Tensor, operator: Operator, arrays: Iterable[Fanout]) -> bo
     return not slides and all(array.reduce or array.instances == 1 for array in arrays)
 
 
+@lru_cache(maxsize=1024)
+def _charges(chains: tuple[tuple[str, ...], ...],
+             levels: tuple[str, ...]) -> dict[str, tuple[tuple[Floats, ...], list[int]]]:
+    """Return by stage which sets of boundaries may be charged there, and which of these each choice takes.
+
+    Each boundary of each tensor is charged to the stage of its child, or to one that it passes. Sets are given by
+    tensor (u, n), with 1 for a boundary that is charged.
+    """
+    places = {name: index for index, name in enumerate(levels)}
+    stages = [name for name in levels if any(name in chain[1:] for chain in chains)]
+    options = []
+    for chain in chains:
+        for parent, child in pairwise((*chain, COMPUTE)):
+            last = places.get(child, len(places))
+            options.append((child, *(name for name in stages if places[parent] < places[name] < last)))
+    ends = np.cumsum([len(chain) for chain in chains])[:-1]
+    choices = _choices(options)
+    found = {}
+    for stage in (*stages, COMPUTE):
+        charged = [tuple(each == stage for each in choice) for choice in choices]
+        sets = list(dict.fromkeys(charged))
+        table = np.array(sets, dtype=np.float64)
+        found[stage] = tuple(np.split(table, ends, axis=1)), [sets.index(each) for each in charged]
+    return found
+
+
+def _choices(options: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return a stage for each boundary in all ways; where they are many, all at their own but one."""
+    if prod(map(len, options)) <= _MOST_CHOICES:
+        return list(product(*options))
+    own = tuple(option[0] for option in options)
+    return [own, *((*own[:i], other, *own[i + 1:]) for i, option in enumerate(options) for other in option[1:])]
+
+
 @dataclass(frozen=True)
 class Traffic:
     """Lower bounds on weighted sums of accesses, over all tiles that fit and all loop orders at once."""
@@ -111,59 +145,45 @@ class Traffic:
 
     def least(self, sums: list[list[Floats]]) -> list[float]:
         """Return lower bounds on sums of accesses, each given by tensor as `Flow` does; 0 where none is known."""
-        rows: list[tuple[int, list[Floats], tuple[str, ...]]] = []
-        found = [0.0] * len(sums)
+        known: dict[int, list[Floats]] = {}
         for index, weights in enumerate(sums):
             settled = [flow.settled(given) for flow, given in zip(self.flows, weights, strict=True)]
-            known = [each for each in settled if each is not None]
-            if len(known) == len(settled):
-                rows += [(index, known, places) for places in self._choices]
-        totals = self._totals(rows)
-        for (index, _, _), total in zip(rows, totals, strict=True):
-            found[index] = max(found[index], float(total))
+            parts = [each for each in settled if each is not None]
+            if len(parts) == len(settled):
+                known[index] = parts
+        found = [0.0] * len(sums)
+        if known:
+            totals = self._totals([np.array(parts) for parts in zip(*known.values(), strict=True)])
+            for index, total in zip(known, totals.tolist(), strict=True):
+                found[index] = max(0.0, total)
         return found
 
-    @cached_property
-    def _choices(self) -> list[tuple[str, ...]]:
-        """Stages where each boundary of each tensor, in order, may be charged: its child's, or one that it passes."""
-        options = []
-        order, places = self.stages.order, self.stages.places
-        for each in self.flows:
-            for at, parent in enumerate(each.chain):
-                child = each.chain[at + 1] if at + 1 < each.boundaries else COMPUTE
-                last = places.get(child, len(places))
-                passed = [name for name in order if places[parent] < places[name] < last]
-                options.append((child, *passed))
-        if prod(map(len, options)) <= _MOST_CHOICES:
-            return list(product(*options))
-        own = tuple(option[0] for option in options)
-        return [own, *((*own[:i], other, *own[i + 1:]) for i, option in enumerate(options) for other in option[1:])]
-
-    def _totals(self, rows: list[tuple[int, list[Floats], tuple[str, ...]]]) -> Floats:
-        count, tensors = len(rows), len(self.flows)
-        names = (*self.stages.order, COMPUTE)
-        merged = {name: np.zeros((count, tensors)) for name in names}
-        received = {name: np.zeros((count, tensors)) for name in names}
-        totals = np.zeros(count)
-        for row, (_, weights, places) in enumerate(rows):
-            boundary = iter(places)
-            for t, each in enumerate(self.flows):
-                totals[row] += weights[t][0]
-                for at in range(each.boundaries):
-                    merged[next(boundary)][row, t] += weights[t][1 + at]
-                    if at + 1 < each.boundaries:
-                        received[each.chain[at + 1]][row, t] += weights[t][1 + each.boundaries + at]
+    def _totals(self, sums: list[Floats]) -> Floats:
+        """Return (o) bounds on sums of accesses: by tensor (o, 1 + 2 n), settled."""
+        charges = _charges(tuple(each.chain for each in self.flows), tuple(self.stages.places))
+        totals = np.sum([weights[:, 0] for weights in sums], axis=0)[:, None]
         words = np.array([each.tensor.words(self.stages.operator.sizes) for each in self.flows], dtype=np.float64)
-        for name in names:
-            both, back = np.unique(np.hstack([merged[name], received[name]]), axis=0, return_inverse=True)
-            if not both.any():
-                continue
+        for name, (sets, taken) in charges.items():
+            merged = np.stack([weights[:, 1:1 + each.boundaries] @ own.T
+                               for each, weights, own in zip(self.flows, sums, sets, strict=True)], axis=2)
+            received = np.broadcast_to(self._received(name, sums)[:, None, :], merged.shape)
+            least = np.zeros(merged.shape[:2])
+            some = merged.any(axis=2) | received.any(axis=2)
             if name == COMPUTE:
-                least = self._compute.least(both[:, :tensors])
+                least[some] = self._compute.least(merged[some])
             else:
-                least = self.stages.by_name[name].least(both[:, :tensors] * words, both[:, tensors:] * words)
-            totals += least[back.reshape(-1)]
-        return totals
+                least[some] = self.stages.by_name[name].least(merged[some] * words, received[some] * words)
+            totals = totals + least[:, taken]
+        best: Floats = totals.max(axis=1)
+        return best
+
+    def _received(self, name: str, sums: list[Floats]) -> Floats:
+        """Return (o, t) the weights of what the instances of a stage receive; next to compute it is no choice."""
+        found = np.zeros((len(sums[0]), len(self.flows)))
+        for place, (each, weights) in enumerate(zip(self.flows, sums, strict=True)):
+            if name in each.chain[1:]:
+                found[:, place] = weights[:, each.boundaries + each.chain.index(name)]
+        return found
 
     @cached_property
     def _compute(self) -> ComputeStage:
