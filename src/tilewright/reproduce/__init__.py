@@ -5,60 +5,18 @@ work that takes time to ``runner.run`` as cells (kept as they end) and returns t
 claim. `run_study` runs one; `print_reproduction` shows its `Outcome`.
 """
 
-from tilewright.reproduce import (
-    flexion_future,
-    flexion_order,
-    flexion_parallelism,
-    flexion_shape,
-    flexion_tile,
-    gamma_fig4_4,
-    gamma_fig4_6,
-    gamma_table4_5,
-    gamma_table4_6,
-    mse_fig2_6,
-    mse_fig5_3,
-    mse_fig5_4,
-    mse_fig5_5,
-    mse_fig5_6,
-    mse_fig5_7,
-    mse_fig5_9,
-    mse_fig5_11,
-    mse_table5_2,
-    mse_table5_3,
-    mse_table5_4,
-    ruby_fig4,
-    ruby_fig7,
-    ruby_fig8,
-    ruby_fig9,
-    ruby_fig10,
-    ruby_fig11,
-    ruby_fig13,
-    ruby_table1,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
+from tilewright.reproduce.claims import Claim, Judgement, Verdict
 from tilewright.reproduce.oracle import Check, check, same, twin
 from tilewright.reproduce.papers import write_page
 from tilewright.reproduce.running import DEFAULT_FOLDER, Outcome, run_study
-from tilewright.reproduce.searching import (
-    best_run,
-    best_so_far,
-    bound_figures,
-    costs,
-    median_curve,
-    median_run,
-    oracle_cell,
-    search_cell,
-)
 from tilewright.reproduce.showing import print_reproduction, write_reproduction
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Claim,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    Verdict,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study
+
+for _file in iter_modules(__path__, f"{__name__}."):
+    import_module(_file.name)  # each study registers itself
 
 __all__ = [
     "DEFAULT_FOLDER",
@@ -72,46 +30,10 @@ __all__ = [
     "Setting",
     "Study",
     "Verdict",
-    "best_run",
-    "best_so_far",
-    "bound_figures",
     "check",
-    "costs",
-    "flexion_future",
-    "flexion_order",
-    "flexion_parallelism",
-    "flexion_shape",
-    "flexion_tile",
-    "gamma_fig4_4",
-    "gamma_fig4_6",
-    "gamma_table4_5",
-    "gamma_table4_6",
-    "median_curve",
-    "median_run",
-    "mse_fig2_6",
-    "mse_fig5_3",
-    "mse_fig5_4",
-    "mse_fig5_5",
-    "mse_fig5_6",
-    "mse_fig5_7",
-    "mse_fig5_9",
-    "mse_fig5_11",
-    "mse_table5_2",
-    "mse_table5_3",
-    "mse_table5_4",
-    "oracle_cell",
     "print_reproduction",
-    "ruby_fig4",
-    "ruby_fig7",
-    "ruby_fig8",
-    "ruby_fig9",
-    "ruby_fig10",
-    "ruby_fig11",
-    "ruby_fig13",
-    "ruby_table1",
     "run_study",
     "same",
-    "search_cell",
     "twin",
     "write_page",
     "write_reproduction",

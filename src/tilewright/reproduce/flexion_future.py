@@ -22,32 +22,14 @@ from tilewright.hardware import (
     preset,
 )
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, kept, lower, part_of, same
 from tilewright.reproduce.flexion_isolation import Results, Target, by_seed, digest, oracle_note, play, total
 from tilewright.reproduce.flexion_order import INPUT, OUTPUT, WEIGHT
 from tilewright.reproduce.flexion_parallelism import KC, YX
 from tilewright.reproduce.flexion_tile import THIRDS
 from tilewright.reproduce.ruby_contest import Layer, network_layers
 from tilewright.reproduce.searching import bound_figures
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Claim,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    apart,
-    cases,
-    gain,
-    judge,
-    kept,
-    lower,
-    part_of,
-    same,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import UniqueOperator
 
 NETWORKS = ("alexnet", "mnasnet", "resnet50", "mobilenet-v2", "bert-base", "dlrm", "ncf")

@@ -13,9 +13,10 @@ from tilewright.jobs import Runner
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import dump_mapping, extents_at, flexible_machine, flexion, load_mapping
 from tilewright.report import venn, venn_plot
+from tilewright.reproduce.claims import Claim, Judgement, judge
 from tilewright.reproduce.ruby_contest import Layer, network_layers
 from tilewright.reproduce.searching import bound_figures, costs, median_run, oracle_cell
-from tilewright.reproduce.study import Cell, Claim, Judgement, Plot, Table, Value, judge
+from tilewright.reproduce.study import Cell, Plot, Table, Value
 from tilewright.search import Watch, search_flexible
 from tilewright.workload import Operator, convolution, depthwise
 

@@ -5,6 +5,7 @@ from math import log
 from tilewright.codesign import with_flexibility
 from tilewright.hardware import OrderFlexibility, preset
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, kept, part_of, same
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
@@ -16,20 +17,7 @@ from tilewright.reproduce.flexion_isolation import (
     right,
     study_table,
 )
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    apart,
-    exact,
-    gain,
-    judge,
-    kept,
-    part_of,
-    same,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study
 
 OUTPUT, WEIGHT, INPUT = (("P", "Q", "K", "C", "R", "S"), ("K", "C", "R", "S", "P", "Q"), ("C", "P", "Q", "K", "R", "S"))
 

@@ -6,6 +6,7 @@ from tilewright.codesign import with_array
 from tilewright.hardware import ParallelismFlexibility, preset
 from tilewright.jobs import Runner
 from tilewright.mapping import flexible_machine, load_mapping
+from tilewright.reproduce.claims import Judgement, exact, gain, judge
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
@@ -17,7 +18,7 @@ from tilewright.reproduce.flexion_isolation import (
     right,
     study_table,
 )
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Judgement, Setting, Study, Table, exact, gain, judge
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
 
 PUBLISHED = (
     Published("Layer 10", "InFlex0010", 1.0, 1.0, 1.0, 0.03, 0.08, "KC"),

@@ -8,6 +8,7 @@ from tilewright.codesign import with_array, with_flexibility
 from tilewright.hardware import ShapeFlexibility, preset
 from tilewright.jobs import Runner
 from tilewright.mapping import flexion
+from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, kept, lower, part_of
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     WRITTEN,
@@ -25,22 +26,7 @@ from tilewright.reproduce.flexion_isolation import (
     total,
 )
 from tilewright.reproduce.ruby_contest import Layer
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    cases,
-    exact,
-    gain,
-    judge,
-    kept,
-    lower,
-    part_of,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
 
 SIDE = 32
 PUBLISHED = (

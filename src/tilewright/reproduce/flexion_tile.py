@@ -18,6 +18,7 @@ from tilewright.hardware import (
 from tilewright.jobs import Runner
 from tilewright.mapping import Flexion, TileRule, flexion, stand_ins
 from tilewright.report import nested, venn_plot
+from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
@@ -34,21 +35,7 @@ from tilewright.reproduce.flexion_isolation import (
     total,
 )
 from tilewright.reproduce.ruby_contest import Layer
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    cases,
-    exact,
-    gain,
-    judge,
-    lower,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import Operator
 
 THIRDS = TileFlexibility(partitions=(("GLB", (("weights", 1.0), ("inputs", 1.0), ("outputs", 1.0))),))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import geometric_mean
 
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
 from tilewright.reproduce.gamma_contest import (
     FIGURES,
     Tries,
@@ -35,19 +36,7 @@ from tilewright.reproduce.gamma_platforms import (
     machine,
 )
 from tilewright.reproduce.gamma_release import released
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    cases,
-    gain,
-    judge,
-    lower,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
 
 PUBLISHED = {("s1", "edge"): (224.0, 440.0), ("s1", "cloud"): (153.0, 1.3e7), ("s2", "edge"): (209.0, 1035.0),
              ("s2", "cloud"): (337.0, 7.1e5), ("s3", "edge"): (241.0, 644.0), ("s3", "cloud"): (657.0, 1.2e5)}

@@ -2,9 +2,10 @@
 
 from tilewright.jobs import Runner
 from tilewright.mapping import load_mapping
+from tilewright.reproduce.claims import cases, judge
 from tilewright.reproduce.gamma_contest import Try, contest, oracle_word
 from tilewright.reproduce.gamma_platforms import GAMMA, OWN, PAPER, convolutions, machine
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, cases, judge
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
 
 SPREAD = {"conv1": ({"P", "Q"},), "layer2.0.downsample": ({"P", "Q"}, {"K"}, {"C"}),
           "layer4.0.downsample": ({"C"}, {"K"})}

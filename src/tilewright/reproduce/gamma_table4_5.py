@@ -7,6 +7,7 @@ from statistics import fmean
 
 from tilewright.cost import network_sum
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower
 from tilewright.reproduce.gamma_contest import (
     FIGURES,
     Tries,
@@ -32,21 +33,7 @@ from tilewright.reproduce.gamma_platforms import (
     machine,
 )
 from tilewright.reproduce.searching import median_curve
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    cases,
-    exact,
-    gain,
-    judge,
-    lower,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 
 NETWORKS = {"mobilenet-v2": "MobileNet-V2", "mnasnet": "MnasNet", "shufflenet-v2": "ShuffleNet", "resnet50": "ResNet50"}
 """ShuffleNet is version 2 at width 1.0 in the released model files."""

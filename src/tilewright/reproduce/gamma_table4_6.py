@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping
+from tilewright.reproduce.claims import Judgement, exact, gain, judge
 from tilewright.reproduce.gamma_platforms import (
     GAMMA,
     OWN,
@@ -19,20 +20,7 @@ from tilewright.reproduce.gamma_platforms import (
     machine,
 )
 from tilewright.reproduce.searching import oracle_cell
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    exact,
-    gain,
-    judge,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
 from tilewright.search import PipelineResult, search_pipeline
 from tilewright.workload import Graph, Operator, zoo
 

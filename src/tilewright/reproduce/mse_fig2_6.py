@@ -8,9 +8,10 @@ import numpy as np
 from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dump_mapping
+from tilewright.reproduce.claims import gain, judge
 from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, machine
 from tilewright.reproduce.searching import bound_figures, oracle_cell
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, gain, judge
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table
 
 LAYER = convolutions("vgg16")[1]
 METRICS = {"latency": "cycles", "energy": "pJ", "power": "pJ / cycle"}

@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Claim, Judgement, cases, gain, judge, kept, lower, part_of
 from tilewright.reproduce.mse_warm import (
     GENERATION,
     NETWORKS,
@@ -16,23 +17,7 @@ from tilewright.reproduce.mse_warm import (
     oracle_words,
 )
 from tilewright.reproduce.searching import median_curve
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Claim,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    cases,
-    gain,
-    judge,
-    kept,
-    lower,
-    part_of,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 
 Found = Mapping[str, Sequence[Layer]]
 BAR = 5.0

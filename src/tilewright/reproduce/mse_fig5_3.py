@@ -16,24 +16,10 @@ from tilewright.base import has_extra
 from tilewright.hardware import preset
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dump_mapping
+from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower, part_of
 from tilewright.reproduce.mse_study import bound, said, space_of
 from tilewright.reproduce.searching import median_curve, median_run, oracle_cell
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    cases,
-    gain,
-    judge,
-    kept,
-    lower,
-    part_of,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table
 from tilewright.search import Budget, Watch, search
 
 WORKLOADS = ("Resnet Conv_4", "Inception Conv_2")

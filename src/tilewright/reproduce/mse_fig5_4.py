@@ -10,21 +10,10 @@ import numpy as np
 from tilewright.base import has_extra
 from tilewright.jobs import Runner
 from tilewright.report import landscape_plots
+from tilewright.reproduce.claims import Judgement, cases, judge, kept
 from tilewright.reproduce.mse_fig5_3 import FULL_NETWORK, QUICK_NETWORK, Network, trained
 from tilewright.reproduce.mse_study import Entry, bound, play, published, same_space, scores_table, space_of
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    Table,
-    Value,
-    cases,
-    judge,
-    kept,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table, Value
 from tilewright.search.studies import ENCODING, Contender, Landscape, Points, study_landscape
 
 MACHINE, NAME = "accel-a", "Resnet Conv_4"

@@ -11,6 +11,7 @@ from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.report import contest_plot
+from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower
 from tilewright.reproduce.mse_study import (
     SIZES,
     Entry,
@@ -22,20 +23,7 @@ from tilewright.reproduce.mse_study import (
     scores_table,
     space_of,
 )
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    Table,
-    cases,
-    gain,
-    judge,
-    kept,
-    lower,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table
 from tilewright.search.studies import (
     AXES,
     AxisStudy,

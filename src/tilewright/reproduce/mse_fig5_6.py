@@ -2,20 +2,10 @@
 
 from tilewright.jobs import Runner
 from tilewright.report import contest_plot
+from tilewright.reproduce.claims import Claim, Judgement, cases, gain, judge, lower
 from tilewright.reproduce.gamma_platforms import baselines
 from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, play, published, same_space, scores_table
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Claim,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    cases,
-    gain,
-    judge,
-    lower,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study
 from tilewright.search.studies import CROSSOVER_ONLY
 
 MACHINE = "accel-b"

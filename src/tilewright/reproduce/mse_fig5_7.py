@@ -7,21 +7,10 @@ from typing import Any
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping, load_mapping
 from tilewright.report import orders_plot
+from tilewright.reproduce.claims import Judgement, cases, gain, judge, part_of
 from tilewright.reproduce.mse_study import Entry, bound, oracle_words, play, published, said, space_of
 from tilewright.reproduce.searching import oracle_cell
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    Table,
-    cases,
-    gain,
-    judge,
-    part_of,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table
 from tilewright.search.studies import OrderStudy, study_orders
 
 MACHINE, NAME = "accel-b", "Resnet Conv_4"

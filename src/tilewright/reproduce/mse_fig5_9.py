@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Claim, apart, gain, judge, same
 from tilewright.reproduce.mse_warm import (
     NETWORKS,
     Layer,
@@ -12,20 +13,7 @@ from tilewright.reproduce.mse_warm import (
     measure,
     oracle_words,
 )
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Claim,
-    Findings,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    apart,
-    gain,
-    judge,
-    same,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 
 SHOWN = ("vgg16", "mnasnet")
 REGULAR = same("On VGG16 it makes no difference whether a layer begins from the one before it or from the most "

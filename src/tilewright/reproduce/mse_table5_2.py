@@ -6,6 +6,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower
 from tilewright.reproduce.mse_sparse import (
     LAYERS,
     Asked,
@@ -16,20 +17,7 @@ from tilewright.reproduce.mse_sparse import (
     own_best,
     steep_note,
 )
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    Table,
-    Value,
-    cases,
-    exact,
-    gain,
-    judge,
-    lower,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table, Value
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
 PUBLISHED: Mapping[str, tuple[tuple[float, ...], ...]] = {

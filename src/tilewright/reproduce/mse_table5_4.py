@@ -6,6 +6,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Claim, Judgement, gain, judge, kept, part_of
 from tilewright.reproduce.mse_sparse import (
     LAYERS,
     Asked,
@@ -16,21 +17,7 @@ from tilewright.reproduce.mse_sparse import (
     own_best,
     steep_note,
 )
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Claim,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    gain,
-    judge,
-    kept,
-    part_of,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 from tilewright.search import PAPER
 
 TESTED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.base import InputError, write_whole
-from tilewright.reproduce.study import REPRODUCTIONS, Study, effect
+from tilewright.reproduce.claims import effect
+from tilewright.reproduce.study import REPRODUCTIONS, Study
 
 END = "<!-- end of study -->"
 PREFERRED = ("full", "part", "quick")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, lower, same
 from tilewright.reproduce.ruby_contest import (
     RANDOM,
     Match,
@@ -21,21 +22,7 @@ from tilewright.reproduce.ruby_contest import (
     worse,
 )
 from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Claim,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    Table,
-    apart,
-    cases,
-    gain,
-    judge,
-    lower,
-    same,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
 
 _NAMED = 5
 

@@ -3,6 +3,7 @@
 from itertools import product
 
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Judgement, apart, cases, gain, judge, lower, same
 from tilewright.reproduce.ruby_contest import (
     RANDOM,
     Layer,
@@ -19,19 +20,7 @@ from tilewright.reproduce.ruby_contest import (
 )
 from tilewright.reproduce.ruby_fig10 import BESIDE, NEVER_WORSE, judged_ratio, never_worse
 from tilewright.reproduce.ruby_machines import eyeriss_like
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Findings,
-    Judgement,
-    Setting,
-    Study,
-    apart,
-    cases,
-    gain,
-    judge,
-    lower,
-    same,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study
 
 SUITE = ("deepbench-conv-server", "deepbench-gemm-server")
 IMAGENET = (224, 112, 56, 28, 14, 7)

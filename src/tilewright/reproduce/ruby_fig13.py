@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Claim, cases, gain, judge
 from tilewright.reproduce.ruby_contest import (
     RANDOM,
     Entry,
@@ -22,19 +23,7 @@ from tilewright.reproduce.ruby_fig10 import BESIDE
 from tilewright.reproduce.ruby_fig11 import kernels
 from tilewright.reproduce.ruby_machines import eyeriss_like
 from tilewright.reproduce.searching import bound_figures
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Claim,
-    Findings,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    cases,
-    gain,
-    judge,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 
 STRATEGIES = ("perfect", "padding", "ruby-s")
 NAMES = {"perfect": "PFM", "padding": "PFM + padding", "ruby-s": "Ruby-S"}

@@ -5,10 +5,11 @@ from typing import Any
 from tilewright.hardware import load_accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace
+from tilewright.reproduce.claims import exact, judge
 from tilewright.reproduce.ruby_contest import TILINGS
 from tilewright.reproduce.ruby_machines import vector
 from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, exact, judge
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
 
 SIZE, ELEMENTS = 100, 6
 MACHINE = load_accelerator(f"""\

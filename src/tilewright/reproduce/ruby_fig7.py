@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace
+from tilewright.reproduce.claims import Judgement, apart, cases, judge, lower, same
 from tilewright.reproduce.ruby_contest import FLOWS, RANDOM, TILINGS, change
 from tilewright.reproduce.ruby_machines import toy
 from tilewright.reproduce.searching import (
@@ -17,21 +18,7 @@ from tilewright.reproduce.searching import (
     oracle_cell,
     search_cell,
 )
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    apart,
-    cases,
-    judge,
-    lower,
-    same,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import Operator, convolution, matmul
 
 STRATEGIES = ("perfect", "ruby-s", "ruby-t", "ruby")

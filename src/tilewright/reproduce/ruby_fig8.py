@@ -4,25 +4,11 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, padded
+from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, same
 from tilewright.reproduce.ruby_contest import TILINGS
 from tilewright.reproduce.ruby_machines import toy, vector
 from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    apart,
-    exact,
-    gain,
-    judge,
-    same,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
 
 ELEMENTS = 16
 STRATEGIES = ("perfect", "padding", "ruby-s")

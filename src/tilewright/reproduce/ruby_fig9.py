@@ -4,22 +4,11 @@ from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping
+from tilewright.reproduce.claims import Judgement, gain, judge
 from tilewright.reproduce.ruby_contest import RANDOM, Entry, Layer, Match, change, oracle_word, play
 from tilewright.reproduce.ruby_machines import eyeriss_like
 from tilewright.reproduce.searching import bound_figures, costs, oracle_cell
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    Value,
-    gain,
-    judge,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import Operator, convolution
 
 PERFECT = gain("The best perfect factorisation uses 71 % of the elements", "71 %", 0.71, "the share in use")

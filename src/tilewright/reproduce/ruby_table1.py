@@ -9,20 +9,9 @@ import numpy as np
 
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, Tiling
+from tilewright.reproduce.claims import Judgement, exact, gain, judge
 from tilewright.reproduce.ruby_machines import toy, vector
-from tilewright.reproduce.study import (
-    REPRODUCTIONS,
-    Cell,
-    Findings,
-    Judgement,
-    Plot,
-    Setting,
-    Study,
-    Table,
-    exact,
-    gain,
-    judge,
-)
+from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table
 
 SIZES = (3, 64, 100, 1000, 4096)
 LANES = 9

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tilewright.reproduce.study import apart, cases, exact, gain, judge, kept, lower, part_of, same
+from tilewright.reproduce.claims import apart, cases, exact, gain, judge, kept, lower, part_of, same
 
 FASTER = gain("faster", "runtime 0.5", 0.5)
 
