@@ -199,8 +199,8 @@ def patched(monkeypatch, watch):
 
     turn = watch.scenario % 4
     factor = (1.0, 1e-9, 1e9, 1.0)[turn]
-    for module in (gamma_contest, gamma_table4_6):
-        monkeypatch.setattr(module, "layer_bound", lambda *_: factor)
+    monkeypatch.setattr(gamma_contest, "bound_figures", lambda *_: {"compute_cycles": factor, "energy_pj": factor})
+    monkeypatch.setattr(gamma_table4_6, "layer_bound", lambda *_: factor)
     for module in (mse_table5_2, mse_table5_3):
         monkeypatch.setattr(module, "bound_edp", lambda _: factor * 1e4)
     monkeypatch.setattr(gamma_fig4_6, "spread", lambda _: set("PQKC" if turn == 1 else ""))

@@ -23,12 +23,11 @@ from tilewright.hardware import (
 )
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, kept, lower, part_of, same
-from tilewright.reproduce.flexion_isolation import Results, Target, by_seed, digest, oracle_note, play, total
+from tilewright.reproduce.flexion_isolation import Results, Target, digest, oracle_note, search_all, total
 from tilewright.reproduce.flexion_order import INPUT, OUTPUT, WEIGHT
 from tilewright.reproduce.flexion_parallelism import KC, YX
 from tilewright.reproduce.flexion_tile import THIRDS
-from tilewright.reproduce.ruby_contest import Layer, network_layers
-from tilewright.reproduce.searching import bound_figures
+from tilewright.reproduce.searching import Layer, bound_figures, by_seed, network_layers
 from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import UniqueOperator
 
@@ -179,7 +178,7 @@ def _measure(setting: Setting, runner: Runner, dram: float) -> Measured:
     own = with_flexibility(machine, tuned["alexnet"].flexibility)
     choices = {**class_choices(own), "PartFlex-1111": partial(tuned["alexnet"].flexibility)}
     targets = tuple(Target(name, with_flexibility(machine, flexibility)) for name, flexibility in choices.items())
-    results = {name: play(runner, targets, layers[name], setting["samples"], setting.seeds) for name in NETWORKS}
+    results = {name: search_all(runner, targets, layers[name], setting["samples"], setting.seeds) for name in NETWORKS}
     optimum = {name: tuned[name].latency_cycles for name in NETWORKS}
 
     def runtimes(of: Mapping[str, Results]) -> dict[str, tuple[float, ...]]:
@@ -202,7 +201,7 @@ def _rivals(runner: Runner, setting: Setting, machine: Accelerator, layers: Mapp
     """Return what every network makes of each design that was tuned for AlexNet: how much hangs on the one chosen."""
     targets = [Target(f"design {index}", with_flexibility(machine, design.flexibility))
                for index, design in enumerate(others)]
-    results = {name: play(runner, targets, layers[name], setting["samples"], 1) for name in NETWORKS}
+    results = {name: search_all(runner, targets, layers[name], setting["samples"], 1) for name in NETWORKS}
     rows: tuple[tuple[Value, ...], ...] = tuple((target.name, "-".join(design.flexibility.parallelism.choices[0]),
                   "x".join(map(str, design.flexibility.shape.fixed or ())),
                   *(total(results[name], target.name, layers[name]) / tuned[name].latency_cycles for name in NETWORKS))

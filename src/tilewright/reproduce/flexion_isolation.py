@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.codesign import with_flexibility
@@ -14,9 +13,18 @@ from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import dump_mapping, extents_at, flexible_machine, flexion, load_mapping
 from tilewright.report import venn, venn_plot
 from tilewright.reproduce.claims import Claim, Judgement, judge
-from tilewright.reproduce.ruby_contest import Layer, network_layers
-from tilewright.reproduce.searching import bound_figures, costs, median_run, oracle_cell
-from tilewright.reproduce.study import Cell, Plot, Table, Value
+from tilewright.reproduce.searching import (
+    Case,
+    Layer,
+    Tried,
+    bound_figures,
+    by_seed,
+    confirmed,
+    costs,
+    network_layers,
+    play,
+)
+from tilewright.reproduce.study import Cell, Plot, Setting, Table, Value
 from tilewright.search import Watch, search_flexible
 from tilewright.workload import Operator, convolution, depthwise
 
@@ -63,33 +71,19 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Result:
-    """The median run (by latency) of one layer on one machine, and what the oracle said of it."""
+class Asked:
+    """A layer to be searched on a machine."""
 
-    value: Mapping[str, Any] | None
-    oracle: Mapping[str, Any] | None
-    runs: tuple[Mapping[str, Any], ...] = ()
-
-    def __getitem__(self, name: str) -> float:
-        return inf if self.value is None else float(self.value[name])
-
-    def at(self, seed: int) -> "Result":
-        """Return what came of one seed."""
-        run = self.runs[seed]
-        return replace(self, value=run if run["latency_cycles"] is not None else None)
+    target: Target
+    layer: Layer
 
 
 # Layers of MnasNet as the tables write them: K, C, Y, X, R, S. Layer 29 is depthwise: K = 1.
 WRITTEN = {1: (32, 3, 224, 224, 3, 3), 10: (72, 24, 56, 56, 1, 1), 15: (40, 72, 28, 28, 1, 1),
            16: (120, 40, 28, 28, 1, 1), 21: (40, 120, 28, 28, 1, 1), 25: (480, 80, 14, 14, 1, 1),
            29: (1, 480, 14, 14, 5, 5)}
-Results = dict[tuple[str, str], Result]
-
-
-def by_seed(results: Results) -> list[Results]:
-    """Return the same for every seed alone."""
-    seeds = min(len(result.runs) for result in results.values())
-    return [{key: result.at(seed) for key, result in results.items()} for seed in range(seeds)]
+Results = dict[tuple[str, str], Tried[Asked]]
+"""By machine and layer."""
 
 
 def conv(k: int, c: int, y: int, x: int, r: int, s: int) -> Operator:  # noqa: PLR0913, PLR0917  (the paper's six)
@@ -196,11 +190,11 @@ class Isolation:
         each = [flexion(operator, self.machine(target), self.axis) for operator in operators]
         return sum(one.hardware for one in each) / len(each), sum(one.workload for one in each) / len(each)
 
-    def play(self, runner: Runner, samples: int, seeds: int) -> "Results":
+    def search(self, runner: Runner, setting: Setting) -> "Results":
         """Search all layers on all machines."""
         names = {layer.name for layer in self.layers}
-        return play(runner, self.targets, (*self.layers, *(one for one in self.model if one.name not in names)),
-                    samples, seeds)
+        return search_all(runner, self.targets, (*self.layers, *(one for one in self.model if one.name not in names)),
+                          setting["samples"], setting.seeds)
 
 
 def flexible_cell(key: Mapping[str, object], operator: Operator, machine: Accelerator, *,
@@ -224,20 +218,16 @@ def digest(machine: Accelerator) -> str:
     return hashlib.sha256(repr(machine).encode()).hexdigest()[:16]
 
 
-def play(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer], samples: int, seeds: int) -> Results:
+def search_all(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer], samples: int, seeds: int) -> Results:
     """Search every layer on every machine with every seed, and have the oracle count the median run of each."""
-    pairs = [(target, layer) for target in targets for layer in layers]
-    cells = [flexible_cell({"layer": layer.name, "target": target.name}, layer.operator, target.machine,
-                           samples=samples, seed=seed)
-             for target, layer in pairs for seed in range(seeds)]
-    values = runner.run(cells)
-    medians = [median_run(values[at:at + seeds], "latency_cycles") for at in range(0, len(values), seeds)]
-    checks = {index: oracle_cell({"layer": pairs[index][1].name, "target": pairs[index][0].name},
-                                 pairs[index][1].operator, flexible_machine(pairs[index][0].machine), median["mapping"])
-              for index, median in enumerate(medians) if median is not None}
-    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
-    return {(target.name, layer.name): Result(median, told.get(index), tuple(values[index * seeds:(index + 1) * seeds]))
-            for index, ((target, layer), median) in enumerate(zip(pairs, medians, strict=True))}
+    def case(asked: Asked) -> Case:
+        key: dict[str, object] = {"layer": asked.layer.name, "target": asked.target.name}
+        operator, machine = asked.layer.operator, asked.target.machine
+        return Case([flexible_cell(key, operator, machine, samples=samples, seed=seed) for seed in range(seeds)], key,
+                    operator, flexible_machine(machine))
+
+    found = play(runner, [Asked(target, layer) for target in targets for layer in layers], case, "latency_cycles")
+    return {(tried.of.target.name, tried.of.layer.name): tried for tried in found}
 
 
 def total(results: Results, target: str, layers: Sequence[Layer], figure: str = "latency_cycles") -> float:
@@ -255,7 +245,7 @@ def study_table(study: Isolation, results: Results, title: str) -> Table:
         hardware, workload = study.flexions(row.target, row.layer) if told else (None, None)
         bound = study.bound(results, row.layer)
         single = row.layer != MODEL
-        nest = _chosen(study, results[row.target, row.layer], row) if single else ""
+        nest = _chosen(study, results[row.target, row.layer]) if single else ""
         name = f"{row.layer} {study.written[row.layer].name}" if single else f"{MODEL} ({len(members)} layers)"
         rows.append((name, row.target, row.runtime, runtime, row.energy, energy, row.edp, edp, row.hardware, hardware,
                      row.workload, workload, row.chosen, nest, bound, _word(results, row.target, members)))
@@ -273,26 +263,23 @@ def _below_note(study: Isolation, results: Results) -> tuple[str, ...]:
     return (f"Published runtimes below the compute bound: {', '.join(below)}.",) if below else ()
 
 
-def _chosen(study: Isolation, result: Result, row: Published) -> str:
-    if result.value is None:
+def _chosen(study: Isolation, tried: Tried[Asked]) -> str:
+    if tried.median is None:
         return "none"
-    (layer,) = study.members(row.layer)
-    machine = flexible_machine(study.machine(row.target))
-    return study.chosen(load_mapping(result.value["mapping"], layer.operator, machine), layer.operator)
+    operator = tried.of.layer.operator
+    return study.chosen(load_mapping(tried.median["mapping"], operator, flexible_machine(tried.of.target.machine)),
+                        operator)
 
 
 def _word(results: Results, target: str, members: Sequence[Layer]) -> str:
-    found = [results[target, layer.name].oracle for layer in members]
-    agree = sum(bool(oracle and oracle["agrees"]) for oracle in found)
-    return "agrees" if agree == len(found) else f"agrees on {agree} of {len(found)}"
+    agree, count = confirmed(results[target, layer.name] for layer in members)[0], len(members)
+    return "agrees" if agree == count else f"agrees on {agree} of {count}"
 
 
-def oracle_note(results: Iterable[Result]) -> str:
+def oracle_note(results: Iterable[Tried[Asked]]) -> str:
     """Return a sentence on how many of the reported mappings the oracle confirmed."""
-    told = [result.oracle for result in results if result.oracle is not None]
-    whole = sum(oracle["scale"] == 1 for oracle in told)
-    return (f"The oracle confirms {sum(bool(oracle['agrees']) for oracle in told)} of {len(told)} mappings: "
-            f"{whole} walked whole, the others as scaled-down twins.")
+    agree, count, whole = confirmed(results)
+    return f"The oracle confirms {agree} of {count} mappings: {whole} walked whole, the others as scaled-down twins."
 
 
 def average_venn(study: Isolation, title: str) -> Plot:

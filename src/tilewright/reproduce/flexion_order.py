@@ -62,7 +62,7 @@ def isolation(every: int = 1) -> Isolation:
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine."""
     study = isolation(setting["every"])
-    results = study.play(runner, setting["samples"], setting.seeds)
+    results = study.search(runner, setting)
     table = study_table(study, results, "Order flexibility on layers of MnasNet (figure 3.9)")
     return Findings((table,), _judge(study, results),
                     (average_venn(study, "Spaces of orders, averaged over the layers of MnasNet (figure 3.9 b)"),),

@@ -61,8 +61,8 @@ def isolation(shape: tuple[int, int] = (16, 64), every: int = 1) -> Isolation:
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, on both arrays."""
     study, square = isolation(every=setting["every"]), isolation((32, 32), setting["every"])
-    results = study.play(runner, setting["samples"], setting.seeds)
-    other = square.play(runner, setting["samples"], setting.seeds)
+    results = study.search(runner, setting)
+    other = square.search(runner, setting)
     table = study_table(study, results, "Parallelism flexibility on layers of MnasNet, 16x64 array (figure 3.10 a)")
     return Findings((table, _square_table(square, other)), _judge(study, results),
                     (average_venn(study, "Spaces of pairs, averaged over the layers of MnasNet (figure 3.10 c)"),),
@@ -107,7 +107,7 @@ def _unusual(study: Isolation, results: Results) -> "Counter[str]":
     found: Counter[str] = Counter()
     machine = flexible_machine(study.machine("FullFlex0010"))
     for layer in {layer.name: layer for layer in (*study.layers, *study.model)}.values():
-        value = results["FullFlex0010", layer.name].value
+        value = results["FullFlex0010", layer.name].median
         if value is not None:
             pair = sorted(pair_of(load_mapping(value["mapping"], layer.operator, machine), layer.operator).split("-"))
             if "none" not in pair and pair not in (["C", "K"], ["P", "Q"]):

@@ -18,14 +18,13 @@ from tilewright.reproduce.flexion_isolation import (
     Target,
     average_venn,
     axis_targets,
-    by_seed,
-    play,
     right,
+    search_all,
     shape_of,
     study_table,
     total,
 )
-from tilewright.reproduce.ruby_contest import Layer
+from tilewright.reproduce.searching import Layer, by_seed
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
 
 SIDE = 32
@@ -87,7 +86,7 @@ def shapes(instances: int, block: tuple[int, int]) -> list[tuple[int, int]]:
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
     study = isolation(setting["every"])
-    results = study.play(runner, setting["samples"], setting.seeds)
+    results = study.search(runner, setting)
     sweep = _sweep(runner, setting, study.model)
     table = study_table(study, results, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
     venn = average_venn(study, "Spaces of shapes, averaged over the layers of MnasNet (figure 3.11 b)")
@@ -134,7 +133,7 @@ def _sweep(runner: Runner, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
         base = with_array(preset("flexion"), (side, side))
         targets = (Target("InFlex0001", base),
                    Target("FullFlex0001", with_flexibility(base, shape=ShapeFlexibility())))
-        results = play(runner, targets, model, setting["samples"], setting.seeds)
+        results = search_all(runner, targets, model, setting["samples"], setting.seeds)
         each = [flexion(layer.operator, targets[1].machine, "S").workload for layer in model]
         found.append((side * side, total(results, "InFlex0001", model), total(results, "FullFlex0001", model),
                       sum(each) / len(each), tuple(total(one, "FullFlex0001", model) for one in by_seed(results))))

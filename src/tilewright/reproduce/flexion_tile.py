@@ -26,15 +26,14 @@ from tilewright.reproduce.flexion_isolation import (
     Results,
     Target,
     axis_targets,
-    by_seed,
     flexible_cell,
-    play,
     right,
+    search_all,
     study_table,
     tile_of,
     total,
 )
-from tilewright.reproduce.ruby_contest import Layer
+from tilewright.reproduce.searching import Layer, by_seed
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import Operator
 
@@ -84,7 +83,7 @@ def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
     study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], PUBLISHED, tile_of)
-    results = study.play(runner, setting["samples"], setting.seeds)
+    results = study.search(runner, setting)
     sweep = _sweep(runner, setting, study.model)
     table = study_table(study, results, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
     whole = _worked_off(runner, study)
@@ -145,7 +144,7 @@ def _sweep(runner: Runner, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
     found: Sweep = []
     for size in setting["buffers"]:
         _, part, full, _ = machines(size)
-        results = play(runner, (part, full), model, setting["samples"], setting.seeds)
+        results = search_all(runner, (part, full), model, setting["samples"], setting.seeds)
         share = [sum(flexion(layer.operator, target.machine, "T").workload for layer in model) / len(model)
                  for target in (part, full)]
         found.append((size, total(results, part.name, model), total(results, full.name, model), *share,

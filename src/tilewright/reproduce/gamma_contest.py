@@ -2,104 +2,67 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.cost import DenseModel, network_sum
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dataflow, dump_mapping
-from tilewright.reproduce.gamma_platforms import Method, layer_bound
-from tilewright.reproduce.ruby_contest import Layer
-from tilewright.reproduce.searching import costs, median_run, oracle_cell, search_cell
+from tilewright.reproduce.gamma_methods import Method
+from tilewright.reproduce.searching import Case, Layer, Tried, bound_figures, confirmed, costs, play, searched, total
 from tilewright.reproduce.study import Cell, Plot, Table, Value
 
 FIGURES = {"latency": "latency_cycles", "energy": "energy_pj"}
 
 
 @dataclass(frozen=True)
-class Try:
-    """What came of one method on one layer: the median run (None where most found nothing), checked by the oracle."""
+class Asked:
+    """A layer that a method is to map."""
 
     layer: Layer
     method: Method
-    runs: tuple[Mapping[str, Any], ...]
-    median: Mapping[str, Any] | None
-    oracle: Mapping[str, Any] | None
-
-    def at(self, seed: int) -> "Try":
-        """Return what came of one seed (of the one there is, for a fixed dataflow)."""
-        run = self.runs[seed % len(self.runs)]
-        return replace(self, runs=(run,), median=run if run["edp"] is not None else None)
-
-    @property
-    def failed(self) -> int:
-        """Runs that found no legal mapping."""
-        return sum(run["edp"] is None for run in self.runs)
 
 
+Try = Tried[Asked]
 Tries = dict[str, list[Try]]
 """By label of the method, in the order of the layers."""
-
-
-def by_seed(tries: Tries) -> list[Tries]:
-    """Return the same for every seed alone."""
-    seeds = max((len(each.runs) for found in tries.values() for each in found), default=0)
-    return [{label: [each.at(seed) for each in found] for label, found in tries.items()} for seed in range(seeds)]
 
 
 def contest(runner: Runner, layers: Sequence[Layer], machine: Accelerator, methods: Sequence[Method],  # noqa: PLR0913
             *, seeds: int, samples: int, objective: str) -> Tries:
     """Let every method map every layer for an objective; fixed dataflows have one mapping each."""
-    def cells(method: Method, layer: Layer) -> list[Cell]:
-        if method.fixed:
-            return [_fixed_cell(layer, machine, method)]
-        return [search_cell(_key(layer, machine), MapSpace(layer.operator, machine), mapper=method.mapper,
-                            samples=samples, seed=seed, objective=objective, options=method.options)
-                for seed in range(seeds)]
+    def case(asked: Asked) -> Case:
+        layer, method, key = asked.layer, asked.method, key_of(asked.layer, machine)
+        if method.flow is not None:
+            return Case([Cell({**key, "flow": method.flow.about}, lambda: _fixed(asked, machine))], key, layer.operator,
+                        machine)
+        return searched(key, MapSpace(layer.operator, machine), seeds, mapper=method.mapper, samples=samples,
+                        objective=objective, options=method.options)
 
-    return gather(runner, [(method, layer) for method in methods for layer in layers], cells, machine,
-                  FIGURES[objective])
-
-
-def gather(runner: Runner, asked: Sequence[tuple[Method, Layer]], cells: Callable[[Method, Layer], list[Cell]],
-           machine: Accelerator, figure: str) -> Tries:
-    """Run the cells of methods and layers, one a seed; have the oracle count the runs of median ``figure``."""
-    made = [cells(method, layer) for method, layer in asked]
-    values = iter([{figure: None, **value} for value in runner.run([cell for some in made for cell in some])])
-    runs = [[next(values) for _ in some] for some in made]
-    medians = [median_run(some, figure) for some in runs]
-    checks = {index: oracle_cell(_key(asked[index][1], machine), asked[index][1].operator, machine, median["mapping"])
-              for index, median in enumerate(medians) if median is not None}
-    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
-    tries: Tries = {method.label: [] for method, _ in asked}
-    for index, (method, layer) in enumerate(asked):
-        tries[method.label].append(Try(layer, method, tuple(runs[index]), medians[index], told.get(index)))
-    return tries
+    return gather(runner, layers, methods, case, objective)
 
 
-def _key(layer: Layer, machine: Accelerator) -> dict[str, object]:
+def gather(runner: Runner, layers: Sequence[Layer], methods: Sequence[Method], case: Callable[[Asked], Case],
+           objective: str) -> Tries:
+    """Run the cases of all methods on all layers; have the oracle count the runs of median latency or energy."""
+    found = iter(play(runner, [Asked(layer, method) for method in methods for layer in layers], case,
+                      FIGURES[objective]))
+    return {method.label: [next(found) for _ in layers] for method in methods}
+
+
+def key_of(layer: Layer, machine: Accelerator) -> dict[str, object]:
+    """Return what tells a layer on a machine apart."""
     return {"network": layer.network, "layer": layer.name, "machine": machine.name}
 
 
-def _fixed_cell(layer: Layer, machine: Accelerator, method: Method) -> Cell:
-    flow = method.flow
-    assert flow is not None
-
-    def compute() -> dict[str, Any]:
-        mapping = dataflow(flow, layer.operator, machine)
-        cost = DenseModel(layer.operator, machine).cost(mapping)
-        return {**costs(cost), "samples": 1, "legal_samples": 1,
-                "mapping": dump_mapping(mapping, layer.operator, machine)}
-
-    return Cell({**_key(layer, machine), "flow": flow.about}, compute)
-
-
-def total(tries: Iterable[Try], figure: str) -> float:
-    """Return a figure of the whole network; infinite where a layer has no mapping."""
-    found: float = network_sum(
-        (each.layer.count, float(each.median[figure]) if each.median else None) for each in tries)
-    return found
+def _fixed(asked: Asked, machine: Accelerator) -> dict[str, Any]:
+    """Return the one mapping of a fixed dataflow, as `search_cell` does."""
+    assert asked.method.flow is not None
+    operator = asked.layer.operator
+    mapping = dataflow(asked.method.flow, operator, machine)
+    return {**costs(DenseModel(operator, machine).cost(mapping)), "samples": 1, "legal_samples": 1,
+            "mapping": dump_mapping(mapping, operator, machine)}
 
 
 def over(tries: Sequence[Try], base: Sequence[Try], figure: str) -> float | None:
@@ -108,6 +71,11 @@ def over(tries: Sequence[Try], base: Sequence[Try], figure: str) -> float | None
     if not pairs:
         return None
     return total((one for one, _ in pairs), figure) / total((other for _, other in pairs), figure)
+
+
+def failed(tries: Iterable[Try]) -> int:
+    """Return how many runs found no legal mapping."""
+    return sum(run["edp"] is None for each in tries for run in each.runs)
 
 
 def unmapped(tries: Iterable[Try]) -> tuple[int, int]:
@@ -150,36 +118,31 @@ def summary_table(name: str, title: str, tries: Tries, base: str, figure: str, b
     for label, found in tries.items():
         whole, ratio = total(found, figure), over(found, tries[base], figure)
         missing, layers = unmapped(found)
-        runs = sum(len(each.runs) for each in found)
+        runs = [run for each in found for run in each.runs]
+        legal, drawn = (sum(run[name] for run in runs) for name in ("legal_samples", "samples"))
         rows.append((label, whole if math.isfinite(whole) else "NAN", ratio,
                      whole / bound if math.isfinite(whole) and bound else None, f"{missing} of {layers}",
-                     100 * sum(each.failed for each in found) / runs, _legal(found), oracle_word(found)))
+                     100 * failed(found) / len(runs), None if found[0].of.method.flow else 100 * legal / drawn,
+                     oracle_word(found)))
     rows.append(("Nothing can beat", bound, None, 1.0, "", None, None, ""))
     return Table(name, title, columns, tuple(rows), notes)
 
 
-def _legal(tries: Iterable[Try]) -> float | None:
-    """Return the percentage of all samples that were legal; None for fixed dataflows."""
-    runs = [run for each in tries if not each.method.fixed for run in each.runs]
-    return 100 * sum(run["legal_samples"] for run in runs) / sum(run["samples"] for run in runs) if runs else None
-
-
 def oracle_word(tries: Iterable[Try]) -> str:
     """Return how many of the mappings the oracle confirms."""
-    told = [each.oracle for each in tries if each.oracle is not None]
-    agree = sum(bool(check["agrees"]) for check in told)
-    return f"{agree} of {len(told)} agrees" if agree == len(told) else f"{len(told) - agree} of {len(told)} disagrees"
+    agree, count, _ = confirmed(tries)
+    return f"{agree} of {count} agrees" if agree == count else f"{count - agree} of {count} disagrees"
 
 
 def network_bound(layers: Iterable[Layer], machine: Accelerator, name: str) -> float:
     """Return what the whole network can't be below: ``compute_cycles`` or ``energy_pj``."""
-    found: float = network_sum((layer.count, layer_bound(layer.network, layer.name, machine, name)) for layer in layers)
+    found: float = network_sum((layer.count, bound_figures(layer.operator, machine)[name]) for layer in layers)
     return found
 
 
 def layers_plot(name: str, title: str, tries: Tries, figure: str) -> Plot:
     """Return a point a layer and method, on a logarithmic scale."""
-    names = [each.layer.name for each in next(iter(tries.values()))]
+    names = [each.of.layer.name for each in next(iter(tries.values()))]
     data = [{"type": "scatter", "mode": "markers", "name": label, "x": names, "marker": {"size": 9},
              "y": [each.median[figure] if each.median else None for each in found]} for label, found in tries.items()]
     unit = "cycles" if figure == "latency_cycles" else "pJ"

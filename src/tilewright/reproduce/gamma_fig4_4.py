@@ -1,7 +1,7 @@
 """Gamma, figures 4.4 and 4.5: ResNet-18 by all methods on systems S1 to S3, latency, and energy on S2."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import geometric_mean
 
 from tilewright.jobs import Runner
@@ -10,8 +10,8 @@ from tilewright.reproduce.gamma_contest import (
     FIGURES,
     Tries,
     Try,
-    by_seed,
     contest,
+    failed,
     layers_plot,
     least,
     network_bound,
@@ -19,24 +19,13 @@ from tilewright.reproduce.gamma_contest import (
     span,
     summary_table,
     times,
-    total,
     unmapped,
 )
-from tilewright.reproduce.gamma_platforms import (
-    BASELINES,
-    FIXED,
-    GAMMA,
-    OURS,
-    OWN,
-    PAPER,
-    PLATFORMS,
-    SYSTEMS,
-    baselines,
-    convolutions,
-    machine,
-)
+from tilewright.reproduce.gamma_methods import BASELINES, FIXED, GAMMA, OURS, OWN, PAPER, baselines
+from tilewright.reproduce.gamma_platforms import PLATFORMS, SYSTEMS, convolutions, machine
 from tilewright.reproduce.gamma_release import released
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
+from tilewright.reproduce.searching import by_seed, total
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
 
 PUBLISHED = {("s1", "edge"): (224.0, 440.0), ("s1", "cloud"): (153.0, 1.3e7), ("s2", "edge"): (209.0, 1035.0),
              ("s2", "cloud"): (337.0, 7.1e5), ("s3", "edge"): (241.0, 644.0), ("s3", "cloud"): (657.0, 1.2e5)}
@@ -76,6 +65,7 @@ NVDLA = gain("On the cloud NVDLA-like is far better than the other two dataflows
 CLAIMS45 = (*ENERGY_CLAIMS.values(), NO_EDGE, NVDLA)
 
 Found = dict[tuple[str, str], Tries]
+UNBUILT = "no baseline can be built"
 
 
 def measure(setting: Setting, runner: Runner, objective: str, systems: Sequence[str]) -> Found:
@@ -108,24 +98,47 @@ def run44(setting: Setting, runner: Runner) -> Findings:
     tables = tuple(_table(f"s1-{platform}-released", f"ResNet-18 on S1 {platform}: latency, baselines as released",
                           {PAPER: found["s1", platform][PAPER], **tries}, ("s1", platform), "latency")
                    for platform, tries in theirs.items() if tries)
-    return Findings((*_tables(found, "latency"), *tables), tuple(judged), _plots(found, "latency"),
-                    (*_missing(), ENCODING))
+    return _findings(found, "latency", judged, tables, ENCODING)
+
+
+def _findings(found: Found, objective: str, judged: list[Judgement], more: tuple[Table, ...], *notes: str) -> Findings:
+    tables = [_table(f"{system}-{platform}", f"ResNet-18 on {system.upper()} {platform}: {objective}", tries,
+                     (system, platform), objective) for (system, platform), tries in found.items()]
+    plots = [layers_plot(f"{system}-{platform}", f"{system.upper()} {platform}: {objective} of every layer", tries,
+                         FIGURES[objective]) for (system, platform), tries in found.items()]
+    missing = baselines()[1]
+    told = (f"Not measured, as no such mapper can be built here: {', '.join(missing)}.",) if missing else ()
+    return Findings((*tables, *more), tuple(judged), tuple(plots), (*told, *notes))
+
+
+def _table(name: str, title: str, tries: Tries, key: tuple[str, str], objective: str) -> Table:
+    return summary_table(name, title, tries, PAPER, FIGURES[objective], _bound(tries, key, objective))
+
+
+def _bound(tries: Tries, key: tuple[str, str], objective: str) -> float:
+    return network_bound([each.of.layer for each in tries[PAPER]], machine(key[1], key[0]),
+                         "compute_cycles" if objective == "latency" else "energy_pj")
 
 
 def _ratio(tries: Tries, theirs: Tries, key: tuple[str, str]) -> Judgement:
-    """Judge Gamma against the dataflows and the baselines: as released where they were run so."""
+    """Judge Gamma against the dataflows and the baselines: as released where they were run so.
+
+    Beside it stand our Gamma, and how much less than the closest other method any mapping can take.
+    """
     rivals = [*(method.label for method in FIXED), *_rivals(theirs)] if theirs else others(tries)
 
     def ratios_of(one: Tries) -> dict[str, float]:
         return ratios(one, PAPER, FIGURES["latency"], rivals)
 
-    both, room = {**tries, **theirs}, _room(tries, key)
-    if theirs:
-        own = ratios(tries, PAPER, FIGURES["latency"], searched(tries))
-        closest = min(own, key=lambda label: own[label], default=None)
-        room = (f"{closest} with our encoding: {times(own[closest])}; " if closest else "") + room
-    room = f"{_own(tries, FIGURES['latency'])}; {room}"
-    return judge(RATIO_CLAIMS[key], [least(ratios_of(one)) for one in by_seed(both)], span(ratios_of(both)), room)
+    whole = {label: total(tries[label], FIGURES["latency"]) for label in others(tries)}
+    closest = min(whole, key=lambda label: whole[label])
+    room = f"the compute bound is {times(whole[closest] / _bound(tries, key, 'latency'))} below {closest}"
+    if theirs and (own := ratios(tries, PAPER, FIGURES["latency"], searched(tries))):
+        closest = min(own, key=lambda label: own[label])
+        room = f"{closest} with our encoding: {times(own[closest])}; {room}"
+    both = {**tries, **theirs}
+    return judge(RATIO_CLAIMS[key], [least(ratios_of(one)) for one in by_seed(both)], span(ratios_of(both)),
+                 f"{_own(tries, FIGURES['latency'])}; {room}")
 
 
 def _own(tries: Tries, figure: str) -> str:
@@ -134,41 +147,15 @@ def _own(tries: Tries, figure: str) -> str:
     return f"Gamma, ours: {', '.join(map(times, found)) or 'none found'}"
 
 
-def _room(tries: Tries, key: tuple[str, str]) -> str:
-    """Return how much less than the closest other method any mapping can take."""
-    bound = network_bound([each.layer for each in tries[PAPER]], machine(key[1], key[0]), "compute_cycles")
-    whole = {label: total(tries[label], FIGURES["latency"]) for label in others(tries)}
-    closest = min(whole, key=lambda label: whole[label])
-    return f"the compute bound is {times(whole[closest] / bound)} below {closest}"
-
-
-def _tables(found: Found, objective: str) -> tuple[Table, ...]:
-    return tuple(_table(f"{system}-{platform}", f"ResNet-18 on {system.upper()} {platform}: {objective}", tries,
-                        (system, platform), objective) for (system, platform), tries in found.items())
-
-
-def _table(name: str, title: str, tries: Tries, key: tuple[str, str], objective: str) -> Table:
-    bound = network_bound([each.layer for each in tries[PAPER]], machine(key[1], key[0]),
-                          "compute_cycles" if objective == "latency" else "energy_pj")
-    return summary_table(name, title, tries, PAPER, FIGURES[objective], bound)
-
-
-def _plots(found: Found, objective: str) -> tuple[Plot, ...]:
-    return tuple(layers_plot(f"{system}-{platform}", f"{system.upper()} {platform}: {objective} of every layer", tries,
-                             FIGURES[objective]) for (system, platform), tries in found.items())
-
-
-def _missing() -> tuple[str, ...]:
-    missing = baselines()[1]
-    return (f"Not measured, as no such mapper can be built here: {', '.join(missing)}.",) if missing else ()
-
-
 def _always(found: Found) -> Judgement:
-    seeds = zip(*(by_seed({PAPER: tries[PAPER]}) for tries in found.values()), strict=True)
-    shares = [1 - _missing_share([each for tries in every for each in tries[PAPER]]) for every in seeds]
-    runs = sum(len(each.runs) for tries in found.values() for each in tries[PAPER])
-    failed, own = (sum(each.failed for tries in found.values() for each in tries[label]) for label in (PAPER, OURS))
-    return judge(ALWAYS, shares, f"{runs - failed} of {runs} runs as published, {runs - own} of {runs} of ours")
+    ours, theirs = (_all({label: tries[label]} for tries in found.values()) for label in (OURS, PAPER))
+    runs = sum(len(each.runs) for each in theirs)
+    return judge(ALWAYS, [1 - _missing_share(one) for one in by_seed(theirs)],
+                 f"{runs - failed(theirs)} of {runs} runs as published, {runs - failed(ours)} of {runs} of ours")
+
+
+def _all(tries: Iterable[Tries]) -> list[Try]:
+    return [each for one in tries for found in one.values() for each in found]
 
 
 def _missing_share(tries: Sequence[Try]) -> float:
@@ -184,20 +171,17 @@ def _release_claims(theirs: Mapping[str, Tries]) -> tuple[Judgement, ...]:
     """Judge what baselines find under the release's encoding, on both platforms of S1."""
     edge, cloud = (_rivals(theirs[platform]) for platform in ("edge", "cloud"))
     if not edge:
-        return tuple(Judgement(claim, "no baseline can be built", "not judged") for claim in (FAILING, RANDOM, CLOUD))
-    drawn = {label: found for label, found in theirs["edge"].items() if label.startswith("random")}
+        return tuple(Judgement(claim, UNBUILT, "not judged") for claim in (FAILING, RANDOM, CLOUD))
+    drawn = _all([{label: found for label, found in theirs["edge"].items() if label.startswith("random")}])
     told = ", ".join(f"{label} {unmapped(found)[0]}" for label, found in edge.items() if unmapped(found)[0]) or "none"
-    legal, every = (sum(run[name] for found in drawn.values() for each in found for run in each.runs)
-                    for name in ("legal_samples", "samples"))
-    pairs = [each for found in cloud.values() for each in found]
+    legal, every = (sum(run[name] for each in drawn for run in each.runs) for name in ("legal_samples", "samples"))
+    pairs = _all([cloud])
     return (
         judge(FAILING, [sum(_missing_share(found) > 0 for found in one.values()) / len(one) for one in by_seed(edge)],
               f"layers without a mapping: {told}"),
-        judge(RANDOM, [_missing_share([each for found in one.values() for each in found]) for one in by_seed(drawn)],
-              f"{unmapped([each for found in drawn.values() for each in found])[0]} layers; "
-              f"{100 * legal / max(1, every):.2g} % of its mappings fit"),
-        judge(CLOUD, [1 - _missing_share([each for found in one.values() for each in found])
-                      for one in by_seed(cloud)],
+        judge(RANDOM, [_missing_share(one) for one in by_seed(drawn)],
+              f"{unmapped(drawn)[0]} layers; {100 * legal / max(1, every):.2g} % of its mappings fit"),
+        judge(CLOUD, [1 - _missing_share(one) for one in by_seed(pairs)],
               f"{len(pairs) - unmapped(pairs)[0]} of {len(pairs)} layers and methods",
               "the elements have 64 bytes here, 4 MiB in all; the paper prints 4 MiB"))
 
@@ -208,35 +192,28 @@ def _grows(found: Found) -> Judgement:
                    for label in searched(one[system, platform]))
 
     if not searched(found["s1", "edge"]):
-        return Judgement(GROWS, "no baseline can be built", "not judged")
+        return Judgement(GROWS, UNBUILT, "not judged")
     told = ", ".join(f"{system.upper()} {missing(found, system)}" for system in SYSTEMS)
-    return judge(GROWS, [lower([(missing(one, "s1"), missing(one, "s3"))]) for one in seeds_of(found)], told,
+    return judge(GROWS, [lower([(missing(one, "s1"), missing(one, "s3"))]) for one in by_seed(found)], told,
                  "the release's encoding of S3 spreads loops that our memories can't tell apart")
-
-
-def seeds_of(found: Found) -> list[Found]:
-    """Return what was found, for every seed alone."""
-    parts = {key: by_seed(tries) for key, tries in found.items()}
-    return [{key: parts[key][seed] for key in found} for seed in range(min(map(len, parts.values())))]
 
 
 def _best(found: Found) -> Judgement:
     def whole(one: Found) -> dict[tuple[str, str], float]:
         return {key: total(tries[PAPER], "latency_cycles") for key, tries in one.items()}
 
-    def share(one: Found) -> float:
-        cycles = whole(one)
+    def share(cycles: dict[tuple[str, str], float]) -> float:
         return lower((cycles["s3", platform], cycles[system, platform]) for platform in PLATFORMS
                      for system in SYSTEMS[:2])
 
     told = "; ".join(f"{platform} " + ", ".join(f"{system.upper()} {whole(found)[system, platform]:,.0f}"
                                                 for system in SYSTEMS) for platform in PLATFORMS)
-    return judge(BEST, [share(one) for one in seeds_of(found)], told)
+    return judge(BEST, [share(whole(one)) for one in by_seed(found)], told)
 
 
 def _early(found: Found) -> Judgement:
     if not searched(found["s2", "edge"]):
-        return Judgement(EARLY, "no baseline can be built", "not judged")
+        return Judgement(EARLY, UNBUILT, "not judged")
 
     def pairs(one: Found) -> Iterator[tuple[float, float]]:
         for platform in PLATFORMS:
@@ -246,7 +223,7 @@ def _early(found: Found) -> Judgement:
                 for label in searched(tries):
                     yield total(tries[flow][part], "latency_cycles"), total(tries[label][part], "latency_cycles")
 
-    return judge(EARLY, [lower(pairs(one)) for one in seeds_of(found)], f"{lower(pairs(found)):.0%} of the pairs")
+    return judge(EARLY, [lower(pairs(one)) for one in by_seed(found)], f"{lower(pairs(found)):.0%} of the pairs")
 
 
 def run45(setting: Setting, runner: Runner) -> Findings:
@@ -256,10 +233,10 @@ def run45(setting: Setting, runner: Runner) -> Findings:
     judged = []
     for platform, claim in ENERGY_CLAIMS.items():
         tries = found["s2", platform]
-        bound = network_bound([each.layer for each in tries[PAPER]], machine(platform, "s2"), "energy_pj")
+        over_bound = total(tries[PAPER], figure) / _bound(tries, ("s2", platform), "energy")
         judged.append(judge(claim, [least(ratios(one, PAPER, figure, others(one))) for one in by_seed(tries)],
                             span(ratios(tries, PAPER, figure, others(tries))),
-                            f"Gamma is {times(total(tries[PAPER], figure) / bound)} the bound; {_own(tries, figure)}"))
+                            f"Gamma is {times(over_bound)} the bound; {_own(tries, figure)}"))
     edge, cloud = found["s2", "edge"], found["s2", "cloud"]
     flows = [method.label for method in FIXED]
 
@@ -267,12 +244,12 @@ def run45(setting: Setting, runner: Runner) -> Findings:
         return lower((total(one[label], figure), total(one[flow], figure)) for label in searched(one) for flow in flows)
 
     judged.append(judge(NO_EDGE, [won(one) for one in by_seed(edge)], f"{won(edge):.0%} of the pairs")
-                  if searched(edge) else Judgement(NO_EDGE, "no baseline can be built", "not judged"))
+                  if searched(edge) else Judgement(NO_EDGE, UNBUILT, "not judged"))
     over = [total(cloud[flow], figure) / total(cloud[flows[0]], figure) for flow in flows[1:]]
     judged.append(judge(NVDLA, geometric_mean(over) if all(0 < each < math.inf for each in over) else math.nan,
                         ", ".join(map(times, over))))
-    return Findings(_tables(found, "energy"), tuple(judged), _plots(found, "energy"), (
-        *_missing(), "Energy here counts the DRAM, which the published cost model does not."))
+    return _findings(found, "energy", judged, (),
+                     "Energy here counts the DRAM, which the published cost model does not.")
 
 
 _QUICK44 = Setting("quick", 2, {"samples": 300, "every": 6})

@@ -4,7 +4,8 @@ from tilewright.jobs import Runner
 from tilewright.mapping import load_mapping
 from tilewright.reproduce.claims import cases, judge
 from tilewright.reproduce.gamma_contest import Try, contest, oracle_word
-from tilewright.reproduce.gamma_platforms import GAMMA, OWN, PAPER, convolutions, machine
+from tilewright.reproduce.gamma_methods import GAMMA, OWN, PAPER
+from tilewright.reproduce.gamma_platforms import convolutions, machine
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
 
 SPREAD = {"conv1": ({"P", "Q"},), "layer2.0.downsample": ({"P", "Q"}, {"K"}, {"C"}),
@@ -22,13 +23,13 @@ def spread(found: Try) -> set[str]:
     """Return the dimensions that the mapping of a run spreads over arrays, columns and rows."""
     if found.median is None:
         return set()
-    nest = load_mapping(found.median["mapping"], found.layer.operator, machine("edge", "s3"))
+    nest = load_mapping(found.median["mapping"], found.of.layer.operator, machine("edge", "s3"))
     return {loop.dimension for entry in nest.levels for loop in entry.loops if loop.axis is not None}
 
 
 def share(tries: list[Try]) -> float:
     """Return the share of what the paper spreads that is spread here."""
-    told = [bool(group & spread(each)) for each in tries for group in SPREAD[each.layer.name]]
+    told = [bool(group & spread(each)) for each in tries for group in SPREAD[each.of.layer.name]]
     return sum(told) / len(told)
 
 
@@ -37,11 +38,11 @@ def run(setting: Setting, runner: Runner) -> Findings:
     layers = [layer for layer in convolutions("resnet18") if layer.name in SPREAD]
     tries = contest(runner, layers, machine("edge", "s3"), (GAMMA, OWN), seeds=setting.seeds,
                     samples=setting["samples"], objective="latency")
-    rows = tuple((each.layer.name, label, " ".join(sorted(spread(each))) or "nothing",
+    rows = tuple((each.of.layer.name, label, " ".join(sorted(spread(each))) or "nothing",
                   int(each.median["latency_cycles"]) if each.median else None, oracle_word([each]))
                  for label, found in tries.items() for each in found)
     seeds = [share([each.at(seed) for each in tries[PAPER]]) for seed in range(setting.seeds)]
-    nests = tuple(f"{each.layer.name}:\n{each.median['mapping']}" for each in tries[PAPER] if each.median)
+    nests = tuple(f"{each.of.layer.name}:\n{each.median['mapping']}" for each in tries[PAPER] if each.median)
     plot = Plot("spread", "Share of what figure 4.6 spreads, by seed", [{"type": "bar", "y": seeds}],
                 {"yaxis": {"title": {"text": "share"}, "range": [0, 1]}})
     table = Table("layers", "Dimensions spread by the median runs, S3 edge", (

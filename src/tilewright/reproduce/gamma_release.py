@@ -7,7 +7,7 @@ the layer's own. What does not fit costs 2^63 (other_method_env.py), however lit
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import permutations
 from typing import Any
 
@@ -18,10 +18,9 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping
-from tilewright.reproduce.gamma_contest import FIGURES, Tries, gather
-from tilewright.reproduce.gamma_platforms import Method, baselines
-from tilewright.reproduce.ruby_contest import Layer
-from tilewright.reproduce.searching import costs
+from tilewright.reproduce.gamma_contest import Asked, Tries, gather, key_of
+from tilewright.reproduce.gamma_methods import Method, baselines
+from tilewright.reproduce.searching import Case, Layer, costs
 from tilewright.reproduce.study import Cell
 from tilewright.search import MAPPERS, BlackBox, Problem
 
@@ -101,24 +100,20 @@ def release_methods() -> tuple[Method, ...]:
 
 def released(runner: Runner, layers: Sequence[Layer], machine: Accelerator, *, seeds: int, samples: int) -> Tries:
     """Let the baselines map layers for latency, as in `contest`."""
-    def cells(method: Method, layer: Layer) -> list[Cell]:
-        return [release_cell(layer, machine, method, samples, seed) for seed in range(seeds)]
+    def case(asked: Asked) -> Case:
+        layer, method, key = asked.layer, asked.method, key_of(asked.layer, machine)
+        return Case([Cell({**key, "released": method.mapper, "samples": samples, "seed": seed},
+                          partial(release_search, layer, machine, method, samples, seed), samples)
+                     for seed in range(seeds)], key, layer.operator, machine)
 
-    asked = [(method, layer) for method in release_methods() for layer in layers]
-    return gather(runner, asked, cells, machine, FIGURES["latency"])
-
-
-def release_cell(layer: Layer, machine: Accelerator, method: Method, samples: int, seed: int) -> Cell:
-    """Return the cell of one search for latency; its value is as those of `search_cell`."""
-    def compute() -> dict[str, Any]:
-        return release_search(layer, machine, method, samples, seed)
-
-    key = {"network": layer.network, "layer": layer.name, "machine": machine.name, "released": method.mapper}
-    return Cell({**key, "samples": samples, "seed": seed}, compute, samples)
+    return gather(runner, layers, release_methods(), case, "latency")
 
 
 def release_search(layer: Layer, machine: Accelerator, method: Method, samples: int, seed: int) -> dict[str, Any]:
-    """Search a layer by one baseline; what it proposes beyond the samples is neither scored nor told."""
+    """Search a layer by one baseline; what it proposes beyond the samples is neither scored nor told.
+
+    The value is as that of `search_cell`.
+    """
     encoding = ReleaseEncoding(MapSpace(layer.operator, machine))
     model = DenseModel(layer.operator, machine, encoding.space.layout)
     ask, tell = _optimiser(method, samples, seed)

@@ -12,27 +12,16 @@ from tilewright.reproduce.gamma_contest import (
     FIGURES,
     Tries,
     Try,
-    by_seed,
     contest,
     least,
     network_bound,
     oracle_word,
     span,
     times,
-    total,
 )
-from tilewright.reproduce.gamma_platforms import (
-    FIXED,
-    GAMMA,
-    OURS,
-    OWN,
-    PAPER,
-    PLATFORMS,
-    Method,
-    convolutions,
-    machine,
-)
-from tilewright.reproduce.searching import median_curve
+from tilewright.reproduce.gamma_methods import FIXED, GAMMA, OURS, OWN, PAPER, Method
+from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, machine
+from tilewright.reproduce.searching import by_seed, median_curve, total
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 
 NETWORKS = {"mobilenet-v2": "MobileNet-V2", "mnasnet": "MnasNet", "shufflenet-v2": "ShuffleNet", "resnet50": "ResNet50"}
@@ -91,8 +80,7 @@ def run45(setting: Setting, runner: Runner) -> Findings:
     rows = [row for row in PUBLISHED if row[0] in setting["networks"]]
     found = measure(setting, runner, (GAMMA, OWN, *FIXED), rows)
     sums = _sums(found)
-    seeds = [_sums({row: parts[seed] for row, parts in {row: by_seed(tries) for row, tries in found.items()}.items()})
-             for seed in range(setting.seeds)]
+    seeds = [_sums(one) for one in by_seed(found)]
     judged = (
         judge(LOWEST, [_lowest(one, PAPER) for one in seeds],
               f"{_lowest(sums, PAPER):.0%} as published, {_lowest(sums, OURS):.0%} of ours"),
@@ -218,8 +206,7 @@ def run47(setting: Setting, runner: Runner) -> Findings:
         table.append((
             NETWORKS[network], label, values[0], *(values[len(values) * part // 5 - 1] for part in (1, 2, 5)), bound,
             100 * _gained(values, 0.0, 0.5), oracle_word(found[network, "latency", "edge"][label])))
-    seeds = [[curve(by_seed(tries)[seed][PAPER], generations) for tries in found.values()]
-             for seed in range(setting.seeds)]
+    seeds = [[curve(tries[PAPER], generations) for tries in one.values()] for one in by_seed(found)]
     own = {row[0]: curves[row[0], PAPER] for row in found}
     judged = tuple(
         judge(claim, [fmean(_gained(values, *part) for values in one) for one in seeds],
@@ -238,7 +225,7 @@ def curve(tries: Sequence[Try], generations: range) -> list[float | None]:
     """Return the network's latency after every generation, medians of each layer summed; None while one has none."""
     at = [POPULATION * generation for generation in generations]
     layers = [median_curve([run.get("history", []) for run in each.runs], at) for each in tries]
-    counts = [each.layer.count for each in tries]
+    counts = [each.of.layer.count for each in tries]
     return [None if any(value is None for value in column) else network_sum(zip(counts, column, strict=True))
             for column in zip(*layers, strict=True)]
 

@@ -9,16 +9,8 @@ from typing import Any
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping
 from tilewright.reproduce.claims import Judgement, exact, gain, judge
-from tilewright.reproduce.gamma_platforms import (
-    GAMMA,
-    OWN,
-    PAPER,
-    PLATFORMS,
-    Method,
-    convolutions,
-    layer_bound,
-    machine,
-)
+from tilewright.reproduce.gamma_methods import GAMMA, OWN, PAPER, Method
+from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, layer_bound, machine
 from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
 from tilewright.search import PipelineResult, search_pipeline

@@ -17,8 +17,8 @@ from tilewright.hardware import preset
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dump_mapping
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower, part_of
-from tilewright.reproduce.mse_study import bound, said, space_of
-from tilewright.reproduce.searching import median_curve, median_run, oracle_cell
+from tilewright.reproduce.mse_study import bound, space_of
+from tilewright.reproduce.searching import median_curve, median_run, oracle_cell, said
 from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table
 from tilewright.search import Budget, Watch, search
 

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from statistics import fmean
 
 import numpy as np
@@ -17,23 +18,15 @@ from tilewright.reproduce.mse_study import (
     Entry,
     Found,
     contest_of,
-    play,
     published,
     same_space,
     scores_table,
+    search_all,
     space_of,
 )
+from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table
-from tilewright.search.studies import (
-    AXES,
-    AxisStudy,
-    Contest,
-    axis_sets,
-    axis_space,
-    base_mapping,
-    label,
-    median_interval,
-)
+from tilewright.search.studies import AXES, AxisStudy, axis_sets, axis_space, base_mapping, label, median_interval
 
 MACHINE = "accel-b"
 FULL = "Gamma"
@@ -54,35 +47,29 @@ CLAIMS = (TILE, LEAST, ENOUGH, SPREAD)
 
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search with one mutation at a time, and with any mapper in spaces where other axes are fixed."""
-    names, seeds, samples = tuple(SIZES)[:setting["workloads"]], setting.seeds, setting["samples"]
-    mutated = play(runner, [
+    names = tuple(SIZES)[:setting["workloads"]]
+    mutated = search_all(runner, [
         Entry(name, title, "gamma", options, same_space(name, MACHINE))
         for name in names for title, options in (
-            (FULL, published()), *((f"mutate {axis}", published([axis], crossover=False)) for axis in AXES))],
-        seeds, samples)
-    alone = play(runner, [Entry(name, label(axes), "gamma", {}, _fixed(name, axes), _base(name))
-                         for name in names for axes in axis_sets()], seeds, samples)
+            (FULL, published()), *((f"mutate {axis}", published([axis], crossover=False)) for axis in AXES))], setting)
+    alone = search_all(runner, [Entry(name, label(axes), "gamma", {}, _fixed(name, axes), partial(_begin, name))
+                                for name in names for axes in axis_sets()], setting)
     spreads = runner.run([_spread(name) for name in names])
-    studies = {name: _study(alone, name, seeds) for name in names}
+    studies = {name: _study(alone, name) for name in names}
     worst = {name: spread["worst"] / min(min(tried.scores) for (where, _), tried in {**mutated, **alone}.items()
                                          if where == name) for name, spread in zip(names, spreads, strict=True)}
-    judged = (_tile(mutated, names, seeds), _least(studies, seeds), _enough(studies, seeds), _wide(worst))
     plots = tuple(contest_plot(contest_of(mutated, name, [FULL, *(f"mutate {axis}" for axis in AXES)]), "samples",
                                title=(f"curves-{place}", f"{name} on Accel-B, by what is mutated"))
                   for place, name in enumerate(names))
-    return Findings((scores_table(mutated, FULL, "Gamma's published operators, one axis at a time"),
-                     _shares(studies), _renamed(scores_table(alone, label(AXES), "Our Gamma in spaces of some axes"))),
-                    judged, plots, (
+    fixed = replace(scores_table(alone, label(AXES), "Our Gamma in spaces of some axes"), name="fixed")
+    return Findings((scores_table(mutated, FULL, "Gamma's published operators, one axis at a time"), _shares(studies),
+                     fixed), _judge(mutated, studies, worst), plots, (
         "In the first table the population is random in all axes and one kind of mutation goes on from there, as "
         "published. In the others every seed has one random mapping, and what is fixed is left out of the space.",))
 
 
 def _fixed(name: str, axes: tuple[str, ...]) -> Callable[[int], MapSpace]:
     return cache(lambda seed: axis_space(space_of(name, MACHINE), _begin(name, seed), axes))
-
-
-def _base(name: str) -> Callable[[int], MappingBatch]:
-    return lambda seed: _begin(name, seed)
 
 
 @cache
@@ -100,11 +87,11 @@ def _spread(name: str) -> Cell:
     return Cell({"workload": name, "machine": MACHINE, "random": _DRAWN}, compute, _DRAWN)
 
 
-def _study(alone: Found, name: str, seeds: int) -> AxisStudy:
-    contest: Contest = contest_of(alone, name, [label(axes) for axes in axis_sets()])
+def _study(alone: Found, name: str) -> AxisStudy:
+    contest = contest_of(alone, name, [label(axes) for axes in axis_sets()])
     space = space_of(name, MACHINE)
     model = DenseModel(space.operator, space.accelerator)
-    bases = [model.cost(_begin(name, seed).mapping(0, space.operator.sizes)).edp for seed in range(seeds)]
+    bases = [model.cost(_begin(name, seed).mapping(0, space.operator.sizes)).edp for seed in contest.seeds]
     return AxisStudy(contest, tuple(bases), "gamma")
 
 
@@ -120,40 +107,29 @@ def _shares(studies: dict[str, AxisStudy]) -> Table:
         tuple(rows), ("Medians over seeds, in logarithms. Share: Shapley value; those of a seed add up to 100 %.",))
 
 
-def _renamed(table: Table) -> Table:
-    return Table("fixed", table.title, table.columns, table.rows, table.notes)
+def _judge(mutated: Found, studies: dict[str, AxisStudy], worst: dict[str, float]) -> tuple[Judgement, ...]:
+    def over_tile(name: str, axis: str) -> float:
+        return mutated[name, f"mutate {axis}"]["edp"] / mutated[name, "mutate tile"]["edp"]
 
-
-def _tile(mutated: Found, names: tuple[str, ...], seeds: int) -> Judgement:
-    def edp(name: str, axis: str, seed: int) -> float:
-        return mutated[name, f"mutate {axis}"].scores[seed]
-
-    text = "; ".join(f"{name}: order {order:.2f}x, parallelism {parallel:.2f}x of tile's EDP" for name in names
-                     for order, parallel in [[mutated[name, f"mutate {axis}"].edp / mutated[name, "mutate tile"].edp
-                                              for axis in AXES[1:]]])
-    return judge(TILE, [lower((edp(name, "tile", seed), edp(name, axis, seed)) for name in names for axis in AXES[1:])
-                        for seed in range(seeds)], text,
-                 "spreading a dimension resizes the tiles around the array too; the next claim is judged with tiles "
-                 "fixed")
-
-
-def _least(studies: dict[str, AxisStudy], seeds: int) -> Judgement:
+    others = [(name, axis) for name in studies for axis in AXES[1:]]
     shares = {name: {axis: study.shares(axis) for axis in AXES} for name, study in studies.items()}
-    text = "; ".join(f"{name}: " + ", ".join(f"{axis} {median_interval(values).median:.0%}"
-                                             for axis, values in each.items()) for name, each in shares.items())
-    return judge(LEAST, [lower((each[axis][seed], each["tile"][seed]) for each in shares.values() for axis in AXES[1:])
-                         for seed in range(seeds)], text)
-
-
-def _enough(studies: dict[str, AxisStudy], seeds: int) -> Judgement:
-    alone = {name: study.alone("tile") for name, study in studies.items()}
-    return judge(ENOUGH, [fmean(values[seed] for values in alone.values()) for seed in range(seeds)],
-                 ", ".join(f"{name} {median_interval(values).median:.0%}" for name, values in alone.items()))
-
-
-def _wide(worst: dict[str, float]) -> Judgement:
-    return judge(SPREAD, max(worst.values()),
-                 ", ".join(f"{name} 10^{math.log10(value):.1f}" for name, value in worst.items()))
+    tiles = {name: study.alone("tile") for name, study in studies.items()}
+    seeds = range(len(next(iter(tiles.values()))))
+    return (
+        judge(TILE, [lower((one[name, "mutate tile"]["edp"], one[name, f"mutate {axis}"]["edp"])
+                           for name, axis in others) for one in by_seed(mutated)],
+              "; ".join(f"{name}: " + ", ".join(f"{axis} {over_tile(name, axis):.2f}x" for axis in AXES[1:])
+                        + " of tile's EDP" for name in studies),
+              "spreading a dimension resizes the tiles around the array too; the next claim is judged with tiles "
+              "fixed"),
+        judge(LEAST, [lower((shares[name][axis][seed], shares[name]["tile"][seed]) for name, axis in others)
+                      for seed in seeds],
+              "; ".join(f"{name}: " + ", ".join(f"{axis} {median_interval(values).median:.0%}"
+                                                for axis, values in each.items()) for name, each in shares.items())),
+        judge(ENOUGH, [fmean(values[seed] for values in tiles.values()) for seed in seeds],
+              ", ".join(f"{name} {median_interval(values).median:.0%}" for name, values in tiles.items())),
+        judge(SPREAD, max(worst.values()),
+              ", ".join(f"{name} 10^{math.log10(value):.1f}" for name, value in worst.items())))
 
 
 REPRODUCTIONS.register("mse-fig5.5")(Study(

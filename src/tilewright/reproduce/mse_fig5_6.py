@@ -2,9 +2,19 @@
 
 from tilewright.jobs import Runner
 from tilewright.report import contest_plot
-from tilewright.reproduce.claims import Claim, Judgement, cases, gain, judge, lower
-from tilewright.reproduce.gamma_platforms import baselines
-from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, play, published, same_space, scores_table
+from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
+from tilewright.reproduce.gamma_methods import baselines
+from tilewright.reproduce.mse_study import (
+    SIZES,
+    Entry,
+    Found,
+    contest_of,
+    published,
+    same_space,
+    scores_table,
+    search_all,
+)
+from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study
 from tilewright.search.studies import CROSSOVER_ONLY
 
@@ -31,12 +41,9 @@ def run(setting: Setting, runner: Runner) -> Findings:
                (ONLY, "gamma", published(())), (OURS, "gamma", {}), (OURS_WITHOUT, "gamma", {"crossover": 0.0}),
                (OURS_ONLY, "gamma", {name: float(rate) for name, rate in CROSSOVER_ONLY.items()}),
                *((STANDARD, method.mapper, {}) for method in ready if method.label == STANDARD)]
-    found = play(runner, [Entry(name, title, mapper, options, same_space(name, MACHINE))
-                         for name in names for title, mapper, options in methods], setting.seeds, setting["samples"])
+    found = search_all(runner, [Entry(name, title, mapper, options, same_space(name, MACHINE))
+                                for name in names for title, mapper, options in methods], setting)
     labels = [title for title, _, _ in methods]
-    judged = (_order(found, names, setting.seeds), *(
-        _higher(claim, found, names, setting.seeds, titles) for claim, titles in (
-            (HUGE, (WITHOUT, OURS_WITHOUT)), (INADEQUATE, (ONLY, OURS_ONLY)))), _best(found, names, setting.seeds))
     plots = tuple(contest_plot(contest_of(found, name, labels), "samples", bands=False,
                                title=(f"curves-{place}", f"{name} on Accel-B")) for place, name in enumerate(names))
     notes = [f"Gamma has its published operators at rates of 0.5; ours has the extensions of this mapper, at its rates "
@@ -44,39 +51,30 @@ def run(setting: Setting, runner: Runner) -> Findings:
     notes.append("The standard GA was not measured: what it needs is not installed." if STANDARD in missing else
                  "The standard GA sees mappings as shares of the logarithms of sizes, and is told how far over the "
                  "memories a mapping is, which is kinder than tile sizes themselves and one penalty.")
-    return Findings((scores_table(found, FULL, "Gamma with and without crossover"),), judged, plots, tuple(notes))
+    return Findings((scores_table(found, FULL, "Gamma with and without crossover"),), _judge(found, names), plots,
+                    tuple(notes))
 
 
-def _ratios(found: Found, names: tuple[str, ...], title: str, of: str = FULL) -> dict[str, float]:
-    return {name: found[name, title].edp / found[name, of].edp for name in names}
-
-
-def _told(ratios: dict[str, float]) -> str:
-    return ", ".join(f"{name} {ratio:.2f}x" for name, ratio in ratios.items())
-
-
-def _order(found: Found, names: tuple[str, ...], seeds: int) -> Judgement:
-    if (names[0], STANDARD) not in found:
-        return Judgement(ORDER, "not measured", "not judged", "no standard GA can be built here")
-    own = _told(_ratios(found, names, STANDARD, OURS))
-    return judge(ORDER, [min(found[name, STANDARD].scores[seed] / found[name, FULL].scores[seed] for name in names)
-                         for seed in range(seeds)],
-                 f"{_told(_ratios(found, names, STANDARD))}; over our Gamma: {own}")
-
-
-def _higher(claim: Claim, found: Found, names: tuple[str, ...], seeds: int, titles: tuple[str, str]) -> Judgement:
-    title, ours = titles
-    return judge(claim, [lower((found[name, FULL].scores[seed], found[name, title].scores[seed]) for name in names)
-                         for seed in range(seeds)],
-                 f"{_told(_ratios(found, names, title))}; ours: {_told(_ratios(found, names, ours, OURS))}")
-
-
-def _best(found: Found, names: tuple[str, ...], seeds: int) -> Judgement:
+def _judge(found: Found, names: tuple[str, ...]) -> tuple[Judgement, ...]:
+    seeds = by_seed(found)
     rivals = [title for title in (WITHOUT, ONLY, STANDARD) if (names[0], title) in found]
-    lowest = {name: min([FULL, *rivals], key=lambda title: found[name, title].edp) for name in names}
-    return judge(BEST, [lower((found[name, FULL].scores[seed], found[name, title].scores[seed])
-                              for name in names for title in rivals) for seed in range(seeds)],
-                 "lowest: " + ", ".join(f"{name} {title}" for name, title in lowest.items()))
+
+    def told(title: str, of: str = FULL) -> str:
+        return ", ".join(f"{name} {found[name, title]['edp'] / found[name, of]['edp']:.2f}x" for name in names)
+
+    def higher(*titles: str) -> list[float]:
+        return [lower((one[name, FULL]["edp"], one[name, title]["edp"]) for name in names for title in titles)
+                for one in seeds]
+
+    lowest = {name: min([FULL, *rivals], key=lambda title: found[name, title]["edp"]) for name in names}
+    ten = Judgement(ORDER, "not measured", "not judged", "no standard GA can be built here")
+    if STANDARD in rivals:
+        ten = judge(ORDER, [min(one[name, STANDARD]["edp"] / one[name, FULL]["edp"] for name in names)
+                            for one in seeds], f"{told(STANDARD)}; over our Gamma: {told(STANDARD, OURS)}")
+    return (
+        ten, judge(HUGE, higher(WITHOUT), f"{told(WITHOUT)}; ours: {told(OURS_WITHOUT, OURS)}"),
+        judge(INADEQUATE, higher(ONLY), f"{told(ONLY)}; ours: {told(OURS_ONLY, OURS)}"),
+        judge(BEST, higher(*rivals), "lowest: " + ", ".join(f"{name} {title}" for name, title in lowest.items())))
 
 
 REPRODUCTIONS.register("mse-fig5.6")(Study(

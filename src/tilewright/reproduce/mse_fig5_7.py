@@ -8,8 +8,8 @@ from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping, load_mapping
 from tilewright.report import orders_plot
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, part_of
-from tilewright.reproduce.mse_study import Entry, bound, oracle_words, play, published, said, space_of
-from tilewright.reproduce.searching import oracle_cell
+from tilewright.reproduce.mse_study import Entry, bound, oracle_words, published, search_all, space_of
+from tilewright.reproduce.searching import oracle_cell, said
 from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table
 from tilewright.search.studies import OrderStudy, study_orders
 
@@ -30,10 +30,10 @@ CLAIMS = (FEW, APART, OWN, BUCKETS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search a mapping with every seed and try all orders of each."""
     space = space_of(NAME, MACHINE)
-    found = play(runner, [Entry(NAME, title, "gamma", options, lambda seed: space)
-                         for title, options in ((GAMMA, published()), (OURS, {}))], setting.seeds, setting["samples"])
+    found = search_all(runner, [Entry(NAME, title, "gamma", options, lambda seed: space)
+                                for title, options in ((GAMMA, published()), (OURS, {}))], setting)
     runs = [(title, seed, value["mapping"]) for (_, title), tried in found.items()
-            for seed, value in enumerate(tried.values) if value["edp"] is not None]
+            for seed, value in enumerate(tried.runs) if value["edp"] is not None]
     told = runner.run([_cell(title, seed, text) for title, seed, text in runs])
     checks = runner.run([oracle_cell({"workload": NAME, "orders of": seed}, space.operator, space.accelerator,
                                     each["mapping"]) for (_, seed, _), each in zip(runs, told, strict=True)])

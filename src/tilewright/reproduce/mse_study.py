@@ -6,15 +6,15 @@ Accel-B, with perfect factors as in Timeloop. Batches are 16 images.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from tilewright.hardware import Accelerator, preset
 from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.reproduce.searching import bound_figures, median_run, oracle_cell, search_cell
-from tilewright.reproduce.study import Cell, Table, Value
+from tilewright.reproduce.searching import Case, Tried, bound_figures, confirmed, play, said, search_cell
+from tilewright.reproduce.study import Setting, Table, Value
 from tilewright.search import Improvement
 from tilewright.search.studies import Attempt, Contender, Contest, median_interval
 from tilewright.workload import Operator, convolution
@@ -67,89 +67,49 @@ class Entry:
     start: Callable[[int], MappingBatch | None] = lambda seed: None
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What an entry found: the values of its cells by seed, the median one and what the oracle said of it."""
-
-    entry: Entry
-    values: Sequence[Mapping[str, Any]]
-    oracle: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def scores(self) -> list[float]:
-        """EDP by seed; infinite where nothing was found."""
-        return [math.inf if value["edp"] is None else value["edp"] for value in self.values]
-
-    @property
-    def middle(self) -> Mapping[str, Any] | None:
-        """The median run."""
-        return median_run(self.values)
-
-    @property
-    def edp(self) -> float:
-        """EDP of the median run."""
-        return math.inf if self.middle is None else float(self.middle["edp"])
+Found = dict[tuple[str, str], Tried[Entry]]
+"""By workload and label."""
 
 
-Found = dict[tuple[str, str], Tried]
-
-
-def play(runner: Runner, entries: Sequence[Entry], seeds: int, samples: int) -> Found:
+def search_all(runner: Runner, entries: Sequence[Entry], setting: Setting) -> Found:
     """Search every entry with every seed, and let the oracle count the median mappings."""
-    cells = []
-    for entry in entries:
-        for seed in range(seeds):
-            space = entry.space(seed)
-            key = {"workload": entry.workload, "method": entry.label, "machine": space.accelerator.name}
-            cells.append(search_cell(key, space, mapper=entry.mapper, samples=samples, seed=seed,
-                                     options=entry.options, start=entry.start(seed)))
-    values = runner.run(cells)
-    found = [Tried(entry, values[place * seeds:(place + 1) * seeds]) for place, entry in enumerate(entries)]
-    mapped = [(each, each.middle) for each in found if each.middle is not None]
-    told = runner.run([_checked(each.entry, str(middle["mapping"])) for each, middle in mapped if middle is not None])
-    said = {id(each): word for (each, _), word in zip(mapped, told, strict=True)}
-    return {(each.entry.workload, each.entry.label): Tried(each.entry, each.values, said.get(id(each), {}))
-            for each in found}
+    def case(entry: Entry) -> Case:
+        spaces = [entry.space(seed) for seed in range(setting.seeds)]
+        key: dict[str, object] = {"workload": entry.workload, "machine": spaces[0].accelerator.name}
+        return Case([search_cell({**key, "method": entry.label}, space, mapper=entry.mapper, options=entry.options,
+                                 samples=setting["samples"], seed=seed, start=entry.start(seed))
+                     for seed, space in enumerate(spaces)], key, spaces[0].operator, spaces[0].accelerator)
 
-
-def _checked(entry: Entry, mapping: str) -> Cell:
-    space = entry.space(0)
-    return oracle_cell({"workload": entry.workload, "machine": space.accelerator.name}, space.operator,
-                       space.accelerator, mapping)
+    return {(tried.of.workload, tried.of.label): tried for tried in play(runner, entries, case)}
 
 
 def contest_of(found: Found, name: str, labels: Sequence[str]) -> Contest:
     """Return the searches of one workload as a contest, for its curves."""
-    space = found[name, labels[0]].entry.space(0)
+    space = found[name, labels[0]].of.space(0)
     attempts = tuple(
         Attempt(label, seed, tuple(Improvement(int(at), 0.0, score) for at, score in value.get("history", ())),
                 value["samples"], value["legal_samples"], 0.0)
-        for label in labels for seed, value in enumerate(found[name, label].values))
-    seeds = tuple(range(len(found[name, labels[0]].values)))
+        for label in labels for seed, value in enumerate(found[name, label].runs))
+    seeds = tuple(range(len(found[name, labels[0]].runs)))
     return Contest(name, space.accelerator.name, "edp", "pJ x cycles",
-                   tuple(Contender(label, found[name, label].entry.mapper) for label in labels), seeds, attempts,
+                   tuple(Contender(label, found[name, label].of.mapper) for label in labels), seeds, attempts,
                    bound(name, space.accelerator)["edp"])
 
 
-@cache
-def _bounds(name: str, machine: Accelerator) -> tuple[tuple[str, float], ...]:
-    return tuple(bound_figures(workload(name), machine).items())
-
-
-def bound(name: str, machine: Accelerator) -> dict[str, float]:
+def bound(name: str, machine: Accelerator) -> Mapping[str, float]:
     """Return what nothing can beat for a workload."""
-    return dict(_bounds(name, machine))
+    return bound_figures(workload(name), machine)
 
 
 def scores_table(found: Found, reference: str, title: str) -> Table:
     """Return the median EDP of every entry, its interval, and over that of the reference."""
     rows: list[tuple[Value, ...]] = []
     for (name, label), tried in found.items():
-        space = tried.entry.space(0)
-        limits, interval, middle = bound(name, space.accelerator), median_interval(tried.scores), tried.middle
-        least = found[name, reference].edp
-        rows.append((name, label, limits["edp"], _known(tried.edp), _known(interval.low), _known(interval.high),
-                     _known(tried.edp / least), None if middle is None else int(middle["latency_cycles"]),
+        space = tried.of.space(0)
+        limits, interval, middle = bound(name, space.accelerator), median_interval(tried.scores), tried.median
+        least = found[name, reference]["edp"]
+        rows.append((name, label, limits["edp"], _known(tried["edp"]), _known(interval.low), _known(interval.high),
+                     _known(tried["edp"] / least), None if middle is None else int(middle["latency_cycles"]),
                      int(limits["compute_cycles"]), said(tried.oracle)))
     cover = median_interval(next(iter(found.values())).scores).coverage
     return Table("scores", title, (
@@ -159,18 +119,10 @@ def scores_table(found: Found, reference: str, title: str) -> Table:
         oracle_words(found)))
 
 
-def said(oracle: Mapping[str, Any]) -> str:
-    """Return the oracle's word on one mapping."""
-    if not oracle:
-        return "nothing found"
-    return "disagrees" if not oracle["agrees"] else "agrees" if oracle["scale"] == 1 else "agrees (twin)"
-
-
 def oracle_words(found: Found) -> str:
     """Return how many of the mappings the oracle confirms."""
-    told = [tried.oracle for tried in found.values() if tried.oracle]
-    return (f"The oracle confirms {sum(bool(each['agrees']) for each in told)} of {len(told)} mappings behind the "
-            f"medians, {sum(each['scale'] == 1 for each in told)} of them walked whole.")
+    agree, count, whole = confirmed(found.values())
+    return f"The oracle confirms {agree} of {count} mappings behind the medians, {whole} of them walked whole."
 
 
 def _known(value: float) -> float | None:

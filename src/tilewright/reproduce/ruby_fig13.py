@@ -1,28 +1,16 @@
 """Ruby, figures 13 and 14: Eyeriss-like arrays from 2 x 7 to 16 x 16, area against EDP under three strategies."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, cases, gain, judge
-from tilewright.reproduce.ruby_contest import (
-    RANDOM,
-    Entry,
-    Layer,
-    Match,
-    change,
-    network_layers,
-    oracle_word,
-    play,
-    total,
-)
-from tilewright.reproduce.ruby_fig10 import BESIDE
-from tilewright.reproduce.ruby_fig11 import kernels
+from tilewright.reproduce.ruby_contest import BESIDE, RANDOM, Entry, Match, change, network_total, oracle_word
+from tilewright.reproduce.ruby_layers import kernels
 from tilewright.reproduce.ruby_machines import eyeriss_like
-from tilewright.reproduce.searching import bound_figures
+from tilewright.reproduce.searching import Layer, by_seed, network_layers, play
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 
 STRATEGIES = ("perfect", "padding", "ruby-s")
@@ -61,18 +49,15 @@ class Point:
     area_um2: float
     edp: float
     latency_cycles: float
-    compute_cycles: float
-    edp_bound: float
+    entries: Sequence[Entry] = field(compare=False)
 
 
-Workload = Callable[[int], list[Layer]]
-WORKLOADS: dict[str, tuple[str, Workload]] = {
+WORKLOADS: dict[str, tuple[str, Callable[[int], list[Layer]]]] = {
     "a": ("ResNet-50", lambda every: network_layers("resnet50", every=every)),
     "b": ("DeepBench selection", lambda every: kernels(8 * every)),
 }
-
-
 Points = dict[str, list[Point]]
+Measures = tuple[tuple[Claim, Callable[[Points], float], Callable[[float], str]], ...]
 
 
 @dataclass(frozen=True)
@@ -81,56 +66,36 @@ class Swept:
 
     points: Points
     seeds: list[Points]
-    entries: list[Entry]
 
 
 def sweep(setting: Setting, runner: Runner, mapper: str) -> Swept:
     """Search all layers of both workloads on all arrays under all strategies."""
+    parts = [(part, array, strategy) for part in WORKLOADS for array in setting["arrays"] for strategy in STRATEGIES]
+    layers = {part: workload(setting["every"]) for part, (_, workload) in WORKLOADS.items()}
     matches = [Match(layer, eyeriss_like(*array), strategy, "row-stationary", mapper, setting["samples"])
-               for _, workload in WORKLOADS.values() for array in setting["arrays"] for strategy in STRATEGIES
-               for layer in workload(setting["every"])]
-    entries = play(runner, matches, setting.seeds)
+               for part, array, strategy in parts for layer in layers[part]]
+    found = play(runner, matches, lambda match: match.case(setting.seeds))
 
     def points(of: list[Entry]) -> Points:
-        left = iter(of)
-        return {part: [_point(part, array, strategy, [next(left) for _ in workload(setting["every"])])
-                       for array in setting["arrays"] for strategy in STRATEGIES]
-                for part, (_, workload) in WORKLOADS.items()}
+        left, made = iter(of), Points({part: [] for part in WORKLOADS})
+        for part, array, strategy in parts:
+            entries = [next(left) for _ in layers[part]]
+            edp = network_total(entries, "edp") if part == "a" else geometric_mean(entry["edp"] for entry in entries)
+            made[part].append(Point(array, strategy, eyeriss_like(*array).area_um2, edp,
+                                    network_total(entries, "latency_cycles"), entries))
+        return made
 
-    return Swept(points(entries), [points([entry.at(seed) for entry in entries]) for seed in range(setting.seeds)],
-                 entries)
-
-
-def _point(part: str, array: tuple[int, int], strategy: str, entries: list[Entry]) -> Point:
-    across, down = array
-    machine = eyeriss_like(across, down)
-    edp = total(entries, "edp") if part == "a" else geometric_mean(entry["edp"] for entry in entries)
-    return Point((across, down), strategy, machine.area_um2, edp, total(entries, "latency_cycles"),
-                 *_bounds(part, array, tuple(entry.match.layer.name for entry in entries), entries))
+    return Swept(points(found), [points(one) for one in by_seed(found)])
 
 
-_KNOWN: dict[tuple[str, tuple[int, int], tuple[str, ...]], tuple[float, float]] = {}
-
-
-def _bounds(part: str, array: tuple[int, int], names: tuple[str, ...], entries: list[Entry]) -> tuple[float, float]:
-    """Return the compute cycles and the EDP that nothing is below: the same for all strategies and seeds."""
-    key = (part, array, names)
-    if key not in _KNOWN:
-        machine = eyeriss_like(*array)
-        bounds = [_bound(entry, machine) for entry in entries]
-        least = (sum(bound["energy_pj"] for bound in bounds) * sum(
-            max(bound["compute_cycles"], bound["data_cycles"]) for bound in bounds) if part == "a" else
-            geometric_mean(bound["edp"] / entry.match.layer.count for bound, entry in
-                           zip(bounds, entries, strict=True)))
-        _KNOWN[key] = sum(bound["compute_cycles"] for bound in bounds), least
-    return _KNOWN[key]
-
-
-def _bound(entry: Entry, machine: Accelerator) -> dict[str, float]:
-    """Return the bounds of the layer as it is, not as it was padded, over all its repeats."""
-    layer = entry.match.layer
-    bound = bound_figures(layer.operator, machine, entry.match.space.constraints.keeps)
-    return {name: layer.count * value for name, value in bound.items()}
+def _bounds(part: str, point: Point) -> tuple[float, float]:
+    """Return the compute cycles and the EDP that nothing is below."""
+    bounds = [(entry.of.layer.count, entry.of.bounds) for entry in point.entries]
+    compute = sum(count * bound["compute_cycles"] for count, bound in bounds)
+    if part == "b":
+        return compute, geometric_mean(bound["edp"] for _, bound in bounds)
+    cycles = sum(count * max(bound["compute_cycles"], bound["data_cycles"]) for count, bound in bounds)
+    return compute, cycles * sum(count * bound["energy_pj"] for count, bound in bounds)
 
 
 def front(points: list[Point]) -> list[Point]:
@@ -149,37 +114,45 @@ def by_array(points: list[Point]) -> dict[tuple[int, int], dict[str, Point]]:
     return found
 
 
-def _table(part: str, points: list[Point], entries: list[Entry]) -> Table:
-    best = set(front(points))
+def _tables(found: Points) -> tuple[Table, ...]:
+    word = oracle_word(entry for points in found.values() for point in points for entry in point.entries)
+    return tuple(_table(part, points, word) for part, points in found.items())
+
+
+def _table(part: str, points: list[Point], word: str) -> Table:
+    best = front(points)
     rows: list[tuple[Value, ...]] = []
     for array, found in by_array(points).items():
         perfect, pad, ruby = (found[strategy] for strategy in STRATEGIES)
         on_front = ", ".join(NAMES[strategy] for strategy in STRATEGIES if found[strategy] in best)
-        rows.append((f"{array[0]}x{array[1]}", perfect.area_um2 / 1e6, perfect.edp_bound, perfect.edp, pad.edp,
-                     ruby.edp, ruby.edp / perfect.edp, ruby.edp / pad.edp, int(ruby.compute_cycles),
-                     int(ruby.latency_cycles), on_front or "-"))
+        compute, bound = _bounds(part, perfect)
+        rows.append((f"{array[0]}x{array[1]}", perfect.area_um2 / 1e6, bound, perfect.edp, pad.edp, ruby.edp,
+                     ruby.edp / perfect.edp, ruby.edp / pad.edp, int(compute), int(ruby.latency_cycles),
+                     on_front or "-"))
     return Table(f"arrays-{part}", f"({part}) {WORKLOADS[part][0]}: area against EDP", (
         "Array", "Area (mm2)", "EDP bound", "EDP PFM", "EDP PFM + padding", "EDP Ruby-S", "Ruby-S / PFM",
         "Ruby-S / padding", "Compute bound (cycles)", "Cycles Ruby-S", "On the front"), tuple(rows), (
-        f"Area by the table 45nm; EDP is {_EDP[part]}, from the layers' median runs. " + oracle_word(entries),))
+        f"Area by the table 45nm; EDP is {_EDP[part]}, from the layers' median runs. " + word,))
+
+
+def _compared(setting: Setting, runner: Runner, measures: Measures, plot: Callable[[str, list[Point]], Plot],
+              *notes: str) -> Findings:
+    """Judge measures by the mapper named first, and tell those of the others' median runs beside."""
+    by_mapper = {mapper: sweep(setting, runner, mapper) for mapper in setting["mappers"]}
+    found = next(iter(by_mapper.values()))
+    judged = tuple(judge(claim, [measure(one) for one in found.seeds], ", ".join(
+        f"{say(measure(swept.points))} ({mapper})" for mapper, swept in by_mapper.items()))
+        for claim, measure, say in measures)
+    return Findings(_tables(found.points), judged, tuple(plot(part, points) for part, points in found.points.items()),
+                    (*notes, BESIDE))
 
 
 def run13(setting: Setting, runner: Runner) -> Findings:
-    """Compare the fronts of area and EDP; judge by the mapper named first."""
-    by_mapper = {mapper: sweep(setting, runner, mapper) for mapper in setting["mappers"]}
-    found = next(iter(by_mapper.values()))
-    judged = [judge(claim, [_front_share(one[part]) for one in found.seeds],
-                    _beside(by_mapper, lambda one, part=part: f"{_front_share(one[part]):.0%}"))  # type: ignore[misc]
-              for part, claim in FRONTS.items()]
-    judged.append(judge(CONSISTENT, [_consistent(one) for one in found.seeds],
-                        _beside(by_mapper, lambda one: f"{_consistent(one):.0%}")))
-    return Findings(tuple(_table(part, points, found.entries) for part, points in found.points.items()), tuple(judged),
-                    tuple(_front_plot(part, points) for part, points in found.points.items()), (BESIDE,))
-
-
-def _beside(by_mapper: Mapping[str, Swept], say: Callable[[Points], str]) -> str:
-    """Tell a figure of the median runs of every mapper."""
-    return ", ".join(f"{say(found.points)} ({mapper})" for mapper, found in by_mapper.items())
+    """Compare the fronts of area and EDP."""
+    return _compared(setting, runner, (
+        (FRONTS["a"], lambda one: _front_share(one["a"]), "{:.0%}".format),
+        (FRONTS["b"], lambda one: _front_share(one["b"]), "{:.0%}".format),
+        (CONSISTENT, _consistent, "{:.0%}".format)), _front_plot)
 
 
 def _front_share(points: list[Point]) -> float:
@@ -206,19 +179,12 @@ def _on_front(points: list[Point]) -> float:
 
 
 def run14(setting: Setting, runner: Runner) -> Findings:
-    """Compare EDP array by array; judge by the mapper named first."""
-    by_mapper = {mapper: sweep(setting, runner, mapper) for mapper in setting["mappers"]}
-    found = next(iter(by_mapper.values()))
-    measures: tuple[tuple[Claim, Callable[[Points], float]], ...] = (
-        (MEAN_A, lambda one: fmean(gains(one["a"]).values())), (BEST_A, lambda one: min(gains(one["a"]).values())),
-        (FRONT_A, lambda one: _on_front(one["a"])), (BEST_B, lambda one: min(gains(one["b"]).values())),
-        (FRONT_B, lambda one: _on_front(one["b"])))
-    judged = tuple(judge(claim, [measure(one) for one in found.seeds],
-                         _beside(by_mapper, lambda one, measure=measure: change(measure(one))))  # type: ignore[misc]
-                   for claim, measure in measures)
-    return Findings(tuple(_table(part, points, found.entries) for part, points in found.points.items()), judged,
-                    tuple(_gain_plot(part, points) for part, points in found.points.items()),
-                    ("On the front: arrays that are on Ruby-S's own front of area and EDP.", BESIDE))
+    """Compare EDP array by array."""
+    return _compared(setting, runner, (
+        (MEAN_A, lambda one: fmean(gains(one["a"]).values()), change),
+        (BEST_A, lambda one: min(gains(one["a"]).values()), change), (FRONT_A, lambda one: _on_front(one["a"]), change),
+        (BEST_B, lambda one: min(gains(one["b"]).values()), change), (FRONT_B, lambda one: _on_front(one["b"]), change),
+    ), _gain_plot, "On the front: arrays that are on Ruby-S's own front of area and EDP.")
 
 
 _EDP = {"a": "the network's energy times its cycles", "b": "the geometric mean over kernels"}

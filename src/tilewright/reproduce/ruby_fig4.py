@@ -1,14 +1,11 @@
 """Ruby, figures 4 and 5: a hundred elements on six processing elements, by perfect factors and with remainders."""
 
-from typing import Any
-
 from tilewright.hardware import load_accelerator
 from tilewright.jobs import Runner
-from tilewright.mapping import MapSpace
 from tilewright.reproduce.claims import exact, judge
-from tilewright.reproduce.ruby_contest import TILINGS
+from tilewright.reproduce.ruby_contest import space_of
 from tilewright.reproduce.ruby_machines import vector
-from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
+from tilewright.reproduce.searching import bound_figures, play, said, searched
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
 
 SIZE, ELEMENTS = 100, 6
@@ -40,31 +37,23 @@ FIG5 = exact("With remainders in space all six work for 16 iterations and four i
 
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search both spaces to their ends for the least latency."""
-    operator, found = vector(SIZE), {}
-    for strategy in ("perfect", "ruby-s"):
-        space = MapSpace(operator, MACHINE, TILINGS[strategy])  # type: ignore[arg-type]
-        (value,) = runner.run([search_cell({"strategy": strategy}, space, mapper="exhaustive",
-                                          samples=setting["samples"], seed=0, objective="latency")])
-        (told,) = runner.run([oracle_cell({"strategy": strategy}, operator, MACHINE, value["mapping"])])
-        found[strategy] = {**value, "oracle": "agrees" if told["agrees"] else "disagrees"}
-    return _findings(found, setting)
-
-
-def _findings(found: dict[str, dict[str, Any]], setting: Setting) -> Findings:
-    perfect, ruby = (int(found[strategy]["steps"]) for strategy in ("perfect", "ruby-s"))
+    found = play(runner, ("perfect", "ruby-s"), lambda strategy: searched(
+        {"strategy": strategy}, space_of(vector(SIZE), MACHINE, strategy), 1, mapper="exhaustive",
+        samples=setting["samples"], objective="latency"))
+    perfect, ruby = (int(tried["steps"]) for tried in found)
     last = SIZE - (ruby - 1) * ELEMENTS
     judged = (
         judge(FIG4, ((perfect == 20) + (SIZE / perfect == 5)) / 2, f"{perfect} steps, {SIZE / perfect:g} elements"),
         judge(FIG5, ((ruby == 17) + (last == 4) + (perfect - ruby == 3)) / 3,
               f"{ruby} steps, {last} elements in the last, {perfect - ruby} saved"))
     bound = bound_figures(vector(SIZE), MACHINE)
-    rows = tuple((name, value["samples"], value["steps"], int(bound["compute_cycles"]), 100 * value["utilisation"],
-                  value["edp"], value["oracle"]) for name, value in found.items())
+    rows = tuple((tried.of, value["samples"], value["steps"], int(bound["compute_cycles"]), 100 * value["utilisation"],
+                  value["edp"], said(tried.oracle)) for tried in found for value in tried.runs)
     table = Table("spaces", f"{SIZE} elements on {ELEMENTS} processing elements", (
         "Space", "Mappings", "Fewest steps", "Compute bound (cycles)", "Use (%)", "EDP", "Oracle"), rows, (
         "Every mapping of both spaces was evaluated.",))
-    plot = Plot("steps", "Fewest steps", [{"type": "bar", "x": list(found), "y": [
-        value["steps"] for value in found.values()]}], {"yaxis": {"title": {"text": "steps"}}})
+    plot = Plot("steps", "Fewest steps", [{"type": "bar", "x": [tried.of for tried in found], "y": [perfect, ruby]}],
+                {"yaxis": {"title": {"text": "steps"}}})
     return Findings((table,), judged, (plot,))
 
 

@@ -1,23 +1,15 @@
 """Ruby, figure 7: the best EDP over the first samples of four map spaces, on toy arrays that do or do not match."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from tilewright.jobs import Runner
-from tilewright.mapping import MapSpace
-from tilewright.reproduce.claims import Judgement, apart, cases, judge, lower, same
-from tilewright.reproduce.ruby_contest import FLOWS, RANDOM, TILINGS, change
+from tilewright.reproduce.claims import Claim, Judgement, apart, cases, judge, lower, same
+from tilewright.reproduce.ruby_contest import RANDOM, change, space_of
 from tilewright.reproduce.ruby_machines import toy
-from tilewright.reproduce.searching import (
-    best_so_far,
-    bound_figures,
-    median_curve,
-    median_run,
-    oracle_cell,
-    search_cell,
-)
+from tilewright.reproduce.searching import Tried, best_so_far, bound_figures, median_curve, play, said, searched
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import Operator, convolution, matmul
 
@@ -64,99 +56,76 @@ LOWEST_D = cases("(d) On 15 elements Ruby-S beats all other spaces", "Ruby-S low
 CLAIMS = (SAME_A, LATE_A, BELOW_B, TEMPORAL_B, ALIGNED_C, LOWEST_D)
 
 
+Found = dict[tuple[str, str], Tried[tuple[Panel, str]]]
+"""By name of the panel and strategy."""
+
+
 def run(setting: Setting, runner: Runner) -> Findings:
     """Sample every space of every panel with every seed."""
     shown = [panel for panel in panels() if panel.name in setting["panels"]]
-    spaces = {(panel.name, strategy): _space(panel, strategy) for panel in shown for strategy in STRATEGIES}
-    keys = {(name, strategy): {"panel": name, "strategy": strategy} for name, strategy in spaces}
-    seeds = range(setting.seeds)
-    values = iter(runner.run([
-        search_cell(keys[where], space, mapper=RANDOM, samples=setting["samples"], seed=seed,
-                    options={"batch": _BATCH, "dividing": 0.0})
-        for where, space in spaces.items() for seed in seeds]))
-    runs = {where: [next(values) for _ in seeds] for where in spaces}
-    medians = {where: median_run(found) for where, found in runs.items()}
-    checks = {where: oracle_cell(keys[where], space.operator, space.accelerator, middle["mapping"])
-              for where, space in spaces.items() if (middle := medians[where]) is not None}
-    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
-    at = _places(setting["samples"])
-    curves = {where: median_curve([value.get("history", []) for value in found], at) for where, found in runs.items()}
-    rows = tuple(_row(panel, strategy, spaces, medians, told) for panel in shown for strategy in STRATEGIES)
+    tried = play(runner, [(panel, strategy) for panel in shown for strategy in STRATEGIES], lambda one: searched(
+        {"panel": one[0].name, "strategy": one[1]},
+        space_of(one[0].operator, toy(one[0].elements), one[1], one[0].flow), setting.seeds,
+        mapper=RANDOM, samples=setting["samples"], options={"batch": _BATCH, "dividing": 0.0}))
+    found: Found = {(each.of[0].name, each.of[1]): each for each in tried}
+    tenth = setting["samples"] // 10
+    at = sorted({round(setting["samples"] ** (part / 60)) for part in range(61)} | {tenth})
     table = Table("best", f"Median of the best EDP after {setting['samples']:,} samples, {setting.seeds} seeds", (
         "Panel", "Space", "EDP bound", "EDP", "over PFM", "Energy (pJ)", "Cycles", "Compute bound (cycles)", "Use (%)",
-        "Oracle"), rows, (
+        "Oracle"), tuple(_row(each, found[each.of[0].name, "perfect"]) for each in tried), (
         "Sampled by random-pruned: mappings that fit, each once; order of loops free. EDP in pJ x cycles.",))
-    return Findings((table,), tuple(_judge(medians, runs, setting["samples"] // 10)),
-                    tuple(_plot(panel, curves, at) for panel in shown))
+    return Findings((table,), tuple(_judge(found, tenth)), tuple(_plot(panel, found, at) for panel in shown))
 
 
-def _space(panel: Panel, strategy: str) -> MapSpace:
-    machine = toy(panel.elements)
-    return MapSpace(panel.operator, machine, TILINGS[strategy],  # type: ignore[arg-type]
-                    FLOWS[panel.flow](panel.operator, machine))
-
-
-def _places(samples: int) -> list[int]:
-    """Return numbers of samples, evenly spread on a logarithmic scale."""
-    return sorted({round(samples ** (part / 60)) for part in range(61)} | {samples // 10})
-
-
-def _row(panel: Panel, strategy: str, spaces: Any, medians: Any, told: Any) -> tuple[Value, ...]:
-    where = (panel.name, strategy)
-    found, perfect = medians[where], medians[panel.name, "perfect"]
-    bound = bound_figures(spaces[where].operator, spaces[where].accelerator)
-    start = (f"{panel.name}: {panel.text}", strategy, bound["edp"])
-    if found is None or perfect is None:
-        return (*start, None, None, None, None, int(bound["compute_cycles"]), None, "nothing found")
-    check = told[where]
-    word = "disagrees" if not check["agrees"] else "agrees" if check["scale"] == 1 else "agrees (twin)"
+def _row(tried: Tried[tuple[Panel, str]], perfect: Tried[tuple[Panel, str]]) -> tuple[Value, ...]:
+    (panel, strategy), found = tried.of, tried.median
+    bound = bound_figures(panel.operator, toy(panel.elements))
+    start, compute = (f"{panel.name}: {panel.text}", strategy, bound["edp"]), int(bound["compute_cycles"])
+    if found is None or perfect.median is None:
+        return (*start, None, None, None, None, compute, None, "nothing found")
     return (*start, found["edp"], found["edp"] / perfect["edp"], found["energy_pj"], int(found["latency_cycles"]),
-            int(bound["compute_cycles"]), 100 * found["utilisation"], word)
+            compute, 100 * found["utilisation"], said(tried.oracle))
 
 
-def _judge(medians: Any, runs: Any, tenth: int) -> list[Judgement]:
+def _judge(found: Found, tenth: int) -> list[Judgement]:
     """Judge every claim whose panel was sampled, seed by seed."""
     def at(panel: str, samples: int = 0) -> list[list[float]]:
         """Return the best EDP of the four spaces by seed, in the end or after some samples."""
-        found = [[(best_so_far(run.get("history", []), [samples])[0] if samples else run["edp"]) or math.inf
-                  for run in runs[panel, strategy]] for strategy in STRATEGIES]
-        return [list(column) for column in zip(*found, strict=True)]
+        best = [[(best_so_far(run.get("history", []), [samples])[0] if samples else run["edp"]) or math.inf
+                 for run in found[panel, strategy].runs] for strategy in STRATEGIES]
+        return [list(column) for column in zip(*best, strict=True)]
 
     def told(panel: str, samples: int = 0) -> str:
         middle = [median(column) for column in zip(*at(panel, samples), strict=True)]
         values = [change(value / middle[0]) if value < math.inf else "none" for value in middle]
         return ", ".join(f"{name} {text}" for name, text in zip(STRATEGIES[1:], values[1:], strict=True)) + " to PFM"
 
-    measures: Any = (
+    def why(panel: str) -> str:
+        """Say what stands behind panel b: how much of the array perfect tiling uses, and panel b1."""
+        if panel != "b" or (perfect := found["b", "perfect"].median) is None:
+            return ""
+        used = f"perfect tiling uses {100 * perfect['utilisation']:.0f} % of the 16 elements (4 x 4 lanes)"
+        if ("b1", "perfect") in found and found["b1", "perfect"].median is not None:
+            used += f"; with only one dimension across (b1): {told('b1')}"
+        return used
+
+    measures: tuple[tuple[Claim, str, int, Callable[..., float]], ...] = (
         (SAME_A, "a", 0, lambda p, s, t, r: apart(s, p)),
         (LATE_A, "a", tenth, lambda p, s, t, r: lower(((p, t), (p, r)))),
         (BELOW_B, "b", 0, lambda p, s, t, r: lower(((s, p), (t, p), (r, p)))),
         (TEMPORAL_B, "b", 0, lambda p, s, t, r: lower(((t, s), (r, s)))),
         (ALIGNED_C, "c", 0, lambda p, s, t, r: lower(((p, t), (p, r), (s, t), (s, r)))),
         (LOWEST_D, "d", 0, lambda p, s, t, r: lower(((s, p), (s, t), (s, r)))))
-    found = []
-    for claim, panel, samples, measure in measures:
-        if (panel, "perfect") not in runs:
-            found.append(Judgement(claim, f"panel {panel} was not sampled", "not judged"))
-            continue
-        found.append(judge(claim, [measure(*each) for each in at(panel, samples)], told(panel, samples),
-                           _why(panel, medians, told)))
-    return found
+    return [judge(claim, [measure(*each) for each in at(panel, samples)], told(panel, samples), why(panel))
+            if (panel, "perfect") in found else
+            Judgement(claim, f"panel {panel} was not sampled", "not judged")
+            for claim, panel, samples, measure in measures]
 
 
-def _why(panel: str, medians: Any, told: Any) -> str:
-    """Say what stands behind panel b: how much of the array perfect tiling uses, and panel b1."""
-    if panel != "b" or medians["b", "perfect"] is None:
-        return ""
-    used = f"perfect tiling uses {100 * medians['b', 'perfect']['utilisation']:.0f} % of the 16 elements (4 x 4 lanes)"
-    if medians.get(("b1", "perfect")) is not None:
-        used += f"; with only one dimension across (b1): {told('b1')}"
-    return used
-
-
-def _plot(panel: Panel, curves: Any, at: list[int]) -> Plot:
+def _plot(panel: Panel, found: Found, at: list[int]) -> Plot:
     colours = ("@strong", "@curve-0", "@curve-1", "@curve-2")
-    data = [{"type": "scatter", "mode": "lines", "name": strategy, "x": at, "y": curves[panel.name, strategy],
+    data = [{"type": "scatter", "mode": "lines", "name": strategy, "x": at,
+             "y": median_curve([run.get("history", []) for run in found[panel.name, strategy].runs], at),
              "line": {"color": colour, "shape": "hv"}} for strategy, colour in zip(STRATEGIES, colours, strict=True)]
     return Plot(f"panel-{panel.name}", f"({panel.name}) {panel.text}", data, {
         "xaxis": {"type": "log", "title": {"text": "Samples"}},

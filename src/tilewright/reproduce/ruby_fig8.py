@@ -3,12 +3,12 @@
 from typing import Any
 
 from tilewright.jobs import Runner
-from tilewright.mapping import MapSpace, padded
+from tilewright.mapping import padded
 from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, same
-from tilewright.reproduce.ruby_contest import TILINGS
+from tilewright.reproduce.ruby_contest import space_of
 from tilewright.reproduce.ruby_machines import toy, vector
-from tilewright.reproduce.searching import bound_figures, oracle_cell, search_cell
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.searching import Case, bound_figures, confirmed, play, searched
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 
 ELEMENTS = 16
 STRATEGIES = ("perfect", "padding", "ruby-s")
@@ -33,25 +33,22 @@ def sizes_of(setting: Setting) -> list[int]:
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search every space to its end at every size."""
     machine, sizes = toy(ELEMENTS), sizes_of(setting)
-    operators = {(size, strategy): padded(vector(size), machine, to="side") if strategy == "padding" else vector(size)
-                 for size in sizes for strategy in STRATEGIES}
-    keys: dict[tuple[int, str], dict[str, object]] = {
-        where: {"size": where[0], "strategy": where[1]} for where in operators}
-    cells = [search_cell(keys[where],
-                         MapSpace(operator, machine, TILINGS[where[1]]),  # type: ignore[arg-type]
-                         mapper="exhaustive", samples=_ENOUGH, seed=0)
-             for where, operator in operators.items()]
-    best = dict(zip(operators, runner.run(cells), strict=True))
-    checks: dict[tuple[int, str], Cell] = {
-        where: oracle_cell(keys[where], operators[where], machine, value["mapping"]) for where, value in best.items()}
-    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
-    whole = sum(value["scale"] == 1 for value in told.values())
+
+    def case(where: tuple[int, str]) -> Case:
+        size, strategy = where
+        operator = padded(vector(size), machine, to="side") if strategy == "padding" else vector(size)
+        return searched({"size": size, "strategy": strategy}, space_of(operator, machine, strategy), 1,
+                        mapper="exhaustive", samples=_ENOUGH)
+
+    found = play(runner, [(size, strategy) for size in sizes for strategy in STRATEGIES], case)
+    best = {tried.of: tried.runs[0] for tried in found}
+    agree, asked, whole = confirmed(found)
     table = Table("sweep", "EDP over that of Ruby-S, by the size of the dimension (figure 8)", (
         "Size", "PFM / Ruby-S", "Padding / Ruby-S", "EDP bound", "EDP Ruby-S", "Compute bound (cycles)", "Steps PFM",
         "Steps padding", "Steps Ruby-S", "Mappings PFM", "Mappings Ruby-S"),
         tuple(_row(size, best, machine) for size in sizes), (
         f"Every mapping of every space was evaluated ({_complete(best)}). The oracle confirms "
-        f"{sum(bool(value['agrees']) for value in told.values())} of the {len(told)} best ones, {whole} walked whole. "
+        f"{agree} of the {asked} best ones, {whole} walked whole. "
         "EDP in pJ x cycles.",))
     return Findings((table,), _judge(best, sizes), (_plot(best, sizes),))
 

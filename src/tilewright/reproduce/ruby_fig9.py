@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping
 from tilewright.reproduce.claims import Judgement, gain, judge
-from tilewright.reproduce.ruby_contest import RANDOM, Entry, Layer, Match, change, oracle_word, play
+from tilewright.reproduce.ruby_contest import PARTS, RANDOM, Entry, Match, change, oracle_word
 from tilewright.reproduce.ruby_machines import eyeriss_like
-from tilewright.reproduce.searching import bound_figures, costs, oracle_cell
+from tilewright.reproduce.searching import Case, Layer, bound_figures, by_seed, costs, play
 from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import Operator, convolution
 
@@ -45,31 +46,30 @@ def run(setting: Setting, runner: Runner) -> Findings:
     operator, machine = layer(), eyeriss_like()
     text = dump_mapping(strip_mined(), operator, machine)
 
-    def hand() -> dict[str, Any]:
-        from tilewright.cost import DenseModel  # noqa: PLC0415  (the engine only where it is needed)
+    def case(match: Match) -> Case:
+        key: dict[str, object] = {"layer": operator.name, "machine": machine.name, "strategy": HAND, "mapping": text}
+        by_hand = Case([Cell(key, lambda: _by_hand(text))], key, operator, machine)
+        return by_hand if match.strategy == HAND else match.case(setting.seeds)
 
-        return {**costs(DenseModel(operator, machine).cost(strip_mined())), "mapping": text}
+    asked = [(HAND, "", 0), *((strategy, mapper, setting["samples"]) for mapper in setting["mappers"]
+                              for strategy in ("perfect", "ruby-s"))]
+    found = play(runner, [Match(Layer("alexnet", operator.name, 1, operator), machine, strategy, "row-stationary",
+                                mapper, samples) for strategy, mapper, samples in asked], case)
+    return Findings((_table(found),), _judge(found), (_plot(found),), tuple(
+        f"{_name(entry)}:\n{entry.median['mapping']}" for entry in found[:3] if entry.median))
 
-    key: dict[str, object] = {"layer": operator.name, "machine": machine.name, "strategy": HAND, "mapping": text}
-    (by_hand,) = runner.run([Cell(key, hand)])
-    (told,) = runner.run([oracle_cell(key, operator, machine, text)])
-    entry = Layer("alexnet", operator.name, 1, operator)
-    matches = [Match(entry, machine, strategy, "row-stationary", mapper, setting["samples"])
-               for mapper in setting["mappers"] for strategy in ("perfect", "ruby-s")]
-    found = play(runner, matches, setting.seeds)
-    all_found = [Entry(Match(entry, machine, HAND, "row-stationary", "", 0), by_hand, told), *found]
-    return Findings((_table(all_found),), _judge(all_found), (_plot(all_found),), tuple(
-        f"{_name(entry)}:\n{entry.median['mapping']}" for entry in all_found[:3] if entry.median))
+
+def _by_hand(text: str) -> dict[str, Any]:
+    return {**costs(DenseModel(layer(), eyeriss_like()).cost(strip_mined())), "mapping": text}
 
 
 def use(entry: Entry) -> float:
     """Return the share of elements at work, averaged over the steps of compute."""
-    match = entry.match
-    return match.layer.operator.macs / (entry["steps"] * match.machine.compute_instances)
+    return entry.of.layer.operator.macs / (entry["steps"] * entry.of.machine.compute_instances)
 
 
 def _name(entry: Entry) -> str:
-    return f"{entry.match.strategy}{f', {entry.match.mapper}' if entry.match.mapper else ''}"
+    return f"{entry.of.strategy}{f', {entry.of.mapper}' if entry.of.mapper else ''}"
 
 
 def _table(entries: list[Entry]) -> Table:
@@ -93,7 +93,7 @@ def _table(entries: list[Entry]) -> Table:
 
 def _judge(entries: list[Entry]) -> tuple[Judgement, ...]:
     hand, perfect, ruby = entries[:3]
-    seeds = [(hand, perfect.at(seed), ruby.at(seed)) for seed in range(len(ruby.runs))]
+    seeds = by_seed((hand, perfect, ruby))
     beside = f"; perfect tiling {change(perfect['edp'] / hand['edp'])} against the mapping by hand"
     ours = "".join(f"; {_name(entry)}: {100 * use(entry):.1f} %, EDP {change(entry['edp'] / hand['edp'])}"
                    for entry in entries[3:])
@@ -110,9 +110,8 @@ def _judge(entries: list[Entry]) -> tuple[Judgement, ...]:
 
 def _plot(entries: list[Entry]) -> Plot:
     hand = entries[0]
-    parts = (("EDP", "edp", "@curve-0"), ("energy", "energy_pj", "@curve-1"), ("cycles", "latency_cycles", "@curve-2"))
     data = [{"type": "bar", "name": text, "x": [_name(entry) for entry in entries], "marker": {"color": colour},
-             "y": [entry[figure] / hand[figure] for entry in entries]} for text, figure, colour in parts]
+             "y": [entry[figure] / hand[figure] for entry in entries]} for text, figure, colour in PARTS]
     return Plot("mappings", "Against the mapping by hand", data, {
         "barmode": "group", "yaxis": {"title": {"text": "over the mapping by hand"}, "rangemode": "tozero"}})
 

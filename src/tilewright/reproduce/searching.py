@@ -1,17 +1,149 @@
-"""The cells that most studies are made of: one search, reported with its bounds and the oracle's word."""
+"""What most studies are made of: cases searched with every seed, each with its median run and the oracle's word."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from statistics import median
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from tilewright.cost import Cost, layer_bounds
+from tilewright.cost import Cost, layer_bounds, network_sum
 from tilewright.hardware import Accelerator
+from tilewright.jobs import Runner
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping, load_mapping
 from tilewright.reproduce.oracle import check
 from tilewright.reproduce.study import Cell
 from tilewright.search import Watch, search
-from tilewright.workload import Operator
+from tilewright.workload import Operator, unique_operators, zoo
+
+T_co = TypeVar("T_co", covariant=True)
+Found = TypeVar("Found")
+Value = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A distinct layer of a network, and how often it occurs."""
+
+    network: str
+    name: str
+    count: int
+    operator: Operator
+
+
+def network_layers(*networks: str, every: int = 1) -> list[Layer]:
+    """Return the distinct layers of zoo networks, or every so manieth."""
+    found = [Layer(network, unique.operator.name, unique.count, unique.operator)
+             for network in networks for unique in unique_operators(zoo.load(network))]
+    return found[::every]
+
+
+class OnLayer(Protocol):
+    """What is searched on a layer."""
+
+    @property
+    def layer(self) -> Layer:
+        """The layer."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """How something is searched: a cell a seed; its key, and what the oracle is to count the mapping found on."""
+
+    cells: Sequence[Cell]
+    key: Mapping[str, object]
+    operator: Operator
+    machine: Accelerator
+
+
+@dataclass(frozen=True)
+class Tried(Generic[T_co]):
+    """What came of a case: its runs by seed, the one of median ``figure`` (None where most found nothing), the oracle.
+
+    ``of`` is what was searched. Figures are those of the median run, infinite where there is none.
+    """
+
+    of: T_co
+    runs: Sequence[Value]
+    median: Value | None
+    oracle: Value | None = None
+    figure: str = "edp"
+
+    def __getitem__(self, name: str) -> float:
+        return math.inf if self.median is None else float(self.median[name])
+
+    @property
+    def scores(self) -> list[float]:
+        """The figure by seed; infinite where nothing was found."""
+        return [math.inf if run.get(self.figure) is None else run[self.figure] for run in self.runs]
+
+    def at(self, seed: int) -> "Tried[T_co]":
+        """Return what came of one seed (of the one there is, for what is not searched)."""
+        run = self.runs[seed % len(self.runs)]
+        return replace(self, runs=(run,), median=None if run.get(self.figure) is None else run)
+
+
+def searched(key: Mapping[str, object], space: MapSpace, seeds: int, **how: Any) -> Case:
+    """Return the case of searching a space with every seed; ``how`` is as in `search_cell`."""
+    return Case([search_cell(key, space, seed=seed, **how) for seed in range(seeds)], key, space.operator,
+                space.accelerator)
+
+
+def play(runner: Runner, asked: Sequence[T_co], case_of: Callable[[T_co], Case],
+         figure: str = "edp") -> list[Tried[T_co]]:
+    """Search all that is asked with every seed, and have the oracle count the runs of median ``figure``."""
+    cases = [case_of(one) for one in asked]
+    values = iter(runner.run([cell for case in cases for cell in case.cells]))
+    runs = [[next(values) for _ in case.cells] for case in cases]
+    medians = [median_run(some, figure) for some in runs]
+    checks = {index: oracle_cell(case.key, case.operator, case.machine, middle["mapping"])
+              for index, (case, middle) in enumerate(zip(cases, medians, strict=True)) if middle is not None}
+    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
+    return [Tried(one, runs[index], medians[index], told.get(index), figure) for index, one in enumerate(asked)]
+
+
+def by_seed(found: Found) -> list[Found]:
+    """Return what was `Tried`, in lists, tuples and dictionaries as it is, for every seed alone."""
+    seeds = max((len(tried.runs) for tried in _every(found)), default=0)
+    return [_at(found, seed) for seed in range(seeds)]
+
+
+def _every(found: Any) -> Iterator[Tried[Any]]:
+    if isinstance(found, Tried):
+        yield found
+    else:
+        for part in found.values() if isinstance(found, dict) else found:
+            yield from _every(part)
+
+
+def _at(found: Any, seed: int) -> Any:
+    if isinstance(found, Tried):
+        return found.at(seed)
+    if isinstance(found, dict):
+        return {key: _at(part, seed) for key, part in found.items()}
+    return type(found)(_at(part, seed) for part in found)
+
+
+def total(found: Iterable[Tried[OnLayer]], figure: str) -> float:
+    """Return a figure summed over the layers of a network, each as often as it occurs."""
+    whole: float = network_sum((tried.of.layer.count, tried[figure]) for tried in found)
+    return whole
+
+
+def confirmed(found: Iterable[Tried[Any]]) -> tuple[int, int, int]:
+    """Return how many mappings the oracle confirms, how many it was asked about, and how many it walked whole."""
+    told = [tried.oracle for tried in found if tried.oracle]
+    return sum(bool(check["agrees"]) for check in told), len(told), sum(check["scale"] == 1 for check in told)
+
+
+def said(*oracles: Value | None) -> str:
+    """Return the oracle's word on one mapping, or on some together."""
+    if not all(oracles):
+        return "nothing found"
+    if not all(check["agrees"] for check in oracles if check):
+        return "disagrees"
+    return "agrees" if all(check["scale"] == 1 for check in oracles if check) else "agrees (twin)"
 
 
 def search_cell(  # noqa: PLR0913  (a search is decided by this much)
@@ -64,27 +196,28 @@ def costs(cost: Cost) -> dict[str, Any]:
 
 
 def bound_figures(operator: Operator, accelerator: Accelerator,
-                  keeps: Mapping[str, tuple[str, ...]] | None = None) -> dict[str, float]:
+                  keeps: Mapping[str, tuple[str, ...]] | None = None) -> Mapping[str, float]:
     """Return what nothing can beat: cycles of compute and of data movement, energy, EDP.
 
     ``keeps`` says what memories keep where that is less than they can, as in `Constraints`.
     """
-    bounds = layer_bounds(operator, accelerator, dict(keeps or {}))
+    return _bounds(operator, accelerator, tuple((keeps or {}).items()))
+
+
+@cache
+def _bounds(operator: Operator, accelerator: Accelerator,
+            keeps: tuple[tuple[str, tuple[str, ...]], ...]) -> Mapping[str, float]:
+    bounds = layer_bounds(operator, accelerator, dict(keeps))
     return {"compute_cycles": bounds.compute_cycles, "data_cycles": bounds.data_movement_cycles,
             "energy_pj": bounds.energy_pj, "edp": bounds.edp}
 
 
-def median_run(values: Sequence[Mapping[str, Any]], name: str = "edp") -> Mapping[str, Any] | None:
+def median_run(values: Sequence[Value], name: str = "edp") -> Value | None:
     """Return the run whose figure is the median (the lower one of two), None if half or more found nothing."""
-    found = sorted((value for value in values if value[name] is not None), key=lambda value: value[name])
+    found = sorted((value for value in values if value.get(name) is not None), key=lambda value: value[name])
     if not found or 2 * len(found) <= len(values):
         return None
     return found[(len(values) - 1) // 2]
-
-
-def best_run(values: Sequence[Mapping[str, Any]], name: str = "edp") -> Mapping[str, Any] | None:
-    """Return the run with the least figure, None if none found anything."""
-    return min((value for value in values if value[name] is not None), key=lambda value: value[name], default=None)
 
 
 def best_so_far(history: Sequence[Sequence[float]], at: Sequence[float]) -> list[float | None]:

@@ -7,21 +7,13 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import Memory, preset
 from tilewright.mapping import MapSpace, dataflow, is_legal
 from tilewright.reproduce import Setting, gamma_fig4_4, run_study
-from tilewright.reproduce.gamma_contest import Try, by_seed, least, over, ratios, span, summary_table, total, unmapped
-from tilewright.reproduce.gamma_platforms import (
-    BASELINES,
-    FIXED,
-    GAMMA,
-    OWN,
-    PAPER,
-    Method,
-    baselines,
-    convolutions,
-    machine,
-)
+from tilewright.reproduce.gamma_contest import Asked, least, over, ratios, span, summary_table, unmapped
+from tilewright.reproduce.gamma_methods import BASELINES, FIXED, GAMMA, OWN, PAPER, Method, baselines
+from tilewright.reproduce.gamma_platforms import convolutions, machine
 from tilewright.reproduce.gamma_release import NUMBERS, ReleaseEncoding, release_methods, release_search
 from tilewright.reproduce.gamma_table4_5 import PUBLISHED, bound_of, curve
 from tilewright.reproduce.gamma_table4_6 import FIRST, Pipe, network, published_below
+from tilewright.reproduce.searching import Tried, by_seed, total
 from tilewright.search import MAPPERS
 from tilewright.workload import convolution
 
@@ -62,7 +54,7 @@ def made(label, *figures):
         runs = tuple({"edp": value, "latency_cycles": value, "samples": 10, "legal_samples": 5 if value else 0}
                      for value in (values if isinstance(values, tuple) else (values,)))
         median = runs[0] if runs[0]["edp"] else None
-        found.append(Try(layer, Method(label, "gamma"), runs, median, {"agrees": True}))
+        found.append(Tried(Asked(layer, Method(label, "gamma")), runs, median, {"agrees": True, "scale": 1}))
     return found
 
 
@@ -172,9 +164,9 @@ def test_published_sums_below_the_bound_are_told():
 
 def test_curves_sum_the_medians_of_layers_and_wait_for_all():
     tries = made(PAPER, 10, 20)
-    times = tries[0].layer.count
+    times = tries[0].of.layer.count
     histories = ([[1, 50.0], [250, 10.0]], [[300, 20.0]])
-    tries = [Try(each.layer, each.method, ({**each.runs[0], "history": history},), each.median, None)
+    tries = [Tried(each.of, ({**each.runs[0], "history": history},), each.median)
              for each, history in zip(tries, histories, strict=True)]
     assert curve(tries, range(1, 4)) == [None, 30 * times, 30 * times]
 

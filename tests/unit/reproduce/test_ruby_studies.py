@@ -6,10 +6,11 @@ from tilewright.base import InputError
 from tilewright.cost import layer_bounds
 from tilewright.mapping import is_legal, padded
 from tilewright.reproduce import Setting, run_study
-from tilewright.reproduce.ruby_contest import FLOWS, LONGEST, RANDOM, Entry, Layer, Match, network_layers
+from tilewright.reproduce.ruby_contest import FLOWS, LONGEST, RANDOM, Match
 from tilewright.reproduce.ruby_fig9 import layer, strip_mined
-from tilewright.reproduce.ruby_fig10 import never_worse
+from tilewright.reproduce.ruby_layers import never_worse
 from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like, toy
+from tilewright.reproduce.searching import Layer, Tried, network_layers
 from tilewright.workload import matmul
 
 
@@ -58,7 +59,7 @@ def test_padding_leaves_what_matches_alone():
 
 def entry(layer, edp, seeds=2):
     match = Match(Layer("net", layer, 1, matmul(layer, m=2, n=2, k=2)), toy(2), "perfect", "free", "gamma", 1)
-    return Entry(match, {"edp": edp}, None, ({"edp": edp},) * seeds)
+    return Tried(match, ({"edp": edp},) * seeds, {"edp": edp})
 
 
 def test_losses_are_told_worst_first_and_judged():
