@@ -104,13 +104,13 @@ def play(runner: Runner, asked: Sequence[T_co], case_of: Callable[[T_co], Case],
 
 
 def by_seed(found: Found) -> list[Found]:
-    """Return what was `Tried`, in lists, tuples and dictionaries as it is, for every seed alone."""
+    """Return what was `Tried` (or has as well ``runs`` and ``at``), in lists, tuples, dictionaries, for each seed."""
     seeds = max((len(tried.runs) for tried in _every(found)), default=0)
     return [_at(found, seed) for seed in range(seeds)]
 
 
 def _every(found: Any) -> Iterator[Tried[Any]]:
-    if isinstance(found, Tried):
+    if hasattr(found, "runs"):
         yield found
     else:
         for part in found.values() if isinstance(found, dict) else found:
@@ -118,7 +118,7 @@ def _every(found: Any) -> Iterator[Tried[Any]]:
 
 
 def _at(found: Any, seed: int) -> Any:
-    if isinstance(found, Tried):
+    if hasattr(found, "runs"):
         return found.at(seed)
     if isinstance(found, dict):
         return {key: _at(part, seed) for key, part in found.items()}

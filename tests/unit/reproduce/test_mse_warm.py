@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from tilewright.reproduce.mse_fig5_11 import OURS, _least, _quality, _sooner
-from tilewright.reproduce.mse_warm import Layer, geometric
+from tilewright.reproduce.mse_warm import OURS, Warmed, _least, _quality, _sooner, geometric
 from tilewright.workload import matmul
 
 OPERATOR = matmul("layer", m=8, n=8, k=8)
@@ -17,7 +16,7 @@ def layer(*runs, network="vgg16"):
               "cold": {"edp": cold[-1][1], "history": cold},
               "warm": {"edp": warm[-1][1], "history": warm, "from": ["x"]}}
              for cold, warm in runs]
-    return Layer(network, "layer", OPERATOR, tuple(plain))
+    return Warmed(network, "layer", OPERATOR, tuple(plain))
 
 
 COLD = [[100, 20.0], [500, 10.4], [900, 10.0]]
