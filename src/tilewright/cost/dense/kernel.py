@@ -1,14 +1,15 @@
 """The compiled engine: runs a program over blocks of mappings, each instruction one loop that LLVM vectorises.
 
-What an instruction computes is written here; which instructions make the model, in `lowering`. All that the kernel
-calls stands in this file, and its name is stamped with `program`, whose numbers it holds: so no cached kernel
-outlives a change.
+What an instruction computes is said in `operations`; which instructions make the model, in `lowering`. The loops, and
+the function that runs one instruction after the other, are written from the table of operations. The name of the
+kernel is stamped with all that ends up inside it: so no cached kernel outlives a change.
 
-``w`` is the narrow bank, ``v`` the wide one; other capital and short names are indices of their rows. ``one``, ``half``
-and ``zero`` come in the type of the narrow bank, so that single precision is never widened. For LLVM to vectorise,
-indices are unsigned, and a choice between two rows is arithmetic rather than a choice of what to load.
+``n`` is the narrow bank, ``v`` the wide one; ``one``, ``half`` and ``zero`` come in the type of the narrow bank, so
+that single precision is never widened. For LLVM to vectorise, indices are unsigned.
 """
 
+import re
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -16,83 +17,11 @@ import numpy as np
 from numba import njit
 
 from tilewright.base import kept, part_options, stamped
-from tilewright.cost.dense import program
-from tilewright.cost.dense.program import LANES, Op
+from tilewright.cost.dense import operations, program
+from tilewright.cost.dense.operations import OPERATIONS
+from tilewright.cost.dense.program import LANES
 
 _LANES = np.uint64(LANES)
-_STEP = np.uint64(Op.STEP)
-_STEP_EVEN = np.uint64(Op.STEP_EVEN)
-_POSITION = np.uint64(Op.POSITION)
-_MAX = np.uint64(Op.MAX)
-_MIN = np.uint64(Op.MIN)
-_MUL = np.uint64(Op.MUL)
-_ADD = np.uint64(Op.ADD)
-_SUB = np.uint64(Op.SUB)
-_COPY = np.uint64(Op.COPY)
-_MULADD = np.uint64(Op.MULADD)
-_DOT2 = np.uint64(Op.DOT2)
-_DOT3 = np.uint64(Op.DOT3)
-_REAL = np.uint64(Op.REAL)
-_CHOOSE = np.uint64(Op.CHOOSE)
-_MERGE = np.uint64(Op.MERGE)
-_DERIVE = np.uint64(Op.DERIVE)
-_CUT1 = np.uint64(Op.CUT1)
-_CUT2 = np.uint64(Op.CUT2)
-_CUT_MORE = np.uint64(Op.CUT_MORE)
-_DIVIDE_IF = np.uint64(Op.DIVIDE_IF)
-_SPLIT_IF = np.uint64(Op.SPLIT_IF)
-_REST_IF = np.uint64(Op.REST_IF)
-_CUT_IF = np.uint64(Op.CUT_IF)
-_PICK1 = np.uint64(Op.PICK1)
-_PICK2 = np.uint64(Op.PICK2)
-_PICK_MORE = np.uint64(Op.PICK_MORE)
-_COUNT0 = np.uint64(Op.COUNT0)
-_COUNT1 = np.uint64(Op.COUNT1)
-_COUNT2 = np.uint64(Op.COUNT2)
-_LAST_CUT = np.uint64(Op.LAST_CUT)
-_CEIL_IF = np.uint64(Op.CEIL_IF)
-_LAST_CUT_IF = np.uint64(Op.LAST_CUT_IF)
-_PRESENT1 = np.uint64(Op.PRESENT1)
-_PRESENT2 = np.uint64(Op.PRESENT2)
-_LAST_PICK = np.uint64(Op.LAST_PICK)
-_LAST_TILE = np.uint64(Op.LAST_TILE)
-_HINGE1 = np.uint64(Op.HINGE1)
-_HINGE2 = np.uint64(Op.HINGE2)
-_HINGE3 = np.uint64(Op.HINGE3)
-_HINGE4 = np.uint64(Op.HINGE4)
-_HINGE5 = np.uint64(Op.HINGE5)
-_HINGE_ADD = np.uint64(Op.HINGE_ADD)
-_BETWEEN = np.uint64(Op.BETWEEN)
-_BETWEEN1 = np.uint64(Op.BETWEEN1)
-_BETWEEN2 = np.uint64(Op.BETWEEN2)
-_AT = np.uint64(Op.AT)
-_PAIR_WHOLE = np.uint64(Op.PAIR_WHOLE)
-_PAIR_REST = np.uint64(Op.PAIR_REST)
-_PAIR_CUT = np.uint64(Op.PAIR_CUT)
-_PAIR_PICK = np.uint64(Op.PAIR_PICK)
-_LAG = np.uint64(Op.LAG)
-_LANE_OF = np.uint64(Op.LANE_OF)
-_LAG_CLASS = np.uint64(Op.LAG_CLASS)
-_LAG_LAST = np.uint64(Op.LAG_LAST)
-_SLIDE = np.uint64(Op.SLIDE)
-_CARRIED = np.uint64(Op.CARRIED)
-_PRODUCT = np.uint64(Op.PRODUCT)
-_CEILS = np.uint64(Op.CEILS)
-_TIMES = np.uint64(Op.TIMES)
-_FMA = np.uint64(Op.FMA)
-_FMA3 = np.uint64(Op.FMA3)
-_LINEAR = np.uint64(Op.LINEAR)
-_KEEP_IF = np.uint64(Op.KEEP_IF)
-_CEILDIV = np.uint64(Op.CEILDIV)
-_PORT2 = np.uint64(Op.PORT2)
-_PORT4 = np.uint64(Op.PORT4)
-_WMAX = np.uint64(Op.WMAX)
-_WADD = np.uint64(Op.WADD)
-_WMUL = np.uint64(Op.WMUL)
-_OVER = np.uint64(Op.OVER)
-_BLOCKS = np.uint64(Op.BLOCKS)
-_SCALED = np.uint64(Op.SCALED)
-_PERIODS = np.uint64(Op.PERIODS)
 
 # Without the interpreter lock, and without reference counts (so that nothing can be allocated).
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
@@ -100,554 +29,6 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False
 _PART: dict[str, Any] = _OPTIONS | part_options()
 _inline = njit(fastmath={"contract", "nsz"}, forceinline=True, **_PART)
 _scalar = njit(**_PART)
-
-
-@_inline
-def _step(w, S, Q, R, I, before, steps, slot, dim, first, half, one):
-    row = steps[slot, dim]
-    for i in range(_LANES):
-        w[S, i] = row[first + i]
-    for i in range(_LANES):
-        s = w[S, i] if w[S, i] < w[before, i] else w[before, i]
-        inverse = one / s
-        whole = np.floor((w[before, i] + half) * inverse)
-        w[S, i] = s
-        w[Q, i] = whole
-        w[R, i] = w[before, i] - whole * s
-        w[I, i] = inverse
-
-
-@_inline
-def _step_even(w, S, Q, before, steps, slot, dim, first, half, one):
-    row = steps[slot, dim]
-    for i in range(_LANES):
-        w[S, i] = row[first + i]
-    for i in range(_LANES):
-        s = w[S, i] if w[S, i] < w[before, i] else w[before, i]
-        w[S, i] = s
-        w[Q, i] = np.floor((w[before, i] + half) / s)
-
-
-@_inline
-def _position(w, P, S, before, ranks, slot, dim, first, base, zero, one):
-    row = ranks[slot, dim]
-    for i in range(_LANES):
-        w[P, i] = row[first + i]
-    for i in range(_LANES):
-        real = one if w[S, i] < w[before, i] else zero
-        w[P, i] = real * (base + w[P, i] + one) - one
-
-
-@_inline
-def _max(w, N, a, b):
-    for i in range(_LANES):
-        w[N, i] = w[a, i] if w[a, i] > w[b, i] else w[b, i]
-
-
-@_inline
-def _min(w, N, a, b):
-    for i in range(_LANES):
-        w[N, i] = w[a, i] if w[a, i] < w[b, i] else w[b, i]
-
-
-@_inline
-def _mul(w, N, a, b):
-    for i in range(_LANES):
-        w[N, i] = w[a, i] * w[b, i]
-
-
-@_inline
-def _add(w, N, a, b):
-    for i in range(_LANES):
-        w[N, i] = w[a, i] + w[b, i]
-
-
-@_inline
-def _sub(w, N, a, b):
-    for i in range(_LANES):
-        w[N, i] = w[a, i] - w[b, i]
-
-
-@_inline
-def _copy(w, N, a):
-    for i in range(_LANES):
-        w[N, i] = w[a, i]
-
-
-@_inline
-def _muladd(w, acc, a, b):
-    for i in range(_LANES):
-        w[acc, i] += w[a, i] * w[b, i]
-
-
-@_inline
-def _dot2(w, N, a, b, c, d):
-    for i in range(_LANES):
-        w[N, i] = w[a, i] * w[b, i] + w[c, i] * w[d, i]
-
-
-@_inline
-def _dot3(w, N, a, b, c, d, e, f):
-    for i in range(_LANES):
-        w[N, i] = w[a, i] * w[b, i] + w[c, i] * w[d, i] + w[e, i] * w[f, i]
-
-
-@_inline
-def _real(w, N, before, S, zero, one):
-    for i in range(_LANES):
-        w[N, i] = one if w[S, i] < w[before, i] else zero
-
-
-@_inline
-def _choose(w, N, x, a, b):
-    for i in range(_LANES):
-        w[N, i] = w[b, i] + w[x, i] * (w[a, i] - w[b, i])
-
-
-@_inline
-def _merge(w, acc, a, x):
-    for i in range(_LANES):
-        w[acc, i] += w[x, i] * (w[a, i] - w[acc, i])
-
-
-@_inline
-def _derive(w, Q, R, I, S, before, half, one):
-    for i in range(_LANES):
-        inverse = one / w[S, i]
-        whole = np.floor((w[before, i] + half) * inverse)
-        w[Q, i] = whole
-        w[R, i] = w[before, i] - whole * w[S, i]
-        w[I, i] = inverse
-
-
-@_inline
-def _cut1(w, N, A, m, Q, S, I, a, x, half):
-    for i in range(_LANES):
-        s = w[S, i]
-        whole = np.floor((w[a, i] + half) * w[I, i])
-        w[N, i] = w[m, i] * w[Q, i] + w[x, i] * whole
-        w[A, i] = w[a, i] - whole * s
-
-
-@_inline
-def _cut2(w, N, A, B, m, Q, S, I, a, x, b, y, half):
-    for i in range(_LANES):
-        s = w[S, i]
-        inverse = w[I, i]
-        whole = np.floor((w[a, i] + half) * inverse)
-        other = np.floor((w[b, i] + half) * inverse)
-        w[N, i] = w[m, i] * w[Q, i] + w[x, i] * whole + w[y, i] * other
-        w[A, i] = w[a, i] - whole * s
-        w[B, i] = w[b, i] - other * s
-
-
-@_inline
-def _cut_more(w, N, acc, r, m, S, I, half):
-    for i in range(_LANES):
-        whole = np.floor((w[r, i] + half) * w[I, i])
-        w[acc, i] += w[m, i] * whole
-        w[N, i] = w[r, i] - whole * w[S, i]
-
-
-@_inline
-def _divide_if(w, N, A, m, Q, R, P, cut, zero, one):
-    for i in range(_LANES):
-        advances = one if w[P, i] < w[cut, i] else zero
-        w[N, i] = w[m, i] * (one + advances * (w[Q, i] - one))
-        w[A, i] = advances * w[R, i]
-
-
-@_inline
-def _split_if(w, N, m, Q, P, cut, one):
-    for i in range(_LANES):
-        w[N, i] = w[m, i] * (w[Q, i] if w[P, i] < w[cut, i] else one)
-
-
-@_inline
-def _rest_if(w, N, R, P, cut, zero):
-    for i in range(_LANES):
-        w[N, i] = w[R, i] if w[P, i] < w[cut, i] else zero
-
-
-@_inline
-def _cut_if(w, N, acc, r, m, S, I, P, cut, half, zero, one):
-    for i in range(_LANES):
-        rest = w[r, i]
-        whole = np.floor((rest + half) * w[I, i])
-        advances = w[P, i] < w[cut, i]
-        once = one if whole >= one else zero
-        kept = zero if whole >= one else rest
-        w[acc, i] += w[m, i] * (whole if advances else once)
-        w[N, i] = rest - whole * w[S, i] if advances else kept
-
-
-@_inline
-def _pick1(w, N, A, m, S, a, x, zero):
-    for i in range(_LANES):
-        whole = w[a, i] >= w[S, i]
-        w[N, i] = w[m, i] + (w[x, i] if whole else zero)
-        w[A, i] = zero if whole else w[a, i]
-
-
-@_inline
-def _pick2(w, N, A, B, m, S, a, x, b, y, zero):
-    for i in range(_LANES):
-        s = w[S, i]
-        whole = w[a, i] >= s
-        other = w[b, i] >= s
-        w[N, i] = w[m, i] + (w[x, i] if whole else zero) + (w[y, i] if other else zero)
-        w[A, i] = zero if whole else w[a, i]
-        w[B, i] = zero if other else w[b, i]
-
-
-@_inline
-def _pick_more(w, N, acc, r, m, S, zero):
-    for i in range(_LANES):
-        whole = w[r, i] >= w[S, i]
-        w[acc, i] += w[m, i] if whole else zero
-        w[N, i] = zero if whole else w[r, i]
-
-
-@_inline
-def _count0(w, N, m, Q, R, zero, one):
-    for i in range(_LANES):
-        w[N, i] = w[m, i] * (w[Q, i] + (one if w[R, i] > zero else zero))
-
-
-@_inline
-def _count1(w, N, m, Q, R, S, I, a, x, half, zero, one):
-    for i in range(_LANES):
-        ceiled = w[Q, i] + (one if w[R, i] > zero else zero)
-        whole = np.floor((w[a, i] + half) * w[I, i])
-        whole += one if w[a, i] > whole * w[S, i] else zero
-        w[N, i] = w[m, i] * ceiled + w[x, i] * whole
-
-
-@_inline
-def _count2(w, N, m, Q, R, S, I, a, x, b, y, half, zero, one):
-    for i in range(_LANES):
-        s = w[S, i]
-        inverse = w[I, i]
-        ceiled = w[Q, i] + (one if w[R, i] > zero else zero)
-        whole = np.floor((w[a, i] + half) * inverse)
-        whole += one if w[a, i] > whole * s else zero
-        other = np.floor((w[b, i] + half) * inverse)
-        other += one if w[b, i] > other * s else zero
-        w[N, i] = w[m, i] * ceiled + w[x, i] * whole + w[y, i] * other
-
-
-@_inline
-def _last_cut(w, acc, r, m, S, I, half, zero, one):
-    for i in range(_LANES):
-        whole = np.floor((w[r, i] + half) * w[I, i])
-        rest = w[r, i] - whole * w[S, i]
-        w[acc, i] += w[m, i] * (whole + (one if rest > zero else zero))
-
-
-@_inline
-def _ceil_if(w, N, m, Q, R, P, cut, zero, one):
-    for i in range(_LANES):
-        times = w[Q, i] + (one if w[R, i] > zero else zero)
-        w[N, i] = w[m, i] * (times if w[P, i] < w[cut, i] else one)
-
-
-@_inline
-def _last_cut_if(w, acc, r, m, S, I, P, cut, half, zero, one):
-    for i in range(_LANES):
-        whole = np.floor((w[r, i] + half) * w[I, i])
-        rest = w[r, i] - whole * w[S, i]
-        once = one if w[r, i] > zero else zero
-        times = whole + (one if rest > zero else zero)
-        w[acc, i] += w[m, i] * (times if w[P, i] < w[cut, i] else once)
-
-
-@_inline
-def _present1(w, N, m, a, x, zero):
-    for i in range(_LANES):
-        w[N, i] = w[m, i] + (w[x, i] if w[a, i] > zero else zero)
-
-
-@_inline
-def _present2(w, N, m, a, x, b, y, zero):
-    for i in range(_LANES):
-        w[N, i] = w[m, i] + (w[x, i] if w[a, i] > zero else zero) + (w[y, i] if w[b, i] > zero else zero)
-
-
-@_inline
-def _last_pick(w, acc, r, m, zero):
-    for i in range(_LANES):
-        w[acc, i] += w[m, i] if w[r, i] > zero else zero
-
-
-@_inline
-def _last_tile(w, N, r, S, I, half):
-    for i in range(_LANES):
-        w[N, i] = w[r, i] - w[S, i] * np.floor((w[r, i] - half) * w[I, i])
-
-
-@_inline
-def _hinge1(w, N, K, a, x, zero):
-    for i in range(_LANES):
-        p = w[a, i] - w[K, i]
-        w[N, i] = w[x, i] * (p if p > zero else zero)
-
-
-@_inline
-def _hinge2(w, N, K, a, x, b, y, zero):
-    for i in range(_LANES):
-        k = w[K, i]
-        p = w[a, i] - k
-        q = w[b, i] - k
-        w[N, i] = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
-
-
-@_inline
-def _hinge3(w, N, K, a, x, b, y, c, z, zero):
-    for i in range(_LANES):
-        k = w[K, i]
-        p = w[a, i] - k
-        q = w[b, i] - k
-        r = w[c, i] - k
-        total = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
-        w[N, i] = total + w[z, i] * (r if r > zero else zero)
-
-
-@_inline
-def _hinge4(w, N, K, a, x, b, y, c, z, d, t, zero):
-    for i in range(_LANES):
-        k = w[K, i]
-        p = w[a, i] - k
-        q = w[b, i] - k
-        r = w[c, i] - k
-        s = w[d, i] - k
-        total = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
-        w[N, i] = total + w[z, i] * (r if r > zero else zero) + w[t, i] * (s if s > zero else zero)
-
-
-@_inline
-def _hinge5(w, N, K, a, x, b, y, c, z, d, t, e, u, zero):
-    for i in range(_LANES):
-        k = w[K, i]
-        p = w[a, i] - k
-        q = w[b, i] - k
-        r = w[c, i] - k
-        s = w[d, i] - k
-        o = w[e, i] - k
-        total = w[x, i] * (p if p > zero else zero) + w[y, i] * (q if q > zero else zero)
-        total += w[z, i] * (r if r > zero else zero) + w[t, i] * (s if s > zero else zero)
-        w[N, i] = total + w[u, i] * (o if o > zero else zero)
-
-
-@_inline
-def _hinge_add(w, acc, m, r, K, zero):
-    for i in range(_LANES):
-        over = w[r, i] - w[K, i]
-        w[acc, i] += w[m, i] * (over if over > zero else zero)
-
-
-@_inline
-def _between(w, N, lane, near, far, a, x, zero):
-    for i in range(_LANES):
-        first = w[a, i] if w[a, i] < w[lane, i] else w[lane, i]
-        p = first - w[near, i]
-        q = first - w[far, i]
-        w[N, i] = w[x, i] * ((p if p > zero else zero) - (q if q > zero else zero))
-
-
-@_inline
-def _between1(w, acc, lane, near, far, a, x, zero):
-    for i in range(_LANES):
-        first = w[a, i] if w[a, i] < w[lane, i] else w[lane, i]
-        p = first - w[near, i]
-        q = first - w[far, i]
-        w[acc, i] += w[x, i] * ((p if p > zero else zero) - (q if q > zero else zero))
-
-
-@_inline
-def _between2(w, acc, lane, near, far, a, x, b, y, zero):
-    for i in range(_LANES):
-        limit = w[lane, i]
-        first = w[a, i] if w[a, i] < limit else limit
-        other = w[b, i] if w[b, i] < limit else limit
-        p = first - w[near, i]
-        q = first - w[far, i]
-        r = other - w[near, i]
-        s = other - w[far, i]
-        w[acc, i] += w[x, i] * ((p if p > zero else zero) - (q if q > zero else zero))
-        w[acc, i] += w[y, i] * ((r if r > zero else zero) - (s if s > zero else zero))
-
-
-@_inline
-def _at(w, N, P, cut, zero, one):
-    for i in range(_LANES):
-        here = one if w[P, i] == w[cut, i] else zero
-        w[N, i] = here if w[P, i] >= zero else zero
-
-
-@_inline
-def _pair_whole(w, N, m, Q, x, one):
-    for i in range(_LANES):
-        w[N, i] = w[m, i] * (w[Q, i] - one) * w[x, i]
-
-
-@_inline
-def _pair_rest(w, N, acc, r, m, S, I, x, half, zero, one):
-    for i in range(_LANES):
-        whole = np.floor((w[r, i] + half) * w[I, i])
-        rest = w[r, i] - whole * w[S, i]
-        later = whole - one
-        here = w[x, i]
-        w[acc, i] += here * w[m, i] * (later if later > zero else zero)
-        w[N, i] = here * rest if whole >= one else zero
-
-
-@_inline
-def _pair_cut(w, A, B, acc, a, b, m, S, I, half):
-    for i in range(_LANES):
-        s = w[S, i]
-        whole = np.floor((w[b, i] + half) * w[I, i])
-        used = whole * s
-        left = w[a, i] - used
-        rest = w[b, i] - used
-        w[acc, i] += w[m, i] * whole
-        w[A, i] = left if left < s else s
-        w[B, i] = rest
-
-
-@_inline
-def _lag(w, N, step, a, b, lane, stride, zero, one, far):
-    for i in range(_LANES):
-        width = w[a, i] if w[a, i] < w[lane, i] else w[lane, i]
-        offset = stride * (w[step, i] - width + one)
-        w[N, i] = offset if w[b, i] > zero else far
-
-
-@_inline
-def _lane_of(w, A, B, start, width, step, residue, half):
-    for i in range(_LANES):
-        s = w[step, i]
-        left = w[width, i]
-        skipped = np.floor((residue - w[start, i] + half) / s) * s
-        w[A, i] = w[start, i] + skipped
-        left = left - skipped
-        w[B, i] = left if left < s else s
-
-
-@_inline
-def _lag_class(w, N, step, start, width, b, stride, residue, dilation, half, zero, one, far):
-    inverse = one / dilation
-    for i in range(_LANES):
-        end = w[start, i] + w[width, i] - one
-        value = end - residue - w[step, i]
-        last = end - (value - dilation * np.floor((value + half) * inverse))
-        lag = np.floor((w[step, i] + residue - last + half) * inverse)
-        offset = stride * lag if last >= w[start, i] else far
-        w[N, i] = offset if residue < w[b, i] else far
-
-
-@_inline
-def _lag_last(w, N, K, b, stride, residue, dilation, half, one):
-    inverse = one / dilation
-    for i in range(_LANES):
-        w[N, i] = w[K, i] + stride * np.floor((w[b, i] - residue - one + half) * inverse)
-
-
-@_inline
-def _slide(w, N, p, r, stride, dilation, zero):
-    for i in range(_LANES):
-        over = w[p, i] - dilation
-        under = w[r, i] - stride
-        w[N, i] = w[p, i] * w[r, i] - (over if over > zero else zero) * (under if under > zero else zero)
-
-
-@_inline
-def _product(w, v, W, a, b, c, constant):
-    for i in range(_LANES):
-        v[W, i] = constant * w[a, i] * w[b, i] * w[c, i]
-
-
-@_inline
-def _ceils(w, v, W, a, x, b, y, c, z, zero, one):
-    for i in range(_LANES):
-        p = w[a, i] + (one if w[x, i] > zero else zero)
-        q = w[b, i] + (one if w[y, i] > zero else zero)
-        r = w[c, i] + (one if w[z, i] > zero else zero)
-        v[W, i] = 1.0 * p * q * r
-
-
-@_inline
-def _times(w, v, W, x, a, b, c):
-    for i in range(_LANES):
-        v[W, i] = v[x, i] * w[a, i] * w[b, i] * w[c, i]
-
-
-@_inline
-def _fma(v, W, a, b):
-    for i in range(_LANES):
-        v[W, i] += v[a, i] * v[b, i]
-
-
-@_inline
-def _fma3(v, W, a, x, b, y, c, z):
-    for i in range(_LANES):
-        v[W, i] += v[a, i] * v[x, i] + v[b, i] * v[y, i] + v[c, i] * v[z, i]
-
-
-@_inline
-def _linear(v, W, a, b, c):
-    for i in range(_LANES):
-        v[W, i] = v[a, i] - v[b, i] + v[c, i]
-
-
-@_inline
-def _keep_if(w, v, W, x, a, b):
-    for i in range(_LANES):
-        v[W, i] = v[b, i] + w[x, i] * (v[a, i] - v[b, i])
-
-
-@_inline
-def _ceildiv(v, W, a, b):
-    for i in range(_LANES):
-        v[W, i] = np.ceil(v[a, i] / v[b, i])
-
-
-@_inline
-def _port2(v, W, a, b, limit):
-    for i in range(_LANES):
-        v[W, i] = np.ceil((v[a, i] + v[b, i]) / v[limit, i])
-
-
-@_inline
-def _port4(v, W, a, b, c, d, limit):
-    for i in range(_LANES):
-        v[W, i] = np.ceil((v[a, i] + v[b, i] + v[c, i] + v[d, i]) / v[limit, i])
-
-
-@_inline
-def _over(v, W, a, b):
-    for i in range(_LANES):
-        over = v[a, i] / v[b, i] - 1.0
-        v[W, i] += over if over > 0.0 else 0.0
-
-
-@_inline
-def _blocks(v, W, a, b):
-    for i in range(_LANES):
-        v[W, i] = np.ceil(v[a, i] / v[b, i]) * v[b, i]
-
-
-@_inline
-def _scaled(v, W, a, b, c, d, words, cycles):
-    for i in range(_LANES):
-        v[W, i] = np.ceil((v[a, i] + v[b, i] + v[c, i] + v[d, i]) * v[cycles, i] / v[words, i])
-
-
-@_inline
-def _periods(v, W, a, words, cycles):
-    for i in range(_LANES):
-        whole = np.floor(v[a, i] / v[words, i])
-        left = v[a, i] - whole * v[words, i]
-        v[W, i] = whole * v[cycles, i] + np.ceil(left * v[cycles, i] / v[words, i])
 
 
 @_scalar
@@ -724,12 +105,15 @@ def _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, table,
 
 
 @_scalar
-def _carried(words, narrow, lists, offset, lanes, windows, stride, dilation, table):
+def _carried(row, narrow, lists, table):
     """Correct the words carried over where dilation meets real merged lanes and the step is no multiple of it.
 
-    Only there a later window can lie in a lane that held no word of its class. The windows of the other side follow the
-    lanes in ``lists``, ``windows`` pairs of rows (extent, multiplicity).
+    Only there a later window can lie in a lane that held no word of its class. ``row`` of the program: words, offset
+    and length of the list, both numbers of lanes, pairs of rows (extent, multiplicity) with the windows of the other
+    side, which follow the lanes in ``lists``, stride and dilation.
     """
+    words, offset, lanes, windows = row[1], int(row[2]), (int(row[4]), int(row[5])), int(row[6])
+    stride, dilation = int(row[7]), int(row[8])
     for i in range(LANES):
         step = int(narrow[lists[offset], i])
         finest = int(narrow[lists[offset + 3 + lanes[0]], i])
@@ -741,6 +125,77 @@ def _carried(words, narrow, lists, offset, lanes, windows, stride, dilation, tab
                 found = _carried_lane(window, narrow, lists, offset, lanes, stride, dilation, table, i)
                 total += int(narrow[lists[first + 2 * k + 1], i]) * found
             narrow[words, i] = total
+
+
+_PLACES = {"n": "n[o{}, i]", "w": "v[o{}, i]", "c": "numbers[o{}]", "C": "constants[o{}]", "s": "n[o0, i]",
+           "r": "n[o0, i]"}
+_GIVEN = "lists", "constants", "numbers", "n", "v", "steps", "ranks", "first", "zero", "half", "one", "far", "table"
+
+
+def _made(source, **names):
+    """Return the function ``made`` that a source defines, as if it stood here."""
+    exec(compile(source, __file__, "exec"), names | {"__name__": __name__, "_LANES": _LANES}, names)
+    return names["made"]
+
+
+def _parameters(function, skipped=0):
+    return list(signature(function).parameters)[skipped:]
+
+
+def _sum_lane(operation):
+    """Return what an operation of a `Sum` does to the numbers of one mapping."""
+    what = operation.sum
+    further = operation is what.further
+    names = [f"{name}{k}" for k in range(operation.pairs) for name in "ax"]
+    names = ["total", *names, *(what.ahead[at] for at in what.shared)] if further else [*what.ahead, *names]
+    known, others = _parameters(what.first or (lambda: 0)), _parameters(what.term, 2)
+    shared = [name for name in ("zero", "half", "one", "far") if name in known + others]
+    terms = [f"term(a{k}, x{k}, {', '.join(others)})" for k in range(operation.pairs)]
+    lines = [f"t{k}{f', r{k}' * what.rests} = {term}" for k, term in enumerate(terms)]
+    start = ["total"] if further else [f"first({', '.join(known)})"] if what.first else []
+    total = " + ".join([*start, *(f"t{k}" for k in range(operation.pairs))])
+    returned = ", ".join([total, *(f"r{k}" for k in range(operation.pairs * what.rests))])
+    source = [f"def made({', '.join(names + shared)}):", *lines, f"return {returned}"]
+    return _made("\n    ".join(source), term=_inline(what.term), first=_inline(what.first or (lambda: 0)))
+
+
+def _loop(operation):
+    """Return the source of the call of, and the compiled, loop of an operation over the mappings of a block.
+
+    Steps and ranks are put into the first row written, in the type of the bank, before it is computed.
+    """
+    letters = operation.signature
+    lane = _sum_lane(operation) if operation.sum else operation.lane
+    lines = [f"o{at} = code[at, {at + 1}]" for at in range(len(letters))]
+    for at, letter in enumerate(letters):
+        if letter in "sr":
+            lines += [f"given = {'steps' if letter == 's' else 'ranks'}[o{at}, o{at + 1}]",
+                      "for i in range(_LANES):", "    n[o0, i] = given[first + i]"]
+    kinds = [letter.translate(str.maketrans("NAWV", "nnww")) for letter in letters]
+    places = [_PLACES.get(kind, "").format(at) for at, kind in enumerate(kinds)]
+    read = [place for letter, place in zip(letters, places, strict=True) if letter in "nwAVcCsr"]
+    written = [place for letter, place in zip(letters, places, strict=True) if letter in "NWAV"]
+    lines += ["for i in range(_LANES):",
+              f"    {', '.join(written)} = lane({', '.join(read + _parameters(lane, len(read)))})"]
+    used = [name for name in _GIVEN if re.search(rf"\b{name}\b", "\n".join(lines))]
+    given = f"(code, at, {', '.join(used)})"
+    loop = _made("\n    ".join([f"def made{given}:", *lines]), lane=_inline(lane))
+    return f"loop_{operation.name}{given}", _inline(loop)
+
+
+def _interpreter():
+    """Return the function that runs a program: a chain of tests for each instruction, which LLVM makes a jump table."""
+    loops, lines = {"carried": _carried}, [f"def made(code, {', '.join(_GIVEN)}):", "for at in range(code.shape[0]):",
+                                           "    op = np.int64(code[at, 0])"]
+    for operation in OPERATIONS:
+        call = "carried(code[at], n, lists, table)"
+        if operation.lane or operation.sum:
+            call, loops[f"loop_{operation.name}"] = _loop(operation)
+        lines += [f"    {'el' * (operation.number > 0)}if op == {operation.number}:", f"        {call}"]
+    return _scalar(_made("\n    ".join(lines), np=np, **loops))
+
+
+_interpret = _interpreter()
 
 
 @_inline
@@ -802,8 +257,8 @@ def _store(out, v, outputs, first, count):
 
 @kept
 @njit(**_OPTIONS)
-@stamped([Path(program.__file__)])
-def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: C901, PLR0912, PLR0915
+@stamped([Path(operations.__file__), Path(program.__file__)])
+def run(steps, ranks, begin, end, programs, parameters, scratch, out):
     """Score mappings ``begin`` to ``end`` of a batch.
 
     ``steps`` (s, d, b) int32 and ``ranks`` (s, d, b) int8; ``programs`` = the general and the even one, each (code,
@@ -813,8 +268,7 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
     in; ``out`` (k, b) gets the rows ``outputs``.
 
     Rows of a large batch lie far apart, so several blocks of them are fetched together. Blocks in which every loop
-    divides what it splits take the even program; after a ragged block, the next few are not even asked. The chain of
-    tests at the end is one jump table to LLVM; it stands here, and not in a function, for the sake of compile time.
+    divides what it splits take the even program; after a ragged block, the next few are not even asked.
     """
     banks, even_banks, near_steps, near_ranks, step_rows, rank_rows, sizes, rows, table = scratch
     zero, half, one, far = programs[0][3][0], programs[0][3][1], programs[0][3][2], programs[0][3][3]
@@ -842,176 +296,5 @@ def run(steps, ranks, begin, end, programs, parameters, scratch, out):  # noqa: 
         code, lists, constants, numbers, outputs = programs[0] if ragged else programs[1]
         n, wide = banks if ragged else even_banks
         _set_own(wide, differing, own, first, count)
-        for at in range(code.shape[0]):
-            op = np.uint64(code[at, 0])
-            if op == _STEP:
-                _step(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], near_steps, code[at, 6],
-                      code[at, 7], lane, half, one)
-            elif op == _STEP_EVEN:
-                _step_even(n, code[at, 1], code[at, 2], code[at, 3], near_steps, code[at, 4], code[at, 5], lane, half,
-                           one)
-            elif op == _POSITION:
-                _position(n, code[at, 1], code[at, 2], code[at, 3], near_ranks, code[at, 4], code[at, 5], lane,
-                          numbers[code[at, 6]], zero, one)
-            elif op == _MAX:
-                _max(n, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _MIN:
-                _min(n, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _MUL:
-                _mul(n, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _ADD:
-                _add(n, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _SUB:
-                _sub(n, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _COPY:
-                _copy(n, code[at, 1], code[at, 2])
-            elif op == _MULADD:
-                _muladd(n, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _DOT2:
-                _dot2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
-            elif op == _DOT3:
-                _dot3(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7])
-            elif op == _REAL:
-                _real(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
-            elif op == _CHOOSE:
-                _choose(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
-            elif op == _MERGE:
-                _merge(n, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _DERIVE:
-                _derive(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, one)
-            elif op == _CUT1:
-                _cut1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                      code[at, 8], half)
-            elif op == _CUT2:
-                _cut2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                      code[at, 8], code[at, 9], code[at, 10], code[at, 11], half)
-            elif op == _CUT_MORE:
-                _cut_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], half)
-            elif op == _DIVIDE_IF:
-                _divide_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6],
-                           code[at, 7], zero, one)
-            elif op == _SPLIT_IF:
-                _split_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], one)
-            elif op == _REST_IF:
-                _rest_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
-            elif op == _CUT_IF:
-                _cut_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                        7], code[at, 8], half, zero, one)
-            elif op == _PICK1:
-                _pick1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-            elif op == _PICK2:
-                _pick2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                       code[at, 8], code[at, 9], zero)
-            elif op == _PICK_MORE:
-                _pick_more(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], zero)
-            elif op == _COUNT0:
-                _count0(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero, one)
-            elif op == _COUNT1:
-                _count1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                        7], code[at, 8], half, zero, one)
-            elif op == _COUNT2:
-                _count2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                        7], code[at, 8], code[at, 9], code[at, 10], half, zero, one)
-            elif op == _LAST_CUT:
-                _last_cut(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], half, zero, one)
-            elif op == _CEIL_IF:
-                _ceil_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero, one)
-            elif op == _LAST_CUT_IF:
-                _last_cut_if(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6],
-                             code[at, 7], half, zero, one)
-            elif op == _PRESENT1:
-                _present1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
-            elif op == _PRESENT2:
-                _present2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-            elif op == _LAST_PICK:
-                _last_pick(n, code[at, 1], code[at, 2], code[at, 3], zero)
-            elif op == _LAST_TILE:
-                _last_tile(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], half)
-            elif op == _HINGE1:
-                _hinge1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
-            elif op == _HINGE2:
-                _hinge2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-            elif op == _HINGE3:
-                _hinge3(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                        7], code[at, 8], zero)
-            elif op == _HINGE4:
-                _hinge4(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                        7], code[at, 8], code[at, 9], code[at, 10], zero)
-            elif op == _HINGE5:
-                _hinge5(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7],
-                        code[at, 8], code[at, 9], code[at, 10], code[at, 11], code[at, 12], zero)
-            elif op == _HINGE_ADD:
-                _hinge_add(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], zero)
-            elif op == _BETWEEN:
-                _between(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-            elif op == _BETWEEN1:
-                _between1(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], zero)
-            elif op == _BETWEEN2:
-                _between2(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                          7], code[at, 8], zero)
-            elif op == _AT:
-                _at(n, code[at, 1], code[at, 2], code[at, 3], zero, one)
-            elif op == _PAIR_WHOLE:
-                _pair_whole(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], one)
-            elif op == _PAIR_REST:
-                _pair_rest(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                           7], half, zero, one)
-            elif op == _PAIR_CUT:
-                _pair_cut(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at,
-                          7], code[at, 8], half)
-            elif op == _PAIR_PICK:
-                _min(n, code[at, 1], code[at, 3], code[at, 5])
-                _min(n, code[at, 2], code[at, 4], code[at, 5])
-            elif op == _LAG:
-                _lag(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], zero,
-                     one, far)
-            elif op == _LANE_OF:
-                _lane_of(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]], half)
-            elif op == _LAG_CLASS:
-                _lag_class(n, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], numbers[code[at, 6]],
-                           numbers[code[at, 7]], numbers[code[at, 8]], half, zero, one, far)
-            elif op == _LAG_LAST:
-                _lag_last(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]],
-                          numbers[code[at, 6]], half, one)
-            elif op == _SLIDE:
-                _slide(n, code[at, 1], code[at, 2], code[at, 3], numbers[code[at, 4]], numbers[code[at, 5]], zero)
-            elif op == _CARRIED:
-                _carried(code[at, 1], n, lists, int(code[at, 2]), (int(code[at, 4]), int(code[at, 5])),
-                         int(code[at, 6]), int(code[at, 7]), int(code[at, 8]), table)
-            elif op == _PRODUCT:
-                _product(n, wide, code[at, 1], code[at, 3], code[at, 4], code[at, 5], constants[code[at, 2]])
-            elif op == _CEILS:
-                _ceils(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6],
-                       code[at, 7], zero, one)
-            elif op == _TIMES:
-                _times(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5])
-            elif op == _FMA:
-                _fma(wide, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _FMA3:
-                _fma3(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6], code[at, 7])
-            elif op == _LINEAR:
-                _linear(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
-            elif op == _KEEP_IF:
-                _keep_if(n, wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
-            elif op == _CEILDIV:
-                _ceildiv(wide, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _PORT2:
-                _port2(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
-            elif op == _PORT4:
-                _port4(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6])
-            elif op == _WMAX:
-                _max(wide, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _WADD:
-                _add(wide, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _WMUL:
-                _mul(wide, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _OVER:
-                _over(wide, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _BLOCKS:
-                _blocks(wide, code[at, 1], code[at, 2], code[at, 3])
-            elif op == _SCALED:
-                _scaled(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5], code[at, 6],
-                        code[at, 7])
-            elif op == _PERIODS:
-                _periods(wide, code[at, 1], code[at, 2], code[at, 3], code[at, 4])
+        _interpret(code, lists, constants, numbers, n, wide, near_steps, near_ranks, lane, zero, half, one, far, table)
         _store(out, wide, outputs, first, count)

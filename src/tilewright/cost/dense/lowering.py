@@ -9,8 +9,9 @@ from functools import cached_property
 from itertools import pairwise
 from math import gcd
 
+from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.pieces import Action, Kind, Link, Tables
-from tilewright.cost.dense.program import Op, Program, Sizes, remembered
+from tilewright.cost.dense.program import Program, Sizes, remembered
 from tilewright.cost.dense.sliding import Side, Sliding
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Layout
@@ -63,7 +64,7 @@ class Words:
                 place = None
                 if where.axis == "T":
                     base = self.program.literal(slot * len(self.layout.dimensions))
-                    place = self.program.one(Op.POSITION, step, before[name], slot, index, base)
+                    place = self.program.one(op.position, step, before[name], slot, index, base)
                 even = self.even or slot == len(self.layout.slots) - 1
                 found[slot, name] = Link(step, whole, rest, inverse, even, place)
                 before[name] = step
@@ -75,9 +76,9 @@ class Words:
         if slot == len(self.layout.slots) - 1:
             return one, before, zero, one
         if self.even:
-            step, whole = self.program.emit(Op.STEP_EVEN, before, slot, index)
+            step, whole = self.program.emit(op.step_even, before, slot, index)
             return step, whole, zero, one
-        step, whole, rest, inverse = self.program.emit(Op.STEP, before, slot, index)
+        step, whole, rest, inverse = self.program.emit(op.step, before, slot, index)
         return step, whole, rest, inverse
 
     def first_slot(self, level: int) -> int:
@@ -104,7 +105,7 @@ class Words:
             for name in self.sizes:
                 place = self.links[slot, name].place
                 if place is not None and name in edge.tensor.dimensions:
-                    found = place if found is None else self.program.one(Op.MAX, found, place)
+                    found = place if found is None else self.program.one(op.larger, found, place)
         return found
 
     def merges(self, edge: Edge, slot: int) -> bool:
@@ -134,20 +135,20 @@ class Words:
         for link, kind in loops:
             if link.place is None:
                 found.append(Action(link, kind))
-                extent = self.program.one(Op.MIN, extent, link.S) if look.visit == "last" else extent
+                extent = self.program.one(op.smaller, extent, link.S) if look.visit == "last" else extent
             elif look.visit == "first" or (innermost is None and not advances):
                 found.append(Action(link, "pick"))
             elif look.visit == "all":
                 found.append(Action(link, "cut") if advances or innermost is None else Action(link, "if", innermost))
             else:
                 left = self.tables.last_extent(extent, link)
-                skip = self.program.one(Op.SUB, extent, left)
+                skip = self.program.one(op.subtract, extent, left)
                 if not advances and innermost is not None:
-                    skip = self.program.one(Op.REST_IF, skip, link.place, innermost)
+                    skip = self.program.one(op.rest_if, skip, link.place, innermost)
                 if advances or innermost is None:
                     extent = left
                 else:
-                    extent = self.program.one(Op.MIN, self.program.one(Op.SUB, extent, skip), link.S)
+                    extent = self.program.one(op.smaller, self.program.one(op.subtract, extent, skip), link.S)
                 found.append(Action(link, "last", skip, extent))
         return tuple(found)
 
@@ -219,7 +220,7 @@ class Words:
         if carries and innermost is not None:
             for at, action in enumerate(actions):
                 if action.link.place is not None:
-                    steps.append((at, self.program.one(Op.AT, action.link.place, innermost)))
+                    steps.append((at, self.program.one(op.at, action.link.place, innermost)))
         apart = Look(False, look.first_outside, look.visit)
         lane_actions = self.actions(edge, apart, name) if lanes else ()
         return Side(self.size(name), coefficient, actions, tuple(steps), lanes, lane_actions)
@@ -251,7 +252,7 @@ class Words:
                 real = self._real(name, breakers or [slot])
                 link = self._relink(link, real, before)
                 if breakers:
-                    lanes.append(emit.one(Op.CHOOSE, real, emit.number(emit.far), self.links[slot, name].S))
+                    lanes.append(emit.one(op.choose, real, emit.number(emit.far), self.links[slot, name].S))
             first = self._lane(slot) and self.layout.slots[slot].level < look.first_outside
             loops.append((link, "pick" if first else "cut"))
             before = link.S
@@ -261,15 +262,15 @@ class Words:
         """Row that is 1 where any loop over ``name`` in ``slots`` runs more than once."""
         found: int | None = None
         for slot in slots:
-            row = self.program.one(Op.REAL, self.extent(slot, name), self.extent(slot + 1, name))
-            found = row if found is None else self.program.one(Op.MAX, found, row)
+            row = self.program.one(op.real, self.extent(slot, name), self.extent(slot + 1, name))
+            found = row if found is None else self.program.one(op.larger, found, row)
         assert found is not None
         return found
 
     @remembered
     def _relink(self, link: Link, real: int, before: int) -> Link:
-        step = self.program.one(Op.CHOOSE, real, link.S, before)
-        whole, rest, inverse = self.program.emit(Op.DERIVE, step, before)
+        step = self.program.one(op.choose, real, link.S, before)
+        whole, rest, inverse = self.program.emit(op.derive, step, before)
         return Link(step, whole, rest, inverse, link.even, link.place)
 
     @remembered
@@ -293,15 +294,15 @@ class Words:
         for axis in tensor.axes:
             words = emit.product([], 1.0 - sum(times for _, times in axis.terms))
             for name, times in axis.terms:
-                words = emit.one(Op.WADD, words, emit.product([self.extent(slots, name)], float(times)))
-            total = emit.one(Op.WMUL, total, words)
+                words = emit.one(op.wide_add, words, emit.product([self.extent(slots, name)], float(times)))
+            total = emit.one(op.wide_multiply, total, words)
         return total
 
     def _box(self, axis: Axis, extents: list[int]) -> int:
         (_, stride), (_, dilation) = axis.terms
         divisor = gcd(stride, dilation)
         constants = self.program.literal(stride // divisor), self.program.literal(dilation // divisor)
-        return self.program.one(Op.SLIDE, *extents, *constants)
+        return self.program.one(op.slide, *extents, *constants)
 
     def last_tile(self, edge: Edge) -> int:
         """Wide row: words of the last tile of the child's first instance."""
@@ -310,7 +311,7 @@ class Words:
             for name in self.sizes:
                 link = self.links[slot, name]
                 if link.place is None:
-                    extents[name] = self.program.one(Op.MIN, extents[name], link.S)
+                    extents[name] = self.program.one(op.smaller, extents[name], link.S)
                 else:
                     extents[name] = self.tables.last_extent(extents[name], link)
         rows = []
@@ -329,7 +330,7 @@ class Words:
             for name in self.sizes:
                 row = None if name in plain else self._set_apart(edge, slot, name)
                 if row is not None:
-                    found = row if found is None else self.program.one(Op.MAX, found, row)
+                    found = row if found is None else self.program.one(op.larger, found, row)
         return found
 
     def _set_apart(self, edge: Edge, slot: int, name: str) -> int | None:
@@ -342,7 +343,7 @@ class Words:
         ]
         if name not in edge.tensor.dimensions or not breakers:
             return None
-        return self.program.one(Op.MUL, real, self._real(name, breakers))
+        return self.program.one(op.multiply, real, self._real(name, breakers))
 
     def followed(self, edge: Edge, keeper: Edge | None) -> int:
         """Wide row: words that a keeper's first instance evicts, of those that the first child at ``edge`` touches.
@@ -388,7 +389,7 @@ class Words:
         none = self.program.number(1.0), self.program.number(0.0)
         for at in range(0, len(ragged), 3):
             three = [*ragged[at : at + 3], none, none][:3]
-            counts = self.program.one(Op.CEILS, *(row for pair in three for row in pair))
+            counts = self.program.one(op.ceils, *(row for pair in three for row in pair))
             first = at == 0 and len(ragged) == len(links)
-            product = counts if first else self.program.one(Op.WMUL, product, counts)
+            product = counts if first else self.program.one(op.wide_multiply, product, counts)
         return product

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from math import gcd
 from typing import Literal
 
+from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.lowering import Edge, Look, Words
 from tilewright.cost.dense.nest import memory_at
-from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Op, Program, Sizes, remembered
+from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Program, Sizes, remembered
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate
@@ -101,7 +102,7 @@ class Model:
         steps = self.words.steps()
         excess = self._excess()
         steady, ramp = self._steady(steps), self._ramp()
-        latency = self.program.one(Op.WADD, steady, ramp)
+        latency = self.program.one(op.wide_add, steady, ramp)
         outputs = [latency, self._energy(latency), excess, steps, steady, ramp]
         if self.walked:
             blocked, others = self._steady_parts(steps, self.walked)
@@ -121,7 +122,7 @@ class Model:
         Those of the busiest instance, and of the first and last tiles, only where a bandwidth limits them.
         """
         found: dict[TallyKey, int] = {("total", -1, "", "steps"): self.words.steps()}
-        arrays = self.program.one(Op.WADD, self.constant(0), self.constant(0), fresh=True)
+        arrays = self.program.one(op.wide_add, self.constant(0), self.constant(0), fresh=True)
         for level, hardware in enumerate(self.accelerator.levels):
             if isinstance(hardware, Fanout):
                 self._over_array(arrays, level, hardware)
@@ -195,14 +196,14 @@ class Model:
         """Wide row: updates less the words that start from zero in the parent."""
         updates = self._moved(edge.tensor, edge.parent, "updates", busiest)
         evicted = self._evicted(edge.tensor, edge.parent, busiest)
-        return self.program.one(Op.LINEAR, updates, evicted, self._moved(edge.tensor, edge.parent, "fills", busiest))
+        return self.program.one(op.linear, updates, evicted, self._moved(edge.tensor, edge.parent, "fills", busiest))
 
     def _filled(self, edge: Edge, busiest: bool) -> int:
         delivered = self._delivered_to_first(edge) if busiest else self._read_back(edge, busiest)
         apart = self.words.apart(edge)
         if apart is None:
             return delivered
-        return self.program.one(Op.KEEP_IF, apart, self.constant(0), delivered)
+        return self.program.one(op.keep_if, apart, self.constant(0), delivered)
 
     def _delivered_to_first(self, edge: Edge) -> int:
         """Partial sums read back into the child's first instance (`single.delivered_to_first`)."""
@@ -213,8 +214,8 @@ class Model:
                 break
             apart = self.words.apart(inner)
             if apart is not None:
-                starts = self.program.one(Op.KEEP_IF, apart, self._followed(inner.child, edge), starts)
-        return self.program.one(Op.LINEAR, evicted, starts, self.constant(0))
+                starts = self.program.one(op.keep_if, apart, self._followed(inner.child, edge), starts)
+        return self.program.one(op.linear, evicted, starts, self.constant(0))
 
     def _followed(self, keeper: int, edge: Edge) -> int:
         """Words that the first instance of ``keeper`` evicts, of those that the child's first instance touches."""
@@ -223,7 +224,7 @@ class Model:
 
     def _excess(self) -> int:
         """Wide row: how far over capacities and arrays, each as the share by which it is exceeded, summed."""
-        total = self.program.one(Op.WADD, self.constant(0), self.constant(0), fresh=True)
+        total = self.program.one(op.wide_add, self.constant(0), self.constant(0), fresh=True)
         for level, hardware in enumerate(self.accelerator.levels):
             if isinstance(hardware, Memory):
                 self._over_capacity(total, level, hardware)
@@ -245,33 +246,35 @@ class Model:
             # The home of a tensor holds all of it.
             outside = 0 if level == self.words.keepers(tensor)[0] else self.words.first_slot(level)
             words = self.words.footprint(tensor, outside, self.accelerator.footprint == "box")
-            taken = self.program.one(Op.WMUL, words, self.constant(copies * tensor_bits(tensor, self.accelerator) / 8))
-            used[what] = self.program.one(Op.WADD, used[what], taken) if what in used else taken
+            share = self.constant(copies * tensor_bits(tensor, self.accelerator) / 8)
+            taken = self.program.one(op.wide_multiply, words, share)
+            used[what] = self.program.one(op.wide_add, used[what], taken) if what in used else taken
         for what, taken in used.items():
             capacity = self._parameter(level, what)
             assert capacity is not None
-            self.program.emit(Op.OVER, total, taken, capacity)
+            self.program.emit(op.over, total, taken, capacity)
 
     def _over_array(self, total: int, level: int, fanout: Fanout) -> None:
         need = {axis: self.words.sides(level, axis) for axis in "XY"}
         have = {what: self._parameter(level, what) for what in ("x", "y", "instances")}
         assert have["x"] is not None and have["y"] is not None and have["instances"] is not None
         if fanout.flexible:
-            self.program.emit(Op.OVER, total, self.program.one(Op.WMUL, need["X"], need["Y"]), have["instances"])
+            used = [need["X"], need["Y"]]
+            self.program.emit(op.over, total, self.program.one(op.wide_multiply, *used), have["instances"])
         elif fanout.blocks:
             block_x, block_y = (self.constant(size) for size in fanout.blocks)
-            used = [self.program.one(Op.BLOCKS, need[a], b) for a, b in (("X", block_x), ("Y", block_y))]
-            self.program.emit(Op.OVER, total, self.program.one(Op.WMUL, *used), have["instances"])
+            used = [self.program.one(op.blocks, need[a], b) for a, b in (("X", block_x), ("Y", block_y))]
+            self.program.emit(op.over, total, self.program.one(op.wide_multiply, *used), have["instances"])
         else:
-            self.program.emit(Op.OVER, total, need["X"], have["x"])
+            self.program.emit(op.over, total, need["X"], have["x"])
             if any(slot.level == level and slot.axis == "Y" for slot in self.layout.slots):
-                self.program.emit(Op.OVER, total, need["Y"], have["y"])
+                self.program.emit(op.over, total, need["Y"], have["y"])
 
     def _weighted(self, terms: list[tuple[int, float]]) -> int:
         """Wide row: sum of rows times constants."""
-        total = self.program.one(Op.WMUL, terms[0][0], self.constant(terms[0][1]), fresh=True)
+        total = self.program.one(op.wide_multiply, terms[0][0], self.constant(terms[0][1]), fresh=True)
         for row, weight in terms[1:]:
-            self.program.emit(Op.FMA, total, row, self.constant(weight))
+            self.program.emit(op.fma, total, row, self.constant(weight))
         return total
 
     def _kept(self, level: int) -> list[Tensor]:
@@ -301,31 +304,31 @@ class Model:
         four = [*(row for row, _ in terms), *[self.constant(0)] * 4][:4]
         if len(terms) <= 4 and set(bits) == {own} and self.rates != "long":
             if period is not None:
-                return self.program.one(Op.SCALED, *four, limit, period)
-            return self.program.one(Op.PORT2, *four[:2], limit) if len(terms) <= 2 else (
-                self.program.one(Op.PORT4, *four, limit))
+                return self.program.one(op.scaled, *four, limit, period)
+            return self.program.one(op.port2, *four[:2], limit) if len(terms) <= 2 else (
+                self.program.one(op.port4, *four, limit))
         times = own // unit
         exact = 1 if period is None and not times & (times - 1) else times
         words = self._weighted([(row, wide / unit / times * exact) for (row, _), wide in zip(terms, bits, strict=True)])
         if exact > 1:
-            limit = self.program.one(Op.WMUL, limit, self.constant(exact))
+            limit = self.program.one(op.wide_multiply, limit, self.constant(exact))
         if period is None:
-            return self.program.one(Op.CEILDIV, words, limit)
+            return self.program.one(op.ceildiv, words, limit)
         if self.rates == "short":
-            return self.program.one(Op.SCALED, words, *[self.constant(0)] * 3, limit, period)
-        return self.program.one(Op.PERIODS, words, limit, period)
+            return self.program.one(op.scaled, words, *[self.constant(0)] * 3, limit, period)
+        return self.program.one(op.periods, words, limit, period)
 
     def _largest(self, rows: list[int | None]) -> int | None:
         found = None
         for row in rows:
             if row is not None:
-                found = row if found is None else self.program.one(Op.WMAX, found, row)
+                found = row if found is None else self.program.one(op.wide_larger, found, row)
         return found
 
     def _total(self, rows: list[int | None]) -> int:
         total = self.constant(0)
         for row in rows:
-            total = total if row is None else self.program.one(Op.WADD, total, row)
+            total = total if row is None else self.program.one(op.wide_add, total, row)
         return total
 
     def _single(self, level: int) -> bool:
@@ -333,7 +336,7 @@ class Model:
 
     def _steady(self, steps: int) -> int:
         blocked, slowest = self._steady_parts(steps)
-        return blocked if slowest is None else self.program.one(Op.WMAX, blocked, slowest)
+        return blocked if slowest is None else self.program.one(op.wide_larger, blocked, slowest)
 
     def _steady_parts(self, steps: int, without: tuple[int, ...] = ()) -> tuple[int, int | None]:
         """Wide rows: steps and what blocks them, and the cycles of the slowest port, at memories but ``without``."""
@@ -389,7 +392,8 @@ class Model:
 
     def _energy(self, latency: int) -> int:
         compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]
-        total = self.program.one(Op.WMUL, self.constant(self.words.all_of(self.words.sizes)), compute, fresh=True)
+        macs = self.constant(self.words.all_of(self.words.sizes))
+        total = self.program.one(op.wide_multiply, macs, compute, fresh=True)
         terms = [term for level in self.memories for tensor in self._kept(level)
                  for term in self._access_energy(level, tensor)]
         for level, fanout in enumerate(self.accelerator.levels):
@@ -401,9 +405,9 @@ class Model:
         if self.accelerator.leakage_mw:
             terms.append((latency, self.parameters[LEAKAGE]))
         for at in range(0, len(terms) - 2, 3):
-            self.program.emit(Op.FMA3, total, *(row for term in terms[at : at + 3] for row in term))
+            self.program.emit(op.fma3, total, *(row for term in terms[at : at + 3] for row in term))
         for term in terms[len(terms) // 3 * 3 :]:
-            self.program.emit(Op.FMA, total, *term)
+            self.program.emit(op.fma, total, *term)
         return total
 
     def _access_energy(self, level: int, tensor: Tensor) -> list[tuple[int, int]]:
@@ -417,7 +421,9 @@ class Model:
                 continue
             words = self._moved(tensor, level, kind, busiest=False)
             if memory.block_words > 1:
-                words = self.program.one(Op.BLOCKS, words, self.constant(memory.block_words))
+                words = self.program.one(op.blocks, words, self.constant(memory.block_words))
             scale = self._scale(level, tensor)
-            found.append((words if scale == 1 else self.program.one(Op.WMUL, words, self.constant(scale)), price))
+            if scale != 1:
+                words = self.program.one(op.wide_multiply, words, self.constant(scale))
+            found.append((words, price))
         return found

@@ -7,7 +7,8 @@ loops left over, one (extent, multiplicity) pair of rows each; a rest of extent 
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.cost.dense.program import Op, Program
+from tilewright.cost.dense import operations as op
+from tilewright.cost.dense.program import Program
 
 Kind = Literal["cut", "pick", "if", "last", "drop"]
 Rests = tuple[tuple[int, int], ...]
@@ -55,6 +56,11 @@ class Pieces:
     rests: Rests = ()
     loose: bool = False
 
+    @property
+    def all(self) -> Rests:
+        """Whole pieces and rests alike."""
+        return ((self.extent, self.many), *self.rests)
+
 
 class Tables:
     """Emits tables into a program; equal tables are emitted once."""
@@ -82,7 +88,7 @@ class Tables:
         if action.kind == "last":
             return self._last(before, action)
         if before.loose and action.kind == "pick":
-            return Pieces(self.program.one(Op.MIN, before.extent, action.link.S), self.one, loose=True)
+            return Pieces(self.program.one(op.smaller, before.extent, action.link.S), self.one, loose=True)
         before = self._settled(before)
         if action.kind == "cut":
             return self._cut(before, action.link)
@@ -96,18 +102,13 @@ class Tables:
         """Row with a product, where one of the two may be 1 in every lane."""
         if many == self.one:
             return factor
-        return many if factor == self.one else self.program.one(Op.MUL, many, factor)
+        return many if factor == self.one else self.program.one(op.multiply, many, factor)
 
     def _cut(self, before: Pieces, link: Link) -> Pieces:
-        emit = self.program
         own: Rests = () if link.even else ((link.R, before.many),)
         if not before.rests:
             return Pieces(link.S, self.times(before.many, link.Q), own)
-        near, far = before.rests[:2], before.rests[2:]
-        op = Op.CUT1 if len(near) == 1 else Op.CUT2
-        loop = before.many, link.Q, link.S, link.I
-        many, *left = emit.emit(op, *loop, *_flat(near), fresh=bool(far))
-        left += [emit.one(Op.CUT_MORE, many, *rest, link.S, link.I) for rest in far]
+        many, left = self.program.sum(op.cut, (before.many, link.Q, link.S, link.I), before.rests)
         return Pieces(link.S, many, (*_with(left, before.rests), *own))
 
     def _cut_if(self, before: Pieces, action: Action) -> Pieces:
@@ -116,21 +117,17 @@ class Tables:
         own: Rests = ()
         fresh, where = bool(before.rests), (link.place, action.cut)
         if link.even:
-            many = emit.one(Op.SPLIT_IF, before.many, link.Q, *where, fresh=fresh)
+            many = emit.one(op.split_if, before.many, link.Q, *where, fresh=fresh)
         else:
-            many, rest = emit.emit(Op.DIVIDE_IF, before.many, link.Q, link.R, *where, fresh=fresh)
+            many, rest = emit.emit(op.divide_if, before.many, link.Q, link.R, *where, fresh=fresh)
             own = ((rest, before.many),)
-        left = [emit.one(Op.CUT_IF, many, *rest, link.S, link.I, link.place, action.cut) for rest in before.rests]
+        left = [emit.one(op.cut_if, many, *rest, link.S, link.I, link.place, action.cut) for rest in before.rests]
         return Pieces(link.S, many, (*_with(left, before.rests), *own))
 
     def _pick(self, before: Pieces, link: Link) -> Pieces:
-        emit = self.program
         if not before.rests:
             return Pieces(link.S, before.many)
-        near, far = before.rests[:2], before.rests[2:]
-        op = Op.PICK1 if len(near) == 1 else Op.PICK2
-        many, *left = emit.emit(op, before.many, link.S, *_flat(near), fresh=bool(far))
-        left += [emit.one(Op.PICK_MORE, many, *rest, link.S) for rest in far]
+        many, left = self.program.sum(op.pick, (before.many, link.S), before.rests)
         return Pieces(link.S, many, _with(left, before.rests))
 
     def _last(self, before: Pieces, action: Action) -> Pieces:
@@ -140,16 +137,16 @@ class Tables:
         if before.many == self.one and not before.rests:
             return Pieces(action.left, self.one, loose=True)
         emit, rests = self.program, []
-        for rest, times in ((before.extent, before.many), *before.rests):
-            left = emit.one(Op.MAX, emit.one(Op.SUB, rest, action.cut), self.zero)
-            rests.append((emit.one(Op.MIN, left, action.link.S), times))
+        for rest, times in before.all:
+            left = emit.one(op.larger, emit.one(op.subtract, rest, action.cut), self.zero)
+            rests.append((emit.one(op.smaller, left, action.link.S), times))
         return Pieces(action.link.S, self.zero, tuple(rests))
 
     def last_extent(self, extent: int, link: Link) -> int:
         """Row with the extent that the last iteration of a loop has."""
         if link.even:
-            return self.program.one(Op.MIN, extent, link.S)
-        return self.program.one(Op.LAST_TILE, extent, link.S, link.I)
+            return self.program.one(op.smaller, extent, link.S)
+        return self.program.one(op.last_tile, extent, link.S, link.I)
 
     def count(self, size: int, actions: tuple[Action, ...]) -> int | None:
         """Row with the number of pieces, None for exactly one."""
@@ -167,54 +164,29 @@ class Tables:
         before = self._last(before, action) if action.kind == "last" else self._settled(before)
         emit, link = self.program, action.link
         if action.kind == "cut" and link.even:
-            return self._sum_products([(before.many, link.Q), *((times, rest) for rest, times in before.rests)])
+            return self._sum_products(((before.many, link.Q), *before.rests))
         if action.kind == "cut":
-            return self._count_cut(before, link)
+            return self.program.sum(op.count, (before.many, link.Q, link.R, link.S, link.I), before.rests)[0]
         if action.kind == "if":
             assert link.place is not None
             where = link.place, action.cut
             fresh = bool(before.rests)
             if link.even:
-                total = emit.one(Op.SPLIT_IF, before.many, link.Q, *where, fresh=fresh)
+                total = emit.one(op.split_if, before.many, link.Q, *where, fresh=fresh)
             else:
-                total = emit.one(Op.CEIL_IF, before.many, link.Q, link.R, *where, fresh=fresh)
+                total = emit.one(op.ceil_if, before.many, link.Q, link.R, *where, fresh=fresh)
             for rest in before.rests:
-                emit.emit(Op.LAST_CUT_IF, total, *rest, link.S, link.I, *where)
+                emit.emit(op.count_if, total, *rest, link.S, link.I, *where)
             return total
         return self.present(before.many, before.rests)
 
-    def _count_cut(self, before: Pieces, link: Link) -> int:
-        """Pieces after a last loop that cuts: every rest makes ceil(rest / step) of them."""
-        emit = self.program
-        near, far = before.rests[:2], before.rests[2:]
-        op = (Op.COUNT0, Op.COUNT1, Op.COUNT2)[len(near)]
-        loop = (link.S, link.I) if near else ()
-        total = emit.one(op, before.many, link.Q, link.R, *loop, *_flat(near), fresh=bool(far))
-        for rest in far:
-            emit.emit(Op.LAST_CUT, total, *rest, link.S, link.I)
-        return total
-
     def present(self, many: int, rests: Rests) -> int:
         """Row with the number of pieces as they are; rests of extent 0 are none."""
-        if not rests:
-            return many
-        near, far = rests[:2], rests[2:]
-        op = Op.PRESENT1 if len(near) == 1 else Op.PRESENT2
-        total = self.program.one(op, many, *_flat(near), fresh=bool(far))
-        for rest in far:
-            self.program.emit(Op.LAST_PICK, total, *rest)
-        return total
+        return self.program.sum(op.present, (many,), rests)[0] if rests else many
 
-    def _sum_products(self, pairs: list[tuple[int, int]]) -> int:
+    def _sum_products(self, pairs: Rests) -> int:
         """Row with the sum of products of rows."""
-        if len(pairs) == 1:
-            return self.times(*pairs[0])
-        if len(pairs) == 2:
-            return self.program.one(Op.DOT2, *pairs[0], *pairs[1])
-        total = self.program.one(Op.DOT3, *_flat(pairs[:3]), fresh=len(pairs) > 3)
-        for pair in pairs[3:]:
-            self.program.emit(Op.MULADD, total, *pair)
-        return total
+        return self.times(*pairs[0]) if len(pairs) == 1 else self.program.sum(op.dot, (), pairs)[0]
 
     def extent(self, size: int, actions: tuple[Action, ...]) -> int | None:
         """Row with the extents of all pieces together, None for the whole ``size``.
@@ -229,33 +201,16 @@ class Tables:
         key = ("extent", size, actions)
         if key not in self.counted:
             found = self.pieces(size, actions)
-            self.counted[key] = self._sum_products([(found.many, found.extent), *((m, r) for r, m in found.rests)])
+            self.counted[key] = self._sum_products(found.all)
         return self.counted[key]
 
     def hinge(self, pieces: Pieces, offset: int) -> int:
         """Row with the sum over pieces of multiplicity x max(0, extent - offset)."""
-        emit = self.program
-        entries = [(pieces.extent, pieces.many), *pieces.rests]
-        near, far = entries[:5], entries[5:]
-        op = (Op.HINGE1, Op.HINGE2, Op.HINGE3, Op.HINGE4, Op.HINGE5)[len(near) - 1]
-        total = emit.one(op, offset, *_flat(near), fresh=bool(far))
-        for extent, many in far:
-            emit.emit(Op.HINGE_ADD, total, many, extent, offset)
-        return total
+        return self.program.sum(op.hinge, (offset,), pieces.all)[0]
 
     def between(self, pieces: Pieces, lane: int, near: int, far: int) -> int:
         """Row with multiplicity x (max(0, e - near) - max(0, e - far)) summed, e being the extent up to ``lane``."""
-        emit = self.program
-        entries = [(pieces.extent, pieces.many), *pieces.rests]
-        total = emit.one(Op.BETWEEN, lane, near, far, *entries[0], fresh=len(entries) > 1)
-        for at in range(1, len(entries), 2):
-            some = entries[at : at + 2]
-            emit.emit(Op.BETWEEN1 if len(some) == 1 else Op.BETWEEN2, total, lane, near, far, *_flat(some))
-        return total
-
-
-def _flat(rests: Rests | list[tuple[int, int]]) -> list[int]:
-    return [row for rest in rests for row in rest]
+        return self.program.sum(op.between, (lane, near, far), pieces.all)[0]
 
 
 def _with(left: list[int], rests: Rests) -> Rests:

@@ -5,16 +5,18 @@ integers that single precision carries exactly. *Wide* rows hold words, cycles a
 `lowering` writes a program, `kernel` runs it on block after block.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import wraps
+from itertools import chain
 from math import prod
 from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost.dense import operations as op
+from tilewright.cost.dense.operations import Operation, Sum
 from tilewright.workload import Axis
 
 P = ParamSpec("P")
@@ -48,163 +50,6 @@ def remembered(method: Callable[P, T]) -> Callable[P, T]:
         return answers[key]
 
     return ask
-
-
-class Op(IntEnum):
-    """What an instruction does; `SIGNATURES` says what its operands are, `kernel` what it computes."""
-
-    STEP = 0
-    STEP_EVEN = 1
-    POSITION = 2
-    MAX = 3
-    MIN = 4
-    MUL = 5
-    ADD = 6
-    SUB = 7
-    COPY = 8
-    MULADD = 9
-    DOT2 = 10
-    DOT3 = 11
-    REAL = 12
-    CHOOSE = 13
-    MERGE = 14
-    DERIVE = 15
-    CUT1 = 16
-    CUT2 = 17
-    CUT_MORE = 18
-    DIVIDE_IF = 19
-    SPLIT_IF = 20
-    REST_IF = 21
-    CUT_IF = 22
-    PICK1 = 23
-    PICK2 = 24
-    PICK_MORE = 25
-    COUNT0 = 26
-    COUNT1 = 27
-    COUNT2 = 28
-    LAST_CUT = 29
-    CEIL_IF = 30
-    LAST_CUT_IF = 31
-    PRESENT1 = 32
-    PRESENT2 = 33
-    LAST_PICK = 34
-    LAST_TILE = 35
-    HINGE1 = 36
-    HINGE2 = 37
-    HINGE3 = 38
-    HINGE4 = 39
-    HINGE5 = 40
-    HINGE_ADD = 41
-    BETWEEN = 42
-    BETWEEN1 = 43
-    BETWEEN2 = 44
-    AT = 45
-    PAIR_WHOLE = 46
-    PAIR_REST = 47
-    PAIR_CUT = 48
-    PAIR_PICK = 49
-    LAG = 50
-    LANE_OF = 51
-    LAG_CLASS = 52
-    LAG_LAST = 53
-    SLIDE = 54
-    CARRIED = 55
-    PRODUCT = 56
-    CEILS = 57
-    TIMES = 58
-    FMA = 59
-    FMA3 = 60
-    LINEAR = 61
-    KEEP_IF = 62
-    CEILDIV = 63
-    PORT2 = 64
-    PORT4 = 65
-    WMAX = 66
-    PERIODS = 67
-    WADD = 68
-    WMUL = 69
-    OVER = 70
-    BLOCKS = 71
-    SCALED = 72
-
-
-# Operands of each instruction, in order: N W rows written, n w rows read, A V rows read and written (narrow, wide),
-# "." a number, "*" the offset of a list of narrow rows that are read (its length follows as a number).
-SIGNATURES = {
-    Op.STEP: "NNNNn..",
-    Op.STEP_EVEN: "NNn..",
-    Op.POSITION: "Nnn...",
-    Op.MAX: "Nnn",
-    Op.MIN: "Nnn",
-    Op.MUL: "Nnn",
-    Op.ADD: "Nnn",
-    Op.SUB: "Nnn",
-    Op.COPY: "Nn",
-    Op.MULADD: "Ann",
-    Op.DOT2: "Nnnnn",
-    Op.DOT3: "Nnnnnnn",
-    Op.REAL: "Nnn",
-    Op.CHOOSE: "Nnnn",
-    Op.MERGE: "Ann",
-    Op.DERIVE: "NNNnn",
-    Op.CUT1: "NNnnnnnn",
-    Op.CUT2: "NNNnnnnnnnn",
-    Op.CUT_MORE: "NAnnnn",
-    Op.DIVIDE_IF: "NNnnnnn",
-    Op.SPLIT_IF: "Nnnnn",
-    Op.REST_IF: "Nnnn",
-    Op.CUT_IF: "NAnnnnnn",
-    Op.PICK1: "NNnnnn",
-    Op.PICK2: "NNNnnnnnn",
-    Op.PICK_MORE: "NAnnn",
-    Op.COUNT0: "Nnnn",
-    Op.COUNT1: "Nnnnnnnn",
-    Op.COUNT2: "Nnnnnnnnnn",
-    Op.LAST_CUT: "Annnn",
-    Op.CEIL_IF: "Nnnnnn",
-    Op.LAST_CUT_IF: "Annnnnn",
-    Op.PRESENT1: "Nnnn",
-    Op.PRESENT2: "Nnnnnn",
-    Op.LAST_PICK: "Ann",
-    Op.LAST_TILE: "Nnnn",
-    Op.HINGE1: "Nnnn",
-    Op.HINGE2: "Nnnnnn",
-    Op.HINGE3: "Nnnnnnnn",
-    Op.HINGE4: "Nnnnnnnnnn",
-    Op.HINGE5: "Nnnnnnnnnnnn",
-    Op.HINGE_ADD: "Annn",
-    Op.BETWEEN: "Nnnnnn",
-    Op.BETWEEN1: "Annnnn",
-    Op.BETWEEN2: "Annnnnnn",
-    Op.AT: "Nnn",
-    Op.PAIR_WHOLE: "Nnnn",
-    Op.PAIR_REST: "NAnnnnn",
-    Op.PAIR_CUT: "NNAnnnnn",
-    Op.PAIR_PICK: "NNnnn",
-    Op.LAG: "Nnnnn.",
-    Op.LANE_OF: "NNnnn.",
-    Op.LAG_CLASS: "Nnnnn...",
-    Op.LAG_LAST: "Nnn...",
-    Op.SLIDE: "Nnn..",
-    Op.CARRIED: "A*......",
-    Op.PRODUCT: "W.nnn",
-    Op.CEILS: "Wnnnnnn",
-    Op.TIMES: "Wwnnn",
-    Op.FMA: "Vww",
-    Op.FMA3: "Vwwwwww",
-    Op.LINEAR: "Wwww",
-    Op.KEEP_IF: "Wnww",
-    Op.CEILDIV: "Www",
-    Op.PERIODS: "Wwww",
-    Op.PORT2: "Wwww",
-    Op.PORT4: "Wwwwww",
-    Op.WMAX: "Www",
-    Op.WADD: "Www",
-    Op.WMUL: "Www",
-    Op.OVER: "Vww",
-    Op.BLOCKS: "Www",
-    Op.SCALED: "Wwwwwww",
-}
 
 
 @dataclass(frozen=True)
@@ -255,7 +100,7 @@ class Program:
 
     parameters: int
     far: float = FAR
-    code: list[tuple[Op, tuple[int, ...]]] = field(default_factory=list)
+    code: list[tuple[Operation, tuple[int, ...]]] = field(default_factory=list)
     lists: list[int] = field(default_factory=list)
     constants: list[float | Sizes] = field(default_factory=list)
     known: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict)
@@ -285,20 +130,20 @@ class Program:
         self.lists += rows
         return len(self.lists) - len(rows)
 
-    def emit(self, op: Op, *operands: int, fresh: bool = False) -> tuple[int, ...]:
+    def emit(self, operation: Operation, *operands: int, fresh: bool = False) -> tuple[int, ...]:
         """Append an instruction; ``operands`` leave out the rows written, which are new and returned.
 
         An instruction that was already emitted is not repeated, unless its row is to be accumulated into (``fresh``).
         """
-        signature = SIGNATURES[op]
-        key = (op, operands)
+        signature = operation.signature
+        key = (operation, operands)
         pure = not fresh and "A" not in signature and "V" not in signature
         if pure and key in self.known:
             return self.known[key]
         given = iter(operands)
         full = tuple(self._new(kind) if kind in "NW" else next(given) for kind in signature)
         written = tuple(row for kind, row in zip(signature, full, strict=True) if kind in "NW")
-        self.code.append((op, full))
+        self.code.append((operation, full))
         if pure:
             self.known[key] = written
         return written
@@ -310,18 +155,26 @@ class Program:
         self.wide += 1
         return self.wide - 1
 
-    def one(self, op: Op, *operands: int, fresh: bool = False) -> int:
-        """Emit an instruction that writes one row."""
-        return self.emit(op, *operands, fresh=fresh)[0]
+    def one(self, operation: Operation, *operands: int, fresh: bool = False) -> int:
+        """Emit an instruction, and return the first row that it writes."""
+        return self.emit(operation, *operands, fresh=fresh)[0]
+
+    def sum(self, what: Sum, ahead: tuple[int, ...], pairs: Sequence[tuple[int, int]]) -> tuple[int, list[int]]:
+        """Emit a sum over pairs of rows, as many at once as can be; return its row, and what it leaves of them."""
+        near, far = pairs[:what.most], pairs[what.most:]
+        total, *left = self.emit(what.at_once[len(near)], *ahead, *chain(*near), fresh=bool(far))
+        for pair in far:
+            left += self.emit(what.further, total, *pair, *(ahead[place] for place in what.shared))
+        return total, left
 
     def product(self, rows: list[int], constant: float | Sizes = 1.0) -> int:
         """Wide row: ``constant`` times the product of narrow rows."""
         one = self.number(1.0)
         rows = sorted(row for row in rows if row != one)
         threes = [[*rows[at : at + 3], one, one][:3] for at in range(0, max(1, len(rows)), 3)]
-        found = self.one(Op.PRODUCT, self.literal(constant), *(threes[0] if rows else [one] * 3))
+        found = self.one(op.product, self.literal(constant), *(threes[0] if rows else [one] * 3))
         for three in threes[1:]:
-            found = self.one(Op.TIMES, found, *three)
+            found = self.one(op.times, found, *three)
         return found
 
     def finish(self, outputs: list[int]) -> Machine:
@@ -336,12 +189,12 @@ class Program:
         wide.last.update(dict.fromkeys(outputs, len(self.code)))
         lists = list(self.lists)
         code = np.zeros((len(self.code), FIELDS), dtype=np.uint16)
-        for index, (op, operands) in enumerate(self.code):
-            placed = [int(op)]
-            for kind, operand in zip(SIGNATURES[op], operands, strict=True):
+        for index, (operation, operands) in enumerate(self.code):
+            placed = [operation.number]
+            for kind, operand in zip(operation.signature, operands, strict=True):
                 place = narrow.place if kind in "NnA" else wide.place if kind in "WwV" else int
                 placed.append(place(operand))
-            for at in self._listed(op, operands):
+            for at in self._listed(operation, operands):
                 lists[at] = narrow.place(self.lists[at])
             code[index, : len(placed)] = placed
             narrow.free(uses[index][0], index)
@@ -365,8 +218,8 @@ class Program:
         live_wide = set(outputs)
         kept = []
         for instruction in reversed(self.code):
-            op, operands = instruction
-            written = list(zip(SIGNATURES[op], operands, strict=True))
+            operation, operands = instruction
+            written = list(zip(operation.signature, operands, strict=True))
             if not any((kind in "NA" and row in live_narrow) or (kind in "WV" and row in live_wide)
                        for kind, row in written):
                 continue
@@ -376,14 +229,15 @@ class Program:
             live_wide.update(wide)
         self.code = kept[::-1]
 
-    def _listed(self, op: Op, operands: tuple[int, ...]) -> range:
-        star = SIGNATURES[op].find("*")
+    def _listed(self, operation: Operation, operands: tuple[int, ...]) -> range:
+        star = operation.signature.find("*")
         return range(0) if star < 0 else range(operands[star], operands[star] + operands[star + 1])
 
-    def _touched(self, instruction: tuple[Op, tuple[int, ...]]) -> tuple[list[int], list[int]]:
-        op, operands = instruction
-        kinds = list(zip(SIGNATURES[op], operands, strict=True))
-        narrow = [row for kind, row in kinds if kind in "NnA"] + [self.lists[at] for at in self._listed(op, operands)]
+    def _touched(self, instruction: tuple[Operation, tuple[int, ...]]) -> tuple[list[int], list[int]]:
+        operation, operands = instruction
+        kinds = list(zip(operation.signature, operands, strict=True))
+        narrow = [row for kind, row in kinds if kind in "NnA"]
+        narrow += [self.lists[at] for at in self._listed(operation, operands)]
         return narrow, [row for kind, row in kinds if kind in "WwV"]
 
 

@@ -27,7 +27,8 @@ from tilewright.cost.dense.model import (
     narrow_enough,
     walks_of,
 )
-from tilewright.cost.dense.program import LANES, SIGNATURES, Machine, Op
+from tilewright.cost.dense.operations import OPERATIONS
+from tilewright.cost.dense.program import LANES, Machine
 from tilewright.cost.dense.single import single_cost
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.records import Cost
@@ -322,14 +323,13 @@ def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: R
 
 def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
     """Return the rows (slot, dimension) of the steps and of the ranks that programs look at."""
-    found: tuple[set[tuple[int, int]], ...] = (set(), set())
-    for operation, *operands in (line for machine in machines for line in machine.code.tolist()):
-        if operation in (Op.STEP, Op.STEP_EVEN):
-            first = SIGNATURES[Op(operation)].index(".")
-            found[0].add((operands[first], operands[first + 1]))
-        elif operation == Op.POSITION:
-            found[1].add((operands[3], operands[4]))
-    steps, ranks = (np.array(sorted(rows), dtype=np.uint16).reshape(-1, 2) for rows in found)
+    found: dict[str, set[tuple[int, int]]] = {"s": set(), "r": set()}
+    for number, *operands in (line for machine in machines for line in machine.code.tolist()):
+        for letter, rows in found.items():
+            first = OPERATIONS[number].signature.find(letter)
+            if first >= 0:
+                rows.add((operands[first], operands[first + 1]))
+    steps, ranks = (np.array(sorted(rows), dtype=np.uint16).reshape(-1, 2) for rows in found.values())
     return steps, ranks
 
 

@@ -1,9 +1,11 @@
 """Words along a sliding axis as instructions: `closed_form.sliding_words` for all lanes of a block at once."""
 
 from dataclasses import dataclass
+from itertools import chain
 
+from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.pieces import Action, Link, Pieces, Tables
-from tilewright.cost.dense.program import Op, Program
+from tilewright.cost.dense.program import Program
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,12 @@ class Sliding:
         held: list[list[int]] = [[] for _ in axes]
         for group in _groups(variants):
             self._carried(group, held)
-        return [emit.one(Op.SUB, words, self._sum(rows)) for words, rows in zip(whole, held, strict=True)]
+        return [emit.one(op.subtract, words, self._sum(rows)) for words, rows in zip(whole, held, strict=True)]
 
     def _sum(self, rows: list[int]) -> int:
         total = rows[0]
         for row in rows[1:]:
-            total = self.program.one(Op.ADD, total, row)
+            total = self.program.one(op.add, total, row)
         return total
 
     def _all_words(self, first: Side, second: Side) -> int:
@@ -94,7 +96,7 @@ class Sliding:
             total = self.tables.extent(side.size, side.actions)
             totals.append(side.size if total is None else total)
             hinges.append(self._hinge(side, other))
-        return emit.one(Op.SUB, emit.one(Op.MUL, *totals), emit.one(Op.MUL, *hinges))
+        return emit.one(op.subtract, emit.one(op.multiply, *totals), emit.one(op.multiply, *hinges))
 
     def _hinge(self, side: Side, other: Side) -> int:
         """Row with the sum over pieces of what they extend beyond the other side's coefficient."""
@@ -108,13 +110,13 @@ class Sliding:
         if not cut and not moving.lanes and not still.lanes and still.coefficient == 1:
             for variant in group:
                 visits = self._visits_after_first(variant.moving)
-                words = self.program.one(Op.MUL, visits, self._hinge(variant.still, variant.moving))
+                words = self.program.one(op.multiply, visits, self._hinge(variant.still, variant.moving))
                 held[variant.axis].append(words)
             return
         words = self._held(self._merge_sides(group, "moving"), self._merge_sides(group, "still"))
         for axis in {variant.axis: None for variant in group}:
             here = self._sum([variant.here for variant in group if variant.axis == axis])
-            held[axis].append(self.program.one(Op.MUL, words, here))
+            held[axis].append(self.program.one(op.multiply, words, here))
 
     def _visits_after_first(self, moving: Side) -> int:
         """Row with the visits that follow another one, where no lanes split the tile."""
@@ -142,9 +144,9 @@ class Sliding:
             return rows[0]
         key = (tuple(rows), tuple(heres))
         if key not in self.merged:
-            self.merged[key] = self.program.one(Op.COPY, rows[0], fresh=True)
+            self.merged[key] = self.program.one(op.copy, rows[0], fresh=True)
             for row, here in zip(rows[1:], heres[1:], strict=True):
-                self.program.emit(Op.MERGE, self.merged[key], row, here)
+                self.program.emit(op.merge, self.merged[key], row, here)
         return self.merged[key]
 
     def _merge_actions(self, lists: list[tuple[Action, ...]], heres: list[int], size: int) -> tuple[Action, ...]:
@@ -155,7 +157,7 @@ class Sliding:
             step = self._merge_rows([action.link.S for action in actions], heres)
             key = (step, before, first.link.place is None)
             if key not in self.linked:
-                whole, rest, inverse = self.program.emit(Op.DERIVE, step, before)
+                whole, rest, inverse = self.program.emit(op.derive, step, before)
                 even = all(action.link.even for action in actions)
                 self.linked[key] = Link(step, whole, rest, inverse, even, first.link.place)
             found.append(Action(self.linked[key], first.kind))
@@ -165,14 +167,14 @@ class Sliding:
     def _held(self, moving: Side, still: Side) -> int:
         """Row with the words carried over, where any of the advancing loops moves the tile."""
         emit = self.program
-        total = emit.one(Op.COPY, emit.number(0.0), fresh=True)
+        total = emit.one(op.copy, emit.number(0.0), fresh=True)
         size = self._stride_of_visits(moving)
         for pair in self._pairs(moving):
             classes = [self._class((moving, still), (size, residue), pair) for residue in range(still.coefficient)]
             words = self._sum(classes)
             if still.coefficient > 1 and moving.lanes:
                 words = self._corrected(words, (moving, still), size, pair)
-            emit.emit(Op.MULADD, total, pair.many, words)
+            emit.emit(op.dot.further, total, pair.many, words)
         return total
 
     def _stride_of_visits(self, moving: Side) -> int:
@@ -185,7 +187,7 @@ class Sliding:
         if all(a.link.place is not None or a.kind == "drop" for a in moving.actions[first:last]):
             return size
         for at, here in moving.steps[:-1]:
-            size = self.program.one(Op.CHOOSE, here, moving.actions[at].link.S, size)
+            size = self.program.one(op.choose, here, moving.actions[at].link.S, size)
         return size
 
     def _pairs(self, moving: Side) -> list[_Pair]:
@@ -206,10 +208,10 @@ class Sliding:
                 continue  # The first of the first is the first.
             if at in steps:
                 before = self.tables.pieces(moving.size, moving.actions[:at])
-                many = emit.one(Op.PAIR_WHOLE, before.many, link.Q, steps[at], fresh=True)
+                many = emit.one(op.pair_whole, before.many, link.Q, steps[at], fresh=True)
                 later = self._rests(before, link, steps[at], many)
                 if rests or whole.many != zero:
-                    emit.emit(Op.MULADD, many, whole.many, emit.number(1.0))
+                    emit.emit(op.dot.further, many, whole.many, emit.number(1.0))
                     later = self._join(rests, later, steps[at])
                 whole, rests = _Pair(link.S, link.S, many), later
             elif whole.many != zero and link.place is None and action.kind != "drop":
@@ -219,9 +221,9 @@ class Sliding:
     def _rests(self, before: Pieces, link: Link, here: int, many: int) -> list[_Pair]:
         """Last, smaller pieces of a moving loop; what comes before them is added to ``many``."""
         emit = self.program
-        found = [] if link.even else [_Pair(link.S, emit.one(Op.MUL, link.R, here), before.many)]
+        found = [] if link.even else [_Pair(link.S, emit.one(op.multiply, link.R, here), before.many)]
         for rest, times in before.rests:
-            present = emit.one(Op.PAIR_REST, many, rest, times, link.S, link.I, here)
+            present = emit.one(op.pair_rest, many, rest, times, link.S, link.I, here)
             found.append(_Pair(link.S, present, times))
         return found
 
@@ -241,20 +243,20 @@ class Sliding:
         return found
 
     def _pick(self, mine: int, other: int, here: int) -> int:
-        return mine if mine == other else self.program.one(Op.CHOOSE, here, mine, other)
+        return mine if mine == other else self.program.one(op.choose, here, mine, other)
 
     def _cut(self, action: Action, whole: _Pair, rests: list[_Pair]) -> tuple[_Pair, list[_Pair]]:
         emit, link = self.program, action.link
         if action.kind != "cut":
             found = []
             for pair in rests:
-                previous, present = emit.emit(Op.PAIR_PICK, pair.previous, pair.present, link.S)
+                previous, present = emit.emit(op.pair_pick, pair.previous, pair.present, link.S)
                 found.append(_Pair(previous, present, pair.many))
             return _Pair(link.S, link.S, whole.many), found
-        many = emit.one(Op.MUL, whole.many, link.Q, fresh=bool(rests))
+        many = emit.one(op.multiply, whole.many, link.Q, fresh=bool(rests))
         found = [] if link.even else [_Pair(link.R, link.R, whole.many)]
         for pair in rests:
-            rows = emit.emit(Op.PAIR_CUT, many, pair.previous, pair.present, pair.many, link.S, link.I)
+            rows = emit.emit(op.pair_cut, many, pair.previous, pair.present, pair.many, link.S, link.I)
             found.append(_Pair(rows[0], rows[1], pair.many))
         return _Pair(link.S, link.S, many), found
 
@@ -268,25 +270,25 @@ class Sliding:
         constants = stride, emit.literal(residue), emit.literal(dilation)
         if dilation == 1:
             lane = self._finest(moving) if moving.lanes else emit.number(emit.far)
-            near = emit.one(Op.LAG, size, pair.previous, pair.present, lane, stride)
+            near = emit.one(op.lag, size, pair.previous, pair.present, lane, stride)
         else:
             start, width = emit.number(0.0), pair.previous
             for lane in moving.lanes:
-                start, width = emit.emit(Op.LANE_OF, start, width, lane, emit.literal(residue))
-            near = emit.one(Op.LAG_CLASS, size, start, width, pair.present, *constants)
+                start, width = emit.emit(op.lane_of, start, width, lane, emit.literal(residue))
+            near = emit.one(op.lag_class, size, start, width, pair.present, *constants)
         windows = self.tables.pieces(still.size, still.actions)
         if not still.lanes:
             return self.tables.hinge(windows, near)
-        far = emit.one(Op.LAG_LAST, near, pair.present, *constants)
+        far = emit.one(op.lag_last, near, pair.present, *constants)
         firsts = self.tables.between(windows, self._finest(still), near, far)
         every = self.tables.hinge(self.tables.pieces(still.size, still.lane_actions), far)
-        return emit.one(Op.ADD, firsts, every)
+        return emit.one(op.add, firsts, every)
 
     def _finest(self, side: Side) -> int:
         """Row with the finest step of the merged lanes."""
         finest = side.lanes[0]
         for lane in side.lanes[1:]:
-            finest = self.program.one(Op.MIN, finest, lane)
+            finest = self.program.one(op.smaller, finest, lane)
         return finest
 
     def _corrected(self, words: int, sides: tuple[Side, Side], size: int, pair: _Pair) -> int:
@@ -295,11 +297,11 @@ class Sliding:
         moving, still = sides
         here = self._sum([row for _, row in moving.steps])
         windows = self.tables.pieces(still.size, still.actions)
-        entries = [(windows.extent, windows.many), *windows.rests]
-        rows = [size, here, pair.previous, pair.present, *moving.lanes, *still.lanes, *(r for e in entries for r in e)]
+        entries = windows.all
+        rows = [size, here, pair.previous, pair.present, *moving.lanes, *still.lanes, *chain(*entries)]
         counts = len(moving.lanes), len(still.lanes), len(entries), moving.coefficient, still.coefficient
-        corrected = emit.one(Op.COPY, words, fresh=True)
-        emit.emit(Op.CARRIED, corrected, emit.rows(rows), len(rows), *counts)
+        corrected = emit.one(op.copy, words, fresh=True)
+        emit.emit(op.carried, corrected, emit.rows(rows), len(rows), *counts)
         return corrected
 
 
