@@ -28,6 +28,18 @@ class Note:
         return f"{self.where}: {self.kind}: {self.text}"
 
 
+class Notes(list[Note]):
+    """Notes in the making."""
+
+    def dropped(self, where: str, text: str) -> None:
+        """Note what is not honoured."""
+        self.append(Note(where, "dropped", text))
+
+    def approximated(self, where: str, text: str) -> None:
+        """Note what is honoured by what is like it."""
+        self.append(Note(where, "approximated", text))
+
+
 def refuse_notes(notes: Sequence[Note]) -> None:
     """Raise an `InputError` if anything could not be honoured in full: what strict readers and writers ask for."""
     if notes:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilewright.interop.timeloop.attributes import SPELLINGS, kind_of, names_used, note_attributes
-from tilewright.interop.timeloop.source import Section
+from tilewright.interop.timeloop.source import Node, Section
 
 DUMMY = "dummy_storage"
 _RANGE = re.compile(r"(?P<name>[^\[\]<>]+?)\s*(?:[\[<](?P<first>[^\[\]<>]+?)\.\.(?P<last>[^\[\]<>]+?)[\]>])?")
@@ -14,7 +14,6 @@ _FIELDS = {"!", "name", "class", "subclass", "attributes", "spatial", "constrain
            "required_actions", "nodes", "local", "subtree", "networks"}
 """What is read of a node; required actions only say what must be estimated."""
 _DUMMY_NAME = re.compile(r"inter_(.+)_spatial")
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Place:
 
     name: str
     kind: str
-    path: Path
+    node: Node
     attributes: Mapping[str, Any]
     constraints: Mapping[str, Any] = field(default_factory=dict)
     mesh: tuple[int, int] = (1, 1)
@@ -93,33 +92,34 @@ def read_design(section: Section, variables: Mapping[str, Any]) -> Design:
     InputError
         If it is neither, or has no memory or compute unit.
     """
-    tree = section.mapping(section.tree, ())
+    root = section.root
+    tree = root.fields()
     reader = _Reader(section, dict(variables))
     if "nodes" in tree:
-        places = list(reader.nodes(tree["nodes"], ("nodes",)))
+        places = list(reader.nodes(root["nodes"]))
     elif "subtree" in tree or "local" in tree:
-        places = list(reader.levels(tree))
+        places = list(reader.levels(root))
     else:
-        raise section.fail((), "must have nodes (version 0.4) or a subtree (version 0.3)", ", ".join(tree) or "nothing")
-    section.note_unknown((), {"version", "nodes", "subtree", "local", "attributes"})
+        raise root.fail("must have nodes (version 0.4) or a subtree (version 0.3)", ", ".join(tree) or "nothing")
+    root.note_unknown({"version", "nodes", "subtree", "local", "attributes"})
     leaves = [index for index, place in enumerate(places) if not place.spreads]
     if len(leaves) < 2:
-        raise section.fail((), "must have a memory and a compute unit", len(leaves))
+        raise root.fail("must have a memory and a compute unit", len(leaves))
     places = places[:leaves[-1] + 1]
     if places[-1].kind != "compute":
-        raise section.fail(places[-1].path, "must be a compute unit, as nothing else follows",
-                           f"class {places[-1].attributes['class']}",
-                           "Timeloop knows a compute unit by a class such as mac, intmac or compute")
+        raise places[-1].node.fail("must be a compute unit, as nothing else follows",
+                                   f"class {places[-1].attributes['class']}",
+                                   "Timeloop knows a compute unit by a class such as mac, intmac or compute")
     if places[0].spreads:
-        raise section.fail(places[0].path, "must begin with a memory, not with an array", places[0].name)
+        raise places[0].node.fail("must begin with a memory, not with an array", places[0].name)
     names = [place.name for place in places]
     twice = next((place for place in places if names.count(place.name) > 1), None)
     if twice:
-        raise section.fail(twice.path, "must have a name of its own", twice.name)
+        raise twice.node.fail("must have a name of its own", twice.name)
     found = reader.inherited
-    seconds = section.number(found.get("global_cycle_seconds", 1e-9), (), found)
+    seconds = replace(root, value=found.get("global_cycle_seconds", 1e-9)).number(found)
     if seconds <= 0:
-        raise section.fail((), "must have positive global_cycle_seconds", seconds)
+        raise root.fail("must have positive global_cycle_seconds", seconds)
     return Design(section, _name(section), tuple(places), seconds, str(found.get("technology", "")),
                   frozenset(reader.dummies))
 
@@ -136,139 +136,127 @@ class _Reader:
     """Reads places; ``inherited`` are the attributes that hold for all that follows."""
 
     def __init__(self, section: Section, variables: dict[str, Any]) -> None:
-        self.section, self.inherited = section, variables
+        self.inherited = variables
         self.used = {*names_used(section.tree), *names_used(variables)}
         self.dummies: list[str] = []
 
-    def nodes(self, nodes: Any, path: Path, branch: bool = False) -> Iterator[Place]:
+    def nodes(self, listed: Node, branch: bool = False) -> Iterator[Place]:
         """Yield the places of version 0.4; attributes of a container hold for all that follows."""
-        for index, node in enumerate(self.section.list(nodes, path)):
-            at = (*path, index)
-            fields = self.section.mapping(node, at)
-            tag = fields.get("!", "!Component")
+        for node in listed.items():
+            tag = node.fields().get("!", "!Component")
             if tag in ("!Parallel", "!Hierarchical", "!Pipelined"):
-                self.section.note_unknown(at, {"!", "nodes"})
-                yield from self.nodes(fields.get("nodes", []), (*at, "nodes"), tag == "!Parallel")
+                node.note_unknown({"!", "nodes"})
+                yield from self.nodes(node.get("nodes", []), tag == "!Parallel")
             elif tag in ("!Component", "!Container"):
-                yield from self._node(fields, at, branch)
+                yield from self._node(node, branch)
             elif tag != "!Nothing":
-                self.section.note(at, "dropped", f"a node of kind {tag}")
+                node.dropped(f"a node of kind {tag}")
 
-    def _node(self, fields: Mapping[str, Any], at: Path, branch: bool) -> Iterator[Place]:
+    def _node(self, node: Node, branch: bool) -> Iterator[Place]:
         """Yield the array that a container or component stands for, and the component itself."""
-        section = self.section
-        if "name" not in fields:
-            raise section.fail(at, "must have a name")
-        name, contains = str(fields["name"]), fields.get("!") == "!Container"
-        if fields.get("enabled") in (False, "false", "False"):
-            section.note(at, "dropped", f"{name}, which is not enabled")
+        fields = node.fields()
+        if not self._enabled(node):
             return
-        attributes = self._attributes(fields, at)
+        name, contains = str(fields["name"]), fields.get("!") == "!Container"
+        attributes = self._attributes(node)
         if contains:
             self.inherited.update(attributes)
-        constraints = section.mapping(fields.get("constraints") or {}, (*at, "constraints"))
-        mesh, aliases = self._mesh(fields, at), (name, f"inter_{name}_spatial")
+        constraints = node["constraints"].fields(empty=True)
+        mesh, aliases = self._mesh(node["spatial"]), (name, f"inter_{name}_spatial")
         rest = {kind: said for kind, said in constraints.items() if kind != "spatial" and said}
         if mesh != (1, 1):
             spread = {"spatial": constraints["spatial"]} if constraints.get("spatial") else {}
-            yield Place(aliases[0 if contains else 1], "spread", at, {}, spread, mesh, aliases)
+            yield Place(aliases[0 if contains else 1], "spread", node, {}, spread, mesh, aliases)
         elif constraints.get("spatial"):
-            section.note((*at, "constraints", "spatial"), "dropped",
-                         f"spatial constraints of {name}, which is no array")
+            node["constraints"]["spatial"].dropped(f"spatial constraints of {name}, which is no array")
         if contains:
-            for what in (*(("constraints", kind) for kind in rest), ("sparse_optimizations",)):
-                if section.at((*at, *what)):
-                    section.note((*at, *what), "dropped", f"{name} is a container, no memory")
-        elif kind := self._kind(fields, at):
-            yield Place(name, kind, at, {**self.inherited, **attributes, "class": _class(fields)}, rest, branch=branch)
+            for what in (*(node["constraints"][kind] for kind in rest), node["sparse_optimizations"]):
+                if what.value:
+                    what.dropped(f"{name} is a container, no memory")
+        elif kind := self._kind(fields, node):
+            yield Place(name, kind, node, {**self.inherited, **attributes, "class": _class(fields)}, rest,
+                        branch=branch)
 
-    def _attributes(self, fields: Mapping[str, Any], at: Path) -> Mapping[str, Any]:
+    def _enabled(self, node: Node) -> bool:
+        """Whether a component, which must have a name, is not switched off."""
+        if "name" not in node.fields():
+            raise node.fail("must have a name")
+        if node["enabled"].value in (False, "false", "False"):
+            node.dropped(f"{node['name'].value}, which is not enabled")
+            return False
+        return True
+
+    def _attributes(self, node: Node) -> Mapping[str, Any]:
         """Return a node's own attributes, once what is not honoured of the node is noted."""
-        attributes = self.section.mapping(fields.get("attributes") or {}, (*at, "attributes"))
-        if attributes:
-            note_attributes(self.section, (*at, "attributes"), self.used)
-        self.section.note_unknown(at, _FIELDS)
-        if fields.get("networks"):
-            self.section.note((*at, "networks"), "dropped", "networks: arrays multicast and add, at no energy")
-        return attributes
+        note_attributes(node["attributes"], self.used)
+        node.note_unknown(_FIELDS)
+        if node["networks"].value:
+            node["networks"].dropped("networks: arrays multicast and add, at no energy")
+        return node["attributes"].fields(empty=True)
 
-    def _kind(self, fields: Mapping[str, Any], at: Path) -> str:
+    def _kind(self, fields: Mapping[str, Any], node: Node) -> str:
         """Return what a component is; nothing where it is no place that words pass through."""
         kind = kind_of(fields.get("class", ""))
         if kind == "network":
-            self.section.note(at, "dropped", f"the network {fields['name']}: arrays multicast and add, at no energy")
+            node.dropped(f"the network {fields['name']}: arrays multicast and add, at no energy")
         elif not kind:
-            self.section.note(at, "dropped", f"{fields['name']}, of a class that Timeloop passes over: "
-                              f"{fields.get('class') or 'none'}")
+            node.dropped(f"{fields['name']}, of a class that Timeloop passes over: {fields.get('class') or 'none'}")
         return "" if kind == "network" else kind
 
-    def _mesh(self, fields: Mapping[str, Any], path: Path) -> tuple[int, int]:
-        section = self.section
-        spatial = section.mapping(fields.get("spatial") or {}, (*path, "spatial"))
-        section.note_unknown((*path, "spatial"), {"meshX", "meshY"})
-        x, y = (section.whole(spatial.get(side, 1), (*path, "spatial", side), self.inherited)
-                for side in ("meshX", "meshY"))
+    def _mesh(self, spatial: Node) -> tuple[int, int]:
+        spatial.fields(empty=True)
+        spatial.note_unknown({"meshX", "meshY"})
+        x, y = (spatial.get(side, 1).whole(self.inherited) for side in ("meshX", "meshY"))
         return x, y
 
-    def levels(self, tree: Mapping[str, Any]) -> Iterator[Place]:
+    def levels(self, tree: Node) -> Iterator[Place]:
         """Yield the places of version 0.3: numbers of instances tell where arrays are; the compute unit comes last."""
-        section, before, before_x, outer = self.section, 1, 1, ""
-        found = [entry for entry in self._locals(tree, (), 1) if entry[1]]
-        taken = {self._counted(fields["name"], path)[0] for fields, _, path, _ in found}
-        for fields, kind, path, copies in sorted(found, key=lambda entry: entry[1] == "compute"):
-            name, own = self._counted(fields.get("name"), path)
-            attributes = section.mapping(fields.get("attributes") or {}, (*path, "attributes"))
+        before, before_x, outer = 1, 1, ""
+        found = [entry for entry in self._locals(tree, 1) if entry[1]]
+        taken = {self._counted(node, node.value["name"])[0] for node, _, _ in found}
+        for node, kind, copies in sorted(found, key=lambda entry: entry[1] == "compute"):
+            name, own = self._counted(node, node["name"].value)
+            attributes = node["attributes"].fields(empty=True)
             count = own * copies
             if attributes.get("instances") is not None:
-                count = section.whole(attributes["instances"], (*path, "attributes", "instances"), self.inherited)
+                count = node["attributes"]["instances"].whole(self.inherited)
             if count % before:
-                raise section.fail(path, f"must have a multiple of the {before} instances outside it", count)
-            side = section.whole(attributes.get("meshX") or 0, (*path, "attributes", "meshX"), self.inherited, least=0)
+                raise node.fail(f"must have a multiple of the {before} instances outside it", count)
+            side = node["attributes"].at("meshX", attributes.get("meshX") or 0).whole(self.inherited, least=0)
             ratio, x = count // before, side // before_x if side and side % before_x == 0 else 0
             if ratio > 1:
                 if not x or ratio % x:
                     x = ratio
                 spread = named[1] if (named := _DUMMY_NAME.fullmatch(outer)) and named[1] not in taken else (
                     outer if named else f"{outer}_fanout")
-                yield Place(spread, "spread", path, {}, {}, (x, ratio // x), (outer, spread))
-            if _is_dummy(fields, attributes):
+                yield Place(spread, "spread", node, {}, {}, (x, ratio // x), (outer, spread))
+            if _is_dummy(node.value, attributes):
                 self.dummies.append(name)
             else:
-                yield Place(name, kind, path, {**self.inherited, **attributes, "class": _class(fields)})
+                yield Place(name, kind, node, {**self.inherited, **attributes, "class": _class(node.value)})
             before, before_x, outer = count, side or before_x * (x or 1), name
 
-    def _locals(self, tree: Mapping[str, Any], path: Path,
-                copies: int) -> Iterator[tuple[Mapping[str, Any], str, Path, int]]:
-        section = self.section
-        self.inherited.update(self._attributes(tree, path) if path else
-                              section.mapping(tree.get("attributes") or {}, ("attributes",)))
-        for index, local in enumerate(section.list(tree.get("local") or [], (*path, "local"))):
-            at = (*path, "local", index)
-            fields = section.mapping(local, at)
-            if "name" not in fields:
-                raise section.fail(at, "must have a name")
-            if fields.get("enabled") in (False, "false", "False"):
-                section.note(at, "dropped", f"{fields['name']}, which is not enabled")
-                continue
-            self._attributes(fields, at)
-            yield fields, self._kind(fields, at), at, copies
-        for index, inner in enumerate(section.list(tree.get("subtree") or [], (*path, "subtree"))):
-            at = (*path, "subtree", index)
-            below = section.mapping(inner, at)
-            _, own = self._counted(below.get("name", "subtree"), at)
-            yield from self._locals(below, at, copies * own)
+    def _locals(self, tree: Node, copies: int) -> Iterator[tuple[Node, str, int]]:
+        """Yield the components of a tree and its subtrees: what they are, and how many times each is there."""
+        self.inherited.update(self._attributes(tree) if tree.path else tree["attributes"].fields(empty=True))
+        for node in tree["local"].items(empty=True):
+            if self._enabled(node):
+                self._attributes(node)
+                yield node, self._kind(node.value, node), copies
+        for inner in tree["subtree"].items(empty=True):
+            _, own = self._counted(inner, inner.fields().get("name", "subtree"))
+            yield from self._locals(inner, copies * own)
 
-    def _counted(self, name: Any, path: Path) -> tuple[str, int]:
+    def _counted(self, node: Node, name: Any) -> tuple[str, int]:
         """Return the name and number of ``PE[0..255]`` or ``PE<0..255>``."""
-        match, section = _RANGE.fullmatch(str(name)), self.section
+        match = _RANGE.fullmatch(str(name))
         if match is None:
-            raise section.fail((*path, "name"), "must be a name, with a range such as PE[0..15] where there are "
-                               "several", str(name))
+            raise node["name"].fail("must be a name, with a range such as PE[0..15] where there are several", str(name))
         if match["first"] is None:
             return match["name"], 1
-        first, last = (section.whole(match[end], (*path, "name"), self.inherited, least=0) for end in ("first", "last"))
+        first, last = (node.at("name", match[end]).whole(self.inherited, least=0) for end in ("first", "last"))
         if last < first:
-            raise section.fail((*path, "name"), "must have a range that does not run backwards", str(name))
+            raise node["name"].fail("must have a range that does not run backwards", str(name))
         return match["name"], last - first + 1
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tilewright.interop.timeloop.source import Section
+from tilewright.interop.timeloop.source import Node
 
 BUFFERS = ("DRAM", "SRAM", "regfile", "smartbuffer", "storage")
 COMPUTES = ("mac", "compute")
@@ -100,25 +100,17 @@ def names_used(tree: Any) -> Iterator[str]:
         yield from _NAME.findall(tree)
 
 
-def note_attributes(section: Section, path: tuple[str | int, ...], used: set[str]) -> None:
-    """Note those of a node's attributes that say something which is not honoured.
-
-    Parameters
-    ----------
-    path
-        Of the attributes.
-    used
-        Names that expressions refer to.
-    """
-    attributes = section.mapping(section.at(path) or {}, path)
-    gated = attributes.get("has_power_gating") not in _OFF
-    for name, value in attributes.items():
+def note_attributes(attributes: Node, used: set[str]) -> None:
+    """Note those of a node's attributes that say something which is not honoured; ``used`` are names in expressions."""
+    given = attributes.fields(empty=True)
+    gated = given.get("has_power_gating") not in _OFF
+    for name, value in given.items():
         if name in READ or name in ESTIMATED or name in METADATA or name in used:
             continue
         if name in NEUTRAL:
             neutral, text = NEUTRAL[name]
-            if not any(value is given or (value == given and type(value) is type(given)) for given in neutral) and (
+            if not any(value is one or (value == one and type(value) is type(one)) for one in neutral) and (
                     name not in _POWER_OFF or gated):
-                section.note((*path, name), "dropped", text)
+                attributes[name].dropped(text)
         else:
-            section.note((*path, name), "dropped", "an attribute that is not known here")
+            attributes[name].dropped("an attribute that is not known here")

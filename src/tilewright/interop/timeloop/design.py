@@ -56,14 +56,14 @@ def load_timeloop(paths: Sequence[str | Path], operator: Operator | None = None,
     if architecture is not None:
         made = _build(files, architecture, operator, energies, mapping)
     elif mapping is not None:
-        raise mapping.fail((), "must come with its architecture and problem")
+        raise mapping.root.fail("must come with its architecture and problem")
     else:
         for section in files.named(*CONSTRAINTS, "sparse_optimizations", "variables"):
-            section.note((), "dropped", "it says nothing without an architecture")
+            section.root.dropped("it says nothing without an architecture")
     accelerator, nest, constraints = made
     if not energies.places:
         for section in files.named(*ESTIMATORS):
-            section.note((), "dropped", "how energies are estimated; an ERT would give them")
+            section.root.dropped("how energies are estimated; an ERT would give them")
     if strict:
         refuse_notes(files.notes)
     if accelerator is not None:
@@ -87,7 +87,7 @@ def energise(accelerator: Accelerator, paths: Sequence[str | Path]) -> tuple[Acc
         raise InputError(str(paths[0]), "must hold an ERT or ART with tables")
     for section in files.sections:
         if section.name not in ("ERT", "ART"):
-            section.note((), "dropped", "only an ERT or ART is read behind a machine of ours")
+            section.root.dropped("only an ERT or ART is read behind a machine of ours")
     found = with_energies(accelerator, energies)
     return replace(found, assumptions=(*found.assumptions, *map(str, files.notes))), tuple(files.notes)
 
@@ -96,13 +96,13 @@ def _build(files: Files, architecture: Section, operator: Operator | None, energ
            mapping: Section | None) -> tuple[Accelerator, Nest | None, Constraints | None]:
     """Return the accelerator, and the mapping and the constraints where there is a problem whose loops they name."""
     variables = {name: value for section in files.named("variables")
-                 for name, value in section.mapping(section.tree or {}, ()).items() if name != "version"}
+                 for name, value in section.root.fields(empty=True).items() if name != "version"}
     design = read_design(architecture, variables)
     if operator is None:
         for section in files.named(*CONSTRAINTS, "sparse_optimizations"):
-            section.note((), "dropped", "it needs the problem whose tensors and dimensions it names")
+            section.root.dropped("it needs the problem whose tensors and dimensions it names")
         if mapping is not None:
-            raise mapping.fail((), "must come with its architecture and problem")
+            raise mapping.root.fail("must come with its architecture and problem")
         constraining: list[Directive] = []
         mapped: list[Directive] = []
         kept = kept_by_names(design)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tilewright.interop.timeloop.architecture import Design, Place
-from tilewright.interop.timeloop.source import Section
+from tilewright.interop.timeloop.source import Node, Section
 from tilewright.workload import Operator
 
 _FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|>=|==|=)?\s*([0-9]+)(?:,([0-9]+)(?=[\s,]|$))?")
@@ -33,7 +33,6 @@ _DROPPED = {
     "maximize_dims": "factors that Timeloop's front end makes as large as they fit",
     "maximize_dims_capacity": "factors that Timeloop's front end makes as large as they fit",
 }
-Path = tuple[str | int, ...]
 Side = Literal["X", "Y"]
 OPEN: tuple[object, ...] = (None, [], {}, "")
 
@@ -59,8 +58,7 @@ class Directive:
         Tensors that lanes do not share.
     """
 
-    section: Section
-    path: Path
+    node: Node
     place: Place
     kind: str
     factors: dict[str, Factor] = field(default_factory=dict)
@@ -82,19 +80,17 @@ def read_directives(section: Section, design: Design, operator: Operator) -> lis
     InputError
         With file and line, where a target, type, dimension or tensor is unknown or a number wrong.
     """
-    base: Path = ()
-    tree = section.tree
-    if isinstance(tree, Mapping):
-        base = ("constraints",) if "targets" not in tree and "constraints" in tree else ("targets",)
-        for name in tree:
+    listed = section.root
+    if isinstance(section.tree, Mapping):
+        base = "constraints" if "targets" not in listed and "constraints" in listed else "targets"
+        for name, said in section.tree.items():
             if name == "template":
-                section.note((name,), "dropped", f"the map space {tree[name]}: --tiling says which factors may be")
-            elif name not in {*base, "version"}:
-                section.note((name,), "dropped", "not part of constraints that is known here")
-        tree = tree.get(base[0]) or []
-    reader = _Reader(section, design, operator)
-    return [made for index, entry in enumerate(section.list(tree, base))
-            for made in reader.entry((*base, index), section.mapping(entry, (*base, index)))]
+                listed[name].dropped(f"the map space {said}: --tiling says which factors may be")
+            elif name not in {base, "version"}:
+                listed[name].dropped("not part of constraints that is known here")
+        listed = listed.at(base, section.tree.get(base) or [])
+    reader = _Reader(design, operator)
+    return [made for entry in listed.items() for made in reader.entry(entry)]
 
 
 def node_directives(design: Design, operator: Operator) -> list[Directive]:
@@ -103,207 +99,195 @@ def node_directives(design: Design, operator: Operator) -> list[Directive]:
     In parallel branches every tensor has one branch: what is kept in one passes by the others.
     """
     found: list[Directive] = []
-    reader = _Reader(design.section, design, operator)
+    reader = _Reader(design, operator)
     for place in design.places:
         for kind, fields in place.constraints.items():
-            path = (*place.path, "constraints", kind)
+            node = place.node["constraints"].at(kind, fields)
             if kind in ("temporal", "spatial", "dataspace") and isinstance(fields, Mapping):
-                made = "tensors" if kind == "dataspace" else kind
-                found += reader.directive(path, fields, made, place.name)
+                found += reader.directive(node, "tensors" if kind == "dataspace" else kind, place.name)
             elif fields not in OPEN:
-                design.section.note(path, "dropped", f"constraints of kind {kind}")
+                node.dropped(f"constraints of kind {kind}")
     for directive in found:
         if directive.kind == "tensors" and directive.keep is not None and directive.bypass is None:
             rest = tuple(t.name for t in operator.tensors if t.name not in directive.keep)
             directive.bypass = rest
             if rest and not directive.place.branch:
-                directive.section.note(directive.path, "approximated", f"{', '.join(rest)}, which "
-                                       f"{directive.place.name} may keep or not: here it does not")
+                directive.node.approximated(f"{', '.join(rest)}, which {directive.place.name} may keep or not: here it "
+                                            "does not")
     return found
 
 
 class _Reader:
-    """Reads the directives of one section."""
+    """Reads directives."""
 
-    def __init__(self, section: Section, design: Design, operator: Operator) -> None:
-        self.section, self.design, self.operator = section, design, operator
+    def __init__(self, design: Design, operator: Operator) -> None:
+        self.design, self.operator = design, operator
         self.tensors = tuple(tensor.name for tensor in operator.tensors)
 
-    def entry(self, path: Path, fields: Mapping[str, Any]) -> Iterator[Directive]:
+    def entry(self, node: Node) -> Iterator[Directive]:
         """Yield what one entry of a list says; it may hold a list of its own, and attributes apart."""
+        fields = node.fields()
         target = fields.get("target", fields.get("name"))
         if target is None:
-            raise self.section.fail(path, "must have a target")
-        listed = fields.get("constraints")
-        if listed is not None:
-            for index, inner in enumerate(self.section.list(listed, (*path, "constraints"))):
-                at = (*path, "constraints", index)
-                yield from self.entry(at, {"target": target, **self.section.mapping(inner, at)})
+            raise node.fail("must have a target")
+        if fields.get("constraints") is not None:
+            for inner in node["constraints"].items():
+                yield from self.entry(replace(inner, value={"target": target, **inner.fields()}))
             return
         kind = str(fields.get("type", "temporal"))
         if kind == "max_overbooked_proportion":
-            self.section.note(path, "dropped", "overbooking: tiles must fit")
+            node.dropped("overbooking: tiles must fit")
             return
         if kind == "skew":
-            raise self.section.fail(path, "must not skew loops, which cannot be said here", str(target))
+            raise node.fail("must not skew loops, which cannot be said here", str(target))
         kind = "tensors" if kind in _TENSOR_TYPES else "share" if kind in _SHARE_TYPES else kind
         if kind not in ("temporal", "spatial", "tensors", "share"):
-            raise self.section.fail((*path, "type"), "must be temporal, spatial, dataspace (datatype or bypass)", kind)
-        apart = fields.get("attributes")
-        if apart is not None:
-            fields = {**self.section.mapping(apart, (*path, "attributes")), **fields}
-        yield from self.directive(path, fields, kind, self._named(target, path))
+            raise node["type"].fail("must be temporal, spatial, dataspace (datatype or bypass)", kind)
+        if fields.get("attributes") is not None:
+            node = replace(node, value={**node["attributes"].fields(), **fields})
+        yield from self.directive(node, kind, self._named(target, node))
 
-    def _named(self, target: Any, path: Path) -> str:
+    def _named(self, target: Any, node: Node) -> str:
         """Return a target's name; numbers count memories, innermost first."""
         if not isinstance(target, int) or isinstance(target, bool):
             return str(target)
         memories = self.design.memories
         if not 0 <= target < len(memories):
-            raise self.section.fail((*path, "target"), f"must be from 0 to {len(memories) - 1}, or a name", target)
+            raise node["target"].fail(f"must be from 0 to {len(memories) - 1}, or a name", target)
         return memories[-1 - target].name
 
-    def directive(self, path: Path, fields: Mapping[str, Any], kind: str, target: str) -> Iterator[Directive]:
+    def directive(self, node: Node, kind: str, target: str) -> Iterator[Directive]:
         """Yield what is said of a target, if anything there can loop or keep."""
-        for name, value in fields.items():
+        for name, value in node.value.items():
             if name not in _FIELDS[kind] and value not in OPEN:
-                self.section.note((*path, name), "dropped", _DROPPED.get(name, "not known here"))
+                node[name].dropped(_DROPPED.get(name, "not known here"))
         if kind == "share":
-            yield from self._share(path, fields)
+            yield from self._share(node)
             return
-        place = self._target(path, target, kind, fields)
+        place = self._target(node, target, kind)
         if place is None:
             return
-        made = Directive(self.section, path, place, kind)
+        made = Directive(node, place, kind)
         if kind == "tensors":
-            self._tensors(made, fields)
+            self._tensors(made)
         else:
-            self._loops(made, fields)
+            self._loops(made)
         yield made
 
-    def _share(self, path: Path, fields: Mapping[str, Any]) -> Iterator[Directive]:
+    def _share(self, node: Node) -> Iterator[Directive]:
         """Yield the least share of all lanes in use, where one array makes up all lanes."""
         arrays = [place for place in self.design.places if place.spreads]
-        share = self.section.number(fields.get("min"), (*path, "min"))
+        share = node["min"].number()
         if share < 0 or share > 1:
-            raise self.section.fail((*path, "min"), "must be from 0 to 1", share)
+            raise node["min"].fail("must be from 0 to 1", share)
         if len(arrays) == 1 and share > 0:
-            yield Directive(self.section, path, arrays[0], "share", share=share)
+            yield Directive(node, arrays[0], "share", share=share)
         elif share > 0:
-            self.section.note(path, "dropped", f"the least share of all lanes in use: there are {len(arrays)} arrays")
+            node.dropped(f"the least share of all lanes in use: there are {len(arrays)} arrays")
 
-    def _tensors(self, made: Directive, fields: Mapping[str, Any]) -> None:
+    def _tensors(self, made: Directive) -> None:
         for key in ("keep", "bypass"):
-            if fields.get(key) is not None:
-                setattr(made, key, self._list(fields[key], (*made.path, key)))
+            if made.node[key].value is not None:
+                setattr(made, key, self._list(made.node[key]))
         for key, other in (("keep", "bypass"), ("bypass", "keep")):
-            only = f"{key}_only"
-            if fields.get(only) is not None:
-                given = self._list(fields[only], (*made.path, only))
-                setattr(made, key, given)
-                setattr(made, other, tuple(name for name in self.tensors if name not in given))
+            if made.node[f"{key}_only"].value is not None:
+                names = self._list(made.node[f"{key}_only"])
+                setattr(made, key, names)
+                setattr(made, other, tuple(name for name in self.tensors if name not in names))
         both = set(made.keep or ()) & set(made.bypass or ())
         if both:
-            raise made.section.fail(made.path, "must not both keep and bypass a tensor", ", ".join(sorted(both)))
+            raise made.node.fail("must not both keep and bypass a tensor", ", ".join(sorted(both)))
         if made.bypass and made.place is self.design.memories[0]:
-            made.section.note(made.path, "approximated", f"{', '.join(made.bypass)} at the outermost memory: it keeps "
-                              "all tensors")
+            made.node.approximated(f"{', '.join(made.bypass)} at the outermost memory: it keeps all tensors")
             made.keep, made.bypass = self.tensors, ()
 
-    def _list(self, given: Any, path: Path) -> tuple[str, ...]:
+    def _list(self, given: Node) -> tuple[str, ...]:
         """Return names of tensors; ``*`` stands for all."""
-        names = tuple(str(name) for name in self.section.list(given, path))
+        names = tuple(given.texts())
         if "*" in names:
             return self.tensors
         unknown = [name for name in names if name not in self.tensors]
         if unknown:
-            raise self.section.fail(path, f"must be among {', '.join(self.tensors)}", ", ".join(unknown))
+            raise given.fail(f"must be among {', '.join(self.tensors)}", ", ".join(unknown))
         return names
 
-    def _loops(self, made: Directive, fields: Mapping[str, Any]) -> None:
-        section, path = self.section, made.path
-        made.factors = _factors(section, (*path, "factors"), fields.get("factors"), self.operator)
-        made.permutation = _permutation(section, (*path, "permutation"), fields.get("permutation"), self.operator)
-        if fields.get("factors_only") is not None:
-            only = _factors(section, (*path, "factors_only"), fields["factors_only"], self.operator)
-            made.factors = {**made.factors, **only}
+    def _loops(self, made: Directive) -> None:
+        node = made.node
+        made.factors = _factors(node["factors"], self.operator)
+        made.permutation = _permutation(node["permutation"], self.operator)
+        if node["factors_only"].value is not None:
+            made.factors = {**made.factors, **_factors(node["factors_only"], self.operator)}
             self._still(made, set(self.operator.sizes) - set(made.factors))
         for key in ("no_iteration_over_dataspaces", "must_iterate_over_dataspaces"):
-            if fields.get(key) not in OPEN:
-                named = {dim for name in self._list(fields[key], (*path, key))
-                         for dim in self.operator.tensor(name).dimensions}
+            if node[key].value not in OPEN:
+                named = {dim for name in self._list(node[key]) for dim in self.operator.tensor(name).dimensions}
                 self._still(made, named if key.startswith("no") else set(self.operator.sizes) - named)
-        for key, at in (("most", "default_max_factor"), ("least", "default_min_factor")):
-            if fields.get(at) is not None:
-                setattr(made, key, section.whole(fields[at], (*path, at)))
-        if fields.get("split") is not None:
-            made.split = section.whole(fields["split"], (*path, "split"), least=0)
+        for key, least, at in (("most", 1, "default_max_factor"), ("least", 1, "default_min_factor"),
+                               ("split", 0, "split")):
+            if node[at].value is not None:
+                setattr(made, key, node[at].whole(least=least))
         if made.kind == "spatial":
             made.apart = tuple(name for key in ("no_multicast_no_reduction", "no_reuse")
-                               if fields.get(key) not in OPEN for name in self._list(fields[key], (*path, key)))
+                               if node[key].value not in OPEN for name in self._list(node[key]))
 
     def _still(self, made: Directive, dimensions: set[str]) -> None:
         """Let dimensions run once at a place, as some words of Timeloop's front end mean."""
         for name in (name for name in self.operator.sizes if name in dimensions):
             if made.factors.setdefault(name, Factor(1, None, "=")).count != 1:
-                raise made.section.fail(made.path, f"must not both loop and not loop over {name}")
+                raise made.node.fail(f"must not both loop and not loop over {name}")
 
-    def _target(self, path: Path, target: str, kind: str, fields: Mapping[str, Any]) -> Place | None:
+    def _target(self, node: Node, target: str, kind: str) -> Place | None:
         """Return the place that is meant; None where nothing there can loop or keep (a dummy memory of an array)."""
-        design = self.design
-        if kind == "spatial":
-            spread = design.spread(target)
-            if spread is not None:
-                return spread
+        design, spread = self.design, self.design.spread(target)
         memory = next((place for place in design.memories if place.name == target), None)
-        if memory is not None and kind != "spatial":
-            return memory
-        if memory is None and design.spread(target) is None and target not in {design.compute.name, *design.dummies}:
-            names = ", ".join(place.name for place in design.places[:-1])
-            raise self.section.fail((*path, "target"), f"must be one of {names}", target)
-        runs = [f for f in re.findall(r"\d+", str(fields.get("factors", ""))) if int(f) != 1]
-        if kind != "tensors" and runs:
+        found = spread if kind == "spatial" else memory
+        if found is not None:
+            return found
+        if memory is None and spread is None and target not in {design.compute.name, *design.dummies}:
+            raise node["target"].fail(f"must be one of {', '.join(place.name for place in design.places[:-1])}", target)
+        factors, keep = str(node.get("factors", "").value), node["keep"]
+        if kind != "tensors" and any(int(count) != 1 for count in re.findall(r"\d+", factors)):
             where = "an array" if kind == "temporal" else "no array"
-            raise self.section.fail(path, f"must not loop at {target}, which is {where}", str(fields.get("factors")))
-        if kind == "tensors" and fields.get("keep"):
-            raise self.section.fail((*path, "keep"), f"must keep nothing in {target}, which is no memory",
-                                    str(fields["keep"]))
+            raise node.fail(f"must not loop at {target}, which is {where}", factors)
+        if kind == "tensors" and keep.value:
+            raise keep.fail(f"must keep nothing in {target}, which is no memory", str(keep.value))
         return None
 
 
-def _factors(section: Section, path: Path, given: Any, operator: Operator) -> dict[str, Factor]:
+def _factors(node: Node, operator: Operator) -> dict[str, Factor]:
+    given = node.value
     if given is None:
         return {}
     if isinstance(given, Mapping):
-        given = [f"{name}={count}" for name, count in given.items()]
-    text = given if isinstance(given, str) else " ".join(str(part) for part in section.list(given, path))
+        text = " ".join(f"{name}={count}" for name, count in given.items())
+    else:
+        text = given if isinstance(given, str) else " ".join(node.texts())
     text = text.split("#")[0]
     found = {}
     for name, sign, count, remainder in _FACTOR.findall(text):
         if name not in operator.sizes:
-            raise section.fail(path, f"must be factors of {', '.join(operator.sizes)}", f"{name}{sign}{count}")
+            raise node.fail(f"must be factors of {', '.join(operator.sizes)}", f"{name}{sign}{count}")
         if name in found:
-            raise section.fail(path, f"must give {name} once", text)
+            raise node.fail(f"must give {name} once", text)
         found[name] = Factor(int(count), int(remainder) if remainder else None, sign or "=")
     left = _FACTOR.sub("", text).replace(",", " ").strip()
     if left:
-        raise section.fail(path, "must be factors such as R=3 P=16, P=5,3 with a remainder", left)
+        raise node.fail("must be factors such as R=3 P=16, P=5,3 with a remainder", left)
     return found
 
 
-def _permutation(section: Section, path: Path, given: Any, operator: Operator) -> tuple[str, ...]:
+def _permutation(node: Node, operator: Operator) -> tuple[str, ...]:
     """Return the dimensions of ``[P, Q]``, ``P,Q``, ``PQ`` or ``P QR``, innermost first."""
+    given, names = node.value, list(operator.sizes)
     if given is None:
         return ()
-    names = list(operator.sizes)
     if isinstance(given, str):
         words = given.replace(",", " ").split()
         parts = words if all(word in names for word in words) else list("".join(words))
     else:
-        parts = [str(part) for part in section.list(given, path)]
-    unknown = [part for part in parts if part not in names]
-    if unknown or len(set(parts)) < len(parts):
-        raise section.fail(path, f"must name each of {', '.join(names)} at most once, innermost first", str(given))
+        parts = node.texts()
+    if not set(parts) <= set(names) or len(set(parts)) < len(parts):
+        raise node.fail(f"must name each of {', '.join(names)} at most once, innermost first", str(given))
     return tuple(parts)
 
 
@@ -337,16 +321,15 @@ def together(directives: Sequence[Directive], design: Design, operator: Operator
 
 
 def _join(directive: Directive, other: Directive) -> None:
-    first = directive.section.where(*directive.path)
+    first = directive.node.where
     for what, mine, theirs in (("permutation", directive.permutation, other.permutation),
                                ("split", directive.split, other.split)):
         if mine not in ((), None) and theirs not in ((), None) and mine != theirs:
-            raise other.section.fail((*other.path, what), f"must be {mine} as in {first}", theirs)
+            raise other.node[what].fail(f"must be {mine} as in {first}", theirs)
     for name, factor in other.factors.items():
         held = directive.factors.setdefault(name, factor)
         if held.count != factor.count:
-            raise other.section.fail((*other.path, "factors"), f"must give {name} as in {first}: {held.count}",
-                                     factor.count)
+            raise other.node["factors"].fail(f"must give {name} as in {first}: {held.count}", factor.count)
     directive.permutation = directive.permutation or other.permutation
     directive.split = other.split if directive.split is None else directive.split
     directive.most = other.most if directive.most is None else directive.most

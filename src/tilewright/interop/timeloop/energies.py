@@ -4,13 +4,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
-from tilewright.interop.timeloop.source import Files, Section
+from tilewright.interop.timeloop.source import Files, Node
 
-Path = tuple[str | int, ...]
 _RANGE = re.compile(r"[\[<][^\[\]<>]*\.\.[^\[\]<>]*[\]>]")
 _READ = {"read", "write", "update", "leak", "compute", "mac", "mac_random"}
 """Actions that are counted."""
@@ -24,12 +22,12 @@ class Energies:
     Parameters
     ----------
     places
-        Where a component stands: a section and the path in it, for each table that names it.
+        Where a component stands, for each table that names it.
     """
 
     actions: Mapping[str, Mapping[str, float]]
     areas: Mapping[str, float]
-    places: Mapping[str, tuple[tuple[Section, Path], ...]] = field(default_factory=dict)
+    places: Mapping[str, tuple[Node, ...]] = field(default_factory=dict)
 
     def access(self, name: str, words: float) -> AccessEnergy | None:
         """Return the energies per word of a memory whose accesses move ``words``; None if no table names it.
@@ -57,64 +55,56 @@ class Energies:
     def note_unmatched(self, names: Collection[str]) -> None:
         """Note the figures of components that are none of ``names``, and what is not counted of the others."""
         for name, stated in self.places.items():
+            figures = self.actions.get(name, {})
             if name not in names:
-                if not any(self.actions.get(name, {}).values()) and not self.areas.get(name):
-                    continue
-                for section, path in stated:
-                    section.note(path, "dropped", f"figures of {name}: the machine has no component of that name")
+                if any(figures.values()) or self.areas.get(name):
+                    for entry in stated:
+                        entry.dropped(f"figures of {name}: the machine has no component of that name")
                 continue
-            rest = [action for action, energy in self.actions.get(name, {}).items() if action not in _READ and energy]
+            rest = [action for action, energy in figures.items() if action not in _READ and energy]
             if rest:
-                section, path = stated[0]
-                section.note(path, "dropped", f"energies of {name} for {', '.join(rest)}: such actions are not counted")
+                stated[0].dropped(f"energies of {name} for {', '.join(rest)}: such actions are not counted")
 
 
 def read_energies(files: Files) -> Energies:
     """Return the energy and area reference tables (ERT, ART) of the files."""
     actions: dict[str, dict[str, float]] = {}
     areas: dict[str, float] = {}
-    places: dict[str, list[tuple[Section, Path]]] = {}
-    for section in files.named("ERT"):
-        for at, entry in _table(section):
-            name = _component(section, entry, at)
-            places.setdefault(name, []).append((section, at))
-            found = actions.setdefault(name, {})
-            for index, action in enumerate(section.list(entry.get("actions", []), (*at, "actions"))):
-                path = (*at, "actions", index)
-                fields = section.mapping(action, path)
-                section.note_unknown(path, {"name", "energy", "arguments"})
-                energy = section.number(fields.get("energy"), (*path, "energy"))
-                if energy < 0:
-                    raise section.fail((*path, "energy"), "must not be negative", energy)
-                kind = str(fields.get("name"))
-                if kind in found and found[kind] != energy:
-                    section.note(path, "approximated", f"{kind} of {name} for several arguments: the largest is taken")
-                found[kind] = max(energy, found.get(kind, 0.0))
-    for section in files.named("ART"):
-        for at, entry in _table(section):
-            name = _component(section, entry, at)
-            places.setdefault(name, []).append((section, at))
-            area = section.number(entry.get("area"), (*at, "area"))
-            if area < 0:
-                raise section.fail((*at, "area"), "must not be negative", area)
-            areas[name] = area
+    places: dict[str, list[Node]] = {}
+    for name, entry in _entries(files, "ERT"):
+        places.setdefault(name, []).append(entry)
+        found = actions.setdefault(name, {})
+        for action in entry.get("actions", []).items():
+            action.fields()
+            action.note_unknown({"name", "energy", "arguments"})
+            energy = _figure(action["energy"])
+            kind = str(action["name"].value)
+            if kind in found and found[kind] != energy:
+                action.approximated(f"{kind} of {name} for several arguments: the largest is taken")
+            found[kind] = max(energy, found.get(kind, 0.0))
+    for name, entry in _entries(files, "ART"):
+        places.setdefault(name, []).append(entry)
+        areas[name] = _figure(entry["area"])
     return Energies(actions, areas, {name: tuple(found) for name, found in places.items()})
 
 
-def _table(section: Section) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    tree = section.mapping(section.tree, ())
-    section.note_unknown((), {"version", "tables"})
-    for index, entry in enumerate(section.list(tree.get("tables"), ("tables",))):
-        path = ("tables", index)
-        section.note_unknown(path, {"name", "actions", "area"})
-        yield path, section.mapping(entry, path)
+def _entries(files: Files, kind: str) -> Iterator[tuple[str, Node]]:
+    """Yield the entries of the tables of a kind with the names of their components: ``GLB`` of ``chip.GLB[1..4]``."""
+    for section in files.named(kind):
+        section.root.fields()
+        section.root.note_unknown({"version", "tables"})
+        for entry in section.root["tables"].items():
+            entry.note_unknown({"name", "actions", "area"})
+            if "name" not in entry.fields():
+                raise entry.fail("must have a name")
+            yield _RANGE.sub("", str(entry["name"].value)).split(".")[-1], entry
 
 
-def _component(section: Section, entry: Mapping[str, Any], path: Path) -> str:
-    """Return ``GLB`` of ``system.chip.GLB[1..4]``."""
-    if "name" not in entry:
-        raise section.fail(path, "must have a name")
-    return _RANGE.sub("", str(entry["name"])).split(".")[-1]
+def _figure(node: Node) -> float:
+    found = node.number()
+    if found < 0:
+        raise node.fail("must not be negative", found)
+    return found
 
 
 def compute_action(energies: Energies, name: str) -> float | None:
@@ -165,11 +155,11 @@ def with_energies(accelerator: Accelerator, energies: Energies) -> Accelerator:
         compute = replace(compute, area_um2=energies.areas.get(compute.name, compute.area_um2))
     if not matched:
         known = [level.name for level in accelerator.memories] + [accelerator.compute.name]
-        section, path = next(iter(energies.places.values()))[0]
-        raise section.fail(path, f"must name components of {accelerator.name}: {', '.join(known)}",
-                           ", ".join(energies.places))
+        first = next(iter(energies.places.values()))[0]
+        raise first.fail(f"must name components of {accelerator.name}: {', '.join(known)}",
+                         ", ".join(energies.places))
     energies.note_unmatched(matched)
-    labels = dict.fromkeys(section.label for stated in energies.places.values() for section, _ in stated)
+    labels = dict.fromkeys(entry.section.label for stated in energies.places.values() for entry in stated)
     return replace(accelerator, levels=tuple(levels), compute=compute,
                    sources=(*accelerator.sources, f"{', '.join(sorted(matched))}: {', '.join(labels)}"))
 

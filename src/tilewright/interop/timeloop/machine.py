@@ -26,7 +26,7 @@ from tilewright.hardware import (
 from tilewright.interop.timeloop.architecture import Design, Place
 from tilewright.interop.timeloop.attributes import SPELLINGS
 from tilewright.interop.timeloop.energies import Energies, compute_action
-from tilewright.interop.timeloop.source import WEIGHTS_NAME
+from tilewright.interop.timeloop.source import WEIGHTS_NAME, Node
 from tilewright.workload import Operator
 
 COUNTED_WORD_BITS = 8
@@ -98,23 +98,30 @@ class _Builder:
     """Turns places into levels."""
 
     def __init__(self, design: Design, energies: Energies, operator: Operator | None, said: Said) -> None:
-        self.design, self.section, self.energies, self.said = design, design.section, energies, said
-        self.operator = operator
-        widths = {self._attribute(place, "word", DEFAULT_WORD_BITS) for place in design.memories}
-        self.word_bits = int(min(width for width in widths if width)) if len(widths) == 1 else COUNTED_WORD_BITS
+        self.design, self.energies, self.operator, self.said = design, energies, operator, said
+        widths = {self._word(place) for place in design.memories}
+        self.word_bits = int(min(widths)) if len(widths) == 1 else COUNTED_WORD_BITS
         if len(widths) > 1:
-            self.section.note((), "approximated", "word widths differ from memory to memory; words are counted, as "
-                              f"Timeloop does, and shown as words of {COUNTED_WORD_BITS} bits")
+            design.section.root.approximated("word widths differ from memory to memory; words are counted, as Timeloop "
+                                             f"does, and shown as words of {COUNTED_WORD_BITS} bits")
+
+    def _given(self, place: Place, kind: str) -> Node | None:
+        """Return the first attribute of a kind that a place has."""
+        return next((place.node["attributes"].at(name, place.attributes[name]) for name in SPELLINGS[kind]
+                     if place.attributes.get(name) is not None), None)
 
     def _attribute(self, place: Place, kind: str, default: float | None = None) -> float | None:
-        for name in SPELLINGS[kind]:
-            if place.attributes.get(name) is not None:
-                path = (*place.path, "attributes", name)
-                value = self.section.number(place.attributes[name], path, place.attributes)
-                if value <= 0:
-                    raise self.section.fail(path, "must be positive", value)
-                return value
-        return default
+        given = self._given(place, kind)
+        if given is None:
+            return default
+        value = given.number(place.attributes)
+        if value <= 0:
+            raise given.fail("must be positive", value)
+        return value
+
+    def _word(self, place: Place) -> float:
+        """Return the bits of a memory's words."""
+        return self._attribute(place, "word") or DEFAULT_WORD_BITS
 
     def fanout(self, place: Place) -> Fanout:
         """Return an array; tensors that are kept apart in it bar it from multicasting or adding."""
@@ -125,30 +132,25 @@ class _Builder:
         operands = {tensor.name for tensor in self.operator.tensors} - outputs
         some = apart & operands
         if some and some != operands:
-            self.section.note(place.path, "approximated", f"{', '.join(sorted(some))} shared by no lanes of "
-                              f"{place.name}: all operands are shared, or none; here all are")
+            place.node.approximated(f"{', '.join(sorted(some))} shared by no lanes of {place.name}: all operands are "
+                                    "shared, or none; here all are")
         return Fanout(place.name, place.mesh, multicast=some != operands, reduce=not apart & outputs)
 
     def _words(self, place: Place) -> tuple[float, float]:
         """Return the words of a block, and how many blocks an access moves (the cluster)."""
-        word = self._attribute(place, "word", DEFAULT_WORD_BITS) or DEFAULT_WORD_BITS
+        word = self._word(place)
         width, block = self._attribute(place, "width"), self._attribute(place, "block")
-        cluster = self._attribute(place, "cluster") or 1.0
+        cluster = self._attribute(place, "cluster", 1.0) or 1.0
         if block is None:
             block = max(1.0, (width or word) / word / cluster)
-        elif width is not None and "cluster" not in self._given(place):
+        elif width is not None and self._given(place, "cluster") is None:
             cluster = max(1.0, width / (word * block))
         return block, cluster
-
-    def _given(self, place: Place) -> set[str]:
-        return {kind for kind, names in SPELLINGS.items()
-                if any(place.attributes.get(name) is not None for name in names)}
 
     def _capacity(self, place: Place, block: float) -> float | None:
         """Return words that an instance holds; None is unlimited."""
         depth, entries = self._attribute(place, "depth"), self._attribute(place, "entries")
-        kilobytes, word = self._attribute(place, "kilobytes"), self._attribute(place, "word", DEFAULT_WORD_BITS)
-        assert word is not None
+        kilobytes, word = self._attribute(place, "kilobytes"), self._word(place)
         if entries is not None:
             return entries
         if depth is not None:
@@ -164,12 +166,11 @@ class _Builder:
         capacity = None if words is None else words * self.word_bits / 8
         held = None if words is None else words if factor == 2 else float(int(words / factor))
         if cluster > 1:
-            self.section.note(place.path, "approximated",
-                              f"{place.name} moves clusters of {cluster:g} blocks: each is taken to be used whole "
-                              "(not by replays as Timeloop)")
+            place.node.approximated(f"{place.name} moves clusters of {cluster:g} blocks: each is taken to be used "
+                                    "whole (not by replays as Timeloop)")
         if behind_array and block > 1:
-            self.section.note(place.path, "approximated", f"blocks of {block:g} words behind an array: a word costs "
-                              "its share of an access, what is left of a block nothing (not in replays as Timeloop)")
+            place.node.approximated(f"blocks of {block:g} words behind an array: a word costs its share of an access, "
+                                    "what is left of a block nothing (not in replays as Timeloop)")
         both = self._attribute(place, "both")
         half = None if both is None else both / 2
         bandwidth = Bandwidth(self._attribute(place, "read", half), self._attribute(place, "write", half),
@@ -200,8 +201,7 @@ class _Builder:
         return AccessEnergy(*[own / words] * 4) if own is not None else self._known_access(place, capacity)
 
     def _known_access(self, place: Place, capacity: float | None) -> AccessEnergy:
-        text, word = str(place.attributes["class"]).lower(), self._attribute(place, "word", DEFAULT_WORD_BITS)
-        assert word is not None
+        text, word = str(place.attributes["class"]).lower(), self._word(place)
         base: dict[str, Any] = {"memory": "M", "keeps": ["inputs", "weights", "outputs"], "word_bits": int(word)}
         choices: list[dict[str, Any]] = []
         if "dram" in text or capacity is None:
@@ -220,13 +220,16 @@ class _Builder:
         return energy
 
     def _note_energy(self, place: Place, machine: Accelerator, kind: str = "") -> None:
-        self.section.note(place.path, "approximated", f"energy of {place.name} from our {machine.technology} "
-                          f"table{kind}{self._asked(place)}; an ERT would give Accelergy's")
+        text, node = self._asked(place)
+        other = f" (the file says {text})" if node is not None and node not in TECHNOLOGIES else ""
+        place.node.approximated(f"energy of {place.name} from our {machine.technology} table{kind}{other}; an ERT "
+                                "would give Accelergy's")
 
-    def _asked(self, place: Place) -> str:
+    def _asked(self, place: Place) -> tuple[str, int | None]:
+        """Return the technology that the file names, and its nanometres."""
         text = str(place.attributes.get("technology", self.design.technology))
         node = re.search(r"\d+", text)
-        return f" (the file says {text})" if node and int(node.group()) not in TECHNOLOGIES else ""
+        return text, None if node is None else int(node.group())
 
     def compute(self) -> Compute:
         """Return the compute unit."""
@@ -235,9 +238,8 @@ class _Builder:
         if energy is not None:
             return Compute(place.name, energy, self.energies.areas.get(place.name, 0.0), self._leakage(place))
         kind = "fp" if "fp" in str(place.attributes["class"]).lower() else "int"
-        given = next((name for name in SPELLINGS["bits"] if place.attributes.get(name) is not None), None)
-        bits = 8 if given is None else self.section.whole(
-            place.attributes[given], (*place.path, "attributes", given), place.attributes)
+        given = self._given(place, "bits")
+        bits = 8 if given is None else given.whole(place.attributes)
         machine, _ = self._tabled(place, [[]], {"name": place.name, "type": kind, "width_bits": bits})
         self._note_energy(place, machine)
         return replace(machine.compute, name=place.name)
@@ -245,9 +247,8 @@ class _Builder:
     def _tabled(self, place: Place, choices: Sequence[Sequence[Mapping[str, Any]]],
                 compute: dict[str, Any] | None = None) -> tuple[Accelerator, int]:
         """Return a machine of the first levels that the nearest technology we know has figures for, and which."""
-        text = re.search(r"\d+", str(place.attributes.get("technology", self.design.technology)))
-        asked = int(text.group()) if text else DEFAULT_TECHNOLOGY
-        nearest = min(TECHNOLOGIES, key=lambda node: abs(node - asked))
+        node = self._asked(place)[1]
+        nearest = min(TECHNOLOGIES, key=lambda known: abs(known - (DEFAULT_TECHNOLOGY if node is None else node)))
         outermost = {"memory": "outermost", "keeps": ["inputs", "weights", "outputs"], "kind": "dram",
                      "dram_type": "LPDDR4"}
         refused: InputError | None = None
@@ -262,8 +263,8 @@ class _Builder:
             except InputError as error:
                 refused = refused or error
         assert refused is not None
-        raise self.section.fail(place.path, f"must have an energy that our tables know: {refused.rule}", refused.given,
-                                "Give Accelergy's ERT file beside the architecture") from None
+        raise place.node.fail(f"must have an energy that our tables know: {refused.rule}", refused.given,
+                              "Give Accelergy's ERT file beside the architecture") from None
 
 
 def _yaml(tree: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from tilewright.hardware import Accelerator, Memory
 from tilewright.interop.timeloop.architecture import Design
-from tilewright.interop.timeloop.directives import Directive, Factor, Path, Side, sides, split_sides
+from tilewright.interop.timeloop.directives import Directive, Factor, Side, sides, split_sides
 from tilewright.interop.timeloop.machine import role_of
 from tilewright.interop.timeloop.source import Section
 from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops, Loop
@@ -27,7 +27,7 @@ def build_mapping(section: Section, directives: Sequence[Directive], design: Des
     for directive in directives:
         key = (directive.place.name, directive.kind)
         if key in at:
-            raise section.fail(directive.path, f"must be the only {directive.kind} directive of {key[0]}")
+            raise directive.node.fail(f"must be the only {directive.kind} directive of {key[0]}")
         at[key] = directive
     loops = {place.name: list(_loops(at.get((place.name, "spatial" if place.spreads else "temporal")), operator))
              for place in design.places[:-1]}
@@ -61,8 +61,8 @@ def _steps(section: Section, loops: Mapping[str, list[Spelt]], operator: Operato
         chain = [(place, spelt) for place, listed in loops.items() for spelt in listed if spelt[0] == dimension]
         open_ends = [index for index, (_, spelt) in enumerate(chain) if spelt[1].count == 0]
         if len(open_ends) > 1:
-            where = chain[open_ends[1]][1][3]
-            raise where.section.fail((*where.path, "factors"), f"must leave the factor of {dimension} open once only")
+            where = chain[open_ends[1]][1][3].node["factors"]
+            raise where.fail(f"must leave the factor of {dimension} open once only")
         counts = [spelt[1].count for _, spelt in chain]
         if open_ends:
             known = 1
@@ -74,17 +74,16 @@ def _steps(section: Section, loops: Mapping[str, list[Spelt]], operator: Operato
             place, (_, factor, _, directive) = chain[index]
             last = (size - 1) // step % counts[index] + 1
             if factor.remainder is not None and factor.remainder != last:
-                raise directive.section.fail(
-                    (*directive.path, "factors"), f"must have the remainder of {dimension} that its size {size} "
-                    f"leaves, {last}", factor.remainder)
+                raise directive.node["factors"].fail(f"must have the remainder of {dimension} that its size {size} "
+                                                     f"leaves, {last}", factor.remainder)
             if counts[index] > 1:
                 steps[place, dimension] = step
             step *= counts[index]
         outermost = next((count for count in counts if count > 1), 1)
         if step < size or -(-size // (step // outermost)) != outermost:
-            at: Path = (*chain[0][1][3].path, "factors") if chain else ()
-            raise section.fail(at, f"must make up {dimension}, of size {size}", step,
-                               f"Factors of {dimension} must multiply to {size}, or just above it with remainders")
+            at = chain[0][1][3].node["factors"] if chain else section.root
+            raise at.fail(f"must make up {dimension}, of size {size}", step,
+                          f"Factors of {dimension} must multiply to {size}, or just above it with remainders")
     return steps
 
 
@@ -95,8 +94,8 @@ def _keeps(directive: Directive | None, level: Any, operator: Operator) -> tuple
     able = [tensor.name for tensor in operator.tensors if level.can_keep(tensor.name, tensor.role)]
     unable = [name for name in directive.keep or () if name not in able]
     if unable:
-        raise directive.section.fail(directive.path, f"must keep only {', '.join(able) or 'nothing'} in {level.name}, "
-                                     "which the others bypass", ", ".join(unable))
+        raise directive.node.fail(f"must keep only {', '.join(able) or 'nothing'} in {level.name}, which the others "
+                                  "bypass", ", ".join(unable))
     kept = [name for name in able if name not in (directive.bypass or ())]
     return None if kept == able else tuple(kept)
 
@@ -130,8 +129,8 @@ def kept_by_names(design: Design) -> dict[str, tuple[str, ...]]:
                 passed = {*named["bypass"], *named["bypass_only"]}
                 found[place.name] = tuple(role for role in ROLES if (role in kept if kept else role not in passed))
             elif fields:
-                design.section.note((*place.path, "constraints", kind), "dropped",
-                                    "it needs the problem whose tensors and dimensions it names")
+                place.node["constraints"][kind].dropped(
+                    "it needs the problem whose tensors and dimensions it names")
     return found
 
 
@@ -167,8 +166,8 @@ def keeping_as(nest: Nest, constraints: Constraints, section: Section) -> Constr
     chosen = {entry.level: entry.keeps for entry in nest.levels[1:]
               if entry.keeps is not None and entry.level not in constraints.keeps}
     for name, kept in chosen.items():
-        section.note((), "approximated", f"what {name} keeps, which is open: {', '.join(kept) or 'nothing'}, as the "
-                     "mapping does")
+        section.root.approximated(f"what {name} keeps, which is open: {', '.join(kept) or 'nothing'}, as the mapping "
+                                  "does")
     return replace(constraints, keeps={**constraints.keeps, **chosen})
 
 
@@ -179,7 +178,7 @@ V = TypeVar("V")
 def _once(directive: Directive, found: dict[str, V], value: V, what: str) -> None:
     name = directive.place.name
     if found.get(name, value) != value:
-        raise directive.section.fail(directive.path, f"must not give {name} {what} once more: another one is given")
+        raise directive.node.fail(f"must not give {name} {what} once more: another one is given")
     found[name] = value
 
 
@@ -189,8 +188,7 @@ def _bound_keeps(directive: Directive, level: Any, operator: Operator) -> tuple[
         able = [tensor.name for tensor in operator.tensors if level.can_keep(tensor.name, tensor.role)]
         free = [name for name in able if name not in directive.keep]
         if free:
-            directive.section.note(directive.path, "approximated", f"{', '.join(free)}, which {level.name} may keep or "
-                                   "not: here it does not")
+            directive.node.approximated(f"{', '.join(free)}, which {level.name} may keep or not: here it does not")
             directive = replace(directive, bypass=tuple(free))
     return _keeps(directive, level, operator)
 
@@ -204,8 +202,8 @@ def _bound(factors: Limits, place: str, given: tuple[str, Factor], directive: Di
     most = min((number for number in mosts if number is not None), default=None)
     least = max(held.least, 1 if factor.sign == "<=" else count)
     if most is not None and least > most:
-        raise directive.section.fail((*directive.path, "factors"), f"must let {name} run as often at {place} as other "
-                                     f"constraints say, {held}", f"{name}{factor.sign}{factor.count}")
+        raise directive.node["factors"].fail(f"must let {name} run as often at {place} as other constraints say, "
+                                             f"{held}", f"{name}{factor.sign}{factor.count}")
     factors[place][name] = Bounds(least, most)
 
 
@@ -225,8 +223,8 @@ def _bound_sides(factors: Limits, directive: Directive, operator: Operator) -> N
     along = split_sides(directive, operator)
     place, given = directive.place, _all_factors(directive, operator)
     if directive.split is not None and len(along) < len(operator.sizes):
-        directive.section.note((*directive.path, "split"), "approximated", f"a split at {directive.split} among "
-                               "dimensions that no permutation names: they may lie on either side, any number of them")
+        directive.node["split"].approximated(f"a split at {directive.split} among dimensions that no permutation "
+                                             "names: they may lie on either side, any number of them")
     lengths = dict(zip(("X", "Y"), place.mesh, strict=True))
     open_sides = [side for side, length in lengths.items() if length > 1]
     for name, factor in given.items():
@@ -234,12 +232,12 @@ def _bound_sides(factors: Limits, directive: Directive, operator: Operator) -> N
         chosen = [along[name]] if name in along else open_sides
         if count > 1 and factor.sign != "<=":
             if len(chosen) > 1:
-                directive.section.note((*directive.path, "factors"), "dropped", f"{name}{factor.sign}{count} on both "
-                                       f"sides of {place.name} together: a split would say on which")
+                directive.node["factors"].dropped(f"{name}{factor.sign}{count} on both sides of {place.name} together: "
+                                                  "a split would say on which")
                 continue
             if lengths[chosen[0]] == 1:
-                raise directive.section.fail((*directive.path, "factors"), f"must not spread {name} along "
-                                             f"{chosen[0]}, where {place.name} has one lane", f"{name}={count}")
+                raise directive.node["factors"].fail(f"must not spread {name} along {chosen[0]}, where {place.name} "
+                                                     "has one lane", f"{name}={count}")
         for side in chosen if count > 1 else open_sides:
             if side in open_sides:
                 _bound(factors, f"{place.name}.{side}", (name, factor), directive, operator)

@@ -1,10 +1,12 @@
 """Timeloop's problems: shape, instance, coefficients and densities, to an operator."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 from tilewright.base import InputError, whole_of
-from tilewright.interop.timeloop.source import WEIGHTS_NAME, Section
+from tilewright.interop.timeloop.source import WEIGHTS_NAME, Node, Section
 from tilewright.workload import Axis, Operator, Role, Tensor
 
 _READ_WRITE = ("read_write", "read-write")
@@ -34,123 +36,110 @@ def read_problem(section: Section) -> Operator:
     InputError
         If something is missing or wrong, or an axis is more than the sum of two dimensions.
     """
-    tree = section.mapping(section.tree, ())
-    shape = tree.get("shape", "cnn-layer" if {"R", "S", "P", "Q", "C", "K"} <= set(tree) else None)
-    if isinstance(shape, str):
-        if shape not in ("cnn-layer", "cnn_layer"):
-            raise section.fail(("shape",), "must be written out, as Timeloop's shape files do", shape)
-        shape = CNN_LAYER
-    shape = section.mapping(shape, ("shape",))
-    apart = "instance" in tree or not set(tree) - _FIELDS
-    instance = section.mapping((tree.get("instance") or {}) if apart else tree, ("instance",) if apart else ())
+    root = section.root
+    given = root.fields()
+    shape = root.get("shape", "cnn-layer" if {"R", "S", "P", "Q", "C", "K"} <= set(given) else None)
+    if isinstance(shape.value, str):
+        if shape.value not in ("cnn-layer", "cnn_layer"):
+            raise shape.fail("must be written out, as Timeloop's shape files do", shape.value)
+        shape = root.at("shape", CNN_LAYER)
+    shape.fields()
+    apart = "instance" in given or not set(given) - _FIELDS
+    instance = root.at("instance", given.get("instance") or {}) if apart else root
+    instance.fields()
     if apart:
-        section.note_unknown((), _FIELDS)
-    section.note_unknown(("shape",), _KNOWN)
-    dimensions = _dimensions(section, shape)
-    coefficients = _coefficients(section, shape, instance)
+        root.note_unknown(_FIELDS)
+    shape.note_unknown(_KNOWN)
+    dimensions = _dimensions(shape)
+    coefficients = _coefficients(shape, instance)
     sizes = []
     for name in dimensions:
         if name not in instance:
-            raise section.fail(("instance",), f"must give the size of {name}", ", ".join(map(str, instance)))
-        sizes.append((name, section.whole(instance[name], ("instance", name))))
-    tensors = _tensors(section, shape, instance, dimensions, coefficients)
-    read = {*dimensions, *coefficients, "densities", "commonDensity", "name", *UNUSED, *(() if apart else _FIELDS)}
-    section.note_unknown(("instance",) if apart else (), read)
+            raise root["instance"].fail(f"must give the size of {name}", ", ".join(map(str, instance.value)))
+        sizes.append((name, root["instance"].at(name, instance.value[name]).whole()))
+    tensors = _tensors(shape, instance, dimensions, coefficients)
+    instance.note_unknown({*dimensions, *coefficients, "densities", "commonDensity", "name", *UNUSED,
+                           *(() if apart else _FIELDS)})
     try:
-        return Operator(str(shape.get("name", "problem")), "timeloop", tuple(sizes), tensors)
+        return Operator(str(shape.value.get("name", "problem")), "timeloop", tuple(sizes), tensors)
     except InputError as error:
-        raise section.fail(("shape",), f"{error.field} {error.rule}", error.given, error.mend) from None
+        raise shape.fail(f"{error.field} {error.rule}", error.given, error.mend) from None
 
 
-def _dimensions(section: Section, shape: Mapping[str, Any]) -> list[str]:
-    path = ("shape", "dimensions")
-    names = shape.get("dimensions")
-    if isinstance(names, str):
-        names = names.replace(",", " ").split()
-    names = [str(name) for name in section.list(names, path)]
+def _dimensions(shape: Node) -> list[str]:
+    listed = shape["dimensions"]
+    text = listed.value
+    names = text.replace(",", " ").split() if isinstance(text, str) else listed.texts()
     if not names or len(set(names)) < len(names):
-        raise section.fail(path, "must be distinct names", ", ".join(names) or "none")
+        raise listed.fail("must be distinct names", ", ".join(names) or "none")
     return names
 
 
-def _coefficients(section: Section, shape: Mapping[str, Any], instance: Mapping[str, Any]) -> dict[str, int]:
+def _coefficients(shape: Node, instance: Node) -> dict[str, int]:
     found = {}
-    for index, entry in enumerate(section.list(shape.get("coefficients", []), ("shape", "coefficients"))):
-        path = ("shape", "coefficients", index)
-        fields = section.mapping(entry, path)
-        if "name" not in fields:
-            raise section.fail(path, "must have a name")
-        name = str(fields["name"])
-        given = ("instance", name) if name in instance else (*path, "default")
-        found[name] = section.whole(instance.get(name, fields.get("default", 1)), given)
+    for entry in shape.get("coefficients", []).items():
+        if "name" not in entry.fields():
+            raise entry.fail("must have a name")
+        name = str(entry["name"].value)
+        found[name] = (instance.section.root["instance"].at(name, instance.value[name]) if name in instance
+                       else entry.get("default", 1)).whole()
     return found
 
 
-def _tensors(section: Section, shape: Mapping[str, Any], instance: Mapping[str, Any], dimensions: list[str],
-             coefficients: Mapping[str, int]) -> tuple[Tensor, ...]:
-    key = next((name for name in _TENSORS if name in shape), _TENSORS[0])
-    densities = section.mapping(instance.get("densities") or {}, ("instance", "densities"))
-    entries = [section.mapping(entry, ("shape", key, index))
-               for index, entry in enumerate(section.list(shape.get(key), ("shape", key)))]
-    for index, entry in enumerate(entries):
-        if "name" not in entry:
-            raise section.fail(("shape", key, index), "must have a name")
-        section.note_unknown(("shape", key, index), {"name", "projection", *_READ_WRITE})
-    outputs = [next((entry[flag] for flag in _READ_WRITE if flag in entry), False) not in _NO for entry in entries]
+def _tensors(shape: Node, instance: Node, dimensions: list[str], coefficients: Mapping[str, int]) -> tuple[Tensor, ...]:
+    spaces = shape[next((name for name in _TENSORS if name in shape), _TENSORS[0])]
+    densities = instance.section.root["instance"].at("densities", instance["densities"].value or {})
+    densities.fields()
+    entries = spaces.items()
+    for entry in entries:
+        if "name" not in entry.fields():
+            raise entry.fail("must have a name")
+        entry.note_unknown({"name", "projection", *_READ_WRITE})
+    outputs = [next((entry[flag].value for flag in _READ_WRITE if flag in entry), False) not in _NO
+               for entry in entries]
     if sum(outputs) != 1:
-        raise section.fail(("shape", key), "must have exactly one data space that is read_write", sum(outputs))
+        raise spaces.fail("must have exactly one data space that is read_write", sum(outputs))
     weights = [index for index, entry in enumerate(entries)
-               if not outputs[index] and WEIGHTS_NAME.fullmatch(str(entry["name"]))]
+               if not outputs[index] and WEIGHTS_NAME.fullmatch(str(entry["name"].value))]
     first = weights[0] if weights else outputs.index(False) if False in outputs else -1
-    operands, output = [], None
+    found = []
     for index, entry in enumerate(entries):
-        path = ("shape", key, index, "projection")
-        axes = tuple(_axis(section, axis, (*path, at), dimensions, coefficients)
-                     for at, axis in enumerate(section.list(entry.get("projection"), path)))
-        name = str(entry["name"])
+        axes = tuple(_axis(axis, dimensions, coefficients) for axis in entry["projection"].items())
+        name = str(entry["name"].value)
         role: Role = "outputs" if outputs[index] else "weights" if index == first else "inputs"
-        density, even = _density(section, densities.get(name, instance.get("commonDensity", 1.0)), name)
-        tensor = Tensor(name, role, axes, None, density, even=even)
-        if outputs[index]:
-            output = tensor
-        else:
-            operands.append(tensor)
-    assert output is not None
-    return (*operands, output)
+        density, even = _density(densities.get(name, instance.value.get("commonDensity", 1.0)))
+        found.append(Tensor(name, role, axes, None, density, even=even))
+    return tuple(sorted(found, key=lambda tensor: tensor.is_output))
 
 
-def _axis(section: Section, axis: Any, path: tuple[str | int, ...], dimensions: list[str],
-          coefficients: Mapping[str, int]) -> Axis:
+def _axis(axis: Node, dimensions: list[str], coefficients: Mapping[str, int]) -> Axis:
     """Read ``[[P, Wstride], [R]]``: a sum of products of a dimension and at most one coefficient."""
     terms = []
-    for at, term in enumerate(section.list(axis, path)):
-        factors = [str(factor) for factor in ([term] if isinstance(term, str) else section.list(term, (*path, at)))]
+    for term in axis.items():
+        factors = [term.value] if isinstance(term.value, str) else term.texts()
         used = [factor for factor in factors if factor in dimensions]
         others = [factor for factor in factors if factor not in dimensions]
         unknown = [factor for factor in others if factor not in coefficients and whole_of(factor, 0) is None]
         if len(used) != 1 or unknown:
-            raise section.fail((*path, at), "must be a dimension, and coefficients of the shape where wanted",
-                               ", ".join(factors), f"Dimensions: {', '.join(dimensions)}")
-        scale = 1
-        for factor in others:
-            scale *= coefficients[factor] if factor in coefficients else int(factor)
+            raise term.fail("must be a dimension, and coefficients of the shape where wanted", ", ".join(factors),
+                            f"Dimensions: {', '.join(dimensions)}")
+        scale = prod(coefficients[factor] if factor in coefficients else int(factor) for factor in others)
         terms.append((used[0], scale))
     if not 1 <= len(terms) <= 2:
-        raise section.fail(path, "must be the sum of one or two dimensions", len(terms))
+        raise axis.fail("must be the sum of one or two dimensions", len(terms))
     return Axis(tuple(terms))
 
 
-def _density(section: Section, given: Any, name: str) -> tuple[float, bool]:
+def _density(node: Node) -> tuple[float, bool]:
     """Return the share of words that are not zero, and whether they are spread evenly (fixed-structured)."""
-    path = ("instance", "densities", name)
-    kind = "hypergeometric"
+    kind, given = "hypergeometric", node.value
     if isinstance(given, Mapping):
-        section.note_unknown(path, _DENSITY)
+        node.note_unknown(_DENSITY)
         kind = str(given.get("distribution", kind)).replace("_", "-")
         given = given.get("density", 1.0)
-    density = section.number(given, path)
+    density = replace(node, value=given).number()
     if not 0 < density <= 1:
-        raise section.fail(path, "must be above 0 and at most 1", density)
+        raise node.fail("must be above 0 and at most 1", density)
     if kind not in ("hypergeometric", "uniform", "fixed-structured") and density < 1:
-        section.note(path, "approximated", f"a {kind} distribution as a uniform one")
+        node.approximated(f"a {kind} distribution as a uniform one")
     return density, kind == "fixed-structured" and density < 1

@@ -12,7 +12,7 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 
 from tilewright.base import MOST_VALUES, InputError, Location, line_of, path_text, read_yaml
-from tilewright.interop.notes import Kind, Note
+from tilewright.interop.notes import Notes
 from tilewright.interop.signs import ESTIMATORS, UNUSED
 from tilewright.interop.timeloop.rendering import INCLUDED
 from tilewright.interop.timeloop.templates import Given, Rendered, rendered
@@ -41,10 +41,15 @@ class Section:
     name: str
     tree: Any
     document: Any
-    notes: list[Note] = field(compare=False)
+    notes: Notes = field(compare=False)
     files: Mapping[int, str] = field(default_factory=dict, compare=False)
 
-    def where(self, *path: str | int) -> str:
+    @property
+    def root(self) -> "Node":
+        """All of it."""
+        return Node(self, (), self.tree)
+
+    def where(self, path: Location) -> str:
         """Return ``file:line section.path`` of a value."""
         location: Location = (self.name, *path)
         label, node = self.label, self.document
@@ -56,44 +61,78 @@ class Section:
             label = self.files.get(id(node), label)
         return f"{label}:{line_of(self.document, location)} {path_text(location)[1:]}"
 
-    def at(self, path: Sequence[str | int]) -> Any:
-        """Return the value at a path, None where there is none."""
-        node = self.tree
-        for key in path:
-            try:
-                node = node[key]
-            except (KeyError, IndexError, TypeError):
-                return None
-        return node
 
-    def fail(self, path: Sequence[str | int], rule: str, given: object = None, mend: str = "") -> InputError:
-        """Return the error for a value."""
-        return InputError(self.where(*path), rule, given, mend)
+@dataclass(frozen=True)
+class Node:
+    """A value of a section with its place, which its errors and notes name; None where it is ``missing``."""
 
-    def note(self, path: Sequence[str | int], kind: Kind, text: str) -> None:
-        """Remember what became of a value that could not be honoured."""
-        self.notes.append(Note(self.where(*path), kind, text))
+    section: Section
+    path: Location
+    value: Any
+    missing: bool = False
 
-    def note_unknown(self, path: Sequence[str | int], known: Collection[str]) -> None:
+    @property
+    def where(self) -> str:
+        """``file:line section.path``."""
+        return self.section.where(self.path)
+
+    def __getitem__(self, key: str) -> "Node":
+        """Return the field of a name."""
+        return self.get(key)
+
+    def get(self, key: str, default: Any = None) -> "Node":
+        """Return the field of a name, with a value that stands for it where there is none."""
+        known = self.value if isinstance(self.value, Mapping) else {}
+        return Node(self.section, (*self.path, key), known.get(key, default), key not in known)
+
+    def spelt(self, name: str) -> "Node":
+        """Return the field of a name of words, between which the file may have hyphens or underscores."""
+        return self[next((key for key in self.value if key.replace("-", "_") == name), name)]
+
+    def at(self, key: str | int, value: Any) -> "Node":
+        """Return a value as one that stands below this one."""
+        return Node(self.section, (*self.path, key), value)
+
+    def __contains__(self, key: str) -> bool:
+        return isinstance(self.value, Mapping) and key in self.value
+
+    def fail(self, rule: str, given: object = None, mend: str = "") -> InputError:
+        """Return the error for the value."""
+        return InputError(self.where, rule, given, mend)
+
+    def dropped(self, text: str) -> None:
+        """Note that the value is not honoured."""
+        self.section.notes.dropped(self.where, text)
+
+    def approximated(self, text: str) -> None:
+        """Note that the value is honoured by what is like it."""
+        self.section.notes.approximated(self.where, text)
+
+    def note_unknown(self, known: Collection[str]) -> None:
         """Note what a node says beside what is known of it."""
-        node = self.at(path)
-        for name in node if isinstance(node, Mapping) else ():
+        for name in self.value if isinstance(self.value, Mapping) else ():
             if name not in known:
-                self.note((*path, name), "dropped", "not known here")
+                self[name].dropped("not known here")
 
-    def mapping(self, node: Any, path: Sequence[str | int]) -> Mapping[str, Any]:
-        """Return a node that must be fields and values."""
-        if not isinstance(node, Mapping):
-            raise self.fail(path, "must be fields and values", _shown(node))
-        return node
+    def fields(self, empty: bool = False) -> Mapping[str, Any]:
+        """Return what must be fields and values; ``empty`` where it may be nothing."""
+        value = {} if empty and not self.value else self.value
+        if not isinstance(value, Mapping):
+            raise self.fail("must be fields and values", _shown(value))
+        return value
 
-    def list(self, node: Any, path: Sequence[str | int]) -> Sequence[Any]:
-        """Return a node that must be a list."""
-        if isinstance(node, str) or not isinstance(node, Sequence):
-            raise self.fail(path, "must be a list", _shown(node))
-        return node
+    def items(self, empty: bool = False) -> "list[Node]":
+        """Return the entries of what must be a list; ``empty`` where it may be nothing."""
+        value = [] if empty and not self.value else self.value
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise self.fail("must be a list", _shown(value))
+        return [self.at(index, entry) for index, entry in enumerate(value)]
 
-    def number(self, node: Any, path: Sequence[str | int], names: Mapping[str, Any] | None = None) -> float:
+    def texts(self) -> list[str]:
+        """Return the entries of what must be a list as texts."""
+        return [str(entry.value) for entry in self.items()]
+
+    def number(self, names: Mapping[str, Any] | None = None) -> float:
         """Return a number, or the value of an arithmetic expression of numbers and ``names``.
 
         Raises
@@ -101,23 +140,22 @@ class Section:
         InputError
             If it is neither.
         """
-        value = node
-        if isinstance(node, str):
+        value = self.value
+        if isinstance(value, str):
             try:
-                value = evaluate(node, names or {})
+                value = evaluate(value, names or {})
             except (ValueError, SyntaxError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
-                raise self.fail(path, "must be a number or an expression of known names", node[:_MOST_SHOWN],
+                raise self.fail("must be a number or an expression of known names", value[:_MOST_SHOWN],
                                 str(error)[:_MOST_SHOWN]) from None
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_NUMBER:
-            raise self.fail(path, "must be a finite number", str(_shown(node))[:_MOST_SHOWN])
+            raise self.fail("must be a finite number", str(_shown(self.value))[:_MOST_SHOWN])
         return float(value)
 
-    def whole(self, node: Any, path: Sequence[str | int], names: Mapping[str, Any] | None = None,
-              least: int = 1) -> int:
+    def whole(self, names: Mapping[str, Any] | None = None, least: int = 1) -> int:
         """Return a whole number of at least ``least``."""
-        value = self.number(node, path, names)
+        value = self.number(names)
         if value != int(value) or value < least:
-            raise self.fail(path, f"must be a whole number of at least {least}", _shown(node))
+            raise self.fail(f"must be a whole number of at least {least}", _shown(self.value))
         return int(value)
 
 
@@ -126,7 +164,7 @@ class Files:
     """All sections of some files, and the notes of reading them."""
 
     sections: list[Section] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
 
     def named(self, *names: str) -> list[Section]:
         """Return the sections of these names in the order of the files."""
@@ -142,7 +180,7 @@ class Files:
         """
         found = self.named(name)
         if len(found) > 1:
-            raise found[1].fail((), f"must be given once; the first stands at {found[0].where()}")
+            raise found[1].root.fail(f"must be given once; the first stands at {found[0].where(())}")
         return found[0] if found else None
 
 
@@ -159,19 +197,13 @@ def read_files(paths: Sequence[str | Path]) -> Files:
         path, found = one.path, False
         document, origins = _whole(path.name, rendered(one, given))
         for name, tree in document.items():
-            if name in SECTIONS or name in ESTIMATORS:
-                section = Section(path.name, str(name), _plain(tree), document, files.notes, origins)
-                files.sections.append(section)
-                found = True
-            elif name in HARMLESS:
-                found = True
-            elif name in UNUSED:
-                files.notes.append(Note(f"{path.name}:{line_of(document, (str(name),))} {name}", "dropped",
-                                        UNUSED[str(name)]))
-                found = True
-            else:
-                files.notes.append(Note(f"{path.name}:{line_of(document, (str(name),))} {name}", "dropped",
-                                        "not a section of Timeloop that is known here"))
+            known = name in SECTIONS or name in ESTIMATORS
+            if known:
+                files.sections.append(Section(path.name, str(name), _plain(tree), document, files.notes, origins))
+            elif name not in HARMLESS:
+                files.notes.dropped(f"{path.name}:{line_of(document, (str(name),))} {name}",
+                                    UNUSED.get(str(name), "not a section of Timeloop that is known here"))
+            found = found or known or name in HARMLESS or name in UNUSED
         if not found:
             raise InputError(f"{path.name}:1", f"must hold one of {', '.join(SECTIONS)}", ", ".join(map(str, document)))
     return files

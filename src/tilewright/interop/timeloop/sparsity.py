@@ -4,18 +4,17 @@ A tensor's ranks make one of our formats: what counts is the innermost rank, whi
 offsets (UOP) stand above it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilewright.hardware import Accelerator, Compression, Elision, SparseAction, SparseFormat, Sparsity
 from tilewright.interop.notes import Note
 from tilewright.interop.timeloop.architecture import Design
 from tilewright.interop.timeloop.machine import role_of
-from tilewright.interop.timeloop.source import Files, Section
+from tilewright.interop.timeloop.source import Files, Node
 from tilewright.workload import Operator
 
-Path = tuple[str | int, ...]
 Keeps = Mapping[str, Sequence[str]]
 _RANK: dict[str, SparseFormat] = {"B": "bitmask", "RLE": "run-length", "CP": "coordinates", "UOP": "uncompressed",
                             "UB": "uncompressed", "U": "uncompressed"}
@@ -49,20 +48,19 @@ def read_sparsity(files: Files, design: Design, operator: Operator | None, keeps
         If a component, tensor, format or kind of saving is unknown.
     """
     found = _Found()
+    reader = _Reader(design, operator, keeps, found)
     for place in design.places:
-        at: Path = (*place.path, "sparse_optimizations")
-        if design.section.at(at) and not place.spreads:
-            reader = _Reader(design.section, design, operator, keeps, found)
-            reader.group(at, design.section.at(at), place.name)
+        node = place.node["sparse_optimizations"]
+        if node.value and not place.spreads:
+            reader.group(node, place.name)
     for section in files.named("sparse_optimizations"):
-        tree = section.mapping(section.tree or {}, ())
-        section.note_unknown((), {"version", "targets"})
-        for index, entry in enumerate(section.list(tree.get("targets") or [], ("targets",))):
-            path: Path = ("targets", index)
-            name = section.mapping(entry, path).get("name", entry.get("target"))
+        section.root.fields(empty=True)
+        section.root.note_unknown({"version", "targets"})
+        for entry in section.root["targets"].items(empty=True):
+            name = entry.fields().get("name", entry["target"].value)
             if name is None:
-                raise section.fail(path, "must have a name, that of a component")
-            _Reader(section, design, operator, keeps, found).group(path, entry, str(name))
+                raise entry.fail("must have a name, that of a component")
+            reader.group(entry, str(name))
     if not (found.formats or found.elisions or found.compute):
         return None
     elisions = tuple(Elision(memory, action, tensor, tuple(on))
@@ -73,184 +71,163 @@ def read_sparsity(files: Files, design: Design, operator: Operator | None, keeps
 
 
 class _Reader:
-    """Reads the groups of one section."""
+    """Reads groups of what components make of zeros."""
 
-    def __init__(self, section: Section, design: Design, operator: Operator | None, keeps: Keeps,
-                 found: _Found) -> None:
-        self.section, self.design, self.operator, self.found = section, design, operator, found
+    def __init__(self, design: Design, operator: Operator | None, keeps: Keeps, found: _Found) -> None:
+        self.design, self.operator, self.found = design, operator, found
         self.kept = {memory: {role_of(name, operator) for name in names} for memory, names in keeps.items()}
 
-    def group(self, path: Path, fields: Any, name: str) -> None:
+    def group(self, node: Node, name: str) -> None:
         """Read what is said of one component."""
-        section, design = self.section, self.design
-        given = _spelt(section.mapping(fields, path))
-        for key, spelt in given.items():
-            if key not in _GROUP:
-                section.note((*path, spelt[0]), "dropped", "not known here")
+        design = self.design
+        _note_others(node, _GROUP)
+        formats, actions, compute = (node.spelt(f"{what}_{kind}") for what, kind in (
+            ("representation", "format"), ("action", "optimization"), ("compute", "optimization")))
         if name == design.compute.name:
-            for key in ("action_optimization", "representation_format"):
-                if key in given and given[key][1]:
-                    section.note((*path, given[key][0]), "dropped", f"{name} is no memory")
-        elif name not in {place.name for place in design.memories}:
-            if any(given[key][1] for key in _GROUP & set(given) - {"name", "target"}):
-                known = ", ".join(place.name for place in design.places if not place.spreads)
-                raise section.fail(path, f"must be of one of {known}", name)
-            return
+            for said in (actions, formats):
+                if said.value:
+                    said.dropped(f"{name} is no memory")
+        elif name in {place.name for place in design.memories}:
+            self._formats(formats, name)
+            self._actions(actions, name)
+        elif formats.value or actions.value or compute.value:
+            known = ", ".join(place.name for place in design.places if not place.spreads)
+            raise node.fail(f"must be of one of {known}", name)
         else:
-            self._formats((*path, given.get("representation_format", ("", None))[0]),
-                          given.get("representation_format", ("", None))[1], name)
-            self._actions((*path, given.get("action_optimization", ("", None))[0]),
-                          given.get("action_optimization", ("", None))[1], name)
-        self._compute((*path, given.get("compute_optimization", ("", None))[0]),
-                      given.get("compute_optimization", ("", None))[1], name)
+            return
+        self._compute(compute, name)
 
-    def _tensor(self, given: Any, path: Path) -> str:
+    def _tensor(self, node: Node) -> str:
         """Return a tensor's role, or its name where several have that role."""
-        if self.operator is not None and str(given) not in {tensor.name for tensor in self.operator.tensors}:
+        given = str(node.value)
+        if self.operator is not None and given not in {tensor.name for tensor in self.operator.tensors}:
             names = ", ".join(tensor.name for tensor in self.operator.tensors)
-            raise self.section.fail(path, f"must be one of the tensors {names}", str(given))
-        return role_of(str(given), self.operator)
+            raise node.fail(f"must be one of the tensors {names}", given)
+        return role_of(given, self.operator)
 
-    def _is_kept(self, tensor: str, memory: str, path: Path) -> bool:
+    def _is_kept(self, tensor: str, memory: str, node: Node) -> bool:
         """Whether a memory keeps a tensor; what is said of it elsewhere is noted."""
         kept = tensor in self.kept.get(memory, {tensor}) or memory == self.design.memories[0].name
         if not kept:
-            self.section.note(path, "dropped", f"{memory} keeps no {tensor}")
+            node.dropped(f"{memory} keeps no {tensor}")
         return kept
 
-    def _formats(self, path: Path, fields: Any, memory: str) -> None:
-        if not fields:
+    def _formats(self, node: Node, memory: str) -> None:
+        if not node.value:
             return
-        given = _spelt(self.section.mapping(fields, path))
-        key, listed = given.get("data_spaces", ("data_spaces", []))
-        self.section.note_unknown(path, {key})
-        for index, entry in enumerate(self.section.list(listed, (*path, key))):
-            at = (*path, key, index)
-            said = self.section.mapping(entry, at)
-            if "name" not in said:
-                raise self.section.fail(at, "must have a name, that of a tensor")
-            tensor = self._tensor(said["name"], (*at, "name"))
-            for extra in said:
-                if extra not in ("name", "ranks", "rank-application-order", "rank_application_order"):
-                    self.section.note((*at, extra), "dropped", "not known here")
-            if not self._is_kept(tensor, memory, at):
+        node.fields()
+        spaces = node.spelt("data_spaces")
+        node.note_unknown({str(spaces.path[-1])})
+        for entry in spaces.items(empty=spaces.missing):
+            if "name" not in entry.fields():
+                raise entry.fail("must have a name, that of a tensor")
+            tensor = self._tensor(entry["name"])
+            entry.note_unknown({"name", "ranks", "rank-application-order", "rank_application_order"})
+            if not self._is_kept(tensor, memory, entry):
                 continue
-            made, bits = self._ranks(self.section.list(said.get("ranks"), (*at, "ranks")), (*at, "ranks"))
+            made, bits = self._ranks(entry["ranks"])
             if any(one.memory == memory and one.tensor == tensor for one in self.found.formats):
-                raise self.section.fail(at, f"must give {said['name']} in {memory} one format")
+                raise entry.fail(f"must give {entry['name'].value} in {memory} one format")
             self.found.formats.append(Compression(memory, tensor, made, bits))
 
-    def _ranks(self, ranks: Sequence[Any], path: Path) -> tuple[SparseFormat, int | None]:
+    def _ranks(self, listed: Node) -> tuple[SparseFormat, int | None]:
         """Return the format that ranks make, outermost first, and the bits of its runs or coordinates."""
-        section = self.section
+        ranks = listed.items()
+        for rank in ranks:
+            rank.fields()
         kinds, free = [], True
-        last = None if not ranks else _spelt(section.mapping(ranks[-1], path)).get("metadata_word_bits", ("", None))[1]
-        alike = {None if "payload_word_bits" not in (said := _spelt(section.mapping(rank, path)))
-                 else str(said["payload_word_bits"][1]) for rank in ranks[:-1]} == {str(last)}
-        for index, rank in enumerate(ranks):
-            at = (*path, index)
-            said = _spelt(section.mapping(rank, at))
-            kind = str(said.get("format", ("", None))[1]).upper()
+        last = ranks[-1].spelt("metadata_word_bits").value if ranks else None
+        offsets = [rank.spelt("payload_word_bits") for rank in ranks]
+        alike = {None if offset.missing else str(offset.value) for offset in offsets[:-1]} == {str(last)}
+        for rank, offset in zip(ranks, offsets, strict=True):
+            kind = str(rank["format"].value).upper()
             if kind not in _RANK:
-                raise section.fail((*at, "format"), f"must be one of {', '.join(_RANK)}", kind)
+                raise rank["format"].fail(f"must be one of {', '.join(_RANK)}", kind)
             kinds.append(kind)
-            free = free and (kind != "UOP" or _is_zero(said.get("payload_word_bits", ("", None))[1]))
-            known = {"format", "metadata_word_bits", "payload_word_bits", "flattened_rankIDs"}
-            for key, (spelt, value) in said.items():
-                if key not in known:
-                    section.note((*at, spelt), "dropped", "not known here")
-                elif key == "payload_word_bits" and not _is_zero(value) and not alike:
-                    section.note((*at, spelt), "approximated", "offsets have as many bits as the tile asks for")
+            free = free and (kind != "UOP" or _is_zero(offset.value))
+            _note_others(rank, {"format", "metadata_word_bits", "payload_word_bits", "flattened_rankIDs"})
+            if not (offset.missing or _is_zero(offset.value) or alike):
+                offset.approximated("offsets have as many bits as the tile asks for")
         if not kinds:
-            raise section.fail(path, "must list at least one rank")
-        bits = None if last is None or _is_zero(last) else section.whole(last, (*path, len(ranks) - 1))
+            raise listed.fail("must list at least one rank")
+        bits = None if last is None or _is_zero(last) else listed.at(len(ranks) - 1, last).whole()
         if alike and bits is not None and kinds == ["UOP"] * (len(kinds) - 1) + ["CP"]:
             return "uop-cp", bits
-        return self._format(kinds, free, bits, path)
+        return self._format(kinds, free, bits, listed)
 
-    def _format(self, kinds: list[str], free: bool, bits: int | None, path: Path) -> tuple[SparseFormat, int | None]:
+    def _format(self, kinds: list[str], free: bool, bits: int | None, ranks: Node) -> tuple[SparseFormat, int | None]:
         """Return our format of ranks, with a note of what it leaves out; ``free``: their offsets take no bits."""
         inner, above = kinds[-1], kinds[:-1]
         made = _RANK[inner]
         if inner == "CP" and above == ["UOP"] and not free:
             return "csr", bits
         if inner == "CP" and set(above) == {"UOP"} and not free:
-            self.section.note(path, "approximated", f"{len(kinds)} ranks, one for each loop, as one for each axis")
+            ranks.approximated(f"{len(kinds)} ranks, one for each loop, as one for each axis")
             return "uop-cp", bits
         costly = [kind for kind in above if kind not in ("U", "UOP") or (kind == "UOP" and not free)]
         if costly:
-            self.section.note(path, "approximated", f"ranks {', '.join(kinds)} as {made} of the whole tile: "
-                              f"metadata of {', '.join(costly)} above are not counted")
+            ranks.approximated(f"ranks {', '.join(kinds)} as {made} of the whole tile: metadata of {', '.join(costly)} "
+                               "above are not counted")
         if inner in ("UB", "UOP") and not (inner == "UOP" and free):
-            self.section.note(path, "approximated", f"metadata of {inner}, which compress nothing, are not counted")
+            ranks.approximated(f"metadata of {inner}, which compress nothing, are not counted")
         return made, bits if made in ("run-length", "coordinates") else None
 
-    def _actions(self, path: Path, listed: Any, memory: str) -> None:
-        if not listed:
-            return
-        for index, entry in enumerate(self.section.list(listed, path)):
-            at = (*path, index)
-            fields = self.section.mapping(entry, at)
-            kind = str(fields.get("type", "")).replace("-", "_")
+    def _actions(self, listed: Node, memory: str) -> None:
+        for entry in listed.items(empty=True):
+            kind = str(entry.fields().get("type", "")).replace("-", "_")
             if kind not in _ACTIONS:
-                raise self.section.fail((*at, "type"), f"must be one of {', '.join(_ACTIONS)}", fields.get("type"))
+                raise entry["type"].fail(f"must be one of {', '.join(_ACTIONS)}", entry["type"].value)
             if "spatial" in kind:
-                self.section.note((*at, "type"), "approximated", "lanes are skipped in the mean, not packed in space")
-            options = fields.get("options")
-            if options is None:
-                self._option(fields, at, memory, _ACTIONS[kind])
+                entry["type"].approximated("lanes are skipped in the mean, not packed in space")
+            if entry["options"].value is None:
+                self._option(entry, memory, _ACTIONS[kind])
                 continue
-            given = self.section.list(options, (*at, "options"))
-            if len(given) > 1:
-                self.section.note((*at, "options"), "approximated", f"all {len(given)} options hold, where Timeloop "
-                                  "takes one of them")
-            self.section.note_unknown(at, {"type", "options"})
-            for number, option in enumerate(given):
-                spot = (*at, "options", number)
-                self._option(self.section.mapping(option, spot), spot, memory, _ACTIONS[kind])
+            options = entry["options"].items()
+            if len(options) > 1:
+                entry["options"].approximated(f"all {len(options)} options hold, where Timeloop takes one of them")
+            entry.note_unknown({"type", "options"})
+            for option in options:
+                self._option(option, memory, _ACTIONS[kind])
 
-    def _option(self, fields: Mapping[str, Any], path: Path, memory: str, action: SparseAction) -> None:
-        given = _spelt(fields)
-        for key, (spelt, _) in given.items():
-            if key not in ("type", "target", "condition_on"):
-                self.section.note((*path, spelt), "dropped", "not known here")
-        if "target" not in given or "condition_on" not in given:
-            raise self.section.fail(path, "must have a target and condition-on", ", ".join(fields))
-        tensor = self._tensor(given["target"][1], (*path, "target"))
-        at = (*path, given["condition_on"][0])
-        if not self._is_kept(tensor, memory, path):
+    def _option(self, node: Node, memory: str, action: SparseAction) -> None:
+        fields = node.fields()
+        _note_others(node, {"type", "target", "condition_on"})
+        target, leaders = node["target"], node.spelt("condition_on")
+        if target.missing or leaders.missing:
+            raise node.fail("must have a target and condition-on", ", ".join(fields))
+        tensor = self._tensor(target)
+        if not self._is_kept(tensor, memory, node):
             return
-        for name in self.section.list(given["condition_on"][1], at):
-            leader = self._tensor(name, at)
+        for name in leaders.items():
+            leader = self._tensor(replace(name, path=leaders.path))
             if leader in ("outputs", tensor):
-                self.section.note(at, "dropped", f"{given['target'][1]} left out where {name} is zero: "
-                                  "what leads must be another operand")
+                leaders.dropped(f"{target.value} left out where {name.value} is zero: what leads must be another "
+                                "operand")
                 continue
             on = self.found.elisions.setdefault((memory, action, tensor), [])
             if leader not in on:
                 on.append(leader)
 
-    def _compute(self, path: Path, listed: Any, name: str) -> None:
-        entries = [listed] if isinstance(listed, Mapping) and listed else listed or []
-        for index, entry in enumerate(self.section.list(entries, path)):
-            at = path if isinstance(listed, Mapping) else (*path, index)
-            fields = self.section.mapping(entry, at)
+    def _compute(self, node: Node, name: str) -> None:
+        one = isinstance(node.value, Mapping) and node.value
+        for entry in [node] if one else node.items(empty=True):
+            fields = entry.fields()
             kind = str(fields.get("type", "")).replace("-", "_")
             if not kind and not any(fields.values()):
                 continue
             if name != self.design.compute.name:
-                raise self.section.fail(at, f"must stand at the compute unit, {self.design.compute.name}", name)
+                raise entry.fail(f"must stand at the compute unit, {self.design.compute.name}", name)
             if kind not in _COMPUTE:
-                raise self.section.fail((*at, "type"), "must be gating or skipping", fields.get("type"))
-            self.section.note_unknown(at, {"type"})
+                raise entry["type"].fail("must be gating or skipping", fields.get("type"))
+            entry.note_unknown({"type"})
             tensors = self.operator.tensors if self.operator else ()
             operands = [role_of(tensor.name, self.operator) for tensor in tensors if not tensor.is_output]
             self.found.compute[_COMPUTE[kind]] = operands or ["inputs", "weights"]
 
 
-def _spelt(fields: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
-    """Return fields by their names with underscores: how the file spells each, and its value."""
-    return {name.replace("-", "_"): (name, value) for name, value in fields.items() if name != "!"}
+def _note_others(node: Node, known: Collection[str]) -> None:
+    """Note what a node says beside what is known of it, with hyphens or underscores between words."""
+    node.note_unknown({key for key in node.fields() if key == "!" or key.replace("-", "_") in known})
 
 
 def _is_zero(value: Any) -> bool:
