@@ -1,21 +1,20 @@
 """Layers that work on images: convolutions, poolings and the blocks of well-known networks.
 
-Each record is one kind of layer of a layer table (`table.py`): its fields are what the table may say, `draw` puts it on
-a sketch behind the value ``x`` and returns the value that it hands on. Batch normalisation is folded into the
+Each record is one kind of layer of a layer table (`table.py`): its fields are what the table may say; called, it draws
+itself on a sketch behind the value ``x`` and returns the value that it hands on. Batch normalisation is folded into the
 convolution before it; biases are left out: they carry no multiply-accumulates.
 """
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
 from tilewright.base import InputError
-from tilewright.workload.sketch import Sketch, Value, Window
+from tilewright.workload.sketch import Sketch, Value, Window, layer
 
 Extent = int | list[int]
 
 
-@dataclass(frozen=True)
+@layer("conv")
 class Conv:
     """A convolution, followed by its activation where there is one; ``tied`` weights are those of another layer."""
 
@@ -29,14 +28,13 @@ class Conv:
     activation: str = ""
     tied: bool = False
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         window = Window(self.kernel, self.stride, self.padding, self.dilation, self.groups)
         y = s.conv(x, self.name, self.out, window, tied=self.tied)
         return s.vector(self.activation, y, f"{self.name}.{self.activation}") if self.activation else y
 
 
-@dataclass(frozen=True)
+@layer("pool")
 class Pool:
     """A pooling over a window; over the whole image where there is no ``kernel``."""
 
@@ -47,25 +45,23 @@ class Pool:
     padding: Extent = 0
     ceil: bool = False
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         window = Window(self.kernel, self.stride, self.padding) if self.kernel else None
         return s.pool(x, self.name, self.kind, window, ceil=self.ceil)
 
 
-@dataclass(frozen=True)
+@layer("upsample")
 class Upsample:
     """The nearest rows and columns repeated up to ``size``."""
 
     name: str
     size: list[int]
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         return s.move("upsample", [x], self.name, (x.shape[0], *self.size))
 
 
-@dataclass(frozen=True)
+@layer("roi_align")
 class RoiAlign:
     """Regions cut out of a pyramid, each cell the average of ``samples`` x ``samples`` bilinear points.
 
@@ -78,15 +74,14 @@ class RoiAlign:
     size: int
     samples: int
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         points = self.regions * x.shape[0] * (self.size * self.samples) ** 2
         sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
         shape = (self.regions, x.shape[0] * self.size * self.size)
         return s.move("roi_align", sources, self.name, shape, read_words=4 * points)
 
 
-@dataclass(frozen=True)
+@layer("residual")
 class Residual:
     """Residual blocks, the first with ``stride``.
 
@@ -101,8 +96,7 @@ class Residual:
     repeat: int
     stride: int = 1
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         for index in range(self.repeat):
             x = self._block(s, x, f"{self.name}.{index}", self.stride if index == 0 else 1)
         return x
@@ -122,7 +116,7 @@ class Residual:
         return s.vector("relu", s.vector("add", x, f"{block}.add", shortcut), f"{block}.relu")
 
 
-@dataclass(frozen=True)
+@layer("inverted_residual")
 class InvertedResidual:
     """Inverted residual blocks: 1x1 expansion, depthwise convolution, linear 1x1 projection.
 
@@ -137,8 +131,7 @@ class InvertedResidual:
     kernel: int = 3
     activation: str = "relu6"
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         for index in range(self.repeat):
             block, shortcut, wide = f"{self.name}.{index}", x, x.shape[0] * self.expand
             if self.expand != 1:
@@ -152,7 +145,7 @@ class InvertedResidual:
         return x
 
 
-@dataclass(frozen=True)
+@layer("shuffle_v1")
 class ShuffleV1:
     """ShuffleNet units: grouped 1x1, shuffle, depthwise 3x3, grouped 1x1; the first one halves the image.
 
@@ -166,8 +159,7 @@ class ShuffleV1:
     repeat: int
     first_groups: int = 0
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         for index in range(self.repeat):
             x = self._unit(s, x, f"{self.name}.{index}", first=index == 0)
         return x
@@ -188,7 +180,7 @@ class ShuffleV1:
         return s.vector("relu", x, f"{block}.relu")
 
 
-@dataclass(frozen=True)
+@layer("shuffle_v2")
 class ShuffleV2:
     """ShuffleNet V2 units, of which the first halves the image.
 
@@ -199,8 +191,7 @@ class ShuffleV2:
     out: int
     repeat: int
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         for index in range(self.repeat):
             x = self._unit(s, x, f"{self.name}.{index}", first=index == 0)
         return x
@@ -219,7 +210,7 @@ class ShuffleV2:
         return s.move("channel_shuffle", [left, right], f"{block}.shuffle", (self.out, *right.shape[1:]))
 
 
-@dataclass(frozen=True)
+@layer("convolution_list")
 class ConvolutionList:
     """Independent convolutions, a line each: W H C N K S R pad_w pad_h stride_w stride_h (DeepBench's order).
 
@@ -229,8 +220,7 @@ class ConvolutionList:
     name: str
     rows: list[str]
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw them; they read nothing from one another."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         for fields in expand(f"{self.name}.rows", self.rows, 11):
             width, height, channels, batch, out, kernel_w, kernel_h, pad_w, pad_h, stride_w, stride_h = map(int, fields)
             name = f"{self.name}_{width}x{height}x{channels}_n{batch}_k{out}_{kernel_w}x{kernel_h}_s{stride_w}"

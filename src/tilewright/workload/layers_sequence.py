@@ -3,16 +3,15 @@
 Records like those of `layers_image.py`. Sequences are (positions, features), vectors (features,).
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.base import InputError
 from tilewright.workload.graph import Unmodelled
 from tilewright.workload.layers_image import expand
-from tilewright.workload.sketch import Sketch, Value, Window
+from tilewright.workload.sketch import Sketch, Value, Window, layer
 
 
-@dataclass(frozen=True)
+@layer("linear")
 class Linear:
     """A fully connected layer, followed by its activation where there is one.
 
@@ -25,15 +24,14 @@ class Linear:
     tied: bool = False
     steps: int = 1
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         y = s.linear(x, self.name, self.out, tied=self.tied, steps=self.steps)
         if not self.activation:
             return y
         return s.vector(self.activation, y, f"{self.name}.{self.activation}", steps=self.steps)
 
 
-@dataclass(frozen=True)
+@layer("mlp")
 class Mlp:
     """Fully connected layers of these widths; the activation of the last one is ``last``."""
 
@@ -42,17 +40,16 @@ class Mlp:
     activation: str = "relu"
     last: str = ""
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         for index, width in enumerate(self.widths, start=1):
             kind = self.activation if index < len(self.widths) else self.last
-            x = Linear(f"{self.name}.{index}", width, kind).draw(s, x)
+            x = Linear(f"{self.name}.{index}", width, kind)(s, x)
         return x
 
 
-@dataclass(frozen=True)
+@layer("matmul")
 class Matmul:
-    """A matrix product on its own, M x K times K x N, ``batch`` of them."""
+    """A matrix product on its own, M x K times K x N, ``batch`` of them; the shape that it reads does not matter."""
 
     name: str
     m: int
@@ -60,12 +57,27 @@ class Matmul:
     k: int
     batch: int = 1
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``, whose shape it does not look at."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         return s.matmul(self.name, [x], (self.batch, self.m, self.n, self.k))
 
 
-@dataclass(frozen=True)
+@layer("matmul_list")
+class MatmulList:
+    """Independent matrix products, a line each: M N K and the transposes (``nn``, ``tn``, ``nt``), which cost nothing.
+
+    A comma-separated list in place of a field stands for one product each.
+    """
+
+    name: str
+    rows: list[str]
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        for m, n, k, transposes in expand(f"{self.name}.rows", self.rows, 3, 1):
+            x = s.linear(Value("", (int(m), int(k))), f"{self.name}_m{m}_n{n}_k{k}_{transposes}", int(n))
+        return x
+
+
+@layer("vector")
 class Vector:
     """Elementwise work of one kind on ``x``, and on ``other`` where it has two operands."""
 
@@ -73,58 +85,54 @@ class Vector:
     kind: str
     other: str = ""
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         others = [s.value(f"{self.name}.other", self.other)] if self.other else []
         return s.vector(self.kind, x, self.name, *others)
 
 
-@dataclass(frozen=True)
+@layer("concat")
 class Concat:
     """Vectors, or sequences along their features, side by side."""
 
     name: str
     others: list[str]
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
         return s.move("concat", sources, self.name, (*x.shape[:-1], sum(v.shape[-1] for v in sources)))
 
 
-@dataclass(frozen=True)
+@layer("select")
 class Select:
     """The first ``positions`` of a sequence."""
 
     name: str
     positions: int
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         shape = (self.positions, x.shape[1])
         return s.move("slice", [x], self.name, shape, read_words=shape[0] * shape[1])
 
 
-@dataclass(frozen=True)
+@layer("rearrange")
 class Rearrange:
     """The same words in another order, under another shape."""
 
     name: str
     shape: list[int]
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         y = s.move("transpose", [x], self.name, tuple(self.shape))
         if y.words != x.words:
             raise InputError(f"{self.name}.shape", f"must hold {x.words} words", self.shape)
         return y
 
 
-@dataclass(frozen=True)
+@layer("embedding")
 class Embedding:
     """Each position looked up in every table (of so many entries), the rows found added.
 
-    ``shared`` tables belong to another layer.
+    ``shared`` tables belong to another layer. Indices are too few to be counted.
     """
 
     name: str
@@ -133,14 +141,13 @@ class Embedding:
     tables: list[int]
     shared: bool = False
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it; it reads indices, which are too few to count."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         rows = [s.table(f"{self.name}.{index}", 0 if self.shared else entries, (self.positions, self.width))
                 for index, entries in enumerate(self.tables)]
         return s.vector("add", rows[0], f"{self.name}.add", *rows[1:]) if len(rows) > 1 else rows[0]
 
 
-@dataclass(frozen=True)
+@layer("embedding_bag")
 class EmbeddingBag:
     """One row of each of ``count`` tables of ``entries`` rows: ``(count, width)``, or a vector where count is 1."""
 
@@ -149,25 +156,23 @@ class EmbeddingBag:
     entries: int
     width: int
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it; it reads indices, which are too few to count."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         rows = s.table(self.name, self.count * self.entries, (self.count, self.width))
         return rows if self.count > 1 else Value(rows.name, (self.width,))
 
 
-@dataclass(frozen=True)
+@layer("sequence")
 class ImageToSequence:
     """An image (channels, rows, columns) seen as a sequence (columns, channels * rows)."""
 
     name: str
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         channels, rows, columns = x.shape
         return s.move("transpose", [x], self.name, (columns, channels * rows))
 
 
-@dataclass(frozen=True)
+@layer("lookahead")
 class Lookahead:
     """A lookahead convolution: each feature mixes its own next ``context`` positions.
 
@@ -177,30 +182,14 @@ class Lookahead:
     name: str
     context: int
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         positions, features = x.shape
         window = Window([self.context + 1], [1], [(0, self.context)], [1], groups=features)
         y = s.conv(Value(x.name, (features, positions)), self.name, features, window)
         return Value(y.name, (positions, features))
 
 
-@dataclass(frozen=True)
-class Omitted:
-    """A node that is not modelled: why, and what it would weigh as far as known."""
-
-    name: str
-    kind: str
-    reason: str
-    macs: int | None = None
-    words: int | None = None
-
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``, whose shape it hands on."""
-        return s.unmodelled(x, Unmodelled(self.name, self.kind, self.reason, self.macs, self.words), x.shape)
-
-
-@dataclass(frozen=True)
+@layer("transformer")
 class Transformer:
     """Transformer blocks: attention and feed-forward, each with a residual and a normalisation.
 
@@ -226,8 +215,7 @@ class Transformer:
     relative: bool = False
     cross: str = ""
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         other = s.value(f"{self.name}.cross", self.cross) if self.cross else None
         for index in range(self.repeat):
             block = f"{self.name}.{index}"
@@ -261,7 +249,7 @@ class Transformer:
         return s.linear(Value(mixed.name, (rows, inner)), f"{name}.output", x.shape[1])
 
 
-@dataclass(frozen=True)
+@layer("recurrent")
 class Recurrent:
     """Recurrent layers over the positions of a sequence.
 
@@ -278,8 +266,7 @@ class Recurrent:
     stepwise: bool = False
     repeat: int = 1
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         for index in range(self.repeat):
             x = self._layer(s, x, f"{self.name}.{index}" if self.repeat > 1 else self.name)
         return x
@@ -299,9 +286,9 @@ class Recurrent:
         return s.move("concat", ends, f"{layer}.concat", (steps, 2 * self.hidden))
 
 
-@dataclass(frozen=True)
+@layer("additive_attention")
 class AdditiveAttention:
-    """Attention to ``keys`` step by step with additive scores; hands on (steps, features of the keys).
+    """Attention of queries to ``keys`` step by step with additive scores; hands on (steps, features of the keys).
 
     Source: Bahdanau et al., ICLR 2015, section 3.1, as used by GNMT (Wu et al., arXiv:1609.08144, equation 4).
     """
@@ -310,8 +297,7 @@ class AdditiveAttention:
     keys: str
     width: int
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``, the queries."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         memory = s.value(f"{self.name}.keys", self.keys)
         steps, columns = x.shape[0], memory.shape[0]
         projected = s.linear(memory, f"{self.name}.keys", self.width)
@@ -323,7 +309,7 @@ class AdditiveAttention:
         return s.matmul(f"{self.name}.context", [weights, projected], (1, 1, memory.shape[1], columns), steps=steps)
 
 
-@dataclass(frozen=True)
+@layer("interaction")
 class Interaction:
     """Products of every pair of vectors (``x`` and the rows of ``others``), one half of them joined to ``x``.
 
@@ -333,8 +319,7 @@ class Interaction:
     name: str
     others: list[str]
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x``."""
+    def __call__(self, s: Sketch, x: Value) -> Value:
         sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
         width = x.shape[-1]
         count = sum(v.words for v in sources) // width
@@ -343,18 +328,15 @@ class Interaction:
         return s.move("concat", [x, product], f"{self.name}.pairs", (x.words + count * (count - 1) // 2,))
 
 
-@dataclass(frozen=True)
-class MatmulList:
-    """Independent matrix products, a line each: M N K and the transposes (``nn``, ``tn``, ``nt``), which cost nothing.
-
-    A comma-separated list in place of a field stands for one product each.
-    """
+@layer("omitted")
+class Omitted:
+    """A node that is not modelled: why, and what it would weigh as far as known; it hands on what it reads."""
 
     name: str
-    rows: list[str]
+    kind: str
+    reason: str
+    macs: int | None = None
+    words: int | None = None
 
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw them; they read nothing from one another."""
-        for m, n, k, transposes in expand(f"{self.name}.rows", self.rows, 3, 1):
-            x = s.linear(Value("", (int(m), int(k))), f"{self.name}_m{m}_n{n}_k{k}_{transposes}", int(n))
-        return x
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        return s.unmodelled(x, Unmodelled(self.name, self.kind, self.reason, self.macs, self.words), x.shape)

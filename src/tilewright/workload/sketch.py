@@ -1,8 +1,9 @@
 """A network drawn layer by layer: keeps track of shapes and of who reads whom, and ends as a `Graph`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeVar, dataclass_transform
 
 from tilewright.base import InputError, free_name
 from tilewright.workload.build import Padding, Sizes, convolution, linear, matmul
@@ -41,6 +42,23 @@ class Window:
     padding: Padding = 0
     dilation: Sizes = 1
     groups: int = 1
+
+
+Layer = Callable[["Sketch", Value], Value]
+LAYERS: dict[str, type[Layer]] = {}
+"""The kinds of layers of a layer table by name; called, a layer draws itself behind a value and returns its own."""
+Drawn = TypeVar("Drawn", bound=Layer)
+
+
+@dataclass_transform(frozen_default=True)
+def layer(kind: str) -> Callable[[type[Drawn]], type[Drawn]]:
+    """Make a class the record of a kind of layer: its fields are what a layer table may say."""
+
+    def record(made: type[Drawn]) -> type[Drawn]:
+        LAYERS[kind] = found = dataclass(frozen=True)(made)
+        return found
+
+    return record
 
 
 class Sketch:

@@ -16,50 +16,14 @@ Each layer reads the one before it, or the one that it names as ``input``. `LAYE
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tilewright.base import InputError, read_json, read_text, read_yaml, unknown_name
-from tilewright.workload import layers_image, layers_sequence
+from tilewright.workload import layers_image, layers_sequence  # noqa: F401  (they register their kinds of layers)
 from tilewright.workload.graph import Graph
 from tilewright.workload.plain import operators_graph
-from tilewright.workload.sketch import Sketch, Value
+from tilewright.workload.sketch import LAYERS, Layer, Sketch, Value
 
-
-class Layer(Protocol):
-    """A kind of layer: a record that can draw itself."""
-
-    def draw(self, s: Sketch, x: Value) -> Value:
-        """Draw it behind ``x`` and return what it hands on."""
-
-
-LAYERS: dict[str, type[Layer]] = {
-    "conv": layers_image.Conv,
-    "pool": layers_image.Pool,
-    "upsample": layers_image.Upsample,
-    "roi_align": layers_image.RoiAlign,
-    "residual": layers_image.Residual,
-    "inverted_residual": layers_image.InvertedResidual,
-    "shuffle_v1": layers_image.ShuffleV1,
-    "shuffle_v2": layers_image.ShuffleV2,
-    "convolution_list": layers_image.ConvolutionList,
-    "linear": layers_sequence.Linear,
-    "mlp": layers_sequence.Mlp,
-    "matmul": layers_sequence.Matmul,
-    "matmul_list": layers_sequence.MatmulList,
-    "vector": layers_sequence.Vector,
-    "concat": layers_sequence.Concat,
-    "select": layers_sequence.Select,
-    "rearrange": layers_sequence.Rearrange,
-    "embedding": layers_sequence.Embedding,
-    "embedding_bag": layers_sequence.EmbeddingBag,
-    "sequence": layers_sequence.ImageToSequence,
-    "lookahead": layers_sequence.Lookahead,
-    "transformer": layers_sequence.Transformer,
-    "recurrent": layers_sequence.Recurrent,
-    "additive_attention": layers_sequence.AdditiveAttention,
-    "interaction": layers_sequence.Interaction,
-    "omitted": layers_sequence.Omitted,
-}
 _KEYS = {"name", "title", "source", "published", "derived", "options", "input", "notes", "layers"}
 
 
@@ -134,7 +98,7 @@ def _draw(sketch: Sketch, value: Value, path: str, entry: object, options: dict[
         value = sketch.value(f"{path}.{kind}.input", str(origin))
     layer = _layer(f"{path}.{kind}", LAYERS[kind], settings)
     try:
-        result = layer.draw(sketch, value)
+        result = layer(sketch, value)
     except InputError as error:
         raise InputError(f"{path}: {error.field}", error.rule, error.given, error.mend) from None
     except (IndexError, ValueError):
