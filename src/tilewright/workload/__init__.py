@@ -33,11 +33,13 @@ from tilewright.workload.graph import (
 from tilewright.workload.likeness import edit_distance, form
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 from tilewright.workload.plain import dump_operators, operators_graph
+from tilewright.workload.sketch import LAYERS
 from tilewright.workload.table import read_table, table_graph
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
 
 __all__ = [
     "EVEN",
+    "LAYERS",
     "OPERATIONS_PER_ELEMENT",
     "ROLES",
     "Axis",

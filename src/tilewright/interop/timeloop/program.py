@@ -4,15 +4,23 @@ Arrays stand between levels: a dummy memory outside each, which holds nothing, i
 Timeloop's front end hands architectures on to ``timeloop-model`` and ``timeloop-mapper``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.interop.formats import ForeignText
-from tilewright.interop.timeloop.writing import Writer, flow, on_both_sides, problem_tree, yaml_text
+from tilewright.interop.timeloop.writing import (
+    COMPUTE_CLASS,
+    Tree,
+    Trees,
+    Writer,
+    files_of,
+    flow,
+    memory_class,
+    on_both_sides,
+    problem_tree,
+)
 from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
@@ -35,23 +43,19 @@ def dump_program(operator: Operator, accelerator: Accelerator, mapping: Nest | N
                              "letter by letter", name, "Rename the dimension")
     writer = Writer(operator, accelerator, on_both_sides(mapping), remainders=True)
     writer.about_operator()
-    energies, areas = writer.tables()
-    trees: dict[str, tuple[str, Any]] = {
-        "arch.yaml": ("architecture", _architecture(writer)), "problem.yaml": ("problem", _problem(operator)),
-        "ERT.yaml": ("ERT", energies), "ART.yaml": ("ART", areas)}
-    zeros = _zeros(writer)
+    trees: Trees = {"arch.yaml": ("architecture", _architecture(writer)),
+                    "problem.yaml": ("problem", _problem(operator)), **writer.tables()}
+    zeros = [_hyphens({"name": name, **group}) for name, group in writer.zeros().items()]
     if zeros:
-        trees["sparse.yaml"] = ("sparse_optimizations", CommentedMap({"version": VERSION, "targets": zeros}))
+        trees["sparse.yaml"] = ("sparse_optimizations", {"version": VERSION, "targets": zeros})
     if mapping is not None:
-        dummies = [entry for name in _dummies(writer) for entry in _idle(name, operator)]
-        entries = [_entry(entry) for entry in writer.mapping(mapping)]
-        trees["mapping.yaml"] = ("mapping", CommentedSeq([*entries, *dummies]))
+        dummies = [entry for fanout in accelerator.fanouts for name, _, _ in writer.arrays(fanout)
+                   for entry in _idle(dummy_of(name), operator)]
+        trees["mapping.yaml"] = ("mapping", [*map(_entry, writer.mapping(mapping)), *dummies])
     if constraints is not None:
-        tree = writer.constraints(constraints)
-        targets = CommentedSeq(_entry(entry) for entry in tree["targets"])
-        trees["constraints.yaml"] = ("mapspace_constraints", CommentedMap({"version": VERSION, "targets": targets}))
-    return ForeignText({name: yaml_text({section: tree}) for name, (section, tree) in trees.items()},
-                       tuple(writer.notes))
+        targets = [_entry(entry) for entry in writer.constraints(constraints)]
+        trees["constraints.yaml"] = ("mapspace_constraints", {"version": VERSION, "targets": targets})
+    return files_of(trees, writer)
 
 
 def dummy_of(array: str) -> str:
@@ -59,30 +63,25 @@ def dummy_of(array: str) -> str:
     return f"inter_{array}_spatial"
 
 
-def _dummies(writer: Writer) -> list[str]:
-    return [dummy_of(name) for fanout in writer.accelerator.fanouts for name, _, _ in writer.arrays(fanout)]
-
-
-def _idle(dummy: str, operator: Operator) -> Iterable[CommentedMap]:
-    """Yield what a dummy memory does: no loop in time, nothing kept."""
+def _idle(dummy: str, operator: Operator) -> list[Tree]:
+    """Return what a dummy memory does: no loop in time, nothing kept."""
     names = list(operator.sizes)
-    yield CommentedMap({"target": dummy, "type": "temporal", "factors": " ".join(f"{name}=1" for name in names),
-                        "permutation": "".join(names)})
-    yield CommentedMap({"target": dummy, "type": "bypass", "keep": flow([]),
-                        "bypass": flow([tensor.name for tensor in operator.tensors])})
+    return [{"target": dummy, "type": "temporal", "factors": " ".join(f"{name}=1" for name in names),
+             "permutation": "".join(names)},
+            {"target": dummy, "type": "bypass", "keep": flow([]),
+             "bypass": flow([tensor.name for tensor in operator.tensors])}]
 
 
-def _architecture(writer: Writer) -> CommentedMap:
+def _architecture(writer: Writer) -> Tree:
     """Return the levels in one list, each with how many there are of it and how they lie."""
     machine = writer.accelerator
-    local = CommentedSeq()
+    local: list[Tree] = []
     across, down = 1, 1
 
     def add(name: str, kind: str, attributes: Mapping[str, Any]) -> None:
-        local.append(CommentedMap({"name": f"{name}[1..{across * down}]", "class": kind,
-                                   "attributes": flow({
-                                       **{key.replace("multiple_", "multiple-"): value
-                                          for key, value in attributes.items()}, "meshX": across, "meshY": down})}))
+        spelt = {key.replace("multiple_", "multiple-"): value for key, value in attributes.items()}
+        local.append({"name": f"{name}[1..{across * down}]", "class": kind,
+                      "attributes": flow({**spelt, "meshX": across, "meshY": down})})
 
     for level in machine.levels:
         if isinstance(level, Fanout):
@@ -93,25 +92,25 @@ def _architecture(writer: Writer) -> CommentedMap:
             continue
         writer.about_memory(level)
         for name, _, room in writer.components(level):
-            add(name, "DRAM" if room is None else "storage", writer.attributes(level, room))
-    add(machine.compute.name, "intmac", writer.compute_attributes())
-    return CommentedMap({"version": VERSION, "subtree": [CommentedMap({
+            add(name, memory_class(room), writer.attributes(level, room))
+    add(machine.compute.name, COMPUTE_CLASS, writer.compute_attributes())
+    return {"version": VERSION, "subtree": [{
         "name": machine.name, "attributes": {"technology": "45nm", "global_cycle_seconds": writer.cycle_seconds},
-        "local": local})]})
+        "local": local}]}
 
 
-def _problem(operator: Operator) -> CommentedMap:
+def _problem(operator: Operator) -> Tree:
     """Return the problem with the spellings of all versions of Timeloop."""
     tree = problem_tree(operator)
     for said in tree["instance"].get("densities", {}).values():
         said["distribution"] = said["distribution"].replace("_", "-")
     shape = dict(tree["shape"])
-    shape["data-spaces"] = [CommentedMap({name.replace("_", "-"): value for name, value in space.items()})
+    shape["data-spaces"] = [{name.replace("_", "-"): value for name, value in space.items()}
                             for space in shape.pop("data_spaces")]
-    return CommentedMap({"version": VERSION, "shape": shape, "instance": tree["instance"]})
+    return {"version": VERSION, "shape": shape, "instance": tree["instance"]}
 
 
-def _entry(entry: Mapping[str, Any]) -> CommentedMap:
+def _entry(entry: Tree) -> Tree:
     """Return a directive of the front end as the program reads it."""
     made = dict(entry)
     if made["type"] == "spatial":
@@ -121,16 +120,11 @@ def _entry(entry: Mapping[str, Any]) -> CommentedMap:
     for name, between in (("factors", " "), ("permutation", "")):
         if name in made:
             made[name] = between.join(made[name])
-    return CommentedMap(made)
-
-
-def _zeros(writer: Writer) -> list[CommentedMap]:
-    """Return what components make of zeros, with the program's spellings."""
-    return [CommentedMap({"name": name, **{key.replace("_", "-"): _hyphens(value) for key, value in group.items()}})
-            for name, group in writer.zeros().items()]
+    return made
 
 
 def _hyphens(node: Any) -> Any:
+    """Return a tree with the program's spellings of its fields."""
     if isinstance(node, Mapping):
         return {str(key).replace("_", "-"): _hyphens(value) for key, value in node.items()}
     return [_hyphens(value) for value in node] if isinstance(node, list) else node

@@ -20,6 +20,10 @@ from tilewright.workload import Operator
 
 VERSION = "0.4"
 SIDES = ("X", "Y")
+COMPUTE_CLASS = "intmac"
+Tree = dict[str, Any]
+Trees = dict[str, tuple[str, Any]]
+"""Files by name: the name of their section, and its tree."""
 
 
 @dataclass
@@ -80,13 +84,21 @@ class Writer:
                     for side in self.parted[fanout.name]]
         return [(fanout.name, {"meshX": x, "meshY": y}, SIDES)]
 
-    def architecture(self) -> CommentedMap:
+    def architecture(self) -> Tree:
         """Return the ``architecture`` section."""
         machine, zeros = self.accelerator, self.zeros()
-        nodes = CommentedSeq()
-        nodes.append(_tagged("!Container", {"name": machine.name, "attributes": {
-            "technology": "45nm", "global_cycle_seconds": self.cycle_seconds}}))
         everything = {t.name for t in self.operator.tensors}
+        nodes = [_tagged("!Container", {"name": machine.name, "attributes": {
+            "technology": "45nm", "global_cycle_seconds": self.cycle_seconds}})]
+
+        def component(name: str, kind: str, attributes: Tree, passed: set[str]) -> None:
+            fields: Tree = {"name": name, "class": kind, "attributes": attributes}
+            if passed:
+                fields["constraints"] = {"dataspace": flow({"bypass": sorted(passed)})}
+            if name in zeros:
+                fields["sparse_optimizations"] = zeros[name]
+            nodes.append(_tagged("!Component", fields))
+
         for level in machine.levels:
             if isinstance(level, Fanout):
                 self.about_fanout(level)
@@ -95,18 +107,9 @@ class Writer:
                 continue
             self.about_memory(level)
             for name, tensors, room in self.components(level):
-                fields: dict[str, Any] = {"name": name, "class": "DRAM" if room is None else "storage",
-                                          "attributes": self.attributes(level, room)}
-                if set(tensors) != everything:
-                    fields["constraints"] = {"dataspace": flow({"bypass": sorted(everything - set(tensors))})}
-                if name in zeros:
-                    fields["sparse_optimizations"] = zeros[name]
-                nodes.append(_tagged("!Component", fields))
-        fields = {"name": machine.compute.name, "class": "intmac", "attributes": self.compute_attributes()}
-        if machine.compute.name in zeros:
-            fields["sparse_optimizations"] = zeros[machine.compute.name]
-        nodes.append(_tagged("!Component", fields))
-        return CommentedMap({"version": VERSION, "nodes": nodes})
+                component(name, memory_class(room), self.attributes(level, room), everything - set(tensors))
+        component(machine.compute.name, COMPUTE_CLASS, self.compute_attributes(), set())
+        return {"version": VERSION, "nodes": nodes}
 
     def zeros(self) -> dict[str, dict[str, Any]]:
         """Return what each component makes of zeros."""
@@ -114,16 +117,16 @@ class Writer:
                  for memory in self.accelerator.memories}
         return sparse_groups(self.accelerator, self.operator, names, self.notes)
 
-    def compute_attributes(self) -> dict[str, Any]:
+    def compute_attributes(self) -> Tree:
         """Return the attributes of the compute unit."""
         return {"width": dict(self.accelerator.word_bits)["inputs"]}
 
-    def attributes(self, memory: Memory, room: float | None) -> dict[str, Any]:
+    def attributes(self, memory: Memory, room: float | None) -> Tree:
         """Return what a component of a memory is described by."""
         ports = memory.bandwidth
         gathered, cluster = memory.access_grain
         block = memory.block_words * gathered
-        fields: dict[str, Any] = {"width": memory.word_bits * block * cluster, "datawidth": memory.word_bits}
+        fields: Tree = {"width": memory.word_bits * block * cluster, "datawidth": memory.word_bits}
         if cluster > 1:
             fields["cluster_size"] = cluster
         if room is not None:
@@ -159,29 +162,27 @@ class Writer:
         if fanout.flexible or fanout.blocks:
             self.note(fanout.name, "approximated", "an array of one shape, as Timeloop has none that change")
 
-    def tables(self) -> tuple[CommentedMap, CommentedMap]:
-        """Return the ``ERT`` and the ``ART`` section: energy of an access, area, of one instance."""
-        machine = self.accelerator
-        energies, areas = CommentedSeq(), CommentedSeq()
-        cycle_ns = 1e3 / machine.frequency_mhz
+    def tables(self) -> dict[str, tuple[str, Tree]]:
+        """Return the files of energies of an access (``ERT``) and areas of one instance (``ART``)."""
+        machine, cycle_ns = self.accelerator, 1e3 / self.accelerator.frequency_mhz
+        rows: list[tuple[str, dict[str, float], float]] = []
         for memory in machine.memories:
             made, count = self.components(memory), machine.instances(memory.name)
-            for name, _, _ in made:
-                full = f"{machine.name}.{name}[1..{count}]"
-                e, words = memory.energy, memory.block_words * prod(memory.access_grain)
-                actions = {"read": e.read_pj * words, "write": e.fill_pj * words, "update": e.update_pj * words,
-                           "leak": memory.leakage_mw * cycle_ns / len(made)}
-                energies.append({"name": full, "actions": _actions(actions)})
-                areas.append({"name": full, "area": memory.area_um2 / len(made)})
+            e, words = memory.energy, memory.block_words * prod(memory.access_grain)
+            rows += [(f"{name}[1..{count}]", {
+                "read": e.read_pj * words, "write": e.fill_pj * words, "update": e.update_pj * words,
+                "leak": memory.leakage_mw * cycle_ns / len(made)}, memory.area_um2 / len(made)) for name, _, _ in made]
         compute = machine.compute
-        full = f"{machine.name}.{compute.name}[1..{machine.compute_instances}]"
-        energies.append({"name": full, "actions": _actions({"compute": compute.energy_pj_per_mac,
-                                                            "leak": compute.leakage_mw * cycle_ns})})
-        areas.append({"name": full, "area": compute.area_um2})
-        return (CommentedMap({"version": VERSION, "tables": energies}),
-                CommentedMap({"version": VERSION, "tables": areas}))
+        rows.append((f"{compute.name}[1..{machine.compute_instances}]", {
+            "compute": compute.energy_pj_per_mac, "leak": compute.leakage_mw * cycle_ns}, compute.area_um2))
+        energies = [{"name": f"{machine.name}.{name}", "actions": [
+            {"name": action, "arguments": {}, "energy": energy} for action, energy in actions.items()]}
+            for name, actions, _ in rows]
+        areas = [{"name": f"{machine.name}.{name}", "area": area} for name, _, area in rows]
+        return {"ERT.yaml": ("ERT", {"version": VERSION, "tables": energies}),
+                "ART.yaml": ("ART", {"version": VERSION, "tables": areas})}
 
-    def mapping(self, nest: Nest) -> CommentedSeq:
+    def mapping(self, nest: Nest) -> list[Tree]:
         """Return the ``mapping`` section.
 
         Raises
@@ -190,7 +191,7 @@ class Writer:
             If steps do not divide one another, which Timeloop cannot express.
         """
         self._note_refusals(nest)
-        entries = CommentedSeq()
+        entries: list[Tree] = []
         extents = dict(self.operator.sizes)
         for level, entry in zip(self.accelerator.levels, nest.levels, strict=True):
             if isinstance(level, Fanout):
@@ -199,10 +200,9 @@ class Writer:
                     entries.append(self._spatial(part, *self._factors(part, extents)))
                 continue
             factors, order = self._factors(entry, extents)
-            made = self.components(level)
-            for name, _, _ in made[:-1]:
-                entries.append(self._directive(name, "temporal", {}, []))
-            entries.append(self._directive(made[-1][0], "temporal", factors, order))
+            *others, last = [name for name, _, _ in self.components(level)]
+            entries += [self._directive(name, "temporal", {}, []) for name in others]
+            entries.append(self._directive(last, "temporal", factors, order[::-1]))
         for level, entry in zip(self.accelerator.levels, nest.levels, strict=True):
             if isinstance(level, Memory):
                 entries.extend(self._bypasses(level, entry))
@@ -261,38 +261,34 @@ class Writer:
             extents[loop.dimension] = step
         return factors, [loop.dimension for loop in entry.loops if loop.dimension in factors]
 
-    def _directive(self, target: str, kind: str, factors: Mapping[str, str], order: list[str]) -> CommentedMap:
+    def _directive(self, target: str, kind: str, factors: Mapping[str, str], order: list[str]) -> Tree:
+        """Return a directive of loops, in order innermost first; what has no factor runs once, outside all others."""
         rest = [name for name in self.operator.sizes if name not in order]
         named = [f"{name}={factors.get(name, '1')}" for name in self.operator.sizes]
-        return CommentedMap({"target": target, "type": kind, "factors": flow(named),
-                             "permutation": flow([*reversed(order), *rest])})
+        return {"target": target, "type": kind, "factors": flow(named), "permutation": flow([*order, *rest])}
 
-    def _spatial(self, entry: LevelLoops, factors: Mapping[str, str], order: list[str]) -> CommentedMap:
+    def _spatial(self, entry: LevelLoops, factors: Mapping[str, str], order: list[str]) -> Tree:
         """Return a spatial directive; the split parts those along X, innermost first, from those along Y."""
         side = {loop.dimension: loop.axis or "X" for loop in entry.loops}
-        across = [name for name in reversed(order) if side[name] == "X"]
-        down = [name for name in reversed(order) if side[name] == "Y"]
-        rest = [name for name in self.operator.sizes if name not in order]
-        named = [f"{name}={factors.get(name, '1')}" for name in self.operator.sizes]
-        return CommentedMap({"target": entry.level, "type": "spatial", "factors": flow(named),
-                             "permutation": flow([*across, *down, *rest]), "split": len(across)})
+        across, down = ([name for name in reversed(order) if side[name] == along] for along in SIDES)
+        return {**self._directive(entry.level, "spatial", factors, across + down), "split": len(across)}
 
-    def _bypasses(self, memory: Memory, entry: LevelLoops) -> list[CommentedMap]:
+    def _bypasses(self, memory: Memory, entry: LevelLoops) -> list[Tree]:
         """Return what each component keeps; without a choice, all that it can."""
         names = [t.name for t in self.operator.tensors]
-        found = []
+        found: list[Tree] = []
         for name, tensors, _ in self.components(memory):
             kept = [t for t in names if t in tensors and (entry.keeps is None or t in entry.keeps)]
-            found.append(CommentedMap({"target": name, "type": "dataspace", "keep": flow(kept),
-                                       "bypass": flow([t for t in names if t not in kept])}))
+            found.append({"target": name, "type": "dataspace", "keep": flow(kept),
+                          "bypass": flow([t for t in names if t not in kept])})
         return found
 
-    def constraints(self, constraints: Constraints) -> CommentedMap:
-        """Return the ``mapspace_constraints`` section."""
-        targets = CommentedSeq()
+    def constraints(self, constraints: Constraints) -> list[Tree]:
+        """Return the targets of the ``mapspace_constraints`` section."""
+        targets: list[Tree] = []
         for memory in self.accelerator.memories:
             name = self.components(memory)[-1][0]
-            fields: dict[str, Any] = {}
+            fields: Tree = {}
             factors = self._bounds(memory.name, constraints)
             if factors:
                 fields["factors"] = flow(factors)
@@ -302,30 +298,29 @@ class Writer:
             elif orders:
                 fields |= self._order(memory.name, orders[0])
             if fields:
-                targets.append(CommentedMap({"target": name, "type": "temporal", **fields}))
+                targets.append({"target": name, "type": "temporal", **fields})
             if memory.name in constraints.keeps:
                 targets.extend(self._bypasses(memory, LevelLoops(memory.name, (), constraints.keeps[memory.name])))
         for fanout in self.accelerator.fanouts:
             targets.extend(self._spread(fanout, constraints))
         for place in constraints.tiles:
             self.note(f"tiles.{place}", "dropped", "bounds on tiles")
-        targets.extend(self._shares(constraints))
-        return CommentedMap({"version": VERSION, "targets": targets})
+        return [*targets, *self._shares(constraints)]
 
-    def _shares(self, constraints: Constraints) -> Iterator[CommentedMap]:
+    def _shares(self, constraints: Constraints) -> Iterator[Tree]:
         """Yield the least share of all lanes in use, which Timeloop asks for at the innermost memory."""
         arrays = [name for fanout in self.accelerator.fanouts for name, _, _ in self.arrays(fanout)]
         for place, share in constraints.utilization.items():
             if arrays == [place] and self.remainders:
                 last = self.accelerator.levels[-1]
                 innermost = f"inter_{place}_spatial" if isinstance(last, Fanout) else self.components(last)[-1][0]
-                yield CommentedMap({"target": innermost, "type": "utilization", "min": share})
+                yield {"target": innermost, "type": "utilization", "min": share}
             elif not self.remainders:
                 self.note(f"utilization.{place}", "dropped", "a least share of lanes: the front end has none")
             else:
                 self.note(f"utilization.{place}", "dropped", "a least share of lanes: Timeloop's is of all lanes")
 
-    def _order(self, place: str, order: tuple[str, ...]) -> dict[str, Any]:
+    def _order(self, place: str, order: tuple[str, ...]) -> Tree:
         if ANY not in order:
             return {"permutation": flow(list(reversed(order)))}
         at = order.index(ANY)
@@ -351,7 +346,7 @@ class Writer:
                 found.append(f"{name}>={bounds.least}")
         return found
 
-    def _spread(self, fanout: Fanout, constraints: Constraints) -> list[CommentedMap]:
+    def _spread(self, fanout: Fanout, constraints: Constraints) -> list[Tree]:
         """Return what may spread along the sides of an array, as one permutation with a split."""
         sides = [side for side, length in zip(SIDES, fanout.shape, strict=True) if length > 1]
         if not sides:
@@ -360,10 +355,9 @@ class Writer:
         if not any(found.values()):
             return []
         barred = {side: {text.split("=")[0] for text in found[side] if text.endswith("=1")} for side in sides}
-        fields: dict[str, Any] = {"target": fanout.name, "type": "spatial"}
+        fields: Tree = {"target": fanout.name, "type": "spatial"}
         if len(sides) == 1:
-            fields["factors"] = flow(found[sides[0]])
-            return [CommentedMap(fields)]
+            return [{**fields, "factors": flow(found[sides[0]])}]
         x = [name for name in self.operator.sizes if name in barred["Y"] and name not in barred["X"]]
         y = [name for name in self.operator.sizes if name in barred["X"] and name not in barred["Y"]]
         idle = [name for name in self.operator.sizes if name in barred["X"] and name in barred["Y"]]
@@ -371,10 +365,10 @@ class Writer:
         free = [name for name in self.operator.sizes if name not in barred["X"] | barred["Y"]]
         if free:
             self.note(f"loops.{fanout.name}", "dropped", f"which side {', '.join(free)} may take: either, here")
-            return [CommentedMap({**fields, "factors": flow(never)})] if never else []
+            return [{**fields, "factors": flow(never)}] if never else []
         fixed = [text for side in sides for text in found[side] if not text.endswith("=1")]
-        return [CommentedMap({**fields, "factors": flow([*never, *fixed]), "permutation": flow([*x, *y, *idle]),
-                              "split": len(x)})]  # all are named: the front end would put the rest before the split
+        return [{**fields, "factors": flow([*never, *fixed]), "permutation": flow([*x, *y, *idle]),
+                 "split": len(x)}]  # all are named: the front end would put the rest before the split
 
 
 def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | None = None,
@@ -390,22 +384,20 @@ def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | 
     """
     writer = Writer(operator, accelerator, on_both_sides(mapping))
     writer.about_operator()
-    energies, areas = writer.tables()
-    trees: dict[str, tuple[str, Any]] = {
-        "arch.yaml": ("architecture", writer.architecture()), "problem.yaml": ("problem", problem_tree(operator)),
-        "ERT.yaml": ("ERT", energies), "ART.yaml": ("ART", areas)}
+    trees: Trees = {"arch.yaml": ("architecture", writer.architecture()),
+                    "problem.yaml": ("problem", problem_tree(operator)), **writer.tables()}
     if mapping is not None:
         trees["mapping.yaml"] = ("mapping", writer.mapping(mapping))
     if constraints is not None:
-        trees["constraints.yaml"] = ("mapspace_constraints", writer.constraints(constraints))
-    return ForeignText({name: yaml_text({section: tree}) for name, (section, tree) in trees.items()},
-                       tuple(writer.notes))
+        trees["constraints.yaml"] = ("mapspace_constraints", {"version": VERSION,
+                                                              "targets": writer.constraints(constraints)})
+    return files_of(trees, writer)
 
 
-def problem_tree(operator: Operator) -> CommentedMap:
+def problem_tree(operator: Operator) -> Tree:
     """Return the ``problem`` section; coefficients are named after tensor, dimension and value."""
     coefficients: dict[str, int] = {}
-    spaces = CommentedSeq()
+    spaces: list[Tree] = []
     for tensor in operator.tensors:
         axes = []
         for axis in tensor.axes:
@@ -415,20 +407,18 @@ def problem_tree(operator: Operator) -> CommentedMap:
                     coefficients[f"{name}scale{scale}"] = scale
                 terms.append([name] if scale == 1 else [name, f"{name}scale{scale}"])
             axes.append(terms)
-        entry: dict[str, Any] = {"name": tensor.name, "projection": flow(axes)}
-        if tensor.is_output:
-            entry["read_write"] = True
-        spaces.append(entry)
-    shape: dict[str, Any] = {"name": operator.name, "dimensions": flow(list(operator.sizes))}
+        spaces.append({"name": tensor.name, "projection": flow(axes),
+                       **({"read_write": True} if tensor.is_output else {})})
+    shape: Tree = {"name": operator.name, "dimensions": flow(list(operator.sizes))}
     if coefficients:
         shape["coefficients"] = [flow({"name": name, "default": value}) for name, value in coefficients.items()]
-    instance: dict[str, Any] = dict(operator.sizes)
+    instance: Tree = dict(operator.sizes)
     densities = {t.name: {"density": t.density, "distribution": "fixed_structured" if t.even or t.structure else
                           "hypergeometric"}
                  for t in operator.tensors if t.density < 1}
     if densities:
         instance["densities"] = {name: flow(said) for name, said in densities.items()}
-    return CommentedMap({"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance})
+    return {"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance}
 
 
 def on_both_sides(mapping: Nest | None) -> dict[str, tuple[str, ...]]:
@@ -454,20 +444,17 @@ def on_both_sides(mapping: Nest | None) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _actions(energies: Mapping[str, float]) -> list[CommentedMap]:
-    return [CommentedMap({"name": name, "arguments": {}, "energy": energy}) for name, energy in energies.items()]
+def memory_class(room: float | None) -> str:
+    """Return the class of a component with room for so many bytes, None for any number."""
+    return "DRAM" if room is None else "storage"
 
 
-def _tagged(tag: str, fields: Mapping[str, Any]) -> CommentedMap:
-    node = CommentedMap(fields)
-    node.yaml_set_ctag(_tag(tag))
-    return node
-
-
-def _tag(text: str) -> Any:
+def _tagged(name: str, fields: Mapping[str, Any]) -> CommentedMap:
     from ruamel.yaml.tag import Tag  # noqa: PLC0415
 
-    return Tag(suffix=text)
+    node = CommentedMap(fields)
+    node.yaml_set_ctag(Tag(suffix=name))
+    return node
 
 
 def flow(value: Any) -> Any:
@@ -477,11 +464,16 @@ def flow(value: Any) -> Any:
     return node
 
 
-def yaml_text(tree: Mapping[str, Any]) -> str:
-    """Return a tree as YAML."""
+def files_of(trees: Trees, writer: Writer) -> ForeignText:
+    """Return trees as YAML, with the notes of their writer."""
+    return ForeignText({name: _yaml_text({section: tree}) for name, (section, tree) in trees.items()},
+                       tuple(writer.notes))
+
+
+def _yaml_text(tree: Tree) -> str:
     out, yaml = StringIO(), YAML(typ="rt", pure=True)
     yaml.width = 120
     yaml.indent(mapping=2, sequence=2, offset=0)
-    yaml.dump(CommentedMap(tree), out)
+    yaml.dump(tree, out)
     return out.getvalue()
 
