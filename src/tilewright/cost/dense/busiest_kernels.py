@@ -30,26 +30,26 @@ _named = stamped([Path(entries.__file__)])
 
 
 @compiled
-def place_of(nest: Compiled, at: Compiled, s: Compiled, d: Compiled) -> Compiled:
+def place_of(nest, at, s, d):
     """Return the place of a temporal loop in the nest."""
     return s * nest[0].shape[1] + nest[1][s, d, at]
 
 
 @compiled
-def outside_of(nest: Compiled, at: Compiled, s: Compiled, d: Compiled) -> Compiled:
+def outside_of(nest, at, s, d):
     """Return the nominal extent of a dimension outside slot ``s``."""
     return np.int64(nest[2][d]) if s == 0 else np.int64(nest[0][s - 1, d, at])
 
 
 @compiled
-def count_of(nest: Compiled, at: Compiled, s: Compiled, d: Compiled) -> Compiled:
+def count_of(nest, at, s, d):
     """Return the nominal iterations of a loop; one where there is none."""
     outside, step = outside_of(nest, at, s, d), np.int64(nest[0][s, d, at])
     return (outside + step - 1) // step
 
 
 @compiled
-def innermost_of(nest: Compiled, at: Compiled, slots: Compiled, relevant: Compiled, end: Compiled) -> Compiled:
+def innermost_of(nest, at, slots, relevant, end):
     """Return the place of the innermost advancing loop outside slot ``end``; -1 if none advances."""
     for s in range(end - 1, -1, -1):
         if slots[s, 1] == 0:
@@ -63,7 +63,7 @@ def innermost_of(nest: Compiled, at: Compiled, slots: Compiled, relevant: Compil
 
 
 @compiled
-def combines(nest: Compiled, at: Compiled, slots: Compiled, kinds: Compiled, span: Compiled) -> Compiled:
+def combines(nest, at, slots, kinds, span):
     """Whether the parent adds up partial sums of instances between it and its child, which do not merge (rule 5).
 
     ``kinds`` (d): what dimensions are to the output, `PLAIN`, `SLIDING` or `LACKING`; ``span``: slots between.
@@ -82,7 +82,7 @@ def combines(nest: Compiled, at: Compiled, slots: Compiled, kinds: Compiled, spa
 
 
 @compiled
-def followed_from(nest: Compiled, at: Compiled, memory: Compiled) -> Compiled:
+def followed_from(nest, at, memory):
     """Return the keeper from which on partial sums are followed inward: the last whose sums all start from zero.
 
     It is the first keeper of all, 0, unless one combines what its child sends; -1 where this memory is given none.
@@ -98,7 +98,7 @@ def followed_from(nest: Compiled, at: Compiled, memory: Compiled) -> Compiled:
 
 
 @compiled
-def another_may_be(nest: Compiled, at: Compiled, memory: Compiled, since: Compiled) -> Compiled:
+def another_may_be(nest, at, memory, since):
     """Whether another instance than the first may be the busiest, ``since`` being `followed_from`."""
     slots, head, units = memory[0], memory[1], memory[3]
     for u in range(head[2]):
@@ -115,7 +115,7 @@ def another_may_be(nest: Compiled, at: Compiled, memory: Compiled, since: Compil
 
 
 @compiled
-def ragged(nest: Compiled, at: Compiled, slots: Compiled, d: Compiled) -> Compiled:
+def ragged(nest, at, slots, d):
     """Whether a loop over ``d`` leaves a rest."""
     for s in range(len(slots)):
         if outside_of(nest, at, s, d) % nest[0][s, d, at] > 0:
@@ -124,7 +124,7 @@ def ragged(nest: Compiled, at: Compiled, slots: Compiled, d: Compiled) -> Compil
 
 
 @compiled
-def spread(nest: Compiled, at: Compiled, slots: Compiled, d: Compiled, end: Compiled) -> Compiled:
+def spread(nest, at, slots, d, end):
     """Whether lanes outside slot ``end`` spread dimension ``d``."""
     for s in range(end):
         if slots[s, 1] > 0 and count_of(nest, at, s, d) > 1:
@@ -133,8 +133,7 @@ def spread(nest: Compiled, at: Compiled, slots: Compiled, d: Compiled, end: Comp
 
 
 @compiled
-def role(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, inner: Compiled, s: Compiled,
-         d: Compiled) -> Compiled:
+def role(nest, at, memory, row, inner, s, d):
     """Return what the loop of slot ``s`` over ``d``, which the tensor lacks, does to an entry."""
     slots, end = memory[0], memory[1][0]
     if slots[s, 1] == 0:
@@ -146,8 +145,7 @@ def role(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, inner: C
 
 
 @compiled
-def pieces(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, inner: Compiled, d: Compiled,
-           plain: Compiled, work: Compiled) -> Compiled:
+def pieces(nest, at, memory, row, inner, d, plain, work):
     """Return the pieces that the first instance has of a dimension, or, of a plain axis, their extents together."""
     slots, end = memory[0], memory[1][0]
     extents, counts = work[3][0], work[3][1]
@@ -177,7 +175,7 @@ def pieces(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, inner:
 
 
 @compiled
-def shared_from(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, d: Compiled) -> Compiled:
+def shared_from(nest, at, memory, row, d):
     """Return the slot from which on, down to the child, all loops over a sliding dimension are merged lanes."""
     slots, run = memory[0], row[2]
     for s in range(row[2] - 1, memory[1][0] - 1, -1):
@@ -189,8 +187,7 @@ def shared_from(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, d
 
 
 @compiled
-def axis_values(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, halo: Compiled, d: Compiled,
-                values: Compiled) -> Compiled:
+def axis_values(nest, at, memory, row, halo, d, values):
     """Write, for each value of a dimension of a sliding axis, its instance and the tiles that it lies in.
 
     ``values`` (8, n): the instance outside, the tile of the child, the box of the instances that share with it, and the
@@ -222,7 +219,7 @@ def axis_values(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, h
 
 
 @compiled
-def held(first: Compiled, second: Compiled, p: Compiled, r: Compiled, a: Compiled, b: Compiled) -> Compiled:
+def held(first, second, p, r, a, b):
     """Whether the lane of (p, r) held its word a p + b r in the visit before; ``first`` is the dimension that moved."""
     until = first[BEFORE_HIGH, p]
     if until == 0:
@@ -232,7 +229,7 @@ def held(first: Compiled, second: Compiled, p: Compiled, r: Compiled, a: Compile
 
 
 @compiled
-def moved_by(nest: Compiled, at: Compiled, slots: Compiled, end: Compiled, inner: Compiled, d: Compiled) -> Compiled:
+def moved_by(nest, at, slots, end, inner, d):
     """Return the slot whose loop over ``d`` stands at the place ``inner``, -1 if none does."""
     for s in range(end):
         if slots[s, 1] == 0 and count_of(nest, at, s, d) > 1 and place_of(nest, at, s, d) == inner:
@@ -241,8 +238,7 @@ def moved_by(nest: Compiled, at: Compiled, slots: Compiled, end: Compiled, inner
 
 
 @compiled
-def crossing(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, unit: Compiled, inner: Compiled,
-             lanes: Compiled, out: Compiled, work: Compiled) -> Compiled:
+def crossing(nest, at, memory, row, unit, inner, lanes, out, work):
     """Write the words along a sliding axis that each instance exchanges, over all visits, to ``out`` (instances)."""
     dims, factors = (unit[2], unit[4]), (unit[3], unit[5])
     moving, halo = 0, -1
@@ -271,8 +267,7 @@ def crossing(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, unit
 
 
 @compiled
-def order_loops(nest: Compiled, at: Compiled, memory: Compiled, unit: Compiled, cuts: Compiled,
-                worth: Compiled) -> Compiled:
+def order_loops(nest, at, memory, unit, cuts, worth):
     """Order the loops of a sliding axis of the output as sums are delivered: keeper by keeper, time, then lanes.
 
     Lanes go by level and, at each, by dimension. Writes what one iteration of each loop is worth in a number that
@@ -303,7 +298,7 @@ def order_loops(nest: Compiled, at: Compiled, memory: Compiled, unit: Compiled, 
 
 
 @compiled
-def keys(nest: Compiled, at: Compiled, memory: Compiled, d: Compiled, worth: Compiled, values: Compiled) -> Compiled:
+def keys(nest, at, memory, d, worth, values):
     """Write for each value of a dimension its instance, and its place in the order of `order_loops`."""
     slots, end = memory[0], memory[1][0]
     for p in range(nest[2][d]):
@@ -320,7 +315,7 @@ def keys(nest: Compiled, at: Compiled, memory: Compiled, d: Compiled, worth: Com
 
 
 @compiled
-def sort_both(keys: Compiled, places: Compiled, size: Compiled) -> Compiled:
+def sort_both(keys, places, size):
     """Sort the first ``size`` keys, and what belongs to them."""
     gap = 1
     while gap < size // 3:
@@ -336,8 +331,7 @@ def sort_both(keys: Compiled, places: Compiled, size: Compiled) -> Compiled:
 
 
 @compiled
-def delivered(nest: Compiled, at: Compiled, memory: Compiled, unit: Compiled, since: Compiled, lanes: Compiled,
-              out: Compiled, work: Compiled) -> Compiled:
+def delivered(nest, at, memory, unit, since, lanes, out, work):
     """Write how often each instance is the lowest, and the first, to touch a word of the output, to ``out`` (e, i).
 
     Rows go from the memory outward, two for each keeper on the way: how often it is the lowest of the lanes in the
@@ -371,8 +365,7 @@ def delivered(nest: Compiled, at: Compiled, memory: Compiled, unit: Compiled, si
 
 
 @compiled
-def own_values(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, inner: Compiled, d: Compiled,
-               plain: Compiled, lanes: Compiled, out: Compiled) -> Compiled:
+def own_values(nest, at, memory, row, inner, d, plain, lanes, out):
     """Write the words of a plain axis, or the pieces of a dimension that the tensor lacks, of each instance."""
     slots, end = memory[0], memory[1][0]
     for p in range(nest[2][d]):
@@ -393,7 +386,7 @@ def own_values(nest: Compiled, at: Compiled, memory: Compiled, row: Compiled, in
 
 
 @compiled
-def instances(member: Compiled, lanes: Compiled, c: Compiled) -> Compiled:
+def instances(member, lanes, c):
     """Return how many instances the dimensions of a cluster tell apart."""
     size = 1
     for d in range(len(member)):
@@ -402,8 +395,7 @@ def instances(member: Compiled, lanes: Compiled, c: Compiled) -> Compiled:
 
 
 @compiled
-def tabulate(nest: Compiled, at: Compiled, memory: Compiled, since: Compiled, lanes: Compiled,
-             tables: Compiled, work: Compiled) -> Compiled:
+def tabulate(nest, at, memory, since, lanes, tables, work):
     """Write the factors of every entry to ``tables`` (cluster or rest, e, instances); ``rest`` comes last."""
     slots, head, entries, units, member, relevant = memory[0], memory[1], memory[2], memory[3], memory[6], memory[7]
     rest = len(tables) - 1
@@ -439,7 +431,7 @@ def tabulate(nest: Compiled, at: Compiled, memory: Compiled, since: Compiled, la
 
 
 @compiled
-def spread_out(table: Compiled, factors: Compiled, unit: Compiled, member: Compiled, lanes: Compiled) -> Compiled:
+def spread_out(table, factors, unit, member, lanes):
     """Multiply the ``factors`` of a unit into the table of its cluster, whose instances count all its dimensions."""
     d, e = unit[2], unit[4] if unit[1] == SLIDING else -1
     for i in range(instances(member, lanes, member[d])):
@@ -455,8 +447,7 @@ def spread_out(table: Compiled, factors: Compiled, unit: Compiled, member: Compi
 
 
 @compiled
-def gather(memory: Compiled, since: Compiled, lanes: Compiled, tables: Compiled, index: Compiled,
-           words: Compiled) -> Compiled:
+def gather(memory, since, lanes, tables, index, words):
     """Write the words (tensor; reads, fills, updates, drains) of instance ``index`` of all."""
     head, entries, member = memory[1], memory[2], memory[6]
     rest = len(tables) - 1
@@ -486,7 +477,7 @@ def gather(memory: Compiled, since: Compiled, lanes: Compiled, tables: Compiled,
 
 
 @compiled
-def cycles_of(bits: Compiled, rate: Compiled) -> Compiled:
+def cycles_of(bits, rate):
     """Return whole cycles to move ``bits`` at a rate of (bits, cycles); none where it is unlimited, (0, 0)."""
     if rate[0] == 0:
         return 0
@@ -495,7 +486,7 @@ def cycles_of(bits: Compiled, rate: Compiled) -> Compiled:
 
 
 @compiled
-def busy(words: Compiled, weights: Compiled, rates: Compiled, view: Compiled) -> Compiled:
+def busy(words, weights, rates, view):
     """Return bits through a port, or cycles blocked: what makes an instance the busiest in a view."""
     reads = fills = updates = drains = 0
     for t in range(len(weights)):
@@ -514,7 +505,7 @@ def busy(words: Compiled, weights: Compiled, rates: Compiled, view: Compiled) ->
 
 
 @compiled
-def count_instances(nest: Compiled, at: Compiled, memory: Compiled, another: Compiled, work: Compiled) -> Compiled:
+def count_instances(nest, at, memory, another, work):
     """Write the lanes outside a memory along each dimension of a sliding axis; return the instances that they make."""
     lanes, slots, head, member, most = work[6], memory[0], memory[1], memory[6], work[7].shape[2]
     for d in range(len(member)):
@@ -532,8 +523,7 @@ def count_instances(nest: Compiled, at: Compiled, memory: Compiled, another: Com
 
 
 @compiled
-def walk(nest: Compiled, at: Compiled, memory: Compiled, rates: Compiled, every: Compiled, work: Compiled,
-         out: Compiled) -> Compiled:
+def walk(nest, at, memory, rates, every, work, out):
     """Write the words (view, tensor, kind) of the busiest instances of a memory to ``out``; return whether it did.
 
     Does nothing, unless for ``every``, where the first instance is the busiest for sure.
@@ -558,7 +548,7 @@ def walk(nest: Compiled, at: Compiled, memory: Compiled, rates: Compiled, every:
 
 
 @compiled
-def memory_at(tables: Compiled, m: Compiled) -> Compiled:
+def memory_at(tables, m):
     """Return one memory's rows of the tables."""
     return (tables[0], tables[1][m], tables[2][m], tables[3][m], tables[4], tables[5][m], tables[6], tables[7],
             tables[8][m])

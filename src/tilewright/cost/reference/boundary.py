@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.cost.reference.nest import Indices, Nest, NestLoop
-from tilewright.hardware import Fanout
 from tilewright.workload import Tensor
 
 LARGEST_KEY = 2**62
@@ -72,8 +71,8 @@ class Boundary:
         dimensions = list(nest.operator.sizes)
         self.lanes = sorted((loop for loop in outside if loop.spatial),
                             key=lambda loop: (loop.level, dimensions.index(loop.dimension)))
-        self.advancing = self._advancing([loop for loop in outside if not loop.spatial], self.feeds_compute)
-        self.apart = self._apart(outside)
+        self.advancing = nest.advancing(tensor, child)
+        self.apart = nest.apart(tensor, parent, child)
         self.instances = prod(loop.count for loop in self.lanes)
         self.parents = nest.lanes(parent)
         self.visits = prod(loop.count for loop in self.advancing)
@@ -83,29 +82,6 @@ class Boundary:
         if self.instances * self.visits * self.words >= LARGEST_KEY:
             raise InputError("mapping", "must be a small nest to be walked literally", f"{nest.operator.macs} MACs",
                              "Use the fast model")
-
-    def _advancing(self, temporal: list[NestLoop], every: bool) -> list[NestLoop]:
-        """Rule 2: skip the innermost loops that do not concern the tensor; the others advance. At compute, all do."""
-        count = len(temporal)
-        while not every and count and temporal[count - 1].dimension not in self.tensor.dimensions:
-            count -= 1
-        return temporal[:count]
-
-    def _apart(self, outside: tuple[NestLoop, ...]) -> list[NestLoop]:
-        """Return the lane loops between parent and child whose instances do not merge (rules 4 and 5)."""
-        sliding = {d for axis in self.tensor.axes if len(axis.terms) > 1 for d in axis.dimensions}
-        apart: list[NestLoop] = []
-        broken: set[str] = set()
-        for loop in reversed(outside):
-            if loop.spatial and loop.level > self.parent:
-                fanout = self.nest.accelerator.levels[loop.level]
-                assert isinstance(fanout, Fanout)
-                merges = fanout.reduce if self.tensor.is_output else fanout.multicast
-                if merges and not (loop.dimension in sliding and loop.dimension in broken):
-                    continue
-                apart.append(loop)
-            broken.add(loop.dimension)
-        return apart[::-1]
 
     @property
     def combines(self) -> bool:

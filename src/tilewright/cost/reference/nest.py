@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Mapping
-from tilewright.workload import Operator
+from tilewright.workload import Operator, Tensor
 
 Indices = NDArray[np.int64]
 
@@ -22,10 +22,12 @@ class NestLoop:
     ----------
     level
         Position of its level in the accelerator, 0 outermost.
-    count
-        Nominal iterations: ceil(nominal extent outside / step).
-    spatial
-        Whether its iterations are lanes of a fan-out rather than steps of time.
+    step, count
+        Extent of the tile just inside, and nominal iterations: ceil(nominal extent outside / step).
+    side
+        Of the array, where its iterations are lanes of a fan-out rather than steps of time.
+    ragged
+        Whether the last tile is smaller.
     index
         ``(size,)`` which iteration works on each value of the dimension. Ragged edges need no more than this: an
         iteration that holds no value does not happen.
@@ -33,9 +35,16 @@ class NestLoop:
 
     level: int
     dimension: str
+    step: int
     count: int
-    spatial: bool
+    side: str | None
+    ragged: bool
     index: Indices
+
+    @property
+    def spatial(self) -> bool:
+        """Whether its iterations are lanes."""
+        return self.side is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +68,33 @@ class Nest:
         """Return the memories that keep ``tensor``, outermost first."""
         return [level for level, kept in enumerate(self.keeps) if tensor in kept]
 
+    def apart(self, tensor: Tensor, parent: int, child: int, *, overlapping: bool = True) -> list[NestLoop]:
+        """Return the lane loops between parent and child whose instances do not merge (rules 4 and 5).
+
+        ``overlapping``: instances merge along a sliding axis only where their tiles abut.
+        """
+        sliding = {d for axis in tensor.axes if len(axis.terms) > 1 and overlapping for d in axis.dimensions}
+        apart: list[NestLoop] = []
+        broken: set[str] = set()
+        for loop in reversed(self.outside(child)):
+            if loop.spatial and loop.level >= parent:
+                fanout = self.accelerator.levels[loop.level]
+                assert isinstance(fanout, Fanout)
+                merges = fanout.reduce if tensor.is_output else fanout.multicast
+                if merges and not (loop.dimension in sliding and loop.dimension in broken):
+                    continue
+                apart.append(loop)
+            broken.add(loop.dimension)
+        return apart[::-1]
+
+    def advancing(self, tensor: Tensor, child: int) -> list[NestLoop]:
+        """Rule 2: skip the innermost loops that do not concern the tensor; the others advance. At compute, all do."""
+        temporal = [loop for loop in self.outside(child) if not loop.spatial]
+        count = len(temporal)
+        while child < len(self.keeps) and count and temporal[count - 1].dimension not in tensor.dimensions:
+            count -= 1
+        return temporal[:count]
+
     def lanes(self, level: int) -> int:
         """Return the nominal number of instances of ``level`` in use."""
         return prod(loop.count for loop in self.outside(level) if loop.spatial)
@@ -74,6 +110,41 @@ class Nest:
                 lane = lane * loop.count + loop.index
             macs = np.multiply.outer(macs, np.bincount(lane, minlength=prod(loop.count for loop in own))).ravel()
         return int(macs.max())
+
+    def inside(self, loop: NestLoop) -> list[NestLoop]:
+        """Return the loops inside this one, over the same dimension."""
+        return [other for other in self.loops[self.loops.index(loop) + 1:] if other.dimension == loop.dimension]
+
+    def around(self, loop: NestLoop) -> list[NestLoop]:
+        """Return the loops outside this one, over the same dimension."""
+        return [other for other in self.loops[:self.loops.index(loop)] if other.dimension == loop.dimension]
+
+    def left(self, loop: NestLoop, index: dict[NestLoop, int]) -> int:
+        """Return how often a loop really runs, given the ``index`` of loops outside it (the first where not given)."""
+        extent = self.operator.sizes[loop.dimension]
+        for other in self.around(loop):
+            extent = min(other.step, extent - index.get(other, 0) * other.step)
+        return -(-extent // loop.step)
+
+    def remainder(self, loop: NestLoop) -> int:
+        """Return how often a loop runs in its very last round."""
+        return (self.operator.sizes[loop.dimension] - 1) // loop.step % loop.count + 1
+
+    def remains(self, loop: NestLoop) -> bool:
+        """Whether a loop inside this one, over the same dimension, has a last round smaller than the others."""
+        return any(self.remainder(other) < other.count for other in self.inside(loop))
+
+    def is_last(self, loop: NestLoop, index: dict[NestLoop, int]) -> bool:
+        """Whether the loops outside this one, over the same dimension, are all at their last iterations."""
+        return all(index.get(other, 0) + 1 >= self.remainder(other) for other in self.around(loop))
+
+    @property
+    def shared(self) -> int:
+        """Position of the memory that all arrays share: the last one outside them."""
+        levels = self.accelerator.levels
+        arrays = [at for at, level in enumerate(levels) if isinstance(level, Fanout) and level.instances > 1]
+        outside = [at for at, level in enumerate(levels) if not isinstance(level, Fanout)]
+        return max(at for at in outside if at < arrays[0]) if arrays else outside[:-1][-1] if outside[1:] else 0
 
 
 def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Nest:
@@ -100,11 +171,12 @@ def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) ->
             if loop.step < 1:
                 raise InputError(path, "must have a positive step", loop.step)
             step = min(loop.step, extents[loop.dimension])
-            count = -(-extents[loop.dimension] // step)
+            count, ragged = -(-extents[loop.dimension] // step), extents[loop.dimension] % step > 0
             index, rest[loop.dimension] = np.divmod(rest[loop.dimension], step)
             extents[loop.dimension] = step
+            side = loop.axis or "X" if isinstance(level, Fanout) else None
             if count > 1:
-                loops.append(NestLoop(at, loop.dimension, count, isinstance(level, Fanout), index))
+                loops.append(NestLoop(at, loop.dimension, step, count, side, ragged, index))
     left = {name: extent for name, extent in extents.items() if extent > 1}
     if left:
         raise InputError("mapping.levels", "must cover every dimension down to steps of 1",
@@ -135,3 +207,37 @@ def _keeps(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tu
                          f"must not be where {operator.output.name} begins and ends: sums of instances never meet",
                          operator.output.name, "Let a memory outside all arrays keep it")
     return tuple(kept)
+
+
+def lockstep(nest: Nest, visit: tuple[int, ...] | None = None) -> int:
+    """Return the steps of compute where all lanes wait for the busiest of them, iteration by iteration.
+
+    Parameters
+    ----------
+    visit
+        Indices of the outermost temporal loops, where only the steps inside that iteration count.
+    """
+    names = [name for name, _ in nest.operator.dimensions]
+    known: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def inside(at: int, extents: tuple[int, ...], chosen: tuple[int, ...]) -> int:
+        if at == len(nest.loops):
+            return prod(extents)
+        if not chosen and (at, extents) in known:
+            return known[at, extents]
+        loop = nest.loops[at]
+        place = names.index(loop.dimension)
+
+        def of(extent: int, rest: tuple[int, ...]) -> int:
+            return inside(at + 1, (*extents[:place], extent, *extents[place + 1:]), rest) if extent > 0 else 0
+
+        whole, last = divmod(extents[place], loop.step)
+        if chosen and loop.side is None:
+            return of(min(loop.step, extents[place] - chosen[0] * loop.step), chosen[1:])
+        full, part = of(loop.step, chosen) if whole else 0, of(last, chosen)
+        found = max(full, part) if loop.side else whole * full + part
+        if not chosen:
+            known[at, extents] = found
+        return found
+
+    return inside(0, tuple(size for _, size in nest.operator.dimensions), visit or ())

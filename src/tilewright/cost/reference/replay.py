@@ -7,8 +7,7 @@ from math import ceil, floor, prod
 
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles, tensor_bits
-from tilewright.cost.reference.nest import Nest, write_out
-from tilewright.cost.reference.plain import PlainLoop, PlainNest, lockstep
+from tilewright.cost.reference.nest import Nest, NestLoop, lockstep, write_out
 from tilewright.cost.reference.visits import BoundaryWalk, Crossing
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import Mapping
@@ -78,8 +77,8 @@ def replay_size(operator: Operator, accelerator: Accelerator, mapping: Mapping, 
     InputError
         If they are too many.
     """
-    nest = PlainNest.of(operator, accelerator, mapping)
-    counting = _Counting(nest, write_out(operator, accelerator, mapping), conventions)
+    nest = write_out(operator, accelerator, mapping)
+    counting = _Counting(nest, conventions)
     return sum(walk.size for tensor in operator.tensors for walk in counting.walks(tensor))
 
 
@@ -92,8 +91,8 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     InputError
         If the nest is too large to be walked, or the mapping does not describe a complete nest.
     """
-    nest = PlainNest.of(operator, accelerator, mapping)
-    counting = _Counting(nest, write_out(operator, accelerator, mapping), conventions)
+    nest = write_out(operator, accelerator, mapping)
+    counting = _Counting(nest, conventions)
     counts: dict[tuple[str, str], ReplayedCount] = {}
     for tensor in operator.tensors:
         counts |= counting.tensor(tensor)
@@ -126,8 +125,8 @@ class _Sums:
 class _Counting:
     """Counts of one nest under some conventions."""
 
-    def __init__(self, nest: PlainNest, written: Nest, conventions: Conventions) -> None:
-        self.nest, self.written, self.on = nest, written, conventions
+    def __init__(self, nest: Nest, conventions: Conventions) -> None:
+        self.nest, self.on = nest, conventions
         self.each = Fraction(0)
         """Multiply-accumulates of a lane, on average."""
 
@@ -154,7 +153,7 @@ class _Counting:
                 fills = asked_above / lanes if shared else taken_in
             evicted = taken_in if tensor.is_output and not self.on.no_drain_reads else Fraction(0)
             reads += peers
-            if tensor.name in self.written.keeps[at]:
+            if tensor.name in self.nest.keeps[at]:
                 asked_above = below.asked
                 counts[levels[at].name, tensor.name] = self._count(tensor, at, (reads, fills, updates, evicted))
             above = below
@@ -169,7 +168,7 @@ class _Counting:
 
     def _holders(self, tensor: Tensor) -> list[int]:
         """Return the memories that keep a tensor, and the places inside arrays that count as if they did."""
-        keepers = self.written.keepers(tensor.name)
+        keepers = self.nest.keepers(tensor.name)
         if not self.on.cluster_buffers:
             return keepers
         places = [at for at in self._memories() if not self.nest.accelerator.levels[at].keeps  # type: ignore[union-attr]
@@ -257,7 +256,7 @@ class _Counting:
         busy = prod((self._occupancy(loop) for loop in self.nest.outside(level) if loop.side), start=Fraction(1))
         return floor(busy)
 
-    def _occupancy(self, loop: PlainLoop) -> Fraction:
+    def _occupancy(self, loop: NestLoop) -> Fraction:
         """Return the mean number of iterations that a spatial loop really has."""
         extents = [self.nest.operator.sizes[loop.dimension]]
         for other in self.nest.loops:
@@ -283,7 +282,7 @@ class _Counting:
             return prod(loop.count for loop in self.nest.loops if loop.side is None)
         if self.on.lockstep_steps:
             return lockstep(self.nest)
-        return self.written.steps()
+        return self.nest.steps()
 
     def stepwise_cycles(self) -> int:
         """Return the cycles of steps that each wait for the longer of their compute and their transfers.

@@ -12,7 +12,7 @@ from math import prod
 
 from tilewright.base import InputError
 from tilewright.cost.reference.conventions import Conventions
-from tilewright.cost.reference.plain import PlainLoop, PlainNest
+from tilewright.cost.reference.nest import Nest, NestLoop
 from tilewright.cost.reference.words import Boxes, Words, joined, moved, strided, without
 from tilewright.hardware import Fanout
 from tilewright.workload import Tensor
@@ -78,22 +78,20 @@ class BoundaryWalk:
         If there are too many words to walk.
     """
 
-    def __init__(self, nest: PlainNest, tensor: Tensor, parent: int, child: int, conventions: Conventions) -> None:
+    def __init__(self, nest: Nest, tensor: Tensor, parent: int, child: int, conventions: Conventions) -> None:
         self.nest, self.tensor, self.parent, self.child, self.on = nest, tensor, parent, child, conventions
         self.loops = nest.outside(child)
         self.times = [loop for loop in self.loops if loop.side is None]
         self.spaces = [loop for loop in self.loops if loop.side is not None]
         self.at_compute = child == len(nest.accelerator.levels)
-        self.advancing = len(self.times)
-        while not self.at_compute and self.advancing and (
-                self.times[self.advancing - 1].dimension not in tensor.dimensions):
-            self.advancing -= 1
+        self.advancing = len(nest.advancing(tensor, child))
         self.between = [loop for loop in self.spaces if loop.level >= parent]
-        self.apart = [loop for loop in self.between if not self._merges(loop)]
+        self.apart = nest.apart(tensor, parent, child, overlapping=not conventions.identical_tile_multicast)
         self.lanes = list(product(*(range(loop.count) for loop in self.spaces)))
         self.groups = {lane: self._group(lane) for lane in self.lanes}
         self.instances = {lane: self._instance(lane) for lane in self.lanes}
         self.shifts = {lane: self._shift(lane) for lane in self.lanes} if conventions.copied_lanes else {}
+        self.ragged = any(loop.ragged for loop in nest.loops)
         self.every_round: dict[Lane, Spot] = {}
         self.mesh = tuple(prod(level.shape[side] for level in nest.accelerator.levels[parent:child]
                                if isinstance(level, Fanout)) for side in range(2))
@@ -114,31 +112,16 @@ class BoundaryWalk:
         sizes = dict(self.nest.operator.sizes) | {loop.dimension: loop.step for loop in self.loops}
         return visits * lanes * prod(1 + sum(c * (sizes[d] - 1) for d, c in axis.terms) for axis in self.tensor.axes)
 
-    def _sent_full(self, loop: PlainLoop) -> bool:
+    def _sent_full(self, loop: NestLoop) -> bool:
         """Whether the last tile of a temporal loop counts as a full one (not where lanes take turns)."""
         if not (self.on.full_edge_tiles and self.inside) or self.tensor.is_output:
             return False
         return not self._takes_turns(loop)
 
-    def _takes_turns(self, loop: PlainLoop) -> bool:
+    def _takes_turns(self, loop: NestLoop) -> bool:
         """Whether a temporal loop only says in how many turns the lanes of the next loop cover its dimension."""
-        inner = [other for other in self.loops[self.loops.index(loop) + 1:] if other.dimension == loop.dimension]
+        inner = [other for other in self.nest.inside(loop) if other.level < self.child]
         return bool(inner) and inner[0].side is not None
-
-    def _merges(self, loop: PlainLoop) -> bool:
-        """Whether lanes along a loop share what they are sent, or add up what they send back."""
-        fanout = self.nest.accelerator.levels[loop.level]
-        assert isinstance(fanout, Fanout)
-        if not (fanout.reduce if self.tensor.is_output else fanout.multicast):
-            return False
-        return self.on.identical_tile_multicast or not self._broken(loop)
-
-    def _broken(self, loop: PlainLoop) -> bool:
-        """Whether, along a sliding axis, the tiles of a loop's lanes do not abut (rule 4)."""
-        sliding = {d for axis in self.tensor.axes if len(axis.terms) > 1 for d in axis.dimensions}
-        inside = self.loops[self.loops.index(loop) + 1:]
-        between = [other for other in inside if other.dimension == loop.dimension]
-        return loop.dimension in sliding and any(other.side is None or not self._merges(other) for other in between)
 
     def _group(self, lane: Lane) -> Lane:
         """Return what the parent tells apart: its own instance, and lanes that do not merge."""
@@ -174,7 +157,7 @@ class BoundaryWalk:
         words = self._sent(tile, history, first, visit)
         return {lane: moved(words, self.shifts[lane]) for lane in spots}
 
-    def _spots(self, index: dict[PlainLoop, int]) -> dict[Lane, Spot]:
+    def _spots(self, index: dict[NestLoop, int]) -> dict[Lane, Spot]:
         """Return the lanes that work in a round, of the first parent only where lanes are copies, and their spots.
 
         Lanes of a parent are numbered along the rows of the array, without gaps.
@@ -190,12 +173,12 @@ class BoundaryWalk:
                 at, runs = steps[place]
                 number = number * runs + at
             found[lane] = (self.instances[lane], number)
-        if not self.nest.ragged:
+        if not self.ragged:
             self.every_round = found
         return found
 
-    def _round(self, index: dict[PlainLoop, int],
-               spaces: list[PlainLoop]) -> Iterator[tuple[tuple[int, int], ...]]:
+    def _round(self, index: dict[NestLoop, int],
+               spaces: list[NestLoop]) -> Iterator[tuple[tuple[int, int], ...]]:
         """Yield, for each lane that works in a round, which iteration of each spatial loop it is, and of how many."""
         if not spaces:
             yield ()
@@ -222,8 +205,8 @@ class BoundaryWalk:
         tile = self._tile((0,) * len(self.times), lane)
         return 0 if tile is None else len(tile[0])
 
-    def _visits(self, loops: list[PlainLoop] | None = None,
-                index: dict[PlainLoop, int] | None = None) -> Iterator[tuple[dict[PlainLoop, int], int]]:
+    def _visits(self, loops: list[NestLoop] | None = None,
+                index: dict[NestLoop, int] | None = None) -> Iterator[tuple[dict[NestLoop, int], int]]:
         """Yield the index of each temporal loop at each visit that is walked, and how many it is charged as."""
         loops, index = self.times if loops is None else loops, index or {}
         if not loops:
@@ -235,7 +218,7 @@ class BoundaryWalk:
             for inside, rest in self._visits(loops[1:], {**index, loop: at}):
                 yield inside, weight * rest
 
-    def _steps(self, loop: PlainLoop, runs: int, index: dict[PlainLoop, int]) -> list[tuple[int, int]]:
+    def _steps(self, loop: NestLoop, runs: int, index: dict[NestLoop, int]) -> list[tuple[int, int]]:
         """Return the iterations that are walked, and how many each is charged as.
 
         Where the last round of a loop inside is smaller, the last iteration is walked, and the one before it too where
@@ -277,7 +260,7 @@ class BoundaryWalk:
 
     def _number(self, visit: Lane, lane: Lane) -> Lane:
         """Return the lane whose last tile this lane's is compared with."""
-        if not (self.on.ragged_lane_renumbering and self.nest.ragged):
+        if not (self.on.ragged_lane_renumbering and self.ragged):
             return lane
         number, extents = 0, dict(self.nest.operator.sizes)
         times, spaces = iter(visit), iter(lane)
