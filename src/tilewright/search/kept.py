@@ -162,7 +162,9 @@ class _Race:
                 entrant = self.member(number)
             samples, seconds = self.budget.samples, self.budget.seconds
             others = [other for other in self.entered.values() if other is not entrant]
-            entrant.samples = math.inf if samples is None else samples - sum(other.run.samples for other in others)
+            # Enumeration knows its end by one mapping more than there are.
+            entrant.samples = math.inf if samples is None else (
+                samples + self.covered - sum(other.run.samples for other in others))
             if self.watch.left is not None:  # time is shared with other layers: what they do not need is ours
                 entrant.seconds = entrant.run.seconds + max(0.0, self.watch.left())
             else:
