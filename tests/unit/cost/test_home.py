@@ -47,7 +47,8 @@ def check_nest(seed):
 
 
 def test_oracle_closed_forms_and_engine_agree_on_random_homes():
-    assert sum(check_nest(seed) for seed in range(16)) > 8
+    # In the last one the output's home is looked at for its busiest instance, and reads nothing back at first updates.
+    assert sum(check_nest(seed) for seed in [*range(16), 238]) > 8
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.base import stamped
 from tilewright.cost.dense import entries
-from tilewright.cost.dense.entries import EVICT, FILL, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
+from tilewright.cost.dense.entries import EVICT, FILL, HELD, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
 from tilewright.mapping.spaces.kernels import Compiled, compiled, entry
 
 # What a loop does: all pieces, only the first, one of each instance, or of the first instance only.
@@ -471,6 +471,8 @@ def gather(memory, since, lanes, tables, index, words):
         elif kind == UPDATE:
             words[t, 2] += value
             words[t, 0] += value
+        elif kind == HELD:  # The home reads nothing of a word for its first update.
+            words[t, 0] -= value
         else:
             words[t, 1] += value if kind == LOWEST else -value
             words[t, 0] += value if kind == LOWEST else -value

@@ -2,8 +2,8 @@
 
 from tilewright.hardware import PORTS
 
-FILL, READ, EVICT, UPDATE, LOWEST, FIRST = range(6)
-"""Kinds of entries: what crosses a boundary, and the instances from which it is counted."""
+FILL, READ, EVICT, UPDATE, HELD, LOWEST, FIRST = range(7)
+"""Kinds of entries: what crosses a boundary, what stays at home, and the instances from which sums are counted."""
 PLAIN, SLIDING, LACKING = range(3)
 """Kinds of units, and of dimensions to the output."""
 VIEWS = (*PORTS, "blocking")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.dense.entries import EVICT, FILL, FIRST, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
+from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
 from tilewright.mapping import tensor_bits
@@ -111,6 +111,8 @@ class Walks:
             kinds = (EVICT, UPDATE) if tensor.is_output else (FILL, READ)
             if chain[0] != level:
                 found.append([kinds[0], t, end, 0, end, FAR, 0, 0])
+            elif tensor.is_output:
+                found.append([HELD, t, 0, 0, 0, FAR, 0, 0])
             found.append([kinds[1], t, child, int(inner == len(self.keeps)), child, FAR, 0, 0])
             if tensor.is_output:
                 ends = self._ends(level)
