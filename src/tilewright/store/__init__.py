@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         accelerator_record,
         bounds_record,
         cost_record,
-        fingerprint,
         headline_of,
         mapping_of,
         model_sources,
@@ -59,13 +58,14 @@ if TYPE_CHECKING:
         totals_of,
         vector_records,
     )
-    from tilewright.store.codec import read_run, record_to_json, run_from_json, write_run
-    from tilewright.store.database import RunSummary, Store
-    from tilewright.store.library import Entry, Library, Provenance, Shelf, entry, problem
+    from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
+    from tilewright.store.database import Store
+    from tilewright.store.library import Library, Provenance, Shelf, entry, problem
     from tilewright.store.nest import level_records, mapping_from, mapping_record
     from tilewright.store.opening import default_path, store_url
     from tilewright.store.results import Results, kept_in, results_in
     from tilewright.store.saving import Kept, keep, rescued
+    from tilewright.store.tables import Entry, RunSummary
 
 __all__ = [
     "SCHEMA_VERSION",

@@ -1,11 +1,10 @@
 """From nouns to records: each function takes what other rooms hand out and returns its lasting form."""
 
 import hashlib
-import json
 import platform
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -16,6 +15,7 @@ from tilewright.base import InputError
 from tilewright.cost import Bounds, Cost, Totals, outermost_bytes, roofline
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, tensor_bits
+from tilewright.store.codec import fingerprint, told
 from tilewright.store.nest import mapping_from
 from tilewright.store.record import (
     AcceleratorRecord,
@@ -50,17 +50,6 @@ if TYPE_CHECKING:
     from tilewright.mapping import Padding
 
 
-def fingerprint(*things: object) -> str:
-    """Return the SHA-256 (hex) of the canonical JSON of dataclasses or plain data; equal content, equal hash.
-
-    Fields that came later are left out where nothing is said, so that older hashes stay what they are.
-    """
-    plain = [_told(asdict(thing)) if is_dataclass(thing) and not isinstance(thing, type) else thing
-             for thing in things]
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_number)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 @cache
 def model_sources() -> str:
     """Return a hash of the code that decides what a mapping costs and which are found."""
@@ -71,21 +60,6 @@ def model_sources() -> str:
             if path.suffix in (".py", ".yaml", ".json"):
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-LATER = {"sparsity": None, "structure": None, "even": False, "footprint": "exact"}
-"""Fields that came later, and what they are where nothing is said: left out there, so that fingerprints stay."""
-
-
-def _told(fields: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if name not in LATER or value != LATER[name]}
-
-
-def _plain_number(value: object) -> object:
-    item = getattr(value, "item", None)
-    if item is None:
-        raise TypeError(f"{type(value).__name__} has no JSON form")
-    return item()
 
 
 def new_run_id(created: datetime | None = None) -> str:
@@ -168,7 +142,7 @@ def operator_fingerprint(operator: Operator) -> str:
 
 def _content(operator: Operator) -> list[object]:
     """Return all that decides an operator's cost, without its name."""
-    return [operator.dimensions, [_told(asdict(tensor)) for tensor in operator.tensors]]
+    return [operator.dimensions, [told(asdict(tensor)) for tensor in operator.tensors]]
 
 
 def operator_of(layer: LayerRecord) -> Operator:

@@ -1,10 +1,11 @@
-"""Records as JSON text and files, both ways."""
+"""Records as JSON text and files, both ways, and fingerprints of their content."""
 
+import hashlib
 import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,24 @@ from tilewright.store.record import SCHEMA_VERSION, LayerRecord, RunRecord
 
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Version -> function that lifts a record's JSON object from that version to the next."""
+LATER = {"sparsity": None, "structure": None, "even": False, "footprint": "exact"}
+"""Fields that came later, and what they are where nothing is said: left out there, so that fingerprints stay."""
+
+
+def fingerprint(*things: object) -> str:
+    """Return the SHA-256 (hex) of the canonical JSON of dataclasses or plain data; equal content, equal hash.
+
+    Fields that came later are left out where nothing is said, so that older hashes stay what they are.
+    """
+    plain = [told(asdict(thing)) if is_dataclass(thing) and not isinstance(thing, type) else thing
+             for thing in things]
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_number)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def told(fields: dict[str, object]) -> dict[str, object]:
+    """Return the fields of something that say what earlier versions did not say without them."""
+    return {name: value for name, value in fields.items() if name not in LATER or value != LATER[name]}
 
 
 def record_to_json(record: RunRecord | LayerRecord, indent: int | None = None) -> str:
@@ -39,7 +58,8 @@ def run_from_json(text: str | bytes, where: str = "record") -> RunRecord:
     if not isinstance(data, dict) or not isinstance(data.get("schema_version"), int):
         raise InputError(where, "must be a run record of Tilewright, with a schema_version",
                          type(data).__name__ if not isinstance(data, dict) else sorted(data)[:8])
-    return _validated(_upgraded(data, where), where)
+    run: RunRecord = _validated(RunRecord, _upgraded(data, where), where)
+    return run
 
 
 def _upgraded(data: dict[str, Any], where: str) -> dict[str, Any]:
@@ -58,10 +78,8 @@ def _upgraded(data: dict[str, Any], where: str) -> dict[str, Any]:
 
 def layer_from_json(text: str | bytes, where: str = "record") -> LayerRecord:
     """Return the layer that ``text`` describes; what is none is an `InputError`."""
-    try:
-        return _layer_adapter().validate_json(text)
-    except ValidationError as error:
-        raise _refused(error, where) from None
+    layer: LayerRecord = _validated(LayerRecord, read_json(text, where), where)
+    return layer
 
 
 def write_run(record: RunRecord, path: str | os.PathLike[str]) -> Path:
@@ -85,27 +103,19 @@ def read_run(path: str | os.PathLike[str]) -> RunRecord:
 
 
 @cache
-def _adapter() -> TypeAdapter[RunRecord]:
-    return TypeAdapter(RunRecord)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
-@cache
-def _layer_adapter() -> TypeAdapter[LayerRecord]:
-    return TypeAdapter(LayerRecord)
-
-
-def _validated(data: dict[str, Any], where: str) -> RunRecord:
+def _validated(kind: Any, data: Any, where: str) -> Any:
+    """Return the record that plain data describes, an `InputError` where it is none."""
     try:
-        return _adapter().validate_python(data)
+        return _adapter(kind).validate_python(data)
     except ValidationError as error:
-        raise _refused(error, where) from None
-
-
-def _refused(error: ValidationError, where: str) -> InputError:
-    first = error.errors(include_url=False)[0]
-    given = first.get("input")
-    return InputError(f"{where}{path_text(first['loc'])}", first["msg"][0].lower() + first["msg"][1:],
-                      given if isinstance(given, str | int | float) else None)
+        first = error.errors(include_url=False)[0]
+        given = first.get("input")
+        raise InputError(f"{where}{path_text(first['loc'])}", first["msg"][0].lower() + first["msg"][1:],
+                         given if isinstance(given, str | int | float) else None) from None
 
 
 def _plain(value: object) -> object:
@@ -117,7 +127,12 @@ def _plain(value: object) -> object:
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    return _plain(_plain_number(value))
+
+
+def _plain_number(value: object) -> object:
+    """Return one of NumPy's numbers as Python's."""
     item = getattr(value, "item", None)
     if item is None:
         raise TypeError(f"{type(value).__name__} has no place in a record")
-    return _plain(item())
+    return item()

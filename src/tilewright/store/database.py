@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +13,13 @@ from tilewright.base import InputError, csv_text, write_whole
 from tilewright.store.codec import layer_from_json, record_to_json, run_from_json
 from tilewright.store.opening import Database, shown_url
 from tilewright.store.record import AnswerRecord, LayerRecord, RunRecord
-from tilewright.store.tables import LAYERS, RUNS
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """The columns of a stored run that can be asked for without reading it whole."""
-
-    id: str
-    created: str
-    tilewright_version: str
-    network: str
-    network_sha256: str
-    accelerator: str
-    accelerator_sha256: str
-    objective: str
-    mapper: str
-    seed: int
-    budget_samples: int | None
-    budget_seconds: float | None
-    layers: int
-    unmapped_layers: int
-    latency_cycles: int
-    energy_pj: float
-    edp: float
-    macs: int
-    utilisation: float
-    area_um2: float
-    search_seconds: float
-    samples: int
-
+from tilewright.store.tables import LAYERS, RUNS, RunSummary
 
 _SUMMARY_COLUMNS = tuple(RUNS.c[name] for name in RunSummary.__dataclass_fields__)
 _LAYER_COLUMNS = tuple(column for column in LAYERS.c if column.name not in {"run_id", "position", "record"})
 
 
-class Store:
+class Store(Database):
     """Runs, appended and never changed.
 
     Parameters
@@ -63,12 +34,11 @@ class Store:
     """
 
     def __init__(self, place: str | os.PathLike[str] | None = None) -> None:
-        self._database = Database(place)
-        self.url = self._database.url
+        super().__init__(place)
 
     def append(self, record: RunRecord) -> str:
         """Add a run with its layers in one transaction, and return its identity."""
-        with self._database.transaction(write=True) as connection:
+        with self.transaction(write=True) as connection:
             if connection.execute(sa.select(RUNS.c.id).where(RUNS.c.id == record.id)).first():
                 raise InputError("run.id", f"must be new, but {shown_url(self.url)} holds it already", record.id,
                                  "Runs are appended once and never changed")
@@ -86,18 +56,13 @@ class Store:
             query = query.where(RUNS.c.network == network)
         if accelerator is not None:
             query = query.where(RUNS.c.accelerator == accelerator)
-        with self._database.transaction() as connection:
+        with self.transaction() as connection:
             return tuple(RunSummary(**row) for row in connection.execute(query).mappings())
 
     def get(self, run_id: str) -> RunRecord:
         """Return a run by its identity or an unambiguous beginning of it; ``last`` is the newest."""
-        with self._database.transaction() as connection:
+        with self.transaction() as connection:
             return _read(connection, _resolve(connection, run_id, self.url))
-
-    @property
-    def missing(self) -> bool:
-        """Whether it is a file that is not there yet."""
-        return self._database.missing
 
     def answer(self, operator_sha256: str, key: str) -> tuple[AnswerRecord, LayerRecord] | None:
         """Return the newest layer whose search had this key, and the run that made it; None where there is none."""
@@ -105,7 +70,7 @@ class Store:
                  .where(LAYERS.c.operator_sha256 == operator_sha256,
                         LAYERS.c.record.contains(json.dumps({"key": key})[1:-1]))
                  .order_by(RUNS.c.created.desc(), RUNS.c.id.desc()).limit(1))
-        with self._database.transaction() as connection:
+        with self.transaction() as connection:
             row = connection.execute(query).first()
         if row is None:
             return None
@@ -115,7 +80,7 @@ class Store:
 
     def export_json(self, path: str | os.PathLike[str], run_ids: tuple[str, ...] | None = None) -> int:
         """Write runs (all where None) as a JSON array, oldest first, and return how many."""
-        with self._database.transaction() as connection:
+        with self.transaction() as connection:
             records = [_read(connection, found) for found in self._chosen(connection, run_ids)]
         write_whole(Path(path), "[" + ",\n".join(record_to_json(record) for record in records) + "]\n")
         return len(records)
@@ -125,23 +90,13 @@ class Store:
         columns = [*(column.label(f"run_{column.name}") for column in _SUMMARY_COLUMNS), *_LAYER_COLUMNS]
         query = (sa.select(*columns).join(LAYERS, LAYERS.c.run_id == RUNS.c.id)
                  .order_by(RUNS.c.created, RUNS.c.id, LAYERS.c.position))
-        with self._database.transaction() as connection:
+        with self.transaction() as connection:
             if run_ids is not None:
                 query = query.where(RUNS.c.id.in_(self._chosen(connection, run_ids)))
             result = connection.execute(query)
             rows = [tuple(row) for row in result]
         write_whole(Path(path), csv_text([result.keys(), *rows]))
         return len(rows)
-
-    def close(self) -> None:
-        """Let go of the database; the next call opens it again."""
-        self._database.close()
-
-    def __enter__(self) -> "Store":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _chosen(self, connection: Connection, run_ids: tuple[str, ...] | None) -> list[str]:
         if run_ids is not None:

@@ -4,9 +4,8 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,75 +14,20 @@ from sqlalchemy.engine import Connection
 
 from tilewright.base import InputError, write_whole
 from tilewright.hardware import Accelerator
-from tilewright.mapping import LevelLoops, Loop, Mapping, MapSpace
-from tilewright.store.build import fingerprint, operator_fingerprint, software_record, timestamp
+from tilewright.mapping import Mapping, MapSpace
+from tilewright.store.build import operator_fingerprint, software_record, timestamp
+from tilewright.store.codec import fingerprint
+from tilewright.store.nest import level_records
 from tilewright.store.opening import Database, Insert, insert_into
-from tilewright.store.tables import LIBRARY
+from tilewright.store.tables import KEY, LIBRARY, Entry
 from tilewright.workload import edit_distance, form
 
 MODEL = "tilewright 1"
 """Whose models scored an entry, and the version of their rules: scores of others do not compare."""
-KEY = ("operator_sha256", "accelerator_sha256", "objective", "space_sha256", "model")
 WAIT_SECONDS = 5.0
 """How long to wait for other writers before going on without the library."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A best mapping: what it is the best of, what it is, and where it comes from.
-
-    Parameters
-    ----------
-    operator_sha256, accelerator_sha256, objective, space_sha256, model
-        What it is the best of: all that decides the cost of operator and machine, the objective with its constraints,
-        which mappings were to choose from, and what scored them. No two entries agree in all five.
-    form, structure, dimensions
-        What it is looked up by: the `form` of the operator, the machine's levels, the sizes.
-    mapping
-        JSON of its levels: name, loops as ``[dimension, step, axis]``, and what is kept.
-    layer, network, accelerator, run_id, mapper, seed, samples, found, tilewright_version
-        The search that found it first.
-    """
-
-    operator_sha256: str
-    accelerator_sha256: str
-    objective: str
-    space_sha256: str
-    model: str
-    form: str
-    structure: str
-    dimensions: str
-    score: float
-    latency_cycles: int
-    energy_pj: float
-    mapping: str
-    layer: str
-    network: str
-    accelerator: str
-    run_id: str
-    mapper: str
-    seed: str
-    samples: int
-    found: str
-    tilewright_version: str
-
-    @cached_property
-    def id(self) -> str:
-        """A short name of what the mapping is the best of."""
-        return fingerprint(*(getattr(self, name) for name in KEY))[:12]
-
-    @cached_property
-    def sizes(self) -> dict[str, int]:
-        """Size of each dimension."""
-        return {str(name): int(size) for name, size in json.loads(self.dimensions)}
-
-    def loops(self) -> Mapping:
-        """Return the mapping itself."""
-        return Mapping(tuple(
-            LevelLoops(level, tuple(Loop(*loop) for loop in loops), None if keeps is None else tuple(keeps))
-            for level, loops, keeps in json.loads(self.mapping)))
 
 
 @dataclass(frozen=True)
@@ -102,8 +46,7 @@ def entry(space: MapSpace, objective: str, mapping: Mapping, cost: tuple[float, 
           provenance: Provenance) -> Entry:
     """Return the entry of the best mapping of a space; ``cost`` is its score, latency (cycles) and energy (pJ)."""
     operator, machine = space.operator, space.accelerator
-    levels = [[level.level, [[loop.dimension, int(loop.step), loop.axis] for loop in level.loops], level.keeps]
-              for level in mapping.levels]
+    levels = [astuple(level) for level in level_records(mapping)]
     score, latency_cycles, energy_pj = cost
     return Entry(
         **problem(space, objective), form=form(operator), structure=structure(space),
@@ -141,7 +84,7 @@ def structure(space: MapSpace) -> str:
     return " ".join(axes)
 
 
-class Library:
+class Library(Database):
     """The best mappings in a store.
 
     Parameters
@@ -156,20 +99,14 @@ class Library:
     """
 
     def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float = WAIT_SECONDS) -> None:
-        self._database = Database(place, busy_seconds)
-        self.url, self.shown = self._database.url, self._database.shown
-
-    @property
-    def missing(self) -> bool:
-        """Whether it is a file that is not there yet."""
-        return self._database.missing
+        super().__init__(place, busy_seconds)
 
     def add(self, found: Iterable[Entry]) -> int:
         """Keep those entries that are better than what is known, in one transaction; return how many."""
         # Always in one order, so that writers who hold several at a time cannot wait for each other in a circle.
         entries = sorted(found, key=lambda one: tuple(getattr(one, name) for name in KEY))
         changed = 0
-        with self._database.transaction(write=True) as connection:
+        with self.transaction(write=True) as connection:
             for one in entries:
                 upsert = _upsert(connection, asdict(one)).returning(LIBRARY.c.model)
                 changed += len(connection.execute(upsert).all())
@@ -178,14 +115,14 @@ class Library:
     def entries(self, limit: int | None = None) -> tuple[Entry, ...]:
         """Return what is kept, newest first."""
         query = sa.select(LIBRARY).order_by(LIBRARY.c.found.desc(), *(LIBRARY.c[name] for name in KEY)).limit(limit)
-        with self._database.transaction() as connection:
+        with self.transaction() as connection:
             return tuple(Entry(**row) for row in connection.execute(query).mappings())
 
     def get(self, identity: str) -> Entry:
         """Return an entry by its identity or an unambiguous beginning of it."""
         found = [one for one in self.entries() if one.id.startswith(identity)]
         if len(found) != 1:
-            rule = f"must be in the library of {self._database.shown}" if not found else (
+            rule = f"must be in the library of {self.shown}" if not found else (
                 "must be an unambiguous beginning of one identity")
             raise InputError("entry", rule, identity, "List them with: tilewright list library")
         return found[0]
@@ -199,7 +136,7 @@ class Library:
         """
         columns = [LIBRARY.c[name] for name in (*KEY, "dimensions", "found")]
         wanted = [(form(space.operator), structure(space)) for space in spaces]
-        with self._database.transaction() as connection:
+        with self.transaction() as connection:
             known = {pair: [dict(row) | {"sizes": dict(json.loads(row["dimensions"]))} for row in connection.execute(
                 sa.select(*columns).where(LIBRARY.c.form == pair[0], LIBRARY.c.structure == pair[1])).mappings()]
                 for pair in set(wanted)}
@@ -222,7 +159,7 @@ class Library:
             query = query.where(LIBRARY.c.found < timestamp(before))
         if accelerator is not None:
             query = query.where(LIBRARY.c.accelerator == accelerator)
-        with self._database.transaction(write=True) as connection:
+        with self.transaction(write=True) as connection:
             return int(connection.execute(query).rowcount)
 
     def export_json(self, path: str | os.PathLike[str]) -> int:
@@ -231,16 +168,6 @@ class Library:
             "dimensions": json.loads(one.dimensions), "mapping": json.loads(one.mapping)} for one in self.entries()]
         write_whole(Path(path), json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
         return len(plain)
-
-    def close(self) -> None:
-        """Let go of the database; the next call opens it again."""
-        self._database.close()
-
-    def __enter__(self) -> "Library":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _upsert(connection: Connection, row: dict[str, Any]) -> Insert:

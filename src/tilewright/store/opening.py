@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -45,7 +45,7 @@ def store_url(place: str | os.PathLike[str] | None = None) -> str:
 
 
 class Database:
-    """A database at the present schema, opened when first used.
+    """A database at the present schema (a context), opened when first used.
 
     Parameters
     ----------
@@ -80,6 +80,12 @@ class Database:
         if self._engine is not None:
             self._engine.dispose()
             self._engine = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Connection]:

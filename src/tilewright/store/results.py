@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import sqlalchemy as sa
 
@@ -20,7 +20,7 @@ FILE = "results.sqlite"
 _AT_ONCE = 500
 
 
-class Results:
+class Results(Database):
     """The values of one study's jobs in a store (a context); several runs may share it.
 
     Values belong to a version of Tilewright and of the study; those of others stay and are not used. Nor are those that
@@ -43,6 +43,7 @@ class Results:
 
     def __init__(self, place: str | os.PathLike[str] | None, study: str, study_version: int = 1, *,
                  fresh: bool = False, keep_outdated: bool = False) -> None:
+        super().__init__(place)
         self.study, self.fresh, self.keep_outdated = study, fresh, keep_outdated
         self.belongs = {"study": study, "version": f"{version('tilewright')}/{study_version}"}
         self.taken: set[str] = set()
@@ -50,16 +51,12 @@ class Results:
         self.outdated: set[str] = set()
         """Those of them that other sources than the present ones computed."""
         self._put: set[str] = set()
-        self._database = Database(place)
 
-    def __enter__(self) -> "Results":
-        with self._database.transaction(write=self.fresh) as connection:
+    def __enter__(self) -> Self:
+        with self.transaction(write=self.fresh) as connection:
             if self.fresh:
                 connection.execute(sa.delete(RESULTS).where(RESULTS.c.study == self.study))
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
 
     def take(self, jobs: Sequence[Mapping[str, object]]) -> list[Any]:
         """Return the value kept for each job, None where there is none that may be used."""
@@ -75,7 +72,7 @@ class Results:
         row = {"key": self.key(job), "sources": model_sources(), "study": self.study, "job": json.dumps(dict(job)),
                "value": json.dumps(value), "computed": timestamp()}
         self._put.add(row["key"])
-        with self._database.transaction(write=True) as connection:
+        with self.transaction(write=True) as connection:
             connection.execute(insert_into(connection, RESULTS).values(row).on_conflict_do_nothing())
 
     def key(self, job: Mapping[str, object]) -> str:
@@ -91,7 +88,7 @@ class Results:
             query = sa.select(*columns).where(RESULTS.c.key.in_(some)).order_by(RESULTS.c.computed)
             if not self.keep_outdated:
                 query = query.where(RESULTS.c.sources == ours)
-            with self._database.transaction() as connection:
+            with self.transaction() as connection:
                 rows = connection.execute(query).all()
             present = {row.key for row in rows if row.sources == ours}
             self.outdated |= {row.key for row in rows} - present

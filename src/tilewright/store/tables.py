@@ -1,39 +1,126 @@
 """The tables of the store, as they are at the present schema (`migrations` says how older ones are lifted to it)."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, get_args
+
 import sqlalchemy as sa
+
+from tilewright.mapping import LevelLoops, Loop, Mapping
+from tilewright.store.codec import fingerprint
 
 SCHEMA = 3
 """Number of the present schema."""
+KEY = ("operator_sha256", "accelerator_sha256", "objective", "space_sha256", "model")
+"""What a best mapping is the best of: the library has one entry each."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The columns of a stored run that can be asked for without reading it whole."""
+
+    id: str
+    created: str
+    tilewright_version: str
+    network: str
+    network_sha256: str
+    accelerator: str
+    accelerator_sha256: str
+    objective: str
+    mapper: str
+    seed: int
+    budget_samples: int | None
+    budget_seconds: float | None
+    layers: int
+    unmapped_layers: int
+    latency_cycles: int
+    energy_pj: float
+    edp: float
+    macs: int
+    utilisation: float
+    area_um2: float
+    search_seconds: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A best mapping: what it is the best of, what it is, and where it comes from.
+
+    Parameters
+    ----------
+    operator_sha256, accelerator_sha256, objective, space_sha256, model
+        What it is the best of: all that decides the cost of operator and machine, the objective with its constraints,
+        which mappings were to choose from, and what scored them. No two entries agree in all five.
+    form, structure, dimensions
+        What it is looked up by: the `form` of the operator, the machine's levels, the sizes.
+    mapping
+        JSON of its levels: name, loops as ``[dimension, step, axis]``, and what is kept.
+    layer, network, accelerator, run_id, mapper, seed, samples, found, tilewright_version
+        The search that found it first.
+    """
+
+    operator_sha256: str
+    accelerator_sha256: str
+    objective: str
+    space_sha256: str
+    model: str
+    form: str
+    structure: str
+    dimensions: str
+    score: float
+    latency_cycles: int
+    energy_pj: float
+    mapping: str
+    layer: str
+    network: str
+    accelerator: str
+    run_id: str
+    mapper: str
+    seed: str
+    samples: int
+    found: str
+    tilewright_version: str
+
+    @cached_property
+    def id(self) -> str:
+        """A short name of what the mapping is the best of."""
+        return fingerprint(*(getattr(self, name) for name in KEY))[:12]
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Size of each dimension."""
+        return {str(name): int(size) for name, size in json.loads(self.dimensions)}
+
+    def loops(self) -> Mapping:
+        """Return the mapping itself."""
+        return Mapping(tuple(
+            LevelLoops(level, tuple(Loop(*loop) for loop in loops), None if keeps is None else tuple(keeps))
+            for level, loops, keeps in json.loads(self.mapping)))
+
+
+_LENGTHS = {"id": 64, "run_id": 64, "model": 64, "created": 40, "found": 40, "tilewright_version": 32}
+_COUNTS = ("layers", "unmapped_layers")
+
+
+def _columns(row: type, key: tuple[str, ...], indexed: tuple[str, ...]) -> Iterator[sa.Column[Any]]:
+    """Yield the columns of a table whose rows are read into a dataclass, one for each field."""
+    for one in fields(row):
+        kinds = get_args(one.type) or (one.type,)
+        length = 64 if one.name.endswith("_sha256") else _LENGTHS.get(one.name)
+        kind: Any = {str: sa.String(length) if length else sa.Text(), float: sa.Float(),
+                int: sa.Integer() if one.name in _COUNTS else sa.BigInteger()}[kinds[0]]
+        yield sa.Column(one.name, kind, primary_key=one.name in key, index=one.name in indexed or None,
+                        nullable=type(None) in kinds)
+
 
 METADATA = sa.MetaData()
 META = sa.Table("tilewright_meta", METADATA, sa.Column("key", sa.String(32), primary_key=True),
                  sa.Column("value", sa.String(64), nullable=False))
-RUNS = sa.Table(
-    "runs", METADATA,
-    sa.Column("id", sa.String(64), primary_key=True),
-    sa.Column("created", sa.String(40), nullable=False, index=True),
-    sa.Column("tilewright_version", sa.String(32), nullable=False),
-    sa.Column("network", sa.Text, nullable=False, index=True),
-    sa.Column("network_sha256", sa.String(64), nullable=False),
-    sa.Column("accelerator", sa.Text, nullable=False, index=True),
-    sa.Column("accelerator_sha256", sa.String(64), nullable=False),
-    sa.Column("objective", sa.Text, nullable=False),
-    sa.Column("mapper", sa.Text, nullable=False),
-    sa.Column("seed", sa.BigInteger, nullable=False),
-    sa.Column("budget_samples", sa.BigInteger),
-    sa.Column("budget_seconds", sa.Float),
-    sa.Column("layers", sa.Integer, nullable=False),
-    sa.Column("unmapped_layers", sa.Integer, nullable=False),
-    sa.Column("latency_cycles", sa.BigInteger, nullable=False),
-    sa.Column("energy_pj", sa.Float, nullable=False),
-    sa.Column("edp", sa.Float, nullable=False),
-    sa.Column("macs", sa.BigInteger, nullable=False),
-    sa.Column("utilisation", sa.Float, nullable=False),
-    sa.Column("area_um2", sa.Float, nullable=False),
-    sa.Column("search_seconds", sa.Float, nullable=False),
-    sa.Column("samples", sa.BigInteger, nullable=False),
-    sa.Column("record", sa.Text, nullable=False),
-)
+RUNS = sa.Table("runs", METADATA, *_columns(RunSummary, ("id",), ("created", "network", "accelerator")),
+                sa.Column("record", sa.Text, nullable=False))
 LAYERS = sa.Table(
     "layers", METADATA,
     sa.Column("run_id", sa.String(64), sa.ForeignKey("runs.id"), primary_key=True),
@@ -59,35 +146,8 @@ LAYERS = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("record", sa.Text, nullable=False),
 )
-LIBRARY = sa.Table(
-    "library", METADATA,
-    # What a best mapping is the best of; one entry each.
-    sa.Column("operator_sha256", sa.String(64), primary_key=True),
-    sa.Column("accelerator_sha256", sa.String(64), primary_key=True),
-    sa.Column("objective", sa.Text, primary_key=True),
-    sa.Column("space_sha256", sa.String(64), primary_key=True),
-    sa.Column("model", sa.String(64), primary_key=True),
-    # What it is looked up by.
-    sa.Column("form", sa.Text, nullable=False),
-    sa.Column("structure", sa.Text, nullable=False),
-    sa.Column("dimensions", sa.Text, nullable=False),
-    # What it is.
-    sa.Column("score", sa.Float, nullable=False),
-    sa.Column("latency_cycles", sa.BigInteger, nullable=False),
-    sa.Column("energy_pj", sa.Float, nullable=False),
-    sa.Column("mapping", sa.Text, nullable=False),
-    # Where it comes from.
-    sa.Column("layer", sa.Text, nullable=False),
-    sa.Column("network", sa.Text, nullable=False),
-    sa.Column("accelerator", sa.Text, nullable=False),
-    sa.Column("run_id", sa.String(64), nullable=False),
-    sa.Column("mapper", sa.Text, nullable=False),
-    sa.Column("seed", sa.Text, nullable=False),
-    sa.Column("samples", sa.BigInteger, nullable=False),
-    sa.Column("found", sa.String(40), nullable=False, index=True),
-    sa.Column("tilewright_version", sa.String(32), nullable=False),
-    sa.Index("ix_library_form_structure", "form", "structure"),
-)
+LIBRARY = sa.Table("library", METADATA, *_columns(Entry, KEY, ("found",)),
+                   sa.Index("ix_library_form_structure", "form", "structure"))
 RESULTS = sa.Table(
     "results", METADATA,
     sa.Column("key", sa.String(24), primary_key=True),
