@@ -1,11 +1,11 @@
 """What the registries hold, described from the docstrings of their members."""
 
 import inspect
-import re
 from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
+from tilewright.api.flags import told
 from tilewright.base import EXTRAS
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MapSpace
@@ -41,8 +41,8 @@ def mapper_options(name: str) -> tuple[Option, ...]:
     kind = getattr(MAPPERS.get(name), "options_type", None) or _options_type(name)
     if kind is None:
         return ()
-    told = _parameters(kind)
-    return tuple(Option(field.name, field.default, told.get(field.name, "")) for field in fields(kind))
+    about = told(kind)
+    return tuple(Option(field.name, field.default, about.get(field.name, "")) for field in fields(kind))
 
 
 def mapper_extra(name: str) -> str:
@@ -57,19 +57,6 @@ def _options_type(name: str) -> type | None:
     mapper = MAPPERS.get(name)(SearchTask(space, np.random.default_rng(0), samples=1))
     options = getattr(mapper, "options", None)
     return type(options) if is_dataclass(options) else None
-
-
-def _parameters(kind: type) -> dict[str, str]:
-    """Return what the docstrings of a record and its bases say under ``Parameters``, on one line each."""
-    found: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
-        section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
-        for part in re.finditer(r"^(\w[\w, ]*)\n((?:[ \t]+\S.*\n?|\n)+)", section.group(1) + "\n" if section else "",
-                                re.MULTILINE):
-            about = " ".join(part.group(2).split())
-            found.update({name.strip(): about for name in part.group(1).split(",")})
-    return found
 
 
 def _default(name: str) -> str:

@@ -22,15 +22,6 @@ TUNING_SAMPLES = 10_000
 @takes(ExploreOptions)
 def explore(asked: ExploreOptions) -> Exploration:
     """Return what each choice of flexibility is worth on networks, and the area that it adds.
-
-    Parameters
-    ----------
-    Fields of `ExploreOptions`.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong.
     """
     networks, objective = asked.networks, asked.objective
     if objective not in FIGURES:

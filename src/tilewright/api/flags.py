@@ -72,11 +72,27 @@ def flags(options: type) -> dict[str, tuple[Flag, ...]]:
     return {one.name: one.metadata["flags"] for one in fields(options) if "flags" in one.metadata}
 
 
-def takes(options: Callable[P, Asked]) -> Callable[[Callable[[Asked], Found]], Callable[P, Found]]:
-    """Let a function of what is asked be called with its fields as arguments, typed and documented as they are."""
-    parts = [re.split(r"Parameters\n\s*-+\n", inspect.getdoc(kind) or "") for kind in reversed(
-        options.__mro__ if isinstance(options, type) else ()) if kind is not object]
-    told = "\n".join(part[1].strip() for part in parts if len(part) > 1)
+def told(kind: type) -> dict[str, str]:
+    """Return what is said of each field of a dataclass, on one line: by its docstrings' ``Parameters``, or its flag."""
+    found = {name: of[-1].help.removesuffix(" Repeatable.") for name, of in flags(kind).items()}
+    for base in reversed(kind.__mro__):
+        text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
+        section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+        for part in re.finditer(r"^(\w[\w, ]*)\n((?:[ \t]+\S.*\n?|\n)+)", section.group(1) + "\n" if section else "",
+                                re.MULTILINE):
+            found |= dict.fromkeys(map(str.strip, part.group(1).split(",")), " ".join(part.group(2).split()))
+    return {one.name: found[one.name] for one in fields(kind) if one.name in found}
+
+
+def takes(options: Callable[P, Asked], raises: str = "") -> Callable[[Callable[[Asked], Found]], Callable[P, Found]]:
+    """Let a function of what is asked be called with its fields as arguments, typed and documented as they are.
+
+    ``raises`` goes on with the sentence on when an `InputError` is raised.
+    """
+    assert isinstance(options, type)
+    listed = "\n".join(f"{name}\n    {about}" for name, about in told(options).items())
+    sections = (f"\n\nParameters\n----------\n{listed}\n\nThey are fields of `{options.__name__}`.\n\nRaises\n------\n"
+                f"InputError\n    If something that was given is wrong{raises}.")
 
     def decorate(function: Callable[[Asked], Found]) -> Callable[P, Found]:
         @wraps(function)
@@ -86,7 +102,8 @@ def takes(options: Callable[P, Asked]) -> Callable[[Callable[[Asked], Found]], C
         found = inspect.signature(options)
         call.__dict__["__signature__"] = found.replace(
             return_annotation=inspect.signature(function).return_annotation)
-        call.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("Fields of", f"{told}\n\nThey are fields of")
+        about, mark, others = inspect.cleandoc(function.__doc__ or "").partition("\n\nExamples\n")
+        call.__doc__ = about + sections + mark + others
         return call
 
     return decorate

@@ -55,13 +55,7 @@ class OnMachine:
 
 @dataclass(frozen=True)
 class OnLayer(OnMachine):
-    """A layer of a network on a machine.
-
-    Parameters
-    ----------
-    layer
-        One of its layers; may be left out where there is but one.
-    """
+    """A layer of a network on a machine."""
 
     layer: str | None = option(None, "--layer", "-l",
                                says="One of its layers; may be left out where there is but one.")
@@ -69,19 +63,7 @@ class OnLayer(OnMachine):
 
 @dataclass(frozen=True, kw_only=True)
 class SpaceOptions:
-    """Which mappings there are to choose from.
-
-    Parameters
-    ----------
-    tiling
-        ``imperfect`` allows tiles that do not divide, ``perfect`` does not; ``ruby``, ``ruby-s`` and ``ruby-t`` allow
-        remainders of full tiles everywhere, in space, in time. Default: that of the constraints, or imperfect (perfect
-        where layers are padded).
-    dataflow
-        The dataflow that all mappings follow (`tilewright list dataflows`).
-    bind
-        Sizes that the network leaves open, see `load_network`.
-    """
+    """Which mappings there are to choose from."""
 
     tiling: str | None = option(None, "--tiling", choices=get_args(Tilings), says=(
         "imperfect (unless the constraints say otherwise): any tile; perfect: tiles divide; ruby: full tiles divide, "
@@ -99,18 +81,7 @@ CONSTRAINTS = Flag(("--constraints",), (
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How every layer of a network is searched.
-
-    Parameters
-    ----------
-    mapper
-        How to search (`tilewright list mappers`).
-    budget
-        Mappings scored for each distinct layer (``10000``, ``1M``), or the time of the whole run (``10s``, ``5min``),
-        which the layers share evenly. Only a budget of mappings gives the same result every time.
-    seed
-        Same seed, same result, on any number of workers.
-    """
+    """How every layer of a network is searched."""
 
     mapper: str = option("auto", "--mapper", "-m", always=True, says="How to search; see: tilewright list mappers.")
     budget: str | int | Budget = option(10_000, "--budget", "-b", metavar="N|TIME", always=True, says=(
@@ -129,12 +100,6 @@ class NetworkOptions(SpaceOptions, SearchOptions):
     constraints
         Limits on each layer, such as ``latency<=1e6``; and, one at most, constraints of the map spaces: `Constraints`,
         a YAML file, or its text. What they say of dimensions that a layer lacks means nothing to that layer.
-    options
-        Those of the mapper (`tilewright list mappers`).
-    layers
-        A pattern of names (``layer1.*``): only those layers.
-    workers
-        Layers searched side by side; by default one for each core. Results do not depend on it.
     on
         Where: on ``threads``, in ``processes``, on a ``ray`` cluster of this machine (or of ``RAY_ADDRESS``), or on
         ``ray://HOST:PORT``. Results of a budget of mappings do not depend on it.
@@ -167,14 +132,7 @@ class NetworkOptions(SpaceOptions, SearchOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What is to be minimised.
-
-    Parameters
-    ----------
-    objective
-        ``latency``, ``energy``, ``edp``, ``power``, ``latency-area`` ..., or a weighted sum such as
-        ``0.7*latency + 0.3*energy``.
-    """
+    """What is to be minimised."""
 
     objective: str = option("edp", "--objective", "-o", always=True, says=(
         "What to minimise: latency, energy, edp, power, latency-area, ... or a weighted sum such as "
@@ -187,25 +145,11 @@ class RunOptions(NetworkOptions, Goal, OnMachine):
 
     Parameters
     ----------
-    pad
-        Search each layer with its sizes rounded up so that whole tiles fill the arrays (`padded`). What is done on
-        padding costs time and energy, and counts for nothing in the utilisation.
-    footprint
-        What tiles take of capacities: the words that they touch (``exact``), or the smallest box around them (``box``),
-        as Timeloop counts. Default: as the machine says.
     density
         Of tensors, by name or role: ``{"weights": 0.5}``, ``{"W": "2:4"}``.
     densities
         Score each mapping over these densities of the inputs (``"1,0.8,0.5,0.2,0.1"``) or of other tensors
         (``"weights=1,0.5"``; see `Sweep.parse`). Costs are told at the largest.
-    front
-        Metrics of which every layer's search keeps the Pareto front, such as ``latency,energy``.
-    warm_start
-        What layers begin from: nothing (``off``); the best mapping of the layer ``previous`` to them; those of the most
-        ``similar`` layers before them; or of those and of the store's ``library`` the most similar. Only with the last
-        one do results depend on what the store holds.
-    again
-        Search anew what the store could answer.
     checkpoint
         A folder in which searches are kept at once and every few seconds, and from which they are taken up again,
         perhaps with a larger budget; a budget of time counts all legs.
@@ -237,18 +181,7 @@ class RunOptions(NetworkOptions, Goal, OnMachine):
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How fast a pipeline is to be, and what counts at that pace.
-
-    Parameters
-    ----------
-    then
-        ``energy``, ``power``, or another objective as for `map_network`.
-    accelerators
-        How many there are; by default one for each layer. Fewer take consecutive layers each.
-    latency_limit, throughput, slack
-        Cycles from one input to the next, or inputs a second, instead of what the first search reaches; or by which
-        share the pipeline may be slower than that. At most one of them.
-    """
+    """How fast a pipeline is to be, and what counts at that pace."""
 
     then: str = option("energy", "--then", always=True, says=(
         "What to minimise at that pace: energy, power, or another objective as for tilewright map."))
@@ -289,30 +222,14 @@ class LayerSpaceOptions(SpaceOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class MapSpaceOptions(LayerSpaceOptions, OnLayer):
-    """What `map_space` is asked for.
-
-    Parameters
-    ----------
-    pad
-        The space is that of the operator padded to the array (`padded`), with perfect tiling unless another is given.
-    """
+    """What `map_space` is asked for."""
 
     pad: bool = again(RunOptions, "pad", False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LookOptions(LayerSpaceOptions, OnLayer):
-    """What a study of one layer is asked for.
-
-    Parameters
-    ----------
-    objective
-        As for `map_network`.
-    budget
-        Of each search: mappings, seconds (``2s``), or both.
-    seed
-        The first seed. Same seeds, same scores.
-    """
+    """What a study of one layer is asked for."""
 
     objective: str = option("edp", "--objective", "-o", says="What to minimise, as for tilewright map.")
     budget: str | int | Budget = option(10_000, "--budget", "-b", metavar="N|TIME", says=(
@@ -348,10 +265,6 @@ class StudyOptions(KeptOptions, LookOptions):
     ----------
     seeds
         Searches of each kind, of seeds ``seed`` and up.
-    workers
-        Searches side by side. Scores do not depend on it; seconds are only fair with one.
-    on
-        As for `map_network`.
     """
 
     seeds: int = option(10, "--seeds", kind="whole", says="Repetitions.")
@@ -362,13 +275,7 @@ class StudyOptions(KeptOptions, LookOptions):
 
 @dataclass(frozen=True)
 class CompareOptions(StudyOptions):
-    """What `compare` is asked for.
-
-    Parameters
-    ----------
-    mappers
-        Names, options after a colon: ``gamma,gamma:crossover=0,random``.
-    """
+    """What `compare` is asked for."""
 
     mappers: str | Iterable[str | Contender] = option(
         "auto,gamma,random-pruned", "--mappers", "-m", metavar="NAME[:OPTION=VALUE,...],...", says=(
@@ -402,8 +309,6 @@ class OrdersOptions(LookOptions):
     ----------
     mapping
         A YAML file, its text, or a mapping; by default the best that ``mapper`` finds within ``budget``.
-    memories
-        Where loops change their order, the same at all of them; by default everywhere.
     """
 
     mapping: str | Path | Nest | None = option(None, "--mapping", kind="path", metavar="FILE.yaml", says=(
@@ -416,17 +321,7 @@ class OrdersOptions(LookOptions):
 
 @dataclass(frozen=True)
 class LandscapeOptions(LookOptions):
-    """What `study_landscape` is asked for.
-
-    Parameters
-    ----------
-    mappers
-        Those whose samples are shown; ``budget`` is of each.
-    points
-        Random mappings that fit.
-    uniform
-        Draw every mapping of the space with the same chance, instead of spreading the draws over all scales of tiles.
-    """
+    """What `study_landscape` is asked for."""
 
     mappers: str | Iterable[str | Contender] = again(CompareOptions, "mappers", "gamma,random-pruned", (
         "Mappers whose samples are shown; see: tilewright list mappers."))
@@ -448,17 +343,8 @@ class ExploreOptions(KeptOptions):
         One, or several (see `load_network`); each is searched layer by layer.
     arch
         The machine, whose file states what is fixed where an axis is not flexible.
-    choices
-        Classes such as ``0000,1010`` (or ``FullFlex-1010``), ``stated`` for what the machine's file says, or ``all`` 16
-        classes. Others are compared with the first.
     tuned_for
         Fix axes not as the file says but as suits this network best: the best of 10,000 fixed designs.
-    objective
-        ``latency``, ``energy`` or ``edp``.
-    budget
-        Samples of each layer on each choice.
-    seeds
-        Repetitions; figures are those of the median.
     """
 
     networks: Network | Sequence[Network] = field(metadata={"flags": (Flag(

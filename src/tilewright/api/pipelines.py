@@ -99,15 +99,6 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
 
     The machine is one of the pipeline: all are alike, and share nothing; one that they share is to be described as the
     part that each of them has. Limits are for the second search. Both searches go to the store, the second one last.
-
-    Parameters
-    ----------
-    Fields of `PipelineOptions`.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong.
     """
     shared = {one.name: getattr(asked, one.name) for one in fields(RunOptions) if hasattr(asked, one.name)}
     task, store, progress = prepare(RunOptions(**shared, objective=asked.then)), asked.store, asked.progress

@@ -173,18 +173,7 @@ def map_network(asked: RunOptions) -> Run:
 
     Layers of equal shape are searched once. A search that the store has made before is answered from there: same layer
     and machine, mappings to choose from, objective, mapper, budget of mappings, seed and code. Ctrl-C ends the
-    searches; what was found so far is in the run.
-
-    Parameters
-    ----------
-    Fields of `RunOptions`.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong.
-    Broken
-        If an error ended the run after something was found.
+    searches; what was found so far is in the run. Where an error ended it, `Broken` is raised, which has the run.
     """
     task, checkpoint = prepare(asked), asked.checkpoint
     operators = task.operators

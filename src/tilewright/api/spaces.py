@@ -196,18 +196,9 @@ def drawn_mappings(space: MapSpace, count: int, seed: int = 0) -> list[Nest]:
     return [batch.mapping(index, space.operator.sizes) for index in range(count)]
 
 
-@takes(MapSpaceOptions)
+@takes(MapSpaceOptions, raises=", or leaves no mapping")
 def map_space(asked: MapSpaceOptions) -> MapSpace:
     """Return the map space of one layer: all its mappings on a machine that a mapper may use.
-
-    Parameters
-    ----------
-    Fields of `MapSpaceOptions`.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong, or leaves no mapping.
 
     Examples
     --------

@@ -40,15 +40,6 @@ from tilewright.store import kept_in
 def compare(asked: CompareOptions) -> Contest:
     """Search one layer with several mappers and many seeds: which is better, how surely, and how fast.
 
-    Parameters
-    ----------
-    Fields of `CompareOptions`.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong.
-
     Examples
     --------
     >>> import tilewright as tw
@@ -65,15 +56,6 @@ def compare(asked: CompareOptions) -> Contest:
 @takes(AxesOptions)
 def study_axes(asked: AxesOptions) -> AxisStudy:
     """Explore tile sizes, loop orders and parallelism, alone and together, to see which axis matters.
-
-    Parameters
-    ----------
-    Fields of `AxesOptions`.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong.
     """
     space = study_space(asked)
     given = asked.mapping
@@ -82,18 +64,9 @@ def study_axes(asked: AxesOptions) -> AxisStudy:
         return axes_of(space, asked.mapper, _terms(asked), nest, runner)
 
 
-@takes(OrdersOptions)
+@takes(OrdersOptions, raises=", or no mapping is found")
 def study_orders(asked: OrdersOptions) -> OrderStudy:
     """Score one mapping with every order of its loops: how many costs there are, and how far apart.
-
-    Parameters
-    ----------
-    Fields of `OrdersOptions`.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong, or no mapping is found.
 
     Examples
     --------
@@ -118,15 +91,6 @@ def study_orders(asked: OrdersOptions) -> OrderStudy:
 @takes(LandscapeOptions)
 def study_landscape(asked: LandscapeOptions) -> Landscape:
     """Draw a map space in two dimensions: random mappings by principal components, and what mappers sample of it.
-
-    Parameters
-    ----------
-    Fields of `LandscapeOptions`.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong.
     """
     space = study_space(asked)
     return landscape_of(space, asked.mappers, objective=asked.objective, points=asked.points,
