@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.api import accuracy_page, validate
+from tilewright.report import accuracy_page
+from tilewright.validation import validate
 from tilewright.validation import ReferenceSet
 
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
     from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
     from tilewright.api.training import TrainedSurrogate, train_surrogate
-    from tilewright.api.validating import accuracy_page, validate
+    from tilewright.validation import validate
 
 __all__ = [
     "DEFAULT_MAPPER",
@@ -50,7 +50,6 @@ __all__ = [
     "SystolicRun",
     "TrainedSurrogate",
     "Watcher",
-    "accuracy_page",
     "bounds",
     "case_cost",
     "choose_space",

@@ -6,20 +6,23 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
-from tilewright.api.fronts import front_of
 from tilewright.api.tasks import Task
 from tilewright.base import InputError
 from tilewright.cost import cost_model
 from tilewright.mapping import MapSpace, is_legal
-from tilewright.search import MAPPERS, Improvement, SearchResult
+from tilewright.search import MAPPERS, Front, FrontPoint, Improvement, SearchResult
 from tilewright.store import (
     SCHEMA_VERSION,
     AnswerRecord,
+    FrontPointRecord,
+    FrontRecord,
     LayerRecord,
     SearchRecord,
     Store,
     cost_record,
     fingerprint,
+    level_records,
+    mapping_from,
     mapping_of,
     model_sources,
     operator_fingerprint,
@@ -109,3 +112,19 @@ def _result(layer: LayerRecord, task: Task, space: MapSpace) -> SearchResult | N
         history=tuple(Improvement(*step) for step in found.history), budget=task.budget, space_size=None,
         objective="; ".join([str(objective), *map(str, objective.constraints)]), complete=found.complete,
         stopped="samples" if found.stopped == "samples" else "exhausted", proven=bounds.score, front=front_of(layer))
+
+
+def front_record(front: Front | None) -> FrontRecord | None:
+    """Return the record of a front."""
+    if front is None:
+        return None
+    points = (FrontPointRecord(point.values, level_records(point.mapping)) for point in front.points)
+    return FrontRecord(front.metrics, front.units, tuple(points), front.thinned)
+
+
+def front_of(layer: LayerRecord) -> Front | None:
+    """Return the front of a layer with its mappings, None where none was asked for."""
+    if layer.front is None:
+        return None
+    points = (FrontPoint(point.values, mapping_from(point)) for point in layer.front.points)
+    return Front(layer.front.metrics, tuple(points), layer.front.thinned)

@@ -21,8 +21,7 @@ TUNING_SAMPLES = 10_000
 
 @takes(ExploreOptions)
 def explore(asked: ExploreOptions) -> Exploration:
-    """Return what each choice of flexibility is worth on networks, and the area that it adds.
-    """
+    """Return what each choice of flexibility is worth on networks, and the area that it adds."""
     networks, objective = asked.networks, asked.objective
     if objective not in FIGURES:
         raise InputError("objective", f"must be one of {', '.join(FIGURES)}", objective)

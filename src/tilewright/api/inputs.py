@@ -1,5 +1,6 @@
 """What a user names, as nouns: networks, machines, operators, mappings."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -24,6 +25,8 @@ LARGEST = 2**31 - 1
 LARGEST_COUNT = 2**53
 LARGEST_STEP = 4096
 _LONG = 200
+_LONGEST_NAME = 255
+"""Letters of a file's name that file systems allow, at most."""
 _SHOWN = 3
 _TABLES = (".yaml", ".yml", ".json")
 
@@ -92,7 +95,7 @@ def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
         return read_table(text, **options)
     if isinstance(network, Path) or "/" in text:
         raise InputError(text, "must be a file (ONNX, layer table, foreign format) or a network of the zoo",
-                         "no such file" if not Path(text).exists() else f"a file that ends in {suffix or 'nothing'}")
+                         "no such file" if not os.path.exists(text) else f"a file that ends in {suffix or 'nothing'}")
     return zoo.load(text, **options)
 
 
@@ -110,7 +113,8 @@ def _told(read: "Foreign") -> Graph:
 
 def _foreign(text: str, part: "Part") -> "Format | None":
     """Return the foreign format of a file that holds ``part``; None for other files, and for what is no file's name."""
-    if not Path(text).suffix and not Path(text).exists():
+    no_name = not Path(text).suffix or any(len(part) > _LONGEST_NAME for part in Path(text).parts)
+    if no_name and not os.path.exists(text):
         return None
     from tilewright.interop import format_of  # noqa: PLC0415  (foreign formats load late)
 
@@ -118,7 +122,7 @@ def _foreign(text: str, part: "Part") -> "Format | None":
 
 
 def load_accelerator(machine: Machine, footprint: str | None = None) -> Accelerator:
-    """Return the machine that a user names: a preset, a YAML file, or an accelerator, returned as it is.
+    """Return the machine that a user names: a preset, a YAML file or its text, or an accelerator, returned as it is.
 
     ``footprint``, ``exact`` or ``box``, is what tiles take of its capacities, where that is not left to the machine.
 
@@ -155,6 +159,8 @@ def load_target(machine: Machine, network: Network | None, footprint: str | None
 def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, "Constraints | None"]:
     if isinstance(machine, Accelerator):
         return machine, None
+    if "\n" in str(machine):
+        return find_accelerator(str(machine)), None
     files = str(machine).split(",")
     for file in files:
         form = _foreign(file, "accelerator")

@@ -4,17 +4,16 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tilewright.api.answers import NO_ANSWERS, Answers, find_answers
+from tilewright.api.answers import NO_ANSWERS, Answers, find_answers, front_of, front_record
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.flags import takes
-from tilewright.api.fronts import front_of, front_record
 from tilewright.api.options import RunOptions
 from tilewright.api.places import ready_place
 from tilewright.api.tasks import Task, prepare, warm_up
@@ -28,6 +27,7 @@ from tilewright.search import (
     Budget,
     Front,
     KeptBounding,
+    NetworkResult,
     ProgressObserver,
     SearchResult,
     search_network,
@@ -103,6 +103,12 @@ class Run:
         """Whether some searches had not ended."""
         return bool(self.record.unfinished)
 
+    def layer(self, name: str) -> LayerRecord:
+        """Return the layer of this name; an unknown one is an `InputError`."""
+        if name not in self.layers:
+            raise unknown_name("layer of this run", name, list(self.layers))
+        return self.layers[name]
+
     def explain(self, layer: str, count: str) -> Explanation:
         """Derive one count of a layer's mapping, such as ``GLB.I.reads``, loop by loop.
 
@@ -111,16 +117,12 @@ class Run:
         InputError
             If the run has no such layer, the layer no mapping, or the mapping no such count.
         """
-        if layer not in self.layers:
-            raise unknown_name("layer of this run", layer, list(self.layers))
-        found = self.layers[layer]
+        found = self.layer(layer)
         return explain(operator_of(found), accelerator_of(self.record.accelerator), mapping_of(found), count)
 
     def front(self, layer: str) -> Front | None:
         """Return the Pareto front of a layer, None where none was asked for; an unknown layer is an `InputError`."""
-        if layer not in self.layers:
-            raise unknown_name("layer of this run", layer, list(self.layers))
-        return front_of(self.layers[layer])
+        return front_of(self.layer(layer))
 
     def write_report(self, path: str | os.PathLike[str]) -> Path:
         """Write the page of the run: one HTML file that needs nothing else; folders are made."""
@@ -185,9 +187,11 @@ def map_network(asked: RunOptions) -> Run:
     stop, errors, run_id = threading.Event(), list[Exception](), new_run_id()
     # A signal that comes when the searches have ended must not cost their results.
     with interruptible(stop):
-        searched = _searched(task, asked.progress, checkpoint, _Ends(stop, errors.append, run_id), answers.results)
-        record = run_record(task, searched.found(task), searched.unfinished, searched.seconds, answers=answers,
-                            errors=errors)
+        searched, seconds = _searched(task, answers, stop, errors, run_id)
+        results = {layer.result.operator.name: layer.result for layer in searched.layers}
+        found = [(unique, results[unique.operator.name]) for unique in unique_operators(task.graph)
+                 if unique.operator.name in results]
+        record = run_record(task, found, searched.unfinished, seconds, answers=answers, errors=errors)
         if errors and not record.layers:
             warm.end()
             raise errors[0]
@@ -212,54 +216,30 @@ class Seconds(NamedTuple):
     loading: float = 0.0
 
 
-@dataclass(frozen=True)
-class _Ends:
-    """What can end the searches early, who is told of an error, and what the run is called."""
+def _searched(task: Task, answers: Answers, stop: threading.Event, errors: list[Exception],
+              run_id: str) -> tuple[NetworkResult, Seconds]:
+    """Search what is not answered; return all results, and the time in all.
 
-    stop: threading.Event
-    failed: Callable[[Exception], None]
-    run_id: str
-
-
-@dataclass(frozen=True)
-class _Searched:
-    """Results by the name of the operator, the operators whose search had not ended, and the time in all.
-
-    Of an interrupted run the operators whose search had not begun have no result: they are named as unfinished alone.
+    Operators whose search had not begun as the run was interrupted have no result, and are named as unfinished alone.
     """
-
-    results: dict[str, SearchResult]
-    unfinished: tuple[str, ...]
-    seconds: Seconds
-
-    def found(self, task: Task) -> list[tuple[UniqueOperator, SearchResult]]:
-        """Return the distinct layers that have a result."""
-        return [(unique, self.results[unique.operator.name]) for unique in unique_operators(task.graph)
-                if unique.operator.name in self.results]
-
-
-def _searched(task: Task, progress: Watcher | None, checkpoint: str | os.PathLike[str] | None, ends: _Ends,
-              answers: Mapping[str, SearchResult]) -> _Searched:
-    request, warm, begun = task.request, task.warmth, time.perf_counter()
-    spaces = {unique.operator.name: task.space(unique.operator) for unique in unique_operators(task.graph)}
-    left, folder = len(spaces) - len(answers), None if checkpoint is None else Path(checkpoint)
+    request, warm, asked, begun = task.request, task.warmth, task.asked, time.perf_counter()
+    spaces = {operator.name: task.space(operator) for operator in task.operators}
+    left = len(spaces) - len(answers.results)
     loading = time.perf_counter()
     if left:
         ready_cache()
         warm_up(task)
     loaded = time.perf_counter()
-    if progress is not None:
-        progress.begin(left, task.budget)
+    if asked.progress is not None:
+        asked.progress.begin(left, task.budget)
     found = search_network(
         task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
         seed=request.seed, space=task.spaces, options=request.options, warm_start=warm.kind, known=warm.known,
-        answers=answers, front=request.front, workers=task.asked.workers, on=task.asked.on, progress=progress,
-        checkpoint=folder,
-        recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, ends.run_id),
-        stop=ends.stop, failed=ends.failed)
-    results = {layer.result.operator.name: layer.result for layer in found.layers}
-    return _Searched(results, found.unfinished, Seconds(
-        found.seconds, found.setup_seconds + loading - begun, loaded - loading))
+        answers=answers.results, front=request.front, workers=asked.workers, on=asked.on, progress=asked.progress,
+        checkpoint=None if asked.checkpoint is None else Path(asked.checkpoint),
+        recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, run_id),
+        stop=stop, failed=errors.append)
+    return found, Seconds(found.seconds, found.setup_seconds + loading - begun, loaded - loading)
 
 
 def run_record(  # noqa: PLR0913

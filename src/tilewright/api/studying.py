@@ -55,8 +55,7 @@ def compare(asked: CompareOptions) -> Contest:
 
 @takes(AxesOptions)
 def study_axes(asked: AxesOptions) -> AxisStudy:
-    """Explore tile sizes, loop orders and parallelism, alone and together, to see which axis matters.
-    """
+    """Explore tile sizes, loop orders and parallelism, alone and together, to see which axis matters."""
     space = study_space(asked)
     given = asked.mapping
     nest = None if given is None else load_mapping(given, space.operator, space.accelerator)
@@ -90,8 +89,7 @@ def study_orders(asked: OrdersOptions) -> OrderStudy:
 
 @takes(LandscapeOptions)
 def study_landscape(asked: LandscapeOptions) -> Landscape:
-    """Draw a map space in two dimensions: random mappings by principal components, and what mappers sample of it.
-    """
+    """Draw a map space in two dimensions: random mappings by principal components, and what mappers sample of it."""
     space = study_space(asked)
     return landscape_of(space, asked.mappers, objective=asked.objective, points=asked.points,
                         budget=read_budget(asked.budget), seed=asked.seed, uniform=asked.uniform)

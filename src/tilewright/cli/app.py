@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Annotated
@@ -48,27 +48,19 @@ app = typer.Typer(
     help="Map networks onto DNN accelerators: the best mapping of every layer, what it costs, why, and how far from "
          "the optimum it can still be.")
 
-app.command("map")(mapping.map_network)
-app.command("pipeline")(pipeline.pipeline)
-app.command("evaluate")(evaluate.evaluate)
-app.command("explain")(explain.explain)
-app.command("replay")(replay.replay)
-app.command("convert")(convert.convert)
-app.command("systolic")(systolic.systolic)
-app.command("bounds")(bounds.bounds)
-app.command("space")(space.space)
-app.command("flexibility")(flexibility.flexibility)
-app.command("explore")(explore.explore)
-app.command("compare")(compare.compare)
-app.add_typer(study.app, name="study")
-app.command("list")(listing.list_things)
-app.command("show")(show.show)
-app.command("export")(export.export)
-app.command("prune")(prune.prune)
-app.command("bench")(bench.bench)
-app.command("train-surrogate")(training.train_surrogate)
-app.command("reproduce")(reproduce.reproduce)
-app.command("validate")(validate.validate)
+VERBS: dict[str, Callable[..., None] | typer.Typer] = {
+    "map": mapping.map_network, "pipeline": pipeline.pipeline, "evaluate": evaluate.evaluate,
+    "explain": explain.explain, "replay": replay.replay, "convert": convert.convert, "systolic": systolic.systolic,
+    "bounds": bounds.bounds, "space": space.space, "flexibility": flexibility.flexibility, "explore": explore.explore,
+    "compare": compare.compare, "study": study.app, "list": listing.list_things, "show": show.show,
+    "export": export.export, "prune": prune.prune, "bench": bench.bench, "train-surrogate": training.train_surrogate,
+    "reproduce": reproduce.reproduce, "validate": validate.validate,
+}
+for name, function in VERBS.items():
+    if isinstance(function, typer.Typer):
+        app.add_typer(function, name=name)
+    else:
+        app.command(name)(function)
 
 
 @app.callback()

@@ -1,11 +1,12 @@
-"""``tilewright compare``: which mapper is better, how surely, and how fast."""
+"""``tilewright compare``: which mapper is better, how surely, and how fast; and what all verbs of studies do."""
 
 import json
 import shlex
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +16,6 @@ from tilewright.cli.options import Asked, Json, console, ready, verb, write_text
 
 if TYPE_CHECKING:
     from tilewright.base import Table
-    from tilewright.report import Sheet
 
 INTERRUPTED = 130
 
@@ -30,58 +30,77 @@ def compare(asked: Asked, html: Html = None, json_file: Json = None) -> None:
     Curves are medians over seeds with intervals of order statistics. Ctrl-C shows the seeds that are complete (exit
     code 130).
     """
-    from tilewright.api import compare as compare_mappers
-    from tilewright.cli.progress import SearchBar
-    from tilewright.report import contest_curves, contest_sheet, contest_tree
+    def says(found: Any) -> str:
+        side_by_side = (f", {asked['workers']} searches side by side: their seconds are not to be compared with others"
+                        if asked["workers"] > 1 else "")
+        return f"{asked['budget']} a search, {times(found.seeds)}{side_by_side}" if found.seeds else ""
 
-    ready(html, json_file)
-    stop = threading.Event()
-    with SearchBar() as bar:
-        found = compare_mappers(**asked, told=bar.update, stop=stop)
-    if found.seeds:
-        says = f"{asked['budget']} a search, {times(len(found.seeds))}"
-        if asked["workers"] > 1:
-            says += f", {asked['workers']} searches side by side: their seconds are not to be compared with others"
-        deliver(contest_sheet(found, says, command()), contest_tree(found, says), (html, json_file, asked["out"]),
-                "compare", (contest_curves(found),))
-    end_early(stop, bool(found.seeds), asked["out"] is not None)
+    conduct("compare", asked, says, (html, json_file), shown="contest", tables=contest_tables)
 
 
-def command() -> str:
-    """Return the command line as it was given."""
-    return shlex.join(["tilewright", *sys.argv[1:]])
+def contest_tables(found: Any) -> "tuple[Table, ...]":
+    """Return the tables of a contest that its page does not have."""
+    from tilewright.report import contest_curves
+
+    return (contest_curves(found),)
 
 
-def times(seeds: int) -> str:
+def times(seeds: Any) -> str:
     """Return how many seeds in words."""
-    return f"{seeds} seed{'s' if seeds > 1 else ''}"
+    return f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
 
 
-def deliver(sheet: "Sheet", tree: object, places: tuple[Path | None, str | None, Path | None], name: str,
-            more: "tuple[Table, ...]" = ()) -> None:
-    """Print a study, and write its page, its JSON, and all of it with its tables as CSV into a folder."""
-    from tilewright.report import print_sheet, write_sheet
+def conduct(name: str, asked: Asked, says: Callable[[Any], str], files: tuple[Path | None, str | None], *,
+            shown: str = "", function: str = "", tables: "Callable[[Any], tuple[Table, ...]]" = lambda found: (),
+            out: Path | None = None, **more: Any) -> None:
+    """Run a study with a bar; print it, and write its page, its JSON, and all of it with its tables into a folder.
 
-    html, json_file, out = places
-    print_sheet(sheet, console(json_file))
-    text = json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    if json_file is not None:
-        write_text(json_file, text)
-    if html is not None:
-        typer.echo(f"Page {write_sheet(sheet, html)}", err=True)
-    if out is not None:
-        write_text(str(out / f"{name}.json"), text)
-        tables = (*sheet.tables, *more)
-        for table in tables:
-            write_text(str(out / f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
-        page = write_sheet(sheet, out / f"{name}.html")
-        typer.echo(f"Written: {page}; beside it {name}.json and {len(tables)} CSV files.", err=True)
+    Parameters
+    ----------
+    name
+        Of the study: of its files and, unless told, of its ``function`` in Python.
+    says
+        Returns what the study was asked for in words, empty where nothing is complete.
+    files
+        For the page and the JSON.
+    shown
+        What reports call its results, where that is another name.
+    tables
+        Returns those that go into the folder besides the ones of the page.
+    out
+        The folder of a study without searches to keep. Others have it among what is ``asked``, and can be stopped.
+    """
+    import tilewright.api
+    import tilewright.report
+    from tilewright.cli.progress import SearchBar
 
-
-def end_early(stop: threading.Event, some: bool, kept: bool) -> None:
-    """Say what is missing, and end with the code for that, where a run was stopped."""
+    api, report = tilewright.api, tilewright.report
+    html, json_file = files
+    ready(html, json_file)
+    stop, search, kept = threading.Event(), getattr(api, function or name), "out" in asked
+    if kept:
+        with SearchBar() as bar:
+            found, out = search(**asked, **more, told=bar.update, stop=stop), asked["out"]
+    else:
+        found = search(**asked)
+    if told := says(found):
+        sheet = getattr(report, f"{shown or name}_sheet")(found, told, shlex.join(["tilewright", *sys.argv[1:]]))
+        report.print_sheet(sheet, console(json_file))
+        tree = getattr(report, f"{shown or name}_tree")(found, told)
+        text = json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        if json_file is not None:
+            write_text(json_file, text)
+        if html is not None:
+            typer.echo(f"Page {report.write_sheet(sheet, html)}", err=True)
+        if out is not None:
+            every = (*sheet.tables, *tables(found))
+            write_text(str(out / f"{name}.json"), text)
+            for table in every:
+                write_text(str(out / f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
+            page = report.write_sheet(sheet, out / f"{name}.html")
+            typer.echo(f"Written: {page}; beside it {name}.json and {len(every)} CSV files.", err=True)
     if stop.is_set():
-        typer.echo("Stopped before the end" + (". " if some else "; nothing is complete. ")
-                   + ("The same command goes on from there." if kept else "With --out DIR a run can go on later."),
+        typer.echo("Stopped before the end" + (". " if told else "; nothing is complete. ")
+                   + ("The same command goes on from there." if out else "With --out DIR a run can go on later."),
                    err=True)
         raise typer.Exit(INTERRUPTED)

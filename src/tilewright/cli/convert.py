@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Bind, StorePlace, console, sizes
+from tilewright.cli.options import Bind, StorePlace, console, say, sizes
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def convert(
     made = to_files(what, to, strict=strict)
     screen = console(None)
     for path in made.write(out):
-        screen.print(f"Wrote {path}", markup=False, highlight=False, soft_wrap=True)
+        say(screen, f"Wrote {path}")
     _tell((*what.notes, *made.notes))
 
 
@@ -105,4 +105,4 @@ def _constrained(what: "Foreign", constraints: str | None) -> "Foreign":
 def _tell(notes: "tuple[Note, ...]") -> None:
     screen = console(None)
     for note in notes:
-        screen.print(str(note), style="yellow", markup=False, highlight=False, soft_wrap=True)
+        say(screen, str(note), style="yellow")

@@ -1,7 +1,6 @@
 """``tilewright evaluate``: one mapping of one's own, or a file of cases."""
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +8,14 @@ import typer
 
 from tilewright.base import InputError
 from tilewright.cli.options import Bind, Density, FootprintOption, Json, console, shares, sizes, tell_lost, write_text
+from tilewright.cli.sources import run_cases
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tilewright.api import Evaluation
     from tilewright.hardware import Accelerator
+    from tilewright.interop import Case
     from tilewright.workload import Operator
 
 ILLEGAL = 1
@@ -135,23 +136,16 @@ def _as_json(found: "Evaluation") -> str:
 
 
 def _run_cases(place: str, reference: bool, rounds: bool) -> None:
-    """Print one line of JSON for each case, as soon as it is known."""
     from dataclasses import asdict
 
     from tilewright.api import case_cost
     from tilewright.cost import round_latency
-    from tilewright.interop import case_lines, case_result, parse_case
+    from tilewright.interop import case_result
 
-    for where, line in case_lines(sys.stdin.buffer if place == "-" else Path(place)):
-        case = parse_case(line, where)
-        try:
-            if rounds:
-                found = round_latency(case.operator, case.accelerator, case.mapping)
-                result = {"id": case.id, **asdict(found), "bottleneck": found.bottleneck}
-            else:
-                cost = case_cost(case.operator, case.accelerator, case.mapping, reference=reference)
-                result = case_result(case.id, cost)
-        except InputError as error:
-            raise InputError(f"{where}: {error.field}", error.rule, error.given, error.mend) from None
-        sys.stdout.write(json.dumps(result) + "\n")
-        sys.stdout.flush()
+    def result(case: "Case") -> dict[str, object]:
+        if rounds:
+            found = round_latency(case.operator, case.accelerator, case.mapping)
+            return {"id": case.id, **asdict(found), "bottleneck": found.bottleneck}
+        return case_result(case.id, case_cost(case.operator, case.accelerator, case.mapping, reference=reference))
+
+    run_cases(place, result)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import StorePlace, console
+from tilewright.cli.options import StorePlace, console, say
 
 
 def export(
@@ -30,13 +30,12 @@ def export(
         raise InputError("export", "must be told where to", None, "Give --json FILE, --csv FILE or --library FILE")
     if library is not None:
         with Library(store) as known:
-            console().print(f"{known.export_json(ready_place(library))} mappings in {library}", markup=False,
-                            soft_wrap=True)
+            say(console(), f"{known.export_json(ready_place(library))} mappings in {library}")
     chosen = tuple(runs) if runs else None
     with Store(store) as found:
         if json is not None:
             count = found.export_json(ready_place(json), chosen)
-            console().print(f"{count} runs in {json}", markup=False, soft_wrap=True)
+            say(console(), f"{count} runs in {json}")
         if csv is not None:
             count = found.export_csv(ready_place(csv), chosen)
-            console().print(f"{count} layers in {csv}", markup=False, soft_wrap=True)
+            say(console(), f"{count} layers in {csv}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.options import Arch, Bind, Json, Network, console, ready, sizes, write_text
+from tilewright.cli.options import Arch, Bind, Json, Network, console, ready, say, sizes, write_text
 
 
 def flexibility(
@@ -42,4 +42,4 @@ def flexibility(
     if json_file is not None:
         write_text(json_file, json.dumps(flexibility_tree(found), indent=1, ensure_ascii=False) + "\n")
     if html is not None:
-        console("-").print(f"Page {write_sheet(sheet, html)}", soft_wrap=True, markup=False)
+        say(console("-"), f"Page {write_sheet(sheet, html)}")

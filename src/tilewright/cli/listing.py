@@ -1,31 +1,27 @@
 """``tilewright list``: what there is to choose from."""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import StorePlace, console
+from tilewright.cli.options import StorePlace, console, say
 
 if TYPE_CHECKING:
     from tilewright.store import Entry
 
-Rows = list[tuple[object, ...]]
+Kind = Literal["networks", "accelerators", "mappers", "dataflows", "objectives", "technologies", "formats", "runs",
+               "library"]
 
 
-class Kind(StrEnum):
-    """What can be listed."""
+class Listing(NamedTuple):
+    """A table of what there is: its heads, its rows, which columns stand on the right, and what is said below."""
 
-    networks = "networks"
-    accelerators = "accelerators"
-    mappers = "mappers"
-    dataflows = "dataflows"
-    objectives = "objectives"
-    technologies = "technologies"
-    formats = "formats"
-    runs = "runs"
-    library = "library"
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[object, ...]]
+    right: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def list_things(
@@ -39,63 +35,63 @@ def list_things(
     store: StorePlace = None,
 ) -> None:
     """List networks, accelerators, mappers, dataflows, formats and so on, or show one."""
-    if yaml and (kind is not Kind.accelerators or name is None):
-        raise InputError("--yaml", "must come with the name of an accelerator", None,
-                         "For example tilewright list accelerators eyeriss --yaml")
-    if name is None:
-        _ALL[kind](store)
-    elif kind is Kind.library:
-        _entry(name, store)
-    elif kind in _ONE:
-        _ONE[kind](name, yaml)
-    else:
-        raise InputError("NAME", f"must be left out for {kind.value}", name)
-
-
-def _formats(_: str | None) -> None:
-    from tilewright.interop import FORMATS
     from tilewright.report import print_listing
 
+    if yaml and (kind != "accelerators" or name is None):
+        raise InputError("--yaml", "must come with the name of an accelerator", None,
+                         "For example tilewright list accelerators eyeriss --yaml")
+    if name is not None and kind == "accelerators":
+        _accelerator(name, yaml)
+    elif name is not None and kind == "library":
+        _entry(name, store)
+    elif name is not None and kind not in _ONE:
+        raise InputError("NAME", f"must be left out for {kind}", name)
+    else:
+        found = _ONE[kind](name) if name is not None else _STORED[kind](store) if kind in _STORED else _ALL[kind]()
+        screen = console()
+        print_listing(found.heads, found.rows, found.right, screen)
+        for note in found.notes:
+            say(screen, note)
+
+
+def _formats() -> Listing:
+    from tilewright.interop import FORMATS
+
     forms = [FORMATS.get(name) for name in FORMATS]
-    rows: Rows = [(form.name, "both ways" if form.write else "read", form.summary) for form in forms]
-    print_listing(("Format", "Ways", "What it is"), rows, (), console())
+    return Listing(("Format", "Ways", "What it is"), [
+        (form.name, "both ways" if form.write else "read", form.summary) for form in forms])
 
 
-def _networks(_: str | None) -> None:
-    from tilewright.report import engineering, print_listing
+def _networks() -> Listing:
+    from tilewright.report import engineering
     from tilewright.workload import unique_operators, zoo
 
-    rows: Rows = []
+    rows = []
     for name in zoo.names():
         entry, graph = zoo.describe(name), zoo.load(name)
         options = " ".join(f"{key}={value}" for key, value in entry.options)
         rows.append((name, engineering(graph.macs), len(graph.mac_nodes), len(unique_operators(graph)), options,
                      entry.title))
-    print_listing(("Network", "MACs", "Layers", "Distinct", "Options", "What it is"), rows, (1, 2, 3), console())
+    return Listing(("Network", "MACs", "Layers", "Distinct", "Options", "What it is"), rows, (1, 2, 3))
 
 
-def _network(name: str, _: bool) -> None:
+def _network(name: str) -> Listing:
     from tilewright.api import load_network
-    from tilewright.report import engineering, print_listing
+    from tilewright.report import engineering
     from tilewright.workload import coverage, unique_operators
 
     graph = load_network(name)
-    rows: Rows = []
-    for layer in unique_operators(graph):
-        sizes = " ".join(f"{dimension}{size}" for dimension, size in layer.operator.dimensions)
-        rows.append((layer.names[0], layer.count, layer.operator.kind, sizes, engineering(layer.operator.macs),
-                     " ".join(layer.names[1:])))
-    screen = console()
-    print_listing(("Layer", "Times", "Kind", "Shape", "MACs", "The same shape"), rows, (1, 4), screen)
-    for line in (f"\n{graph.name}: {graph.source}", coverage(graph).sentence, *graph.notes):
-        screen.print(line, markup=False, soft_wrap=True)
+    rows = [(layer.names[0], layer.count, layer.operator.kind,
+             " ".join(f"{dimension}{size}" for dimension, size in layer.operator.dimensions),
+             engineering(layer.operator.macs), " ".join(layer.names[1:])) for layer in unique_operators(graph)]
+    return Listing(("Layer", "Times", "Kind", "Shape", "MACs", "The same shape"), rows, (1, 4),
+                   (f"\n{graph.name}: {graph.source}", coverage(graph).sentence, *graph.notes))
 
 
-def _accelerators(_: str | None) -> None:
+def _accelerators() -> Listing:
     from tilewright.hardware import Memory, format_bytes, preset, preset_names
-    from tilewright.report import print_listing
 
-    rows: Rows = []
+    rows = []
     for name in preset_names():
         machine = preset(name)
         levels = [
@@ -103,7 +99,7 @@ def _accelerators(_: str | None) -> None:
             if isinstance(level, Memory) else f"[{level.shape[0]}x{level.shape[1]}]" for level in machine.levels]
         rows.append((name, f"{machine.compute_instances:,}", f"{machine.frequency_mhz:g}", machine.technology,
                      " ".join(levels)))
-    print_listing(("Accelerator", "MAC units", "MHz", "Technology", "Levels"), rows, (1, 2), console())
+    return Listing(("Accelerator", "MAC units", "MHz", "Technology", "Levels"), rows, (1, 2))
 
 
 def _accelerator(name: str, yaml: bool) -> None:
@@ -114,87 +110,73 @@ def _accelerator(name: str, yaml: bool) -> None:
     print(dump_accelerator(machine) if yaml else describe(machine))
 
 
-def _mappers(_: str | None) -> None:
+def _mappers() -> Listing:
     from tilewright.api import DEFAULT_MAPPER, mapper_extra, mapper_names, mapper_summary
-    from tilewright.report import print_listing
 
-    rows: Rows = [(f"{name} (default)" if name == DEFAULT_MAPPER else name, mapper_summary(name), mapper_extra(name))
-                  for name in mapper_names()]
-    print_listing(("Mapper", "How it searches", "Needs"), rows, (), console())
+    return Listing(("Mapper", "How it searches", "Needs"), [
+        (f"{name} (default)" if name == DEFAULT_MAPPER else name, mapper_summary(name), mapper_extra(name))
+        for name in mapper_names()])
 
 
-def _mapper(name: str, _: bool) -> None:
+def _mapper(name: str) -> Listing:
     from tilewright.api import mapper_extra, mapper_options, mapper_summary
     from tilewright.base import EXTRAS
-    from tilewright.report import print_listing
 
     screen = console()
-    screen.print(f"{name}: {mapper_summary(name)}\n", markup=False, soft_wrap=True)
+    say(screen, f"{name}: {mapper_summary(name)}\n")
     if extra := mapper_extra(name):
-        screen.print(f"Needs: {EXTRAS[extra][1]}\n", markup=False, soft_wrap=True)
-    rows: Rows = [(option.name, option.default, option.about) for option in mapper_options(name)]
-    print_listing(("Option", "Default", "What it does"), rows, (1,), screen)
+        say(screen, f"Needs: {EXTRAS[extra][1]}\n")
+    return Listing(("Option", "Default", "What it does"), [
+        (option.name, option.default, option.about) for option in mapper_options(name)], (1,))
 
 
-def _dataflows(_: str | None) -> None:
+def _dataflows() -> Listing:
     from tilewright.mapping import DATAFLOWS
-    from tilewright.report import print_listing
 
-    print_listing(("Dataflow", "What it fixes"), [(name, DATAFLOWS.get(name).about) for name in DATAFLOWS], (),
-                  console())
+    return Listing(("Dataflow", "What it fixes"), [(name, DATAFLOWS.get(name).about) for name in DATAFLOWS])
 
 
-def _objectives(_: str | None) -> None:
-    from tilewright.report import print_listing
+def _objectives() -> Listing:
     from tilewright.search import METRICS
 
-    screen = console()
-    print_listing(("Objective", "Unit"), [(name, metric.unit) for name, metric in METRICS.items()], (), screen)
-    screen.print("\nSums such as '0.7*latency + 0.3*energy' add multiples of each part's floor: the cycles of a full "
-                 "array, the energy of each MAC and of each word moved once.\nEach is also a limit: "
-                 "--constraint 'latency<=1e6'.", markup=False, soft_wrap=True)
+    return Listing(("Objective", "Unit"), [(name, metric.unit) for name, metric in METRICS.items()], (), (
+        "\nSums such as '0.7*latency + 0.3*energy' add multiples of each part's floor: the cycles of a full "
+        "array, the energy of each MAC and of each word moved once.\nEach is also a limit: "
+        "--constraint 'latency<=1e6'.",))
 
 
-def _technologies(_: str | None) -> None:
+def _technologies() -> Listing:
     from tilewright.hardware import technology, technology_names
-    from tilewright.report import print_listing
 
     tables = [(name, technology(name)) for name in technology_names()]
-    print_listing(("Technology", "Node (nm)", "Voltage (V)"),
-                  [(name, f"{table.node_nm:g}", f"{table.voltage_v:g}") for name, table in tables], (1, 2), console())
+    return Listing(("Technology", "Node (nm)", "Voltage (V)"), [
+        (name, f"{table.node_nm:g}", f"{table.voltage_v:g}") for name, table in tables], (1, 2))
 
 
-def _runs(store: str | None) -> None:
-    from tilewright.report import engineering, print_listing
+def _runs(store: str | None) -> Listing:
+    from tilewright.report import engineering
     from tilewright.store import Store
 
     with Store(store) as found:
         runs = found.runs()
-    rows: Rows = [
-        (run.id, run.network, run.accelerator, run.objective, run.mapper, f"{run.samples:,}",
-         engineering(run.latency_cycles), engineering(run.energy_pj * 1e-12)) for run in runs]
-    screen = console()
-    print_listing(("Run", "Network", "Accelerator", "Objective", "Mapper", "Samples", "Latency\n(cycles)",
-                   "Energy\n(J)"), rows, (5, 6, 7), screen)
-    if not rows:
-        screen.print(f"No runs in {found.url} yet.", markup=False, soft_wrap=True)
+    return Listing(
+        ("Run", "Network", "Accelerator", "Objective", "Mapper", "Samples", "Latency\n(cycles)", "Energy\n(J)"),
+        [(run.id, run.network, run.accelerator, run.objective, run.mapper, f"{run.samples:,}",
+          engineering(run.latency_cycles), engineering(run.energy_pj * 1e-12)) for run in runs],
+        (5, 6, 7), () if runs else (f"No runs in {found.url} yet.",))
 
 
-def _library(store: str | None) -> None:
-    from tilewright.report import engineering, print_listing
+def _library(store: str | None) -> Listing:
+    from tilewright.report import engineering
     from tilewright.store import Library
 
     with Library(store) as found:
         entries = found.entries()
-    rows: Rows = [
-        (one.id, _shape(one), one.accelerator,
-         one.objective, engineering(one.score), engineering(one.latency_cycles), engineering(one.energy_pj * 1e-12),
-         f"{one.network}/{one.layer}", one.found[:10]) for one in entries]
-    screen = console()
-    print_listing(("Entry", "Shape", "Accelerator", "Objective", "Score", "Latency\n(cycles)", "Energy\n(J)",
-                   "Found for", "On"), rows, (4, 5, 6), screen)
-    if not rows:
-        screen.print(f"No mappings in {found.shown} yet.", markup=False, soft_wrap=True)
+    return Listing(
+        ("Entry", "Shape", "Accelerator", "Objective", "Score", "Latency\n(cycles)", "Energy\n(J)", "Found for", "On"),
+        [(one.id, _shape(one), one.accelerator, one.objective, engineering(one.score), engineering(one.latency_cycles),
+          engineering(one.energy_pj * 1e-12), f"{one.network}/{one.layer}", one.found[:10]) for one in entries],
+        (4, 5, 6), () if entries else (f"No mappings in {found.shown} yet.",))
 
 
 def _shape(one: "Entry") -> str:
@@ -220,9 +202,8 @@ def _entry(name: str, store: str | None) -> None:
     print(f"\n{one.loops()}")
 
 
-_ALL = {
-    Kind.networks: _networks, Kind.accelerators: _accelerators, Kind.mappers: _mappers, Kind.dataflows: _dataflows,
-    Kind.objectives: _objectives, Kind.technologies: _technologies, Kind.formats: _formats, Kind.runs: _runs,
-    Kind.library: _library,
-}
-_ONE = {Kind.networks: _network, Kind.accelerators: _accelerator, Kind.mappers: _mapper}
+_ALL: dict[str, Callable[[], Listing]] = {
+    "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "dataflows": _dataflows,
+    "objectives": _objectives, "technologies": _technologies, "formats": _formats}
+_STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}
+_ONE: dict[str, Callable[[str], Listing]] = {"networks": _network, "mappers": _mapper}

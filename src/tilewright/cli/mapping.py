@@ -9,7 +9,7 @@ import typer
 
 from tilewright.api.options import RunOptions
 from tilewright.base import InputError
-from tilewright.cli.options import Asked, Json, Page, console, ready, verb, write_text
+from tilewright.cli.options import Asked, Json, Page, console, ready, say, verb, write_text
 
 if TYPE_CHECKING:
     from tilewright.api import Run
@@ -82,15 +82,14 @@ def _deliver(run: "Run", report: Path | None, json: str | None, folder: Path | N
     lines, errors = _written(run, report, json)
     print_run(run.record, console(json))
     if run.kept is not None:
-        screen.print(run.kept.warning or f"Stored in {run.kept.place}", style="yellow" if run.kept.warning else "dim",
-                     soft_wrap=True, markup=False)
+        say(screen, run.kept.warning or f"Stored in {run.kept.place}", style="yellow" if run.kept.warning else "dim")
     if run.library.warning:
-        screen.print(run.library.warning, style="yellow", soft_wrap=True, markup=False)
+        say(screen, run.library.warning, style="yellow")
     if run.interrupted:
         lines.append("To go on later, give --checkpoint FOLDER; then the same command with --resume takes it up."
                      if folder is None else "The same command with --resume takes it up.")
     for line in lines:
-        screen.print(line, soft_wrap=True, markup=False)
+        say(screen, line)
     if errors:
         raise errors[0]
 

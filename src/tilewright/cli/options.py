@@ -156,6 +156,11 @@ def console(place: str | None = None) -> "Console":
     return Console(stderr=place == "-", highlight=False)
 
 
+def say(screen: "Console", text: object, style: str | None = None) -> None:
+    """Print a line as it is: unbroken, and without a look for marks in it."""
+    screen.print(str(text), style=style, markup=False, soft_wrap=True)
+
+
 def tell_lost(accelerator: "Accelerator", screen: "Console") -> None:
     """Say what of the files of a machine was lost when they were read."""
     from tilewright.report import lost_lines

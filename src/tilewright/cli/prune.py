@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import StorePlace, console
+from tilewright.cli.options import StorePlace, console, say
 
 MOST_DAYS = 100_000
 
@@ -32,4 +32,4 @@ def prune(
         before = now - timedelta(days=older_than)
     with Library(store) as found:
         count = found.prune(before, arch)
-    console().print(f"{count} mappings removed from {found.shown}", markup=False, soft_wrap=True)
+    say(console(), f"{count} mappings removed from {found.shown}")

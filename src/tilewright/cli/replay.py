@@ -1,15 +1,13 @@
 """``tilewright replay``: one mapping under the conventions of several tools."""
 
 import json
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Bind, Json, StorePlace, console, write_text
-from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
+from tilewright.cli.options import Bind, Json, StorePlace, console, say, write_text
+from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped, run_cases
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +44,8 @@ def replay(
     if cases is not None:
         if any(given is not None for given in (source, layer, network, arch, json_file)):
             raise InputError("--cases", "must stand alone (or with --as, --no-reasons)")
-        _run_cases(cases, names, reasons)
+        run_cases(cases, lambda case: {"id": case.id, **replay_as(
+            case.operator, case.accelerator, case.mapping, names, reasons=reasons).record()})
         return
     if source is None:
         raise InputError("MAPPING", "must be given, or --cases in its place", None,
@@ -69,24 +68,9 @@ def _print(found: "Replayed", every: bool, screen: "Console") -> None:
         print_listing(("", *found.conventions, "because of"), rows, range(1, 1 + len(found.conventions)), screen)
     agreeing = len(found.lines) - sum(line.differs for line in found.lines)
     if len(found.conventions) > 1:
-        screen.print(f"\n{agreeing} of {len(found.lines)} figures agree; words are those of all instances, cycles "
-                     "without start-up and tail.", markup=False, soft_wrap=True)
+        say(screen, f"\n{agreeing} of {len(found.lines)} figures agree; words are those of all instances, cycles "
+                    "without start-up and tail.")
     for name, text in found.assumptions.items():
-        screen.print(f"{name}: {text}.", markup=False, soft_wrap=True)
+        say(screen, f"{name}: {text}.")
     if found.unexplained:
-        screen.print(f"The nest is {found.unexplained}", style="yellow", markup=False, soft_wrap=True)
-
-
-def _run_cases(place: str, names: tuple[str, ...], reasons: bool) -> None:
-    """Print one line of JSON for each case, as soon as it is known."""
-    from tilewright.api import replay as replay_as
-    from tilewright.interop import case_lines, parse_case
-
-    for where, line in case_lines(sys.stdin.buffer if place == "-" else Path(place)):
-        case = parse_case(line, where)
-        try:
-            found = replay_as(case.operator, case.accelerator, case.mapping, names, reasons=reasons)
-        except InputError as error:
-            raise InputError(f"{where}: {error.field}", error.rule, error.given, error.mend) from None
-        sys.stdout.write(json.dumps({"id": case.id, **found.record()}) + "\n")
-        sys.stdout.flush()
+        say(screen, f"The nest is {found.unexplained}", style="yellow")

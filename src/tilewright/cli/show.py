@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.base import unknown_name
-from tilewright.cli.options import Json, StorePlace, console, write_text
+from tilewright.cli.options import Json, StorePlace, console, say, write_text
 
 if TYPE_CHECKING:
     from tilewright.store import LayerRecord, RunRecord
@@ -54,7 +54,7 @@ def show(
     if json is not None:
         write_text(json, record_to_json(found.record, indent=1) + "\n")
     if report is not None:
-        console("-").print(f"Report {found.write_report(report)}", soft_wrap=True, markup=False)
+        say(console("-"), f"Report {found.write_report(report)}")
 
 
 def _chosen(record: "RunRecord", pattern: str) -> "tuple[LayerRecord, ...]":

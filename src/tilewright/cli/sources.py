@@ -1,15 +1,19 @@
-"""A mapping that a verb is given: a layer of a run, or a mapping file with its network and accelerator."""
+"""Mappings that a verb is given: a layer of a run, a mapping file with its network and accelerator, or many cases."""
 
+import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.base import InputError, unknown_name
+from tilewright.base import InputError
 from tilewright.cli.options import shares, sizes
 
 if TYPE_CHECKING:
     from tilewright.hardware import Accelerator
+    from tilewright.interop import Case
     from tilewright.mapping import Mapping
     from tilewright.workload import Operator
 
@@ -70,7 +74,19 @@ def _from_run(place: str, layer: str | None, store: str | None) -> "Mapped":
     if layer is None:
         raise InputError("--layer", f"must be given, as the run has {len(names)} layers", None,
                          f"For example {', '.join(names[:3])}")
-    if layer not in run.layers:
-        raise unknown_name("layer of this run", layer, list(run.layers))
-    found = run.layers[layer]
+    found = run.layer(layer)
     return operator_of(found), accelerator_of(run.record.accelerator), mapping_of(found)
+
+
+def run_cases(place: str, result: "Callable[[Case], dict[str, object]]") -> None:
+    """Print one line of JSON for each case of a file (- is standard input), as soon as its result is known."""
+    from tilewright.interop import case_lines, parse_case
+
+    for where, line in case_lines(sys.stdin.buffer if place == "-" else Path(place)):
+        case = parse_case(line, where)
+        try:
+            found = result(case)
+        except InputError as error:
+            raise InputError(f"{where}: {error.field}", error.rule, error.given, error.mend) from None
+        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.flush()

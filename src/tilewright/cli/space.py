@@ -9,7 +9,7 @@ import typer
 
 from tilewright.api.options import MapSpaceOptions
 from tilewright.base import InputError
-from tilewright.cli.options import Asked, FootprintOption, Json, console, tell_lost, verb, write_text
+from tilewright.cli.options import Asked, FootprintOption, Json, console, say, tell_lost, verb, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,8 +62,8 @@ def space(
     if pad:
         from tilewright.report import padding_words
 
-        screen.print(f"\nPadded: {padding_words(operator.dimensions, chosen.operator.dimensions)}; "
-                     f"{100 * padding.ineffectual_share:.3g} % of MACs are ineffectual", markup=False, soft_wrap=True)
+        say(screen, f"\nPadded: {padding_words(operator.dimensions, chosen.operator.dimensions)}; "
+                    f"{100 * padding.ineffectual_share:.3g} % of MACs are ineffectual")
     _print_drawn(chosen, drawn, screen)
     tell_lost(accelerator, screen)
     if json_file is not None:
@@ -80,15 +80,15 @@ def _print(space: "MapSpace", figures: "list[SpaceFigures]", choice: "SpaceChoic
 
     operator, accelerator = space.operator, space.accelerator
     shape = " ".join(f"{name}{size}" for name, size in operator.dimensions if size > 1) or "scalar"
-    screen.print(f"{operator.name} on {accelerator.name}: {shape}\n", markup=False, soft_wrap=True)
+    say(screen, f"{operator.name} on {accelerator.name}: {shape}\n")
     rows = [(one.tiling, "none" if one.conflict else str(one.size), *_fitting(one)) for one in figures]
     print_listing(("Tiling", "Mappings", "Fit the memories", "Share"), rows, (1, 2, 3), screen)
     for one in figures:
         if one.conflict:
-            screen.print(f"\n{one.tiling}: {one.conflict}", markup=False, soft_wrap=True)
+            say(screen, f"\n{one.tiling}: {one.conflict}")
     if len(kept := KeptSets(space)) > 1:
-        screen.print(f"\nMemories may keep or let pass {len(kept.open)} tensors more: so many mappings for each of "
-                     f"{len(kept):,} kept sets.", markup=False, soft_wrap=True)
+        say(screen, f"\nMemories may keep or let pass {len(kept.open)} tensors more: so many mappings for each of "
+                    f"{len(kept):,} kept sets.")
     entries = _entries(space, choice)
     if entries:
         screen.print()
@@ -131,7 +131,7 @@ def _print_drawn(space: "MapSpace", drawn: "list[Mapping]", screen: "Console") -
 
     for index, mapping in enumerate(drawn, start=1):
         screen.print(f"\nDrawn {index} of {len(drawn)}\n", style="bold", markup=False)
-        screen.print(render(mapping, space.operator, space.accelerator), markup=False, soft_wrap=True)
+        say(screen, render(mapping, space.operator, space.accelerator))
 
 
 def _as_json(space: "MapSpace", figures: "list[SpaceFigures]", drawn: "list[Mapping]",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.base import InputError, whole_of
-from tilewright.cli.options import Bind, Json, Network, SomeLayers, console, sizes, write_text
+from tilewright.cli.options import Bind, Json, Network, SomeLayers, console, say, sizes, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,8 +75,7 @@ def _print(run: "SystolicRun", screen: "Console") -> None:
     from tilewright.report import engineering, print_listing
 
     flow = {"os": "output", "ws": "weight", "is": "input"}[run.array.dataflow]
-    screen.print(f"{run.network} on {run.machine}: {run.array.rows} x {run.array.columns}, {flow}-stationary\n",
-                 markup=False, soft_wrap=True)
+    say(screen, f"{run.network} on {run.machine}: {run.array.rows} x {run.array.columns}, {flow}-stationary\n")
     others = [name for name in run.conventions if name != "tilewright"]
     ours = "tilewright" in run.conventions
     names = {"scale-sim": "SCALE-Sim", "scale-sim-paper": "SCALE-Sim's\npaper"}
@@ -94,19 +93,18 @@ def _print(run: "SystolicRun", screen: "Console") -> None:
     right = tuple(index for index, head in enumerate(heads) if index and head != "Bound")
     print_listing(tuple(heads), rows, right, screen)
     if others and run.array.bandwidths != (None, None, None):
-        screen.print("\nSCALE-Sim's own waits for DRAM are not reproduced: its cycles are those without.", markup=False,
-                     soft_wrap=True)
+        say(screen, "\nSCALE-Sim's own waits for DRAM are not reproduced: its cycles are those without.")
     for name, parted in run.parted().items():
-        screen.print(f"\n{' '.join(names[name].split())} counts otherwise:", markup=False, soft_wrap=True)
+        say(screen, f"\n{' '.join(names[name].split())} counts otherwise:")
         for made, found in parted.items():
             if not found.more and not found.of_dram:
                 continue
             more = ", ".join(f"{more:+,} {figure}" for figure, more in found.more.items())
-            screen.print(f"  {made}: {found.text}{'; here ' if more else ''}{more}", markup=False, soft_wrap=True)
+            say(screen, f"  {made}: {found.text}{'; here ' if more else ''}{more}")
     for name, why in run.skipped:
-        screen.print(f"Left out: {name}, which {why}", markup=False, soft_wrap=True)
+        say(screen, f"Left out: {name}, which {why}")
     for note in run.notes:
-        screen.print(str(note), style="yellow", markup=False, soft_wrap=True)
+        say(screen, str(note), style="yellow")
 
 
 def _joules(row: "SystolicRow") -> float:

@@ -8,7 +8,7 @@ import typer
 
 from tilewright.api.options import Tilings
 from tilewright.base import InputError
-from tilewright.cli.options import Arch, Json, console, write_text
+from tilewright.cli.options import Arch, Json, console, say, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,7 +56,7 @@ def train_surrogate(
     _show(done, screen)
     if json_file is not None:
         write_text(json_file, json.dumps(done.plain, indent=1) + "\n")
-    screen.print(f"Written to {done.file}", soft_wrap=True, markup=False)
+    say(screen, f"Written to {done.file}")
 
 
 def _show(done: "TrainedSurrogate", screen: "Console") -> None:

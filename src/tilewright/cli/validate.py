@@ -42,12 +42,14 @@ def validate(
     if page is not None and (sets or full):
         raise InputError("--page", "must come without sets and --full: it tells a quick run of all of them", page)
     from tilewright.api import validate as run_sets
+    from tilewright.cli.progress import Bar
     from tilewright.report import accuracy_page, print_scoreboard
 
     ready(None, json_file)
     try:
-        with _Bar() as bar:
-            board = run_sets(sets or (), full=full, observer=bar.update)
+        with Bar("Starting") as bar:
+            board = run_sets(sets or (), full=full,
+                             observer=lambda name, done, total: bar.show(name, done, total, f"{done}/{total}"))
     except KeyboardInterrupt:
         typer.echo("Stopped before the end; nothing is judged.", err=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -73,27 +75,3 @@ def _list() -> None:
 
     rows = [(found.name, found.title, found.kind, found.source) for found in reference_sets()]
     print_listing(("Set", "What it is", "Reference", "Source"), rows, (), console())
-
-
-class _Bar:
-    """A bar on stderr with the present set and its cases; nothing where stderr is no terminal."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-        screen = Console(stderr=True)
-        self.bars = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
-                             console=screen, transient=True, disable=not screen.is_terminal)
-        self.task = self.bars.add_task("Starting", total=None)
-
-    def __enter__(self) -> "_Bar":
-        self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-    def update(self, name: str, done: int, total: int) -> None:
-        """Show which case of which set is at hand."""
-        self.bars.update(self.task, description=name, total=total, completed=done)

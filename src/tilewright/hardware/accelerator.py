@@ -8,7 +8,7 @@ from math import isqrt, prod
 from typing import Any, Literal
 
 from tilewright.base import InputError
-from tilewright.hardware.flexibility import Flexibility, Room, problems
+from tilewright.hardware.flexibility import Flexibility, Problem, Room, problems
 from tilewright.hardware.flexibility_costs import FlexibilityOverhead, flexibility_overhead
 from tilewright.hardware.numbers import NETWORK, PORTS, RATE, Number, followers_of
 from tilewright.hardware.sparsity import Sparsity, sparsity_problems
@@ -119,11 +119,8 @@ class Memory:
     @property
     def structure(self) -> "Memory":
         """The memory with 1 for every number that a candidate may have for itself."""
-        ports = {port: None if rate is None else 1.0 for port, rate in vars(self.bandwidth).items()}
-        return replace(
-            self, energy=AccessEnergy(1.0, 1.0, 1.0, 1.0), capacity_bytes=None if self.capacity_bytes is None else 1.0,
-            partitions_bytes=tuple((owner, 1.0) for owner, _ in self.partitions_bytes), bandwidth=Bandwidth(**ports),
-            area_um2=0.0, leakage_mw=0.0, access_grain=(1, 1), always=False, storage=None)
+        ones = self.with_numbers(dict.fromkeys(self.numbers, 1.0))
+        return replace(ones, area_um2=0.0, leakage_mw=0.0, access_grain=(1, 1), always=False, storage=None)
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -275,16 +272,17 @@ class Accelerator:
             if isinstance(level, Fanout) and not (min(level.shape) >= 1 and level.instances <= MOST_INSTANCES):
                 raise InputError(f"{path}[{index}].shape",
                                  f"must be two positive integers, {MOST_INSTANCES:,} instances at most", level.shape)
+        wrong: list[tuple[str, Problem]] = []
         if self.flexibility is not None:
             memories = {memory.name: Room(memory.capacity_bytes, tuple(memory.keeps)) for memory in self.memories}
             arrays = {fanout.name: fanout.instances for fanout in self.fanouts}
-            for problem in problems(self.flexibility, memories, arrays):
-                where = ".".join(map(str, problem.where))
-                raise InputError(f"{self.name}.flexibility.{where}", problem.rule, problem.given, problem.mend)
+            wrong += [("flexibility", problem) for problem in problems(self.flexibility, memories, arrays)]
         if self.sparsity is not None:
-            for problem in sparsity_problems(self.sparsity, {memory.name: memory.keeps for memory in self.memories}):
-                where = ".".join(map(str, problem.where))
-                raise InputError(f"{self.name}.sparsity.{where}", problem.rule, problem.given, problem.mend)
+            kept = {memory.name: memory.keeps for memory in self.memories}
+            wrong += [("sparsity", problem) for problem in sparsity_problems(self.sparsity, kept)]
+        for section, problem in wrong:
+            raise InputError(".".join(map(str, (self.name, section, *problem.where))), problem.rule, problem.given,
+                             problem.mend)
 
     @cached_property
     def structure(self) -> "Accelerator":

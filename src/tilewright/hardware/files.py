@@ -17,7 +17,8 @@ from tilewright.hardware.accelerator import Accelerator, Memory
 from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
 from tilewright.hardware.resolve import LevelFields, Resolver
-from tilewright.hardware.schema import ROLE_NAMES, AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
+from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
+from tilewright.hardware.sparsity import ROLE_NAMES, name_problems
 from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
 from tilewright.hardware.tables import build_technology, technology, technology_names
 from tilewright.hardware.technology import Technology
@@ -97,10 +98,8 @@ class _Document:
             return self._validate(FanoutFields, data, where)
         fields = self._validate(MemoryFields, data, where)
         for position, name in enumerate(fields.keeps):
-            near = get_close_matches(name.lower(), ROLE_NAMES, n=1, cutoff=0.75)
-            if near and name not in ROLE_NAMES:
-                rule = f"must be a role ({', '.join(ROLE_NAMES)}) or a tensor name"
-                raise self.fail((*where, "keeps", position), rule, name, f"Did you mean {near[0]}?")
+            for problem in name_problems((*where, "keeps", position), name):
+                raise self.fail(problem.where, problem.rule, problem.given, problem.mend)
         return fields
 
     def _check_levels(self, levels: list[LevelFields]) -> None:

@@ -4,7 +4,7 @@ The parts are those of figure 3.4 of Kao's dissertation (Georgia Tech 2022), the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -72,10 +72,9 @@ class FlexibilityCosts:
     def at_node(self, node_nm: float) -> "FlexibilityCosts":
         """Return the published areas scaled to another node by the square of the feature size."""
         factor = (node_nm / PUBLISHED_NODE_NM) ** 2
-        return FlexibilityCosts(
-            self.tile_um2 * factor, self.order_um2 * factor, self.order_um2_per_element * factor,
-            self.parallelism_um2 * factor, self.parallelism_um2_per_element * factor,
-            self.shape_um2_per_element * factor, self.partial_share, self.leakage_mw_per_um2, self.power_per_area)
+        areas = {name: value * factor for name, value in vars(self).items()
+                 if "_um2" in name and not name.startswith("leakage")}
+        return replace(self, **areas)
 
 
 @dataclass(frozen=True)

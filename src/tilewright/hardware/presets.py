@@ -1,5 +1,6 @@
 """The zoo: accelerators that ship with Tilewright, one cited YAML file each."""
 
+import os
 from pathlib import Path
 
 from tilewright.base import unknown_name
@@ -27,11 +28,11 @@ def preset(name: str) -> Accelerator:
 
 
 def find_accelerator(name_or_path: str) -> Accelerator:
-    """Return the preset of this name or the accelerator in this file; neither is an `InputError` with near names."""
+    """Return the preset of this name, or the accelerator in this file or YAML text; else an `InputError`."""
+    text = "\n" in name_or_path
     if name_or_path not in preset_names() and (
-        Path(name_or_path).is_file() or name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path
-    ):
+            text or os.path.isfile(name_or_path) or name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path):
         from tilewright.hardware.files import load_accelerator  # noqa: PLC0415
 
-        return load_accelerator(Path(name_or_path))
+        return load_accelerator(name_or_path)
     return preset(name_or_path)

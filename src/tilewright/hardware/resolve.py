@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from tilewright.base import InputError, Location
 from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
-from tilewright.hardware.schema import ROLE_NAMES, AcceleratorFields, ComputeFields, FanoutFields, MemoryFields
+from tilewright.hardware.schema import AcceleratorFields, ComputeFields, FanoutFields, MemoryFields
+from tilewright.hardware.sparsity import ROLE_NAMES
 from tilewright.hardware.technology import Technology
 
 Fail = Callable[[Location, str, object, str], InputError]

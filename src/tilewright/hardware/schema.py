@@ -10,7 +10,6 @@ from tilewright.hardware.accelerator import LEAST_RATE, MOST, MOST_BITS, MOST_IN
 
 _UNITS = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
-ROLE_NAMES = ("inputs", "weights", "outputs")
 
 
 def wrong(rule: str, mend: str = "") -> PydanticCustomError:

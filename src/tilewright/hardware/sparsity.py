@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+from tilewright.base import Location
 from tilewright.hardware.flexibility import Problem
 
 Format = Literal["uncompressed", "bitmask", "run-length", "coordinates", "csr", "uop-cp"]
@@ -18,7 +19,7 @@ Capacity = Literal["expected", "worst", "dense"]
 RUN_BITS = 5
 """Bits of a run of zeros where none are given: Eyeriss' run-length code has 5 (Chen et al., JSSC 2017, section V-C)."""
 MOST_BITS = 32
-_ROLES = ("inputs", "weights", "outputs")
+ROLE_NAMES = ("inputs", "weights", "outputs")
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def sparsity_problems(sparsity: Sparsity, memories: Mapping[str, tuple[str, ...]
     yield from _elision_problems(sparsity, memories)
     for name, leaders in (("gate", sparsity.gated), ("skip", sparsity.skipped)):
         for leader in leaders:
-            yield from _name_problems(("compute", name), leader)
+            yield from name_problems(("compute", name), leader)
             if leader == "outputs":
                 yield Problem(("compute", name), "must name operands", leader)
     both = set(sparsity.gated) & set(sparsity.skipped)
@@ -126,7 +127,7 @@ def _elision_problems(sparsity: Sparsity, memories: Mapping[str, tuple[str, ...]
             yield Problem(where, "must name at least one operand", None, f"For example {given.tensor}: [inputs]")
         for leader in given.on:
             key = (given.memory, given.tensor, leader)
-            yield from _name_problems(where, leader)
+            yield from name_problems(where, leader)
             if leader == given.tensor:
                 yield Problem(where, "must name other tensors: its own zeros are left out by a format", leader)
             elif leader == "outputs":
@@ -136,18 +137,20 @@ def _elision_problems(sparsity: Sparsity, memories: Mapping[str, tuple[str, ...]
             seen.add(key)
 
 
-def _name_problems(where: tuple[str, ...], name: str) -> Iterator[Problem]:
-    near = get_close_matches(name.lower(), _ROLES, n=1, cutoff=0.75)
-    if near and name not in _ROLES:
-        yield Problem(where, f"must be a role ({', '.join(_ROLES)}) or a tensor name", name, f"Did you mean {near[0]}?")
+def name_problems(where: Location, name: str) -> Iterator[Problem]:
+    """Yield what is wrong with the name of a tensor that is nearly a role."""
+    near = get_close_matches(name.lower(), ROLE_NAMES, n=1, cutoff=0.75)
+    if near and name not in ROLE_NAMES:
+        yield Problem(where, f"must be a role ({', '.join(ROLE_NAMES)}) or a tensor name", name,
+                      f"Did you mean {near[0]}?")
 
 
 def _place_problems(where: tuple[str, ...], memory: str, tensor: str,
                     memories: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
-    yield from _name_problems(where, tensor)
+    yield from name_problems(where, tensor)
     if memory not in memories:
         yield Problem(where[:2], f"must be one of the memories {', '.join(memories)}", memory)
         return
     kept = memories[memory]
-    if tensor not in kept and set(kept) <= set(_ROLES) and tensor in _ROLES:
+    if tensor not in kept and set(kept) <= set(ROLE_NAMES) and tensor in ROLE_NAMES:
         yield Problem(where, f"must be a tensor that {memory} keeps ({', '.join(kept)})", tensor)

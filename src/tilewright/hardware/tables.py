@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from math import log
 from pathlib import Path
@@ -44,13 +45,22 @@ def build_technology(table: Mapping[str, Any]) -> Technology:
     InputError
         If the base is unknown or rows are missing, repeated or not positive.
     """
-    if "base" not in table:
-        return _from_rows(table)
-    base = technology(str(table["base"]))
-    target = table.get("scale_to")
-    if target:
-        base = scale_technology(base, float(target["node_nm"]), float(target["voltage_v"]))
-    return _with_rows(base, table)
+    if "base" in table:
+        base, target = technology(str(table["base"])), table.get("scale_to")
+        if target:
+            base = scale_technology(base, float(target["node_nm"]), float(target["voltage_v"]))
+    else:
+        base = Technology("", float(table["node_nm"]), float(table["voltage_v"]), {}, {}, {}, {}, (0.0, ""))
+    name, macs, wire = str(table["name"]), table.get("mac") or [], table.get("wire")
+    dram = {row["type"]: (float(row["energy_pj_per_bit"]), row["source"]) for row in table.get("dram") or ()}
+    return replace(
+        base, name=name, dram_pj_per_bit={**base.dram_pj_per_bit, **dram},
+        storage={kind: _storage(name, kind, table, base.storage.get(kind)) for kind in _KINDS},
+        mac_energy_pj=_macs(name, macs, base.mac_energy_pj, "energy_pj"),
+        mac_area_um2=_macs(name, macs, base.mac_area_um2, "area_um2"),
+        wire_pj_per_bit_mm=(float(wire["energy_pj_per_bit_mm"]), str(wire["source"])) if wire
+        else base.wire_pj_per_bit_mm,
+        about=str(table.get("about", base.about)))
 
 
 def scale_technology(base: Technology, node_nm: float, voltage_v: float) -> Technology:
@@ -73,16 +83,11 @@ def scale_technology(base: Technology, node_nm: float, voltage_v: float) -> Tech
         for kind, store in base.storage.items()
     }
     wire, wire_source = base.wire_pj_per_bit_mm
-    return Technology(
-        name=name,
-        node_nm=node_nm,
-        voltage_v=voltage_v,
-        dram_pj_per_bit=base.dram_pj_per_bit,
-        storage=storage,
+    return replace(
+        base, name=name, node_nm=node_nm, voltage_v=voltage_v, storage=storage, about="",
         mac_energy_pj={t: c.scaled(f"{name}.mac.{t}.energy", energy) for t, c in base.mac_energy_pj.items()},
         mac_area_um2={t: c.scaled(f"{name}.mac.{t}.area", area) for t, c in base.mac_area_um2.items()},
-        wire_pj_per_bit_mm=(wire * (voltage_v / base.voltage_v) ** 2, f"{wire_source}; scaled with voltage squared"),
-    )
+        wire_pj_per_bit_mm=(wire * (voltage_v / base.voltage_v) ** 2, f"{wire_source}; scaled with voltage squared"))
 
 
 def _energy_factor(rules: Mapping[str, Any], node_nm: float, voltage_v: float) -> float:
@@ -123,18 +128,13 @@ def _storage(name: str, kind: str, table: Mapping[str, Any], base: Storage | Non
         found = [(r["capacity_bytes"], r[column], r["source"]) for r in table.get(section) or ()]
         return _curve(f"{path}.{column}", found, limits, "bytes") if found else None
 
-    area = whole(f"{kind}_area", "area_um2")
-    leakage = whole(f"{kind}_leakage", "leakage_mw")
-    if base is None:
-        if area is None:
-            raise InputError(f"technology.{name}.{kind}_area", "is required")
-        return Storage(per_bit("read"), per_bit("write"), area, leakage)
+    area = whole(f"{kind}_area", "area_um2") or (base.area_um2 if base else None)
+    if area is None:
+        raise InputError(f"technology.{name}.{kind}_area", "is required")
     return Storage(
-        per_bit("read") if rows else base.read_pj_per_bit,
-        per_bit("write") if rows else base.write_pj_per_bit,
-        area or base.area_um2,
-        leakage or base.leakage_mw,
-    )
+        base.read_pj_per_bit if base and not rows else per_bit("read"),
+        base.write_pj_per_bit if base and not rows else per_bit("write"),
+        area, whole(f"{kind}_leakage", "leakage_mw") or (base.leakage_mw if base else None))
 
 
 def _limits(kind: str, table: Mapping[str, Any], base: Storage | None) -> tuple[float, float]:
@@ -156,39 +156,3 @@ def _macs(name: str, rows: list[Row], base: Mapping[str, Curve], column: str) ->
         mac: _curve(f"{name}.mac.{mac}.{column}", list(by_width.values()), (min(by_width), max(by_width)), "bits")
         for mac, by_width in found.items()
     }
-
-
-def _from_rows(table: Mapping[str, Any]) -> Technology:
-    name = str(table["name"])
-    wire = table["wire"]
-    return Technology(
-        name=name,
-        node_nm=float(table["node_nm"]),
-        voltage_v=float(table["voltage_v"]),
-        dram_pj_per_bit=_dram(table),
-        storage={kind: _storage(name, kind, table, None) for kind in _KINDS},
-        mac_energy_pj=_macs(name, table["mac"], {}, "energy_pj"),
-        mac_area_um2=_macs(name, table["mac"], {}, "area_um2"),
-        wire_pj_per_bit_mm=(float(wire["energy_pj_per_bit_mm"]), str(wire["source"])),
-        about=str(table.get("about", "")),
-    )
-
-
-def _with_rows(base: Technology, table: Mapping[str, Any]) -> Technology:
-    name, macs, wire = str(table["name"]), table.get("mac") or [], table.get("wire")
-    return Technology(
-        name=name,
-        node_nm=base.node_nm,
-        voltage_v=base.voltage_v,
-        dram_pj_per_bit={**base.dram_pj_per_bit, **_dram(table)},
-        storage={kind: _storage(name, kind, table, base.storage[kind]) for kind in _KINDS},
-        mac_energy_pj=_macs(name, macs, base.mac_energy_pj, "energy_pj"),
-        mac_area_um2=_macs(name, macs, base.mac_area_um2, "area_um2"),
-        wire_pj_per_bit_mm=(float(wire["energy_pj_per_bit_mm"]), str(wire["source"])) if wire
-        else base.wire_pj_per_bit_mm,
-        about=str(table.get("about", base.about)),
-    )
-
-
-def _dram(table: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
-    return {row["type"]: (float(row["energy_pj_per_bit"]), row["source"]) for row in table.get("dram") or ()}

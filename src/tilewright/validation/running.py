@@ -31,22 +31,36 @@ class Scoreboard:
         return {"full": self.full, "holds": self.holds, "sets": [_plain(outcome) for outcome in self.outcomes]}
 
 
-def validate(names: Sequence[str] = (), *, full: bool = False, observer: CaseObserver | None = None) -> Scoreboard:
-    """Run sets by name, all where none is named, from our own oracle to chips.
+def validate(sets: Sequence[str] = (), *, full: bool = False, observer: CaseObserver | None = None) -> Scoreboard:
+    """Run sets of reference figures (all where none is named) and judge our errors against those accepted.
+
+    Parameters
+    ----------
+    full
+        Minutes instead of seconds: more random nests beside the oracle.
+    observer
+        Called with a set's name, cases done and cases in all.
 
     Raises
     ------
     InputError
         If there is no set of such a name, or one is named twice.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> board = tw.validate(["gemmini"])
+    >>> board.holds, board.outcomes[0].judged[0].quantity
+    (True, 'cycles in rounds')
     """
-    asked = [SETS.get(name).name for name in names]
+    asked = [SETS.get(name).name for name in sets]
     if len(set(asked)) < len(asked):
         raise InputError("SET", "must be named once", next(name for name in asked if asked.count(name) > 1),
                          "Leave all but one out")
     accepted = read_accepted()
-    sets = [found for found in reference_sets() if not asked or found.name in asked]
+    chosen = [found for found in reference_sets() if not asked or found.name in asked]
     return Scoreboard(tuple(judge(found, found.run(Watch(full, _told(found.name, observer))), accepted, full=full)
-                            for found in sets), full)
+                            for found in chosen), full)
 
 
 def reference_sets() -> tuple[ReferenceSet, ...]:

@@ -66,8 +66,8 @@ def test_the_mapping_of_a_run_is_written_as_a_file_and_read_again(place):
 
 
 def test_a_damaged_entry_of_the_library_is_listed_beside_the_others(place, capsys):
-    from tilewright.cli.listing import _library
+    from tilewright.cli.listing import list_things
 
     _spoil(place, "update library set dimensions = '{'")
-    _library(str(place))
+    list_things("library", store=str(place))
     assert "(damaged)" in capsys.readouterr().out
