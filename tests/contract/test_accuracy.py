@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.report import accuracy_page
-from tilewright.validation import validate
-from tilewright.validation import ReferenceSet
+from tilewright.validation import ReferenceSet, validate
 
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 COMMAND = ("tilewright validate --page docs/accuracy.md --accept src/tilewright/validation/data/accepted.json\n"
