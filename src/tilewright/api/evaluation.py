@@ -126,10 +126,7 @@ def _passes_fixed(mapping: Nest, operator: Operator, accelerator: Accelerator) -
 def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, reference: bool = False) -> Cost:
     """Return what a mapping costs by the fast model or, for ``reference``, by the oracle; its fit is not looked at.
 
-    Raises
-    ------
-    InputError
-        If the mapping is not a complete loop nest, or is too large for the oracle.
+    A mapping that is no complete loop nest, or is too large for the oracle, is an `InputError`.
     """
     if not is_legal(mapping, operator, accelerator):
         for violation in violations(mapping, operator, accelerator):

@@ -11,18 +11,10 @@ from tilewright.hardware import AXES, CLASSES, Accelerator, Flexibility
 
 
 def flexible_accelerator(arch: Machine, klass: str | None = None) -> Accelerator:
-    """Return a machine that states its flexibility, or as one of a class.
+    """Return a machine that states its flexibility, or as one of a class; else it is an `InputError`.
 
-    Parameters
-    ----------
-    klass
-        Digits for T, O, P, S, as ``1010`` or ``FullFlex-1010``: axes of 1 are fully flexible, axes of 0 as the machine
-        fixes them, or as `tilewright.codesign.assumed` says where it states nothing.
-
-    Raises
-    ------
-    InputError
-        If the machine states no flexibility and no class is given, or it cannot be of this class.
+    ``klass`` has digits for T, O, P, S, as ``1010`` or ``FullFlex-1010``: axes of 1 are fully flexible, axes of 0 as
+    the machine fixes them, or as `tilewright.codesign.assumed` says where it states nothing.
     """
     accelerator = load_accelerator(arch)
     if klass is None:

@@ -196,26 +196,14 @@ def _read_together(form: "Format", files: list[Path], network: Network | None,
 
 
 def refuse_sparse(accelerator: Accelerator, why: str) -> None:
-    """Refuse a machine that makes use of zeros where only the dense model knows what to do.
-
-    Raises
-    ------
-    InputError
-        If it has a ``sparsity`` section.
-    """
+    """Refuse a machine with a ``sparsity`` section (an `InputError`) where only the dense model knows what to do."""
     if accelerator.sparsity is not None:
         raise InputError(f"{accelerator.name}.sparsity", f"must be left out {why}: only dense counts are known there",
                          None, "Take the section out of the machine")
 
 
 def refuse_density(accelerator: Accelerator, field: str) -> None:
-    """Refuse densities, given as ``field``, of a machine that makes no use of zeros.
-
-    Raises
-    ------
-    InputError
-        If it has no ``sparsity`` section.
-    """
+    """Refuse densities, given as ``field``, of a machine without a ``sparsity`` section: an `InputError`."""
     if accelerator.sparsity is None:
         raise InputError(field, "must be left out where a machine makes no use of zeros", accelerator.name,
                          "Add a sparsity section to it (docs/sparsity.md), or take accel-b-sparse")
@@ -244,10 +232,7 @@ def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Ac
 def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int] | None = None) -> Operator:
     """Return one operator of a network by the name of its layer, which may be left out where there is only one.
 
-    Raises
-    ------
-    InputError
-        If there is no layer of this name; the nearest names are told.
+    An unknown name is an `InputError` with the nearest ones.
     """
     graph = select_layers(load_network(network, bind), None)
     operators = {node.name: node.operator for node in graph.mac_nodes}
@@ -269,10 +254,7 @@ def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str,
 def load_layers(network: Network, bind: Mapping[str, int] | None = None, pattern: str | None = None) -> Graph:
     """Return the network that a user names, or its layers whose names match a pattern, to be mapped and counted.
 
-    Raises
-    ------
-    InputError
-        As `load_network` and `select_layers`, or if a layer is too large to be counted exactly.
+    Raises as `load_network`, `select_layers` and `check_sizes` do.
     """
     graph = select_layers(load_network(network, bind), pattern)
     for node in graph.mac_nodes:
@@ -283,10 +265,7 @@ def load_layers(network: Network, bind: Mapping[str, int] | None = None, pattern
 def select_layers(graph: Graph, pattern: str | None) -> Graph:
     """Return the part of a network whose nodes' names match a pattern such as ``layer1.*`` (all where None).
 
-    Raises
-    ------
-    InputError
-        If no layer to be mapped matches, or the network has none at all.
+    That nothing to be mapped matches, or is there at all, is an `InputError`.
     """
     if not graph.mac_nodes:
         raise InputError(graph.name, "must have at least one layer of multiply-accumulates",
@@ -315,12 +294,7 @@ def check_sizes(name: str, operator: Operator) -> None:
     """Refuse a layer that the compiled engine cannot count exactly: its steps have 31 bits, its counts 53.
 
     No count is above four words a multiply-accumulate (two read, a partial sum read and written), which a tensor more
-    makes five; nor is any sum of counts at one memory.
-
-    Raises
-    ------
-    InputError
-        If a size, a stride or dilation, or a count may be larger.
+    makes five; nor is any sum of counts at one memory. A size, a step or a count that may be larger is an `InputError`.
     """
     for dimension, size in operator.dimensions:
         if size > LARGEST:

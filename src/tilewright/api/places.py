@@ -8,13 +8,7 @@ from tilewright.base import InputError
 
 
 def ready_place(path: str | os.PathLike[str]) -> Path:
-    """Return ``path`` after making the folders that it needs.
-
-    Raises
-    ------
-    InputError
-        If they cannot be made or written, or the path is a folder.
-    """
+    """Return ``path`` after making the folders that it needs; what cannot be written is an `InputError`."""
     place = Path(path)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

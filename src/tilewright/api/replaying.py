@@ -138,10 +138,7 @@ def replay_effort(operator: Operator, accelerator: Accelerator, mapping: Mapping
                   reasons: bool = True) -> Iterator[str]:
     """Yield, for each convention whose walks take more than a moment, how much is walked and about how long.
 
-    Raises
-    ------
-    InputError
-        If a nest is too large to be walked.
+    A nest that is too large to be walked is an `InputError`.
     """
     for name in dict.fromkeys(conventions):
         if name == OURS or name not in CONVENTIONS:

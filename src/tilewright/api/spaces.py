@@ -77,10 +77,7 @@ class SpaceChoice:
     def space(self, operator: Operator, accelerator: Accelerator) -> MapSpace:
         """Return the mappings of one operator to choose from; those of the padded one where operators are padded.
 
-        Raises
-        ------
-        InputError
-            If the file does not fit the operator and the accelerator.
+        A file that does not fit the operator and the accelerator is an `InputError`.
         """
         if self.pad:
             operator = self.padding(operator, accelerator).padded
@@ -185,13 +182,7 @@ def space_figures(space: MapSpace, draws: int = 20_000, seed: int = 0) -> SpaceF
 
 
 def drawn_mappings(space: MapSpace, count: int, seed: int = 0) -> list[Nest]:
-    """Return ``count`` mappings drawn uniformly from those that fit the memories.
-
-    Raises
-    ------
-    InputError
-        If there are none, or too few to be found by drawing.
-    """
+    """Return ``count`` mappings drawn uniformly from those that fit; that too few are found is an `InputError`."""
     batch = space.draw(np.random.default_rng(seed), count, legal=True)
     return [batch.mapping(index, space.operator.sizes) for index in range(count)]
 

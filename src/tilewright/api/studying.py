@@ -98,10 +98,7 @@ def study_landscape(asked: LandscapeOptions) -> Landscape:
 def study_space(asked: LookOptions) -> MapSpace:
     """Return the map space of a layer, as `map_space` does, within what the machine's flexibility allows.
 
-    Raises
-    ------
-    InputError
-        Also where that is a union of several spaces, of which no study is made.
+    Where that is a union of several spaces, of which no study is made, it is an `InputError`.
     """
     operator = pick_operator(asked.network, asked.layer, asked.bind)
     machine, own = load_target(asked.arch, asked.network)

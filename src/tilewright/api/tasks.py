@@ -71,13 +71,7 @@ class Task:
 
 
 def prepare(asked: RunOptions) -> Task:
-    """Load and check what was asked for.
-
-    Raises
-    ------
-    InputError
-        If something is wrong.
-    """
+    """Load and check what was asked for; what is wrong with it is an `InputError`."""
     accelerator, own = load_target(asked.arch, asked.network, asked.footprint)
     accelerator = flexible_machine(accelerator)
     density = asked.density or {}
@@ -134,13 +128,7 @@ def read_budget(budget: str | int | Budget) -> Budget:
 
 def refuse_unused(accelerator: Accelerator, density: Mapping[str, Density] | None, goal: Objective,
                   graph: Graph) -> None:
-    """Refuse densities where the machine makes no use of zeros, and two of one tensor.
-
-    Raises
-    ------
-    InputError
-        If it has no ``sparsity`` section, or a tensor has a density and is to be scored over several.
-    """
+    """Refuse densities where the machine makes no use of zeros, and two of one tensor: an `InputError`."""
     if density or goal.densities is not None:
         refuse_density(accelerator, "density" if density else "densities")
     fixed = {name.lower() for name in density or {}}

@@ -34,13 +34,7 @@ def read_text(path: str | Path) -> str:
 
 
 def open_binary(path: str | Path) -> BinaryIO:
-    """Open a file to read its bytes; a pipe that nobody writes to is found empty, where `open` would wait for ever.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `open`.
-    """
+    """Open a file as `open` does to read its bytes; a pipe that nobody writes to is found empty, without a wait."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if hasattr(os, "set_blocking"):
         os.set_blocking(handle, True)

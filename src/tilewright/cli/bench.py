@@ -66,10 +66,7 @@ def bench(
 def measuring(name: str) -> ModuleType:
     """Load a module of the benchmarks, which stand beside the sources in a clone and inside an installed package.
 
-    Raises
-    ------
-    InputError
-        If there are none.
+    Where there are none, that is an `InputError`.
     """
     here = Path(__file__).resolve()
     folder = next((place for place in (here.parents[3] / "benchmarks", here.parents[1] / "benchmarks")

@@ -170,13 +170,7 @@ def tell_lost(accelerator: "Accelerator", screen: "Console") -> None:
 
 
 def write_text(place: str, text: str) -> None:
-    """Write to a file, whose folders are made, or to stdout where ``place`` is ``-``.
-
-    Raises
-    ------
-    InputError
-        If the place cannot be written.
-    """
+    """Write to a file, whose folders are made, or to stdout where ``place`` is ``-``; else it is an `InputError`."""
     if place == "-":
         sys.stdout.write(text)
         return

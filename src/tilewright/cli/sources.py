@@ -31,12 +31,7 @@ def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: l
            store: str | None, density: list[str] | None = None) -> "Mapped":
     """Return what ``source`` maps: a mapping file goes with ``what``, its network, layer and accelerator.
 
-    ``density`` are densities of its tensors.
-
-    Raises
-    ------
-    InputError
-        If something cannot be found or read, or does not go together.
+    ``density`` are densities of its tensors. What cannot be found or read, or does not go together, is an `InputError`.
     """
     network, layer, arch = what
     if source.endswith((".yaml", ".yml")):

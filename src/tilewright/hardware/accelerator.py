@@ -28,12 +28,7 @@ def exact_rate(words_per_cycle: float) -> Fraction:
     """Return a bandwidth as the fraction that is meant: 0.7 is 7/10, and 0.3333333333333333 is 1/3.
 
     It is the nearest one to the decimal number that is printed whose terms multiply to no more than 2^46: cycles are
-    then whole divisions that double precision carries exactly.
-
-    Raises
-    ------
-    InputError
-        If it is not positive.
+    then whole divisions that double precision carries exactly. One that is not positive is an `InputError`.
     """
     if not words_per_cycle > 0:
         raise InputError("arch.bandwidth", "must be positive words per cycle, or none for unlimited", words_per_cycle)

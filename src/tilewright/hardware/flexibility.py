@@ -126,10 +126,7 @@ class Flexibility:
     def of_class(self, bits: str) -> "Flexibility":
         """Return the flexibility of a class: axes of digit 1 become full, those of digit 0 stay as they are.
 
-        Raises
-        ------
-        InputError
-            If ``bits`` is no class, or an axis of digit 0 is not inflexible here.
+        An unknown class, or an axis of digit 0 that is not inflexible here, is an `InputError`.
         """
         if bits not in CLASSES:
             raise InputError("flexibility class", "must be four digits 0 or 1, for T, O, P, S", bits,

@@ -224,10 +224,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 def executor(on: str, workers: int | None, jobs: int) -> Executor:
     """Return the executor of a name: ``threads``, ``processes``, ``ray``, ``ray://HOST:PORT``.
 
-    Raises
-    ------
-    InputError
-        If there is none of this name, or no cluster answers.
+    That there is none of this name, or no cluster answers, is an `InputError`.
     """
     width = max(1, min(workers or len(os.sched_getaffinity(0)), jobs))
     if on == "threads":

@@ -156,13 +156,7 @@ def operator_of(layer: LayerRecord) -> Operator:
 
 
 def mapping_of(layer: LayerRecord) -> Mapping:
-    """Return the mapping that a layer's record describes.
-
-    Raises
-    ------
-    InputError
-        If the layer has none.
-    """
+    """Return the mapping that a layer's record describes; that there is none is an `InputError`."""
     if layer.mapping is None:
         raise InputError(f"{layer.name}.mapping", "must be there to be used again", None,
                          layer.reason or "This layer has no legal mapping")

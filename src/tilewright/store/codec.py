@@ -83,13 +83,7 @@ def layer_from_json(text: str | bytes, where: str = "record") -> LayerRecord:
 
 
 def write_run(record: RunRecord, path: str | os.PathLike[str]) -> Path:
-    """Write a run as indented JSON; the file appears whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the place cannot be written.
-    """
+    """Write a run as indented JSON; the file appears whole or not at all (an `InputError`)."""
     return write_whole(Path(path), record_to_json(record, indent=1) + "\n")
 
 

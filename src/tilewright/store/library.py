@@ -145,13 +145,7 @@ class Library(Database):
             return [tuple(_read(connection, key) for key in each) for each in keys]
 
     def prune(self, before: datetime | None = None, accelerator: str | None = None) -> int:
-        """Remove the entries found before a moment, of one accelerator, or both; return how many.
-
-        Raises
-        ------
-        InputError
-            If neither is given.
-        """
+        """Remove the entries found before a moment, of one accelerator, or both (not neither); return how many."""
         if before is None and accelerator is None:
             raise InputError("prune", "must be told which entries", None, "Give a moment or an accelerator")
         query = sa.delete(LIBRARY)

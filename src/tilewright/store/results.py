@@ -104,12 +104,7 @@ def results_in(folder: str | os.PathLike[str], study: str, study_version: int = 
                keep_outdated: bool = False) -> Results:
     """Return where the values of a study are kept: in its folder, or in the database that ``TILEWRIGHT_STORE`` names.
 
-    A file that is named there holds runs alone.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written.
+    A file that is named there holds runs alone. A folder that cannot be written is an `InputError`.
     """
     path, shared = Path(folder), os.environ.get("TILEWRIGHT_STORE", "")
     try:
