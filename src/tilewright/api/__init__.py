@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from tilewright.api.pipelines import Pipeline, pipeline
     from tilewright.api.places import ready_place
     from tilewright.api.replaying import Replayed, replay, replay_effort
-    from tilewright.api.runs import Broken, Run, Watcher, map_network, open_run
+    from tilewright.api.runs import Broken, Run, map_network, open_run
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
     from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
+    from tilewright.api.text import Watcher
     from tilewright.api.training import TrainedSurrogate, train_surrogate
     from tilewright.validation import validate
 

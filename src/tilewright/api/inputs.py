@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # A union that can be joined with others, though it names what loads late.
 Network: TypeAlias = Union[str, Path, Graph, Operator, Sequence[Operator], "TorchNetwork"]
 Machine: TypeAlias = str | Path | Accelerator
+Limits: TypeAlias = Union[str, Path, "Constraints"]
+"""Constraints of a map space: a YAML file, its text, or the constraints themselves."""
 
 LARGEST = 2**31 - 1
 LARGEST_COUNT = 2**53

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-    from tilewright.api.inputs import Machine, Network
-    from tilewright.api.runs import Watcher
-    from tilewright.api.spaces import Limits
+    from tilewright.api.inputs import Limits, Machine, Network
+    from tilewright.api.text import Watcher
     from tilewright.jobs import Observer, Stop
     from tilewright.mapping import Mapping as Nest
     from tilewright.search import Budget, Densities

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from tilewright.api.answers import NO_ANSWERS, Answers, find_answers, front_of, front_record
 from tilewright.api.engine import ready_cache
@@ -24,11 +24,9 @@ from tilewright.cost import Explanation, KeptBounds, explain, space_bounds
 from tilewright.jobs import interruptible
 from tilewright.mapping import Constraints, KeptSets, Padding
 from tilewright.search import (
-    Budget,
     Front,
     KeptBounding,
     NetworkResult,
-    ProgressObserver,
     SearchResult,
     search_network,
 )
@@ -160,13 +158,6 @@ class Broken(Exception):
     def __init__(self, run: Run, cause: Exception) -> None:
         super().__init__(f"{type(cause).__name__}: {cause}")
         self.run = run
-
-
-class Watcher(ProgressObserver, Protocol):
-    """Shown the progress of a run: how many distinct layers with what budget each, then where each search stands."""
-
-    def begin(self, layers: int, budget: Budget) -> None:
-        """Take note of the number of distinct layers and of the budget of each."""
 
 
 @takes(RunOptions)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 
 from tilewright.api.flags import takes
-from tilewright.api.inputs import load_target, pick_operator
+from tilewright.api.inputs import Limits, load_target, pick_operator
 from tilewright.api.options import MapSpaceOptions
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
@@ -28,9 +28,6 @@ from tilewright.mapping import (
 )
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
-
-Limits: TypeAlias = str | Path | Constraints
-"""Constraints of a map space: a YAML file, its text, or the constraints themselves."""
 
 _FILES = (".yaml", ".yml")
 

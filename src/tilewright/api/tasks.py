@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.flags import command_line
-from tilewright.api.inputs import load_layers, load_target, name_of, refuse_density
+from tilewright.api.inputs import Limits, load_layers, load_target, name_of, refuse_density
 from tilewright.api.options import RunOptions
-from tilewright.api.spaces import Limits, SpaceChoice, choose_space, is_space
+from tilewright.api.spaces import SpaceChoice, choose_space, is_space
 from tilewright.api.warm import OFF, Warmth
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator

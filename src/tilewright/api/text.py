@@ -1,11 +1,13 @@
-"""What the terminal shows, as text."""
+"""What the terminal shows: results as text, and who is shown the progress of a run."""
 
 from collections.abc import Callable
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from tilewright.search import Budget, Progress
 
 
 def shown(show: "Callable[[Console], object]") -> str:
@@ -16,3 +18,13 @@ def shown(show: "Callable[[Console], object]") -> str:
     show(Console(file=text, color_system=None, force_terminal=False, force_jupyter=False,
                  legacy_windows=False))
     return text.getvalue().rstrip("\n")
+
+
+class Watcher(Protocol):
+    """Shown the progress of a run: how many distinct layers with what budget each, then where each search stands."""
+
+    def begin(self, layers: int, budget: "Budget") -> None:
+        """Take note of the number of distinct layers and of the budget of each."""
+
+    def update(self, progress: "Progress") -> None:
+        """Take note of where a search stands."""

@@ -1,5 +1,6 @@
 """YAML composed within limits: ruamel.yaml loads late, so this stands apart from what asks for it."""
 
+from functools import partial
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -8,7 +9,6 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import Node
 
-from tilewright.base.documents import MOST_DEEP, MOST_VALUES
 from tilewright.base.errors import InputError
 
 _MOST_SHOWN = 200
@@ -23,11 +23,12 @@ class _BoundedComposer(Composer):
     """Composes nodes as they are read, and ends where the document gets too large; ruamel would go on.
 
     ``values`` counts what has been read so far, aliases written out; ``measured`` holds the values and the depth of
-    every collection that is whole.
+    every collection that is whole. ``limits`` are the most values, and the most collections within one another.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, limits: tuple[int, int], *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.limits = limits
         self.values = self.level = self.deepest = 0
         self.measured: dict[int, tuple[int, int]] = {}
 
@@ -52,16 +53,17 @@ class _BoundedComposer(Composer):
         return node
 
     def _check(self) -> None:
-        if self.values >= MOST_VALUES:
-            raise _Endless(f"must have fewer than {MOST_VALUES:,} values, aliases written out")
-        if self.level + self.deepest > MOST_DEEP:
-            raise _Endless(f"must nest at most {MOST_DEEP} deep, aliases written out")
+        values, deep = self.limits
+        if self.values >= values:
+            raise _Endless(f"must have fewer than {values:,} values, aliases written out")
+        if self.level + self.deepest > deep:
+            raise _Endless(f"must nest at most {deep} deep, aliases written out")
 
 
-def composed(text: str, label: str, kind: str) -> Any:
+def composed(text: str, label: str, kind: str, limits: tuple[int, int]) -> Any:
     """Return what a YAML document says; see `tilewright.base.documents.read_yaml`."""
     yaml = YAML(typ="safe" if kind == "plain" else "rt", pure=True)
-    yaml.Composer = _BoundedComposer
+    yaml.Composer = partial(_BoundedComposer, limits)  # type: ignore[assignment]
     try:
         return yaml.compose(text) if kind == "nodes" else yaml.load(text)
     except _Endless as error:

@@ -63,7 +63,7 @@ def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "nodes"] = 
     """
     from tilewright.base.composing import composed  # noqa: PLC0415  (ruamel.yaml loads late)
 
-    return composed(text, label, kind)
+    return composed(text, label, kind, (MOST_VALUES, MOST_DEEP))
 
 
 def read_json(text: str | bytes, label: str, one_line: bool = False) -> Any:

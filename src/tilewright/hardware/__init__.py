@@ -2,6 +2,9 @@
 
 from tilewright.hardware.accelerator import (
     MOST_INSTANCES,
+    NETWORK,
+    PORTS,
+    RATE,
     Accelerator,
     AccessEnergy,
     Bandwidth,
@@ -10,7 +13,9 @@ from tilewright.hardware.accelerator import (
     Fanout,
     Footprint,
     Memory,
+    Number,
     exact_rate,
+    flexibility_overhead,
 )
 from tilewright.hardware.files import dump_accelerator, load_accelerator
 from tilewright.hardware.flexibility import (
@@ -30,9 +35,8 @@ from tilewright.hardware.flexibility_costs import (
     T_FLEX_READ_UM2,
     FlexibilityCosts,
     FlexibilityOverhead,
-    flexibility_overhead,
 )
-from tilewright.hardware.numbers import AREA, LEAKAGE, NETWORK, PORTS, RATE, Number, completed, with_numbers
+from tilewright.hardware.numbers import AREA, LEAKAGE, completed, with_numbers
 from tilewright.hardware.presets import find_accelerator, preset, preset_names
 from tilewright.hardware.sparsity import RUN_BITS, Compression, Elision, Sparsity
 from tilewright.hardware.sparsity import Action as SparseAction

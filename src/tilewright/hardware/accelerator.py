@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import isqrt, prod
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from tilewright.base import InputError
 from tilewright.hardware.flexibility import Flexibility, Problem, Room, problems
-from tilewright.hardware.flexibility_costs import FlexibilityOverhead, flexibility_overhead
-from tilewright.hardware.numbers import NETWORK, PORTS, RATE, Number, followers_of
+from tilewright.hardware.flexibility_costs import FlexibilityOverhead
 from tilewright.hardware.sparsity import Sparsity, sparsity_problems
 from tilewright.hardware.technology import Storage, Value
 
@@ -21,6 +20,12 @@ MOST_INSTANCES = 2**31 - 1
 MOST, LEAST_RATE, MOST_BITS = 1e18, 1e-6, 1024
 """Figures (bytes, picojoules, areas, rates) are no larger, rates and frequencies no smaller: with those, products of
 figures and counts stay far within what the engine holds."""
+Number: TypeAlias = tuple[str, str]
+"""Names a number of a machine: its level (or the compute unit), and what it is."""
+NETWORK = "network_energy_pj_per_word"
+RATE = "bandwidth_words_per_cycle.{}"
+"""Name of the number of a port."""
+PORTS = ("read", "write", "shared")
 
 
 @lru_cache(maxsize=4096)
@@ -327,11 +332,6 @@ class Accelerator:
         parts = [*((level.name, level.numbers) for level in self.levels), (self.compute.name, vars(self.compute))]
         return {(name, what): value for name, numbers in parts for what, value in numbers.items() if what != "name"}
 
-    @cached_property
-    def followers(self) -> frozenset[Number]:
-        """The numbers that follow from others by the technology's curves."""
-        return followers_of(self)
-
     def total(self, what: str, numbers: Mapping[Number, Value]) -> Value:
         """Return ``area_um2`` or ``leakage_mw`` of all memory instances and compute units, from `numbers`."""
         found: Any = 0
@@ -368,6 +368,35 @@ class Accelerator:
     def area_um2(self) -> float:
         """Area of all memory instances and compute units, and of what stated flexibility adds."""
         return self.base_area_um2 + self.overhead.total_um2
+
+
+def flexibility_overhead(accelerator: Accelerator, numbers: Mapping[Number, Any] | None = None) -> FlexibilityOverhead:
+    """Return what the flexibility of ``accelerator`` adds to its area and leakage; zeros where it states none.
+
+    ``numbers`` are those of many candidates in place of the machine's own; all figures are then arrays.
+    """
+    numbers = numbers or accelerator.numbers
+    base_um2, base_mw = (accelerator.total(what, numbers) for what in ("area_um2", "leakage_mw"))
+    flexibility = accelerator.flexibility
+    if flexibility is None:
+        return FlexibilityOverhead(dict.fromkeys("TOPS", 0.0), 0.0, base_um2, base_mw)
+    costs = flexibility.costs
+    elements = accelerator.instances(flexibility.array, numbers) * numbers[flexibility.array, "instances"]
+    memories = max(1, len(flexibility.tile.partitions))
+    whole = {
+        "T": costs.tile_um2 * memories * accelerator.instances(flexibility.memory, numbers),
+        "O": costs.order_um2 + costs.order_um2_per_element * elements,
+        "P": costs.parallelism_um2 + costs.parallelism_um2_per_element * elements,
+        "S": costs.shape_um2_per_element * elements,
+    }
+    shares = {"inflexible": 0.0, "partial": costs.partial_share, "full": 1.0}
+    area = {letter: whole[letter] * shares[degree] for letter, degree in flexibility.degrees.items()}
+    density: Any = costs.leakage_mw_per_um2
+    if density is None:
+        # No area is known of a machine that has none; elsewhere the quotient of 0 and 1 stands in.
+        known = base_um2 > 0
+        density = base_mw * known / (base_um2 + (base_um2 <= 0))
+    return FlexibilityOverhead(area, density * sum(area.values()), base_um2, base_mw, costs.power_per_area)
 
 
 def _check_figures(machine: Accelerator) -> None:

@@ -1,6 +1,6 @@
 """What needs NumPy and Numba of the numbers of many candidates: loaded where there are many."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -8,16 +8,13 @@ from numpy.typing import NDArray
 
 from tilewright.base import kept
 
-if TYPE_CHECKING:
-    from tilewright.hardware.technology import Curve
-
 Floats = NDArray[np.float64]
 FEW = 1024
 """Figures that are read one by one sooner than what reads many is loaded."""
 
 
-def read_curve(curve: "Curve", xs: Floats) -> Floats:
-    """Return a curve's value at each of ``xs``, to the last digit what it is at one: NumPy's powers are not."""
+def read_curve(curve: Any, xs: Floats) -> Floats:
+    """Return the value of a `Curve` at each of ``xs``, to the last digit what it is at one: NumPy's powers are not."""
     for x in (xs.min(), xs.max()) if len(xs) else ():
         curve.at(float(x))
     if len(xs) < FEW or len(curve.anchors) == 1:

@@ -3,13 +3,7 @@
 The parts are those of figure 3.4 of Kao's dissertation (Georgia Tech 2022), the areas those of its table 3.2.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tilewright.hardware.accelerator import Accelerator
-    from tilewright.hardware.numbers import Number
 
 SOURCE = ("Kao, dissertation, Georgia Tech 2022, table 3.2 (Nangate 15 nm, 1024 elements, 100 KB buffer) by the parts "
           "of figure 3.4")
@@ -104,33 +98,3 @@ class FlexibilityOverhead:
     def power_share(self) -> float:
         """Added power over the power without it, estimated from the area."""
         return self.power_per_area * self.area_share
-
-
-def flexibility_overhead(accelerator: "Accelerator", numbers: "Mapping[Number, Any] | None" = None
-                         ) -> FlexibilityOverhead:
-    """Return what the flexibility of ``accelerator`` adds to its area and leakage; zeros where it states none.
-
-    ``numbers`` are those of many candidates in place of the machine's own; all figures are then arrays.
-    """
-    numbers = numbers or accelerator.numbers
-    base_um2, base_mw = (accelerator.total(what, numbers) for what in ("area_um2", "leakage_mw"))
-    flexibility = accelerator.flexibility
-    if flexibility is None:
-        return FlexibilityOverhead(dict.fromkeys("TOPS", 0.0), 0.0, base_um2, base_mw)
-    costs = flexibility.costs
-    elements = accelerator.instances(flexibility.array, numbers) * numbers[flexibility.array, "instances"]
-    memories = max(1, len(flexibility.tile.partitions))
-    whole = {
-        "T": costs.tile_um2 * memories * accelerator.instances(flexibility.memory, numbers),
-        "O": costs.order_um2 + costs.order_um2_per_element * elements,
-        "P": costs.parallelism_um2 + costs.parallelism_um2_per_element * elements,
-        "S": costs.shape_um2_per_element * elements,
-    }
-    shares = {"inflexible": 0.0, "partial": costs.partial_share, "full": 1.0}
-    area = {letter: whole[letter] * shares[degree] for letter, degree in flexibility.degrees.items()}
-    density: Any = costs.leakage_mw_per_um2
-    if density is None:
-        # No area is known of a machine that has none; elsewhere the quotient of 0 and 1 stands in.
-        known = base_um2 > 0
-        density = base_mw * known / (base_um2 + (base_um2 <= 0))
-    return FlexibilityOverhead(area, density * sum(area.values()), base_um2, base_mw, costs.power_per_area)

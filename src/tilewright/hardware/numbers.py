@@ -9,27 +9,18 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import sqrt
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tilewright.base import InputError
-from tilewright.hardware.flexibility_costs import flexibility_overhead
+from tilewright.hardware.accelerator import NETWORK, Accelerator, Memory, Number, flexibility_overhead
 
-if TYPE_CHECKING:
-    from tilewright.hardware.accelerator import Accelerator, Memory
-
-Number: TypeAlias = tuple[str, str]
-"""Names a number of a machine: its level (or the compute unit), and what it is."""
 Following: TypeAlias = tuple[tuple[Number, ...], Callable[[], Any]]
 """Numbers that are all one figure, and how that is worked out."""
-NETWORK = "network_energy_pj_per_word"
-RATE = "bandwidth_words_per_cycle.{}"
-"""Name of the number of a port."""
-PORTS = ("read", "write", "shared")
 AREA, LEAKAGE = ("area", "um2"), ("leakage", "pj_per_cycle")
 """Totals of a machine, which follow from the numbers of its levels."""
 
 
-def completed(machine: "Accelerator", given: Mapping[Number, Any]) -> dict[Number, Any]:
+def completed(machine: Accelerator, given: Mapping[Number, Any]) -> dict[Number, Any]:
     """Return all numbers of ``machine``, and its totals, where some are ``given`` and the others stay or follow.
 
     From sides follow instances; from capacities, by the technology's curves, energies, areas and leakage; from the
@@ -52,8 +43,9 @@ def completed(machine: "Accelerator", given: Mapping[Number, Any]) -> dict[Numbe
         sides = (array.name, "x"), (array.name, "y")
         if (array.name, "instances") not in given and any(side in given for side in sides):
             found[array.name, "instances"] = found[sides[0]] * found[sides[1]]
+    followers = _followers(machine)
     for keys, figure in _following(machine, found):
-        wanted = [key for key in keys if key in machine.followers and key not in given]
+        wanted = [key for key in keys if key in followers and key not in given]
         if wanted:
             found |= dict.fromkeys(wanted, figure())
     added = flexibility_overhead(machine, found)
@@ -62,17 +54,21 @@ def completed(machine: "Accelerator", given: Mapping[Number, Any]) -> dict[Numbe
     return found
 
 
-def followers_of(machine: "Accelerator") -> frozenset[Number]:
+def _followers(machine: Accelerator) -> frozenset[Number]:
     """Return the numbers of a machine that lie on the curves by which they would follow from others."""
+    if "followers" in vars(machine):  # kept with the machine, as its other properties are
+        known: frozenset[Number] = vars(machine)["followers"]
+        return known
     found: set[Number] = set()
     for keys, figure in _following(machine, machine.numbers):
         with suppress(InputError):  # of a capacity that the technology does not know
             value = figure()
             found |= {key for key in keys if machine.numbers[key] == value}
+    vars(machine)["followers"] = frozenset(found)
     return frozenset(found)
 
 
-def with_numbers(machine: "Accelerator", given: Mapping[Number, float], name: str | None = None) -> "Accelerator":
+def with_numbers(machine: Accelerator, given: Mapping[Number, float], name: str | None = None) -> Accelerator:
     """Return the machine with these numbers, and what follows from them; raises as `completed` does."""
     numbers = completed(machine, {key: float(value) for key, value in given.items()})
     own = {level: {what: value for (at, what), value in numbers.items() if at == level} for level, _ in numbers}
@@ -83,7 +79,7 @@ def with_numbers(machine: "Accelerator", given: Mapping[Number, float], name: st
         compute=replace(compute, **own[compute.name]))
 
 
-def _following(machine: "Accelerator", numbers: Mapping[Number, Any]) -> Iterator[Following]:
+def _following(machine: Accelerator, numbers: Mapping[Number, Any]) -> Iterator[Following]:
     """Yield what may follow and how, inside out: each figure may be put into ``numbers`` before the next is asked."""
     memories = {memory.name: memory for memory in machine.memories}
     inner_um2 = numbers[machine.compute.name, "area_um2"]
@@ -98,7 +94,7 @@ def _following(machine: "Accelerator", numbers: Mapping[Number, Any]) -> Iterato
             inner_um2 = inner_um2 * numbers[level.name, "instances"]
 
 
-def _of_capacity(memory: "Memory", numbers: Mapping[Number, Any]) -> Iterator[Following]:
+def _of_capacity(memory: Memory, numbers: Mapping[Number, Any]) -> Iterator[Following]:
     """Yield what may follow from the capacity of a memory."""
     storage, name = memory.storage, memory.name
     if storage is None:

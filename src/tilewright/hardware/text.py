@@ -2,7 +2,6 @@
 
 from tilewright.hardware.accelerator import Accelerator, Fanout, Memory
 from tilewright.hardware.flexibility import Flexibility
-from tilewright.hardware.flexibility_costs import flexibility_overhead
 
 
 def describe(accelerator: Accelerator) -> str:
@@ -112,7 +111,7 @@ def axis_texts(accelerator: Accelerator) -> dict[str, str]:
 
 
 def _flexibility_lines(accelerator: Accelerator, flexibility: Flexibility) -> list[str]:
-    overhead, texts = flexibility_overhead(accelerator), axis_texts(accelerator)
+    overhead, texts = accelerator.overhead, axis_texts(accelerator)
     known = (f" ({overhead.area_share:+.3%}), about {overhead.power_share:+.3%} of power"
              if overhead.base_area_um2 > 0 else "")
     return [
