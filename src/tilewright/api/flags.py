@@ -6,14 +6,15 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
+from keyword import iskeyword
 from typing import Any, Literal, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 Asked = TypeVar("Asked")
 Found = TypeVar("Found")
 
-Kind = Literal["text", "whole", "number", "yes", "path", "texts", "names", "sizes", "shares", "values", "argument",
-               "arguments"]
+Kind = Literal["text", "whole", "number", "yes", "path", "texts", "names", "sizes", "shares", "values", "kilobytes",
+               "argument", "arguments"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,9 @@ class Flag:
 
     @property
     def word(self) -> str:
-        """What a function calls it: ``no_store`` for ``--no-store``."""
-        return self.names[0].lstrip("-").replace("-", "_")
+        """What a function calls it: ``no_store`` for ``--no-store``, ``class_`` for ``--class``."""
+        word = self.names[0].lstrip("-").replace("-", "_")
+        return f"{word}_" if iskeyword(word) else word
 
 
 def option(default: Any, *names: str, says: str, **more: Any) -> Any:
@@ -74,7 +76,7 @@ def flags(options: type) -> dict[str, tuple[Flag, ...]]:
 
 def told(kind: type) -> dict[str, str]:
     """Return what is said of each field of a dataclass, on one line: by its docstrings' ``Parameters``, or its flag."""
-    found = {name: of[-1].help.removesuffix(" Repeatable.") for name, of in flags(kind).items()}
+    found = {name: of[-1].help.replace(" Repeatable.", "") for name, of in flags(kind).items()}
     for base in reversed(kind.__mro__):
         text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
         section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)

@@ -1,13 +1,14 @@
 """Flexible machines as a user names them, and what is measured of them."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_layers, load_network, pick_operator
+from tilewright.api.flags import takes
+from tilewright.api.inputs import Machine, load_accelerator, load_layers, load_network, pick_operator
+from tilewright.api.options import FlexibilityOptions
 from tilewright.base import InputError
 from tilewright.codesign import NetworkFlexion, assumed, measure_flexion, with_flexibility
-from tilewright.hardware import AXES, CLASSES, Accelerator, Flexibility
+from tilewright.hardware import CLASSES, Accelerator, Flexibility
 
 
 def flexible_accelerator(arch: Machine, klass: str | None = None) -> Accelerator:
@@ -38,33 +39,9 @@ def of_class(accelerator: Accelerator, klass: str) -> Flexibility:
     return (accelerator.flexibility or assumed(accelerator)).of_class(found.group(2))
 
 
-def flexibility(  # noqa: PLR0913  (keywords of an entry point)
-    network: Network,
-    arch: Machine,
-    layer: str | None = None,
-    *,
-    klass: str | None = None,
-    axes: str = AXES,
-    bind: Mapping[str, int] | None = None,
-    seed: int = 0,
-) -> NetworkFlexion:
+@takes(FlexibilityOptions)
+def flexibility(asked: FlexibilityOptions) -> NetworkFlexion:
     """Return how flexible a machine is on a network, or on one layer of it.
-
-    Parameters
-    ----------
-    network, layer
-        See `load_network`; without ``layer`` all distinct ones are measured.
-    arch, klass
-        See `flexible_accelerator`.
-    axes
-        Letters of TOPS.
-    seed
-        Of the draws behind counts that are estimated.
-
-    Raises
-    ------
-    InputError
-        If something that was given is wrong.
 
     Examples
     --------
@@ -73,8 +50,8 @@ def flexibility(  # noqa: PLR0913  (keywords of an entry point)
     >>> round(found.average["P"].hardware, 3), round(found.average["P"].workload, 3)
     (0.033, 0.083)
     """
-    accelerator = flexible_accelerator(arch, klass)
-    graph = load_layers(network, bind)
-    if layer is not None:
-        graph = load_network(replace(pick_operator(graph, layer), name=layer))
-    return measure_flexion(graph, accelerator, axes.upper(), seed=seed)
+    accelerator = flexible_accelerator(asked.arch, asked.klass)
+    graph = load_layers(asked.network, asked.bind)
+    if asked.layer is not None:
+        graph = load_network(replace(pick_operator(graph, asked.layer), name=asked.layer))
+    return measure_flexion(graph, accelerator, asked.axes.upper(), seed=asked.seed)

@@ -364,6 +364,42 @@ class ExploreOptions(KeptOptions):
     on: str = again(NetworkOptions, "on", "threads")
 
 
+@dataclass(frozen=True)
+class FlexibilityOptions(OnLayer):
+    """What `flexibility` is asked for."""
+
+    layer: str | None = again(OnLayer, "layer", None, "One of its layers. Default: all, and their average.")
+    _: KW_ONLY
+    axes: str = option("TOPS", "--axes", says="Letters of TOPS: tile, order, parallelism, shape.")
+    klass: str | None = option(None, "--class", metavar="1010|FullFlex-1010", says=(
+        "Take the machine as one of this class (digits of T, O, P, S): axes of 1 fully flexible, axes of 0 as its "
+        "file fixes them."))
+    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    seed: int = again(LookOptions, "seed", 0, "Of the draws behind counts that are estimated.")
+
+
+@dataclass(frozen=True)
+class SystolicOptions:
+    """What `systolic` is asked for."""
+
+    network: Network = field(metadata={"flags": flags(OnMachine)["network"]})
+    arch: Machine | None = option(None, "--config", "-c", "--arch", "-a", metavar="FILE|ARCH", says=(
+        "A configuration of SCALE-Sim (.cfg), or an accelerator with one array: X its columns, Y its rows."))
+    _: KW_ONLY
+    array: str | tuple[int, int] | None = option(None, "--array", metavar="ROWSxCOLUMNS", says=(
+        "The sides of the array, instead of a machine."))
+    dataflow: str | None = option(None, "--dataflow", says=(
+        "os, ws or is: what rests is outputs, weights or inputs. Default: the machine's own; with --array, os."))
+    sram_kb: Sequence[int] | None = option(None, "--sram", kind="kilobytes", metavar="KB,KB,KB", says=(
+        "With --array: KiB of the memories of inputs, weights and outputs. Default: they hold all."))
+    bandwidth: int | None = option(None, "--bandwidth", kind="whole", least=1, says=(
+        "With --array: words a cycle that DRAM moves for each memory. Default: any number."))
+    conventions: Sequence[str] = option(("tilewright", "scale-sim"), "--as", kind="texts", metavar="NAME", says=(
+        "Whose conventions: tilewright, scale-sim, scale-sim-paper. Repeatable. Default: the first two."))
+    layers: str | None = again(NetworkOptions, "layers", None)
+    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+
+
 FLAGS = {flag.word: flag for kind in (OnMachine, KeptOptions, RunOptions) for found in flags(kind).values()
          for flag in found}
 """Flags that other verbs have too."""

@@ -1,12 +1,14 @@
 """Networks on systolic arrays, without a search: the dataflow decides the mapping."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.inputs import Machine, Network, load_accelerator, load_layers
+from tilewright.api.flags import takes
+from tilewright.api.inputs import Network, load_accelerator, load_layers
+from tilewright.api.options import SystolicOptions
 from tilewright.base import InputError, unknown_name
 from tilewright.cost import (
     SYSTOLIC_ASSUMPTIONS,
@@ -144,32 +146,9 @@ def layer_figures(layer: SystolicLayer, waits: bool = True) -> dict[str, Any]:
     return found
 
 
-def systolic(network: Network, arch: Machine | None = None, *,  # noqa: PLR0913  (what a machine can be given by)
-             array: str | tuple[int, int] | None = None, dataflow: str | None = None,
-             sram_kb: Sequence[int] | None = None, bandwidth: int | None = None, layers: str | None = None,
-             conventions: Sequence[str] = (OURS, THEIRS), bind: Mapping[str, int] | None = None) -> SystolicRun:
+@takes(SystolicOptions, raises=", or no layer is a matrix product or convolution")
+def systolic(asked: SystolicOptions) -> SystolicRun:
     """Return what every layer of a network takes on a systolic array.
-
-    Parameters
-    ----------
-    arch
-        A configuration of SCALE-Sim (``.cfg``), or an accelerator with one array (X its columns, Y its rows).
-    array
-        Its sides instead, ``32x16`` (rows by columns).
-    dataflow
-        ``os``, ``ws`` or ``is``. Otherwise that of the configuration, or of what rests inside the accelerator's array;
-        with ``array``, ``os``.
-    sram_kb
-        With ``array``: kibibytes of the memories of inputs, weights and outputs; otherwise they hold all.
-    bandwidth
-        With ``array``: words a cycle that DRAM moves for each of them; otherwise any number.
-    conventions
-        Names of `tilewright.cost.SYSTOLIC_CONVENTIONS`.
-
-    Raises
-    ------
-    InputError
-        If something is missing, wrong or does not go together, or no layer is a matrix product or convolution.
 
     Examples
     --------
@@ -177,15 +156,15 @@ def systolic(network: Network, arch: Machine | None = None, *,  # noqa: PLR0913 
     >>> run.cycles(), run.cycles("scale-sim")
     (1504.0, 1503)
     """
+    network, arch, array, bind, conventions = asked.network, asked.arch, asked.array, asked.bind, asked.conventions
     for name in conventions:
         if name not in SYSTOLIC_CONVENTIONS:
             raise unknown_name("convention of systolic arrays", name, list(SYSTOLIC_CONVENTIONS))
-    graph = load_layers(network, bind, layers)
+    graph = load_layers(network, bind, asked.layers)
     told = _told(network, bind)
     if (arch is None) == (array is None):
         raise InputError("array", "must be given, or a machine, and not both", array, "For example --array 32x32")
-    machine, found, notes = (_given(array, dataflow, sram_kb, bandwidth) if array is not None
-                             else _named(arch, dataflow, sram_kb, bandwidth))
+    machine, found, notes = (_given if array is not None else _named)(asked)
     rows, skipped = [], []
     known: dict[object, dict[str, SystolicLayer]] = {}
     for node in graph.mac_nodes:
@@ -219,16 +198,16 @@ def _told(network: Network, bind: Mapping[str, int] | None) -> tuple[Note, ...]:
 _Found = tuple[Accelerator | str, SystolicArray, tuple[Note, ...]]
 
 
-def _given(array: str | tuple[int, int] | None, dataflow: str | None, sram_kb: Sequence[int] | None,
-           bandwidth: int | None) -> _Found:
+def _given(asked: SystolicOptions) -> _Found:
     """Return the array of given sides; with memories it is also an accelerator, which has energies."""
+    array, sram_kb, bandwidth = asked.array, asked.sram_kb, asked.bandwidth
     if isinstance(array, str):
         sides = re.fullmatch(r"([0-9]+)x([0-9]+)", array.strip().lower())
         if sides is None:
             raise InputError("--array", "must be ROWSxCOLUMNS", array, "For example --array 32x32")
         array = int(sides[1]), int(sides[2])
     rows, columns = array or (0, 0)
-    flow = dataflow or "os"
+    flow = asked.dataflow or "os"
     rates = (bandwidth, bandwidth, bandwidth)
     if sram_kb is None:
         return f"{rows}x{columns}", SystolicArray(rows, columns, flow, SystolicMemories(), rates), ()
@@ -248,13 +227,13 @@ def _built(config: ScaleSimConfig, where: str) -> Accelerator:
         raise InputError(where, error.rule, error.given, error.mend) from None
 
 
-def _named(arch: Machine | None, dataflow: str | None, sram_kb: Sequence[int] | None,
-           bandwidth: int | None) -> _Found:
+def _named(asked: SystolicOptions) -> _Found:
     """Return the array of a configuration or an accelerator."""
-    for option, value in (("--sram", sram_kb), ("--bandwidth", bandwidth)):
+    for option, value in (("--sram", asked.sram_kb), ("--bandwidth", asked.bandwidth)):
         if value is not None:
             raise InputError(option, "must be left out where a machine is named, which has its own", None,
                              "Give --array instead of the machine")
+    arch, dataflow = asked.arch, asked.dataflow
     assert arch is not None
     form = format_of(arch, "accelerator") if isinstance(arch, str | Path) and Path(arch).exists() else None
     if form is not None and form.name == THEIRS:

@@ -22,8 +22,8 @@ Asked = dict[str, Any]
 """What a verb was asked for, as keywords of its function in Python."""
 Verb = Callable[..., None]
 
-_TYPES: dict[str, Any] = {"text": str, "names": str, "argument": str, "whole": int, "number": float, "yes": bool,
-                          "path": Path}
+_TYPES: dict[str, Any] = dict.fromkeys(("text", "names", "kilobytes", "argument"), str) | {
+    "whole": int, "number": float, "yes": bool, "path": Path}
 
 
 def verb(options: type, leave: str = "") -> Callable[[Verb], Verb]:
@@ -84,7 +84,7 @@ def _typer(flag: Flag, default: Any = None) -> Any:
 def _read(flag: Flag, given: Any) -> Any:
     """Return what Python takes for what typer gives."""
     readers: dict[str, Callable[[Any, str], Any]] = {
-        "sizes": sizes, "shares": shares, "values": values, "names": _names}
+        "sizes": sizes, "shares": shares, "values": values, "names": _names, "kilobytes": _kilobytes}
     return given if flag.kind not in readers or given is None else readers[flag.kind](given, flag.names[0])
 
 
@@ -135,6 +135,14 @@ def values(given: Iterable[str] | None, option: str) -> dict[str, str | int | fl
 
 def _names(given: str, option: str) -> list[str] | None:
     return [name.strip() for name in given.split(",")] if given else None
+
+
+def _kilobytes(given: str, option: str) -> list[int]:
+    sizes = [whole_of(part.strip(), 0) for part in given.split(",")]
+    found = [size for size in sizes if size is not None]
+    if len(found) != len(sizes):
+        raise InputError(option, "must be three whole numbers of KiB", given, f"For example {option} 64,64,64")
+    return found
 
 
 def _pairs(given: Iterable[str] | None, option: str) -> Iterable[tuple[str, str]]:

@@ -5,39 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.base import InputError, whole_of
-from tilewright.cli.options import Bind, Json, Network, SomeLayers, console, say, sizes, write_text
+from tilewright.api.options import SystolicOptions
+from tilewright.cli.options import Asked, Json, console, say, verb, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tilewright.api import SystolicRow, SystolicRun
 
-Machine = Annotated[str | None, typer.Option(
-    "--config", "-c", "--arch", "-a", metavar="FILE|ARCH", show_default=False,
-    help="A configuration of SCALE-Sim (.cfg), or an accelerator with one array: X its columns, Y its rows.")]
 
-
+@verb(SystolicOptions)
 def systolic(
-    network: Network,
-    config: Machine = None,
-    array: Annotated[str | None, typer.Option(
-        "--array", metavar="ROWSxCOLUMNS", show_default=False,
-        help="The sides of the array, instead of a machine.")] = None,
-    dataflow: Annotated[str | None, typer.Option(
-        "--dataflow", show_default=False, help="os, ws or is: what rests is outputs, weights or inputs. Default: the "
-                                               "machine's own; with --array, os.")] = None,
-    sram: Annotated[str | None, typer.Option(
-        "--sram", metavar="KB,KB,KB", show_default=False,
-        help="With --array: KiB of the memories of inputs, weights and outputs. Default: they hold all.")] = None,
-    bandwidth: Annotated[int | None, typer.Option(
-        "--bandwidth", min=1, show_default=False,
-        help="With --array: words a cycle that DRAM moves for each memory. Default: any number.")] = None,
-    conventions: Annotated[list[str] | None, typer.Option(
-        "--as", metavar="NAME", show_default=False,
-        help="Whose conventions: tilewright, scale-sim, scale-sim-paper. Repeatable. Default: the first two.")] = None,
-    layers: SomeLayers = None,
-    bind: Bind = None,
+    asked: Asked,
     strict: Annotated[bool, typer.Option(
         "--strict", help="Refuse SCALE-Sim's files that cannot be honoured in full, instead of noting it.")] = False,
     json_file: Json = None,
@@ -50,25 +29,13 @@ def systolic(
     from tilewright.api import systolic as run_systolic
     from tilewright.interop import refuse_notes
 
-    run = run_systolic(network, config, array=array, dataflow=dataflow, sram_kb=_kilobytes(sram), bandwidth=bandwidth,
-                       layers=layers, conventions=conventions or ("tilewright", "scale-sim"),
-                       bind=sizes(bind, "--bind"))
+    run = run_systolic(**asked)
     if strict:
         refuse_notes(run.notes)
     screen = console(json_file)
     if json_file is not None:
         write_text(json_file, json.dumps(run.tree(), indent=1) + "\n")
     _print(run, screen)
-
-
-def _kilobytes(given: str | None) -> list[int] | None:
-    if given is None:
-        return None
-    parts = [part.strip() for part in given.split(",")]
-    sizes = [size for part in parts if (size := whole_of(part, 0)) is not None]
-    if len(sizes) != len(parts):
-        raise InputError("--sram", "must be three whole numbers of KiB", given, "For example --sram 64,64,64")
-    return sizes
 
 
 def _print(run: "SystolicRun", screen: "Console") -> None:
