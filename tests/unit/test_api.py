@@ -13,7 +13,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.api import engine
-from tilewright.api.tasks import layer_budget, read_budget
+from tilewright.api.tasks import read_budget
+from tilewright.api.warm import OFF, warm_budget
 from tilewright.cost import kept_bounds, layer_bounds
 from tilewright.hardware import Memory
 from tilewright.mapping import KeptSets
@@ -141,7 +142,8 @@ def test_progress_is_told_from_beginning_to_end():
     ("10k", 10_000, None), ("1M", 1_000_000, None), ("2.5k,3s", 2500, 0.75), ("1m", None, 15.0), (500, 500, None),
 ])
 def test_budgets_are_read_and_seconds_shared(text, samples, seconds):
-    share = layer_budget(read_budget(text), layers=8, workers=2)
+    operators = [tw.matmul(f"m{size}", m=size, n=2, k=2) for size in range(1, 9)]
+    share = warm_budget(read_budget(text), operators, OFF.beginnings(operators), workers=2)
     assert (share.samples, share.seconds) == (samples, seconds)
 
 

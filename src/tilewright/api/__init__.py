@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilewright.api.converting import convert, read_foreign
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore
-    from tilewright.api.flexions import flexibility, flexible_accelerator
+    from tilewright.api.flexions import flexibility
     from tilewright.api.inputs import (
         load_accelerator,
         load_mapping,
@@ -60,7 +60,6 @@ __all__ = [
     "evaluate",
     "explore",
     "flexibility",
-    "flexible_accelerator",
     "load_accelerator",
     "load_mapping",
     "load_network",

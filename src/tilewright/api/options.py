@@ -342,6 +342,9 @@ class ExploreOptions(KeptOptions):
         One, or several (see `load_network`); each is searched layer by layer.
     arch
         The machine, whose file states what is fixed where an axis is not flexible.
+    choices
+        Classes such as ``0000,1010`` (or ``FullFlex-1010``), ``stated`` for what the machine's file says, or ``all`` 16
+        classes. Others are compared with the first.
     tuned_for
         Fix axes not as the file says but as suits this network best: the best of 10,000 fixed designs.
     """

@@ -12,9 +12,9 @@ from tilewright.api.flags import takes
 from tilewright.api.options import PipelineOptions, RunOptions
 from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, Seconds, kept_run, run_record
-from tilewright.api.tasks import Task, layer_budget, prepare, warm_up
+from tilewright.api.tasks import Task, prepare, warm_up
 from tilewright.api.text import shown
-from tilewright.api.warm import warmth
+from tilewright.api.warm import OFF, warm_budget, warmth
 from tilewright.base import write_whole
 from tilewright.search import (
     Budget,
@@ -104,7 +104,7 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
     task, store, progress = prepare(RunOptions(**shared, objective=asked.then)), asked.store, asked.progress
     whole, goal = task.budget, task.objective
     half = whole if whole.seconds is None else Budget(whole.samples, whole.seconds / 2)
-    task = task.allotted(layer_budget(half, len(task.operators), task.workers))
+    task = task.allotted(warm_budget(half, task.operators, OFF.beginnings(task.operators), task.workers))
     request = replace(task.request, command=replace(task, budget=whole).command("pipeline", asked, task.request))
     warm = warmth("off", store, {}, goal)
     first = replace(task, objective=Objective.parse("latency"), warmth=warm,

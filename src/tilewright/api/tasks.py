@@ -1,11 +1,10 @@
 """What a run is asked for, and what is made of it: network, machine, objective, spaces and budget, all checked."""
 
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -148,13 +147,6 @@ def cores() -> int:
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
 
 
-def layer_budget(budget: Budget, layers: int, workers: int) -> Budget:
-    """Return the budget of one layer: all of the samples, and an even share of the seconds of the whole run."""
-    if budget.seconds is None:
-        return budget
-    return Budget(budget.samples, budget.seconds / max(1, math.ceil(layers / min(workers, layers or 1))))
-
-
 def _budget_text(budget: Budget) -> str:
     parts = [str(budget.samples) if budget.samples is not None else "",
              f"{budget.seconds:g}s" if budget.seconds is not None else ""]
@@ -163,14 +155,12 @@ def _budget_text(budget: Budget) -> str:
 
 def warm_up(task: Task) -> None:
     """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile."""
-    smallest = min((unique.operator for unique in unique_operators(task.graph)), key=lambda operator: operator.macs)
-    tried = search(smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
-                   budget=Budget(samples=min(task.budget.samples or WARM_UP_SAMPLES, WARM_UP_SAMPLES)),
-                   space=task.spaces(smallest)[0], options=task.request.options)
+    smallest = min(task.operators, key=lambda operator: operator.macs)
+    tries = partial(search, smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
+                    space=task.spaces(smallest)[0], options=task.request.options)
+    tried = tries(budget=Budget(samples=min(task.budget.samples or WARM_UP_SAMPLES, WARM_UP_SAMPLES)))
     if tried.mapping is not None and task.warmth.kind != "off":
         # Beginning from mappings has compiled parts of its own.
-        tried = search(smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,
-                       budget=WARM_UP_SAMPLES, space=task.spaces(smallest)[0], options=task.request.options,
-                       start=Start.of(tried.mapping, tried.operator))
+        tried = tries(budget=WARM_UP_SAMPLES, start=Start.of(tried.mapping, tried.operator))
     if tried.stopped == "interrupted":
         raise KeyboardInterrupt

@@ -11,7 +11,7 @@ from tilewright.cli.options import Bind, StorePlace, console, say, sizes
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
 
 if TYPE_CHECKING:
-    from tilewright.interop import Foreign, Note
+    from tilewright.interop import Foreign
 
 OURS = "tilewright"
 
@@ -56,7 +56,8 @@ def convert(
     screen = console(None)
     for path in made.write(out):
         say(screen, f"Wrote {path}")
-    _tell((*what.notes, *made.notes))
+    for note in (*what.notes, *made.notes):
+        say(screen, note, style="yellow")
 
 
 def _is_ours(sources: list[str]) -> bool:
@@ -100,9 +101,3 @@ def _constrained(what: "Foreign", constraints: str | None) -> "Foreign":
         raise InputError("--constraints", "must come with a layer and a machine",
                          "no layer" if operator is None else "no machine")
     return replace(what, constraints=load_constraints(Path(constraints), operator, accelerator))
-
-
-def _tell(notes: "tuple[Note, ...]") -> None:
-    screen = console(None)
-    for note in notes:
-        say(screen, str(note), style="yellow")

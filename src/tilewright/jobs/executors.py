@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from inspect import isgenerator
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import cloudpickle
@@ -27,7 +27,6 @@ LOOK_SECONDS, LONGEST_SECONDS = 0.2, 10.0
 """How soon a run takes note that it is to stop, while others work for it; and how long a cluster may take to answer."""
 Call = Callable[[], Any]
 Errors = tuple[type[BaseException], ...]
-NOTHING: Errors = ()
 T = TypeVar("T")
 
 
@@ -35,54 +34,47 @@ class Stopped(Exception):
     """A job ended early, as it was asked to: its value is none."""
 
 
-class Executor(Protocol):
+class Executor:
     """Does calls side by side, ``width`` at most; ``near`` ones in this process, others on copies of what they need.
 
     ``lost`` are the errors that say that all who were at work are gone.
     """
 
-    near: bool
+    near = False
     width: int
-    lost: Errors
+    lost: Errors = ()
+    pool: "ThreadPoolExecutor | ProcessPoolExecutor"
 
     def submit(self, call: Call) -> "Future[Any]":
         """Begin a call."""
+        return self.pool.submit(call)
 
     def renew(self) -> None:
         """Begin anew with other workers, where those before were lost."""
 
     def stop(self) -> None:
-        """Ask those at work to end."""
+        """Ask those at work to end, who do not look at the run's own event."""
 
     def close(self) -> None:
         """Wait for those at work, and let them go."""
-
-
-class Threads:
-    """Threads of this process."""
-
-    def __init__(self, workers: int) -> None:
-        self.near, self.lost = True, NOTHING
-        self.width, self.pool = workers, ThreadPoolExecutor(workers, thread_name_prefix="tilewright-job")
-        self.submit = self.pool.submit
-
-    def renew(self) -> None:
-        """Nothing is lost."""
-
-    def stop(self) -> None:
-        """They look at the run's own event."""
-
-    def close(self) -> None:
-        """Wait for all."""
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
-class Processes:
-    """Processes on this machine, each of which loads the engine for itself."""
+class Threads(Executor):
+    """Threads of this process."""
+
+    near = True
 
     def __init__(self, workers: int) -> None:
-        self.near = False
-        self.lost: Errors = (BrokenProcessPool,)
+        self.width, self.pool = workers, ThreadPoolExecutor(workers, thread_name_prefix="tilewright-job")
+
+
+class Processes(Executor):
+    """Processes on this machine, each of which loads the engine for itself."""
+
+    lost = (BrokenProcessPool,)
+
+    def __init__(self, workers: int) -> None:
         self.width, self.context = workers, multiprocessing.get_context("spawn")
         self.flag = self.context.Event()
         self.renew()
@@ -98,10 +90,6 @@ class Processes:
     def stop(self) -> None:
         """Set the event that they look at."""
         self.flag.set()
-
-    def close(self) -> None:
-        """Wait for all."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
 
 
 _flag: Stop | None = None
@@ -155,7 +143,7 @@ def finished(steps: Steps[T]) -> T:
             return found
 
 
-class Ray:
+class Ray(Executor):
     """A Ray cluster: one that is there (``ray://HOST:PORT``, or of ``RAY_ADDRESS``), or one begun on this machine.
 
     Ray itself does again what a lost worker or node was at.
@@ -179,7 +167,6 @@ class Ray:
                 raise InputError("--on", "must be a Ray cluster that answers", address or found,
                                  " ".join(str(error).split())[-300:]) from None
         cores = int(ray.cluster_resources().get("CPU", 1))
-        self.near, self.lost = False, NOTHING
         self.width = workers or 2 * cores  # so that none waits for the next
         self.remote = ray.remote(num_cpus=1, max_retries=RETRIES)(whole)
         self.asked: dict[Future[Any], Any] = {}
@@ -191,9 +178,6 @@ class Ray:
         self.asked[future] = asked
         future.add_done_callback(lambda done: self.asked.pop(done, None))
         return future
-
-    def renew(self) -> None:
-        """Ray does so itself."""
 
     def stop(self) -> None:
         """Cancel what is under way."""

@@ -48,14 +48,9 @@ class Store(Database):
                 connection.execute(sa.insert(LAYERS), rows)
         return record.id
 
-    def runs(self, network: str | None = None, accelerator: str | None = None,
-             limit: int | None = None) -> tuple[RunSummary, ...]:
+    def runs(self) -> tuple[RunSummary, ...]:
         """Return what is stored, newest first."""
-        query = sa.select(*_SUMMARY_COLUMNS).order_by(RUNS.c.created.desc(), RUNS.c.id.desc()).limit(limit)
-        if network is not None:
-            query = query.where(RUNS.c.network == network)
-        if accelerator is not None:
-            query = query.where(RUNS.c.accelerator == accelerator)
+        query = sa.select(*_SUMMARY_COLUMNS).order_by(RUNS.c.created.desc(), RUNS.c.id.desc())
         with self.transaction() as connection:
             return tuple(RunSummary(**row) for row in connection.execute(query).mappings())
 

@@ -64,14 +64,11 @@ def test_a_run_comes_back_equal(store):
     assert Store(store.url).get("last") == run()
 
 
-def test_runs_are_listed_newest_first_and_filtered(store):
+def test_runs_are_listed_newest_first(store):
     store.append(run())
     store.append(run("20260102-000000-bbbbbb", "vgg", "2026-01-02T00:00:00+00:00"))
     assert [found.network for found in store.runs()] == ["vgg", "tiny"]
-    assert [found.id for found in store.runs(network="tiny")] == [run().id]
-    assert store.runs(accelerator="two") == ()
-    assert len(store.runs(limit=1)) == 1
-    summary = store.runs(network="tiny")[0]
+    summary = store.runs()[1]
     assert (summary.layers, summary.unmapped_layers, summary.edp, summary.seed) == (2, 2, 112.5, 3)
     assert store.get("last").network.name == "vgg"
 
