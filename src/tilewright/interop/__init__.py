@@ -10,14 +10,7 @@ if TYPE_CHECKING:
     from tilewright.interop.maestro import dump_gamma, dump_maestro, load_maestro
     from tilewright.interop.notes import Note, refuse_notes
     from tilewright.interop.onnx import load_onnx
-    from tilewright.interop.pytorch import (
-        TorchNetwork,
-        is_torch,
-        load_exported,
-        load_given,
-        load_huggingface,
-        load_torch,
-    )
+    from tilewright.interop.pytorch import TorchNetwork, load_exported, load_given, load_huggingface, load_torch
     from tilewright.interop.scalesim import ScaleSimConfig, read_config
     from tilewright.interop.signs import Part
     from tilewright.interop.timeloop import dump_program, dump_timeloop, load_timeloop
@@ -39,7 +32,6 @@ __all__ = [
     "dump_program",
     "dump_timeloop",
     "format_of",
-    "is_torch",
     "load_exported",
     "load_given",
     "load_huggingface",

@@ -9,11 +9,11 @@ from typing import Any
 from tilewright.base import InputError, Registry, replace_file
 from tilewright.hardware import Accelerator
 from tilewright.interop import signs
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Note, Notes
 from tilewright.interop.signs import Part
 from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
-from tilewright.workload import Graph, Operator
+from tilewright.workload import Graph, Operator, coverage
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,30 @@ def format_of(path: str | Path, part: Part | None = None) -> Format | None:
         if found and (part is None or part in found):
             return FORMATS.get(name)
     return None
+
+
+def read_one(paths: Sequence[Path], what: str, load: Callable[[Path], Graph]) -> Foreign:
+    """Read the one network file, with notes of what is approximated and what is not modelled of it.
+
+    Raises
+    ------
+    InputError
+        If there is not one file, or as ``load``.
+    """
+    if len(paths) != 1:
+        raise InputError("FILE", f"must be one {what}", ", ".join(map(str, paths)))
+    graph = load(paths[0])
+    found, notes = coverage(graph), Notes()
+    for text, names in found.approximations:
+        notes.approximated(_where(graph, names), f"as {text}")
+    for text, names in found.unmodelled:
+        notes.dropped(_where(graph, names), text)
+    return Foreign(graph, notes=tuple(notes))
+
+
+def _where(graph: Graph, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{graph.source}: {', '.join(names[:3])}{more}"
 
 
 def refuse_sizes(bind: Mapping[str, int], what: str) -> None:

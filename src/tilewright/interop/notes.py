@@ -39,6 +39,10 @@ class Notes(list[Note]):
         """Note what is honoured by what is like it."""
         self.append(Note(where, "approximated", text))
 
+    def refused(self, where: str, text: str) -> None:
+        """Note what is written, but will not be taken."""
+        self.append(Note(where, "refused", text))
+
 
 def refuse_notes(notes: Sequence[Note]) -> None:
     """Raise an `InputError` if anything could not be honoured in full: what strict readers and writers ask for."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
-from tilewright.interop.formats import Foreign
+from tilewright.interop.formats import Foreign, read_one
 from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
 from tilewright.interop.onnx_vectors import translate_vector
-from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, graph_notes, translated
+from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, translated
 from tilewright.workload import Graph, Node
 
 if TYPE_CHECKING:
@@ -360,10 +360,6 @@ def _estimate(view: NodeView) -> int | None:
     return prod(out) * prod(weights[1:])
 
 
-
 def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
     """Read one file, as a format does."""
-    if len(paths) > 1:
-        raise InputError("FILE", "must be one ONNX file", ", ".join(map(str, paths)))
-    graph = load_onnx(paths[0], bind=bind)
-    return Foreign(graph, notes=graph_notes(graph))
+    return read_one(paths, "ONNX file", lambda path: load_onnx(path, bind=bind))

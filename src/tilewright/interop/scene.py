@@ -6,8 +6,7 @@ from math import prod
 from typing import Any
 
 from tilewright.base import InputError, free_name
-from tilewright.interop.notes import Note
-from tilewright.workload import Graph, Node, Unmodelled, coverage
+from tilewright.workload import Node, Unmodelled
 
 Shape = tuple[int, ...]
 
@@ -220,15 +219,3 @@ def check_bindings(path: str, bind: Mapping[str, int], dynamic: Sequence[str]) -
 def folded_note(count: int) -> tuple[str, ...]:
     """Say how many nodes were folded, if any."""
     return (f"{count} constant node{'s' if count > 1 else ''} folded",) if count else ()
-
-
-def graph_notes(graph: Graph) -> tuple[Note, ...]:
-    """Say which nodes of a network are approximated, and which are not modelled at all."""
-    found = coverage(graph)
-    approximated = (Note(_where(graph, names), "approximated", f"as {text}") for text, names in found.approximations)
-    return (*approximated, *(Note(_where(graph, names), "dropped", text) for text, names in found.unmodelled))
-
-
-def _where(graph: Graph, names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{graph.source}: {', '.join(names[:3])}{more}"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal
@@ -10,6 +11,16 @@ from typing import Literal
 from tilewright.base import InputError, open_binary, read_json, read_text
 
 Part = Literal["network", "accelerator", "mapping", "constraints", "energies", "settings"]
+Shape = Literal["convolutions", "products"]
+CONVOLUTION = ("IFMAP Height", "IFMAP Width", "Filter Height", "Filter Width", "Channels", "Num Filter", "Strides")
+PRODUCT = ("M", "N", "K")
+"""What a topology of SCALE-Sim holds, and the columns of either kind."""
+COLUMNS, SOLUTION = ("K", "C", "Y", "X", "R", "S", "T"), "best_sol"
+"""Columns of GAMMA's layer tables (or `PRODUCT`), and the column of its results that holds the genome."""
+KEYS = {"num_pes": "elements", "numpes": "elements", "l1_size_cstr": "l1_bytes", "l1size": "l1_bytes",
+        "l2_size_cstr": "l2_bytes", "l2size": "l2_bytes", "noc_bw_cstr": "network_words", "noc_bw": "network_words",
+        "offchip_bw_cstr": "offchip_words", "offchip_bw": "offchip_words", "noc_numhops": "hops"}
+"""What the fields of MAESTRO's hardware files mean, by their names in small letters; both spellings are in use."""
 
 CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "constraints", "extra_mapping_constraints",
                "mapspace")
@@ -30,8 +41,38 @@ HF_FILE = "config.json"
 _HF_MARKS = ("model_type", "architectures", "transformers_version")
 _OURS = ("layers", "operators", "levels")  # tables and machines of ours may be called so as well
 _LARGEST_HF = 2**22
+_LOG = re.compile(r"\s*Layer id:")
+_FIRST_WORD = re.compile(r"(?:\s|//[^\n]*)*([A-Za-z0-9_.]+'?)")
 _NETWORK = re.compile(r"^[^/\n]*\bNetwork\b[^{}\n]*(?:\n\s*)?\{", re.MULTILINE)
 _MAESTRO_START, _SCALE_SIM_START = 20_000, 2**16
+
+
+@dataclass(frozen=True)
+class Given:
+    """A file, and the variables of its template: ``top.yaml.jinja2:architecture=eyeriss_like``."""
+
+    path: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str | Path) -> "Given":
+        """Read a file's name, and what stands behind it; a file may be called so as well."""
+        match = _GIVEN.fullmatch(str(text))
+        with suppress(OSError, ValueError):  # a name that no file system takes
+            if match is None or Path(text).is_file():
+                return cls(Path(text))
+        assert match is not None
+        pairs = (pair.partition("=") for pair in match["said"][1:].split(":"))
+        return cls(Path(match["file"]), {name: value for name, _, value in pairs})
+
+    @property
+    def folders(self) -> list[Path]:
+        """Folders of the files that are given: its own, and those of files that its variables name."""
+        own, named = self.path.resolve().parent, []
+        for value in self.variables.values():
+            with suppress(OSError, ValueError):  # a name that no file system takes
+                named.append((own / value).resolve().parent)
+        return [own, *named]
 
 
 def holds_onnx(path: Path) -> frozenset[Part]:
@@ -67,7 +108,8 @@ def configuration_file(path: str | Path) -> Path | None:
 
 def holds_timeloop(path: Path) -> frozenset[Part]:
     """Return what a YAML file holds whose sections, at its margin, are Timeloop's."""
-    file, _ = parted(path)
+    given = Given.of(path)
+    file = given.path
     if file.suffix.lower() not in (".yaml", ".yml", ".jinja", ".jinja2"):
         return frozenset()
     try:
@@ -76,24 +118,13 @@ def holds_timeloop(path: Path) -> frozenset[Part]:
         return frozenset()
     found = _sections_at_margin(text)
     if re.search(r"^\{[{%]", text, re.MULTILINE):
-        from tilewright.interop.timeloop.templates import Given, rendered  # noqa: PLC0415  (templates are rare)
+        from tilewright.interop.templates import rendered  # noqa: PLC0415  (templates are rare)
 
         try:
-            found |= _sections_at_margin(rendered(Given.of(path)).text)
+            found |= _sections_at_margin(rendered(file, given.variables, given.folders).text)
         except InputError:  # which reading it will tell
             found |= {"settings"}
     return frozenset(found)
-
-
-def parted(text: str | Path) -> tuple[Path, str]:
-    """Return a file, and the variables given to its template behind its name (``:architecture=eyeriss_like``)."""
-    match = _GIVEN.fullmatch(str(text))
-    if match is None:
-        return Path(text), ""
-    with suppress(OSError, ValueError):  # a name that no file system takes
-        if Path(text).is_file():
-            return Path(text), ""
-    return Path(match["file"]), match["said"]
 
 
 def _sections_at_margin(text: str) -> set[Part]:
@@ -107,10 +138,19 @@ def holds_scalesim(path: Path) -> frozenset[Part]:
     if is_array(start):
         return frozenset({"accelerator"})
     if path.suffix.lower() == ".csv":
-        from tilewright.interop.scalesim.topology import shape_of  # noqa: PLC0415
-
         return frozenset({"network"} if start and shape_of(start) is not None else ())
     return frozenset()
+
+
+def shape_of(text: str) -> Shape | None:
+    """Return what a topology's rows are, by its head; None where the text seems to be none."""
+    lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip()]
+    head = [cell.strip().lower() for cell in lines[0].split(",")] if lines else []
+    if len(head) < len(PRODUCT) + 1 or not head[0].startswith("layer") or any("intraline" in cell for cell in head):
+        return None
+    if any("ifmap" in cell for cell in head) or len(head) > len(CONVOLUTION):
+        return "convolutions"
+    return "products" if {"m", "n", "k"} <= set(head) or len(head) <= len(PRODUCT) + 3 else None
 
 
 def is_array(text: str) -> bool:
@@ -123,17 +163,40 @@ def holds_maestro(path: Path) -> frozenset[Part]:
     suffix = path.suffix.lower()
     if suffix not in (".m", ".csv", ""):
         return frozenset()
-    from tilewright.interop.maestro import gamma, hardware  # noqa: PLC0415
-
     text = _start_of(path, _MAESTRO_START)
     if suffix == "":
-        return frozenset({"network", "mapping"} if gamma.is_log(text) else ())
+        return frozenset({"network", "mapping"} if is_log(text) else ())
     if suffix == ".csv":
-        return frozenset({"mapping"} if gamma.is_genomes(text) else
-                         {"network"} if gamma.looks_like_table(text) else ())
-    if hardware.is_hardware(text):
+        return frozenset({"mapping"} if is_genomes(text) else
+                         {"network"} if looks_like_table(text) else ())
+    if is_hardware(text):
         return frozenset({"accelerator"})
     return frozenset({"network", "mapping"} if _NETWORK.search(text) else ())
+
+
+def is_log(text: str) -> bool:
+    """Whether a text is the log of a layer."""
+    return _LOG.match(text) is not None
+
+
+def is_genomes(text: str) -> bool:
+    """Whether a text holds genomes: the log of a layer, or a result that has them."""
+    first = text.lstrip().split("\n", 1)[0]
+    return is_log(text) or SOLUTION in [cell.strip() for cell in first.split(",")]
+
+
+def looks_like_table(text: str) -> bool:
+    """Whether the first line of a text is that of a layer table."""
+    cells = [cell.strip() for cell in text.lstrip().split("\n", 1)[0].split(",")]
+    named = tuple(cell.upper() for cell in cells)
+    numbers = len(cells) in (len(COLUMNS), len(PRODUCT)) and all(cell.isascii() and cell.isdecimal() for cell in cells)
+    return named in (COLUMNS, PRODUCT) or numbers
+
+
+def is_hardware(text: str) -> bool:
+    """Whether a text begins as hardware files do."""
+    first = _FIRST_WORD.match(text)
+    return first is not None and first[1].lower() in KEYS
 
 
 def _start_of(path: Path, letters: int) -> str:

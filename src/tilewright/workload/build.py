@@ -25,14 +25,9 @@ _OUTPUT_AXES = {1: ("P",), 2: ("P", "Q"), 3: ("D", "P", "Q")}
 _KERNEL_AXES = {1: ("R",), 2: ("R", "S"), 3: ("T", "R", "S")}
 
 
-class ConvolutionShape(TypedDict):
-    """What describes a convolution. A single number stands for the same number along every axis.
+class _WindowShape(TypedDict):
+    """A `ConvolutionShape` without channels and groups."""
 
-    ``in_size`` or ``out_size`` gives the spatial axes (one to three); ``padding`` may hold ``(before, after)`` pairs.
-    """
-
-    in_channels: int
-    out_channels: int
     kernel: Sizes
     in_size: NotRequired[Sizes]
     out_size: NotRequired[Sizes]
@@ -40,6 +35,16 @@ class ConvolutionShape(TypedDict):
     stride: NotRequired[Sizes]
     dilation: NotRequired[Sizes]
     padding: NotRequired[Padding]
+
+
+class ConvolutionShape(_WindowShape):
+    """What describes a convolution. A single number stands for the same number along every axis.
+
+    ``in_size`` or ``out_size`` gives the spatial axes (one to three); ``padding`` may hold ``(before, after)`` pairs.
+    """
+
+    in_channels: int
+    out_channels: int
     groups: NotRequired[int]
 
 
@@ -88,21 +93,16 @@ def convolution(name: str, **shape: Unpack[ConvolutionShape]) -> Operator:
     118013952
     """
     geometry = _geometry(name, shape)
-    if geometry.out_size is not None:
-        out_size = geometry.out_size
-    else:
-        out_size = _slide(geometry)
+    out_size = geometry.out_size or _slide(geometry)
     reach = [s * (p - 1) + d * (r - 1) + 1 for p, r, s, d in
              zip(out_size, geometry.kernel, geometry.stride, geometry.dilation, strict=True)]
     in_size = geometry.in_size or tuple(
         max(1, size - before - after) for size, (before, after) in zip(reach, geometry.padding, strict=True))
-    sliding = _sliding_axes(geometry)
-    plain = tuple(_axis(p) for p in _OUTPUT_AXES[geometry.rank])
-    kind = "depthwise" if _is_depthwise(geometry) else "conv"
-    return _assemble(geometry, kind, out_size, (sliding, plain), geometry.attributes(in_size, out_size))
+    kind = "depthwise" if 1 < geometry.groups == geometry.in_channels else "conv"
+    return _assemble(geometry, kind, out_size, geometry.attributes(in_size, out_size))
 
 
-def depthwise(name: str, channels: int, *, multiplier: int = 1, **shape: Unpack["_WindowShape"]) -> Operator:
+def depthwise(name: str, channels: int, *, multiplier: int = 1, **shape: Unpack[_WindowShape]) -> Operator:
     """Return a depthwise convolution: as many groups as ``channels``, each with ``multiplier`` output channels."""
     return convolution(name, in_channels=channels, out_channels=channels * multiplier, groups=channels, **shape)
 
@@ -129,21 +129,7 @@ def transposed_convolution(name: str, *, output_padding: Sizes = 0, **shape: Unp
     if min(out_size) < 1:
         raise InputError(f"{name}.padding", "must leave at least one output position", geometry.padding,
                          f"The output would be {_cross(out_size)}")
-    plain = tuple(_axis(p) for p in _OUTPUT_AXES[geometry.rank])
-    return _assemble(geometry, "conv_transpose", in_size, (plain, _sliding_axes(geometry)),
-                     geometry.attributes(in_size, out_size))
-
-
-class _WindowShape(TypedDict):
-    """A `ConvolutionShape` without channels and groups."""
-
-    kernel: Sizes
-    in_size: NotRequired[Sizes]
-    out_size: NotRequired[Sizes]
-    batch: NotRequired[int]
-    stride: NotRequired[Sizes]
-    dilation: NotRequired[Sizes]
-    padding: NotRequired[Padding]
+    return _assemble(geometry, "conv_transpose", in_size, geometry.attributes(in_size, out_size))
 
 
 def matmul(name: str, m: int, n: int, k: int, batch: int = 1) -> Operator:
@@ -235,23 +221,22 @@ def _tensor(name: str, role: Role, *axes: str | Axis) -> Tensor:
     return Tensor(name, role, tuple(_axis(axis) if isinstance(axis, str) else axis for axis in axes))
 
 
-def _assemble(g: _Geometry, kind: str, positions: tuple[int, ...], axes: tuple[tuple[Axis, ...], tuple[Axis, ...]],
+def _assemble(g: _Geometry, kind: str, positions: tuple[int, ...],
               attributes: tuple[tuple[str, int | str], ...]) -> Operator:
-    """Put the nest together; ``positions`` are the sizes of P and Q, ``axes`` the spatial axes of I and of O."""
+    """Put the nest together; ``positions`` are the sizes of P and Q; the output slides where it is transposed."""
     group = ("G",) if g.groups > 1 else ()
     rank = g.rank
+    pairs = zip(_OUTPUT_AXES[rank], g.stride, _KERNEL_AXES[rank], g.dilation, strict=True)
+    sliding = tuple(_axis((p, stride), (r, dilation)) for p, stride, r, dilation in pairs)
+    plain = tuple(_axis(p) for p in _OUTPUT_AXES[rank])
+    inputs, outputs = (plain, sliding) if kind == "conv_transpose" else (sliding, plain)
     dimensions = [("N", g.batch), *((x, g.groups) for x in group), ("K", g.out_channels // g.groups),
                   ("C", g.in_channels // g.groups), *zip(_OUTPUT_AXES[rank], positions, strict=True),
                   *zip(_KERNEL_AXES[rank], g.kernel, strict=True)]
-    tensors = (_tensor("I", "inputs", "N", *group, "C", *axes[0]),
+    tensors = (_tensor("I", "inputs", "N", *group, "C", *inputs),
                _tensor("W", "weights", *group, "K", "C", *_KERNEL_AXES[rank]),
-               _tensor("O", "outputs", "N", *group, "K", *axes[1]))
+               _tensor("O", "outputs", "N", *group, "K", *outputs))
     return Operator(g.name, kind, tuple(dimensions), tensors, attributes)
-
-
-def _sliding_axes(g: _Geometry) -> tuple[Axis, ...]:
-    pairs = zip(_OUTPUT_AXES[g.rank], g.stride, _KERNEL_AXES[g.rank], g.dilation, strict=True)
-    return tuple(_axis((p, stride), (r, dilation)) for p, stride, r, dilation in pairs)
 
 
 def _slide(g: _Geometry) -> tuple[int, ...]:
@@ -265,10 +250,6 @@ def _slide(g: _Geometry) -> tuple[int, ...]:
                              "Enlarge the input or the padding")
         out.append((room - reach) // stride + 1)
     return tuple(out)
-
-
-def _is_depthwise(g: _Geometry) -> bool:
-    return g.groups > 1 and g.groups == g.in_channels
 
 
 def _geometry(name: str, shape: ConvolutionShape) -> _Geometry:

@@ -64,7 +64,7 @@ def table_graph(document: Mapping[str, Any], options: Mapping[str, int] | None =
     name = str(document.get("name", "network"))
     for key in document:
         if key not in _KEYS:
-            raise _unknown(name, "key", str(key), sorted(_KEYS))
+            raise unknown_name("key", str(key), sorted(_KEYS), name)
     chosen = _options(name, document.get("options") or {}, options or {})
     layers = document.get("layers")
     if not isinstance(layers, list) or not layers:
@@ -88,7 +88,7 @@ def _draw(sketch: Sketch, value: Value, path: str, entry: object, options: dict[
         raise InputError(path, "must be one layer, `kind: {fields}`", entry)
     kind, given = next(iter(entry.items()))
     if kind not in LAYERS:
-        raise _unknown(path, "kind of layer", str(kind), list(LAYERS))
+        raise unknown_name("kind of layer", str(kind), list(LAYERS), path)
     if not isinstance(given, dict):
         raise InputError(f"{path}.{kind}", "must hold the layer's fields", given)
     settings = {key: _resolve(f"{path}.{kind}.{key}", item, options) for key, item in given.items()}
@@ -113,7 +113,7 @@ def _layer(path: str, kind: type[Layer], settings: dict[str, Any]) -> Layer:
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for key in settings:
         if key not in known:
-            raise _unknown(path, "field", str(key), known)
+            raise unknown_name("field", str(key), known, path)
     try:
         return TypeAdapter(kind).validate_python(settings, strict=False)
     except ValidationError as error:
@@ -121,11 +121,6 @@ def _layer(path: str, kind: type[Layer], settings: dict[str, Any]) -> Layer:
         place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("list[", "int", "function")))
         given = None if first["type"] == "missing" else first["input"]
         raise InputError(f"{path}.{place}", _rule(first), given) from None
-
-
-def _unknown(path: str, family: str, name: str, known: list[str]) -> InputError:
-    error = unknown_name(family, name, known)
-    return InputError(path, error.rule, error.given, error.mend)
 
 
 def _rule(error: Any) -> str:
@@ -149,7 +144,7 @@ def _options(name: str, known: Mapping[str, Any], given: Mapping[str, int]) -> d
     chosen: dict[str, Any] = {"batch": 1, **known}
     for key, value in given.items():
         if key not in chosen:
-            raise _unknown(f"{name}.options", "option", key, list(chosen))
+            raise unknown_name("option", key, list(chosen), f"{name}.options")
         chosen[key] = value
     for key, value in chosen.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -5,8 +5,7 @@ from typer.testing import CliRunner
 
 from tilewright.base import InputError
 from tilewright.cli.app import app
-from tilewright.interop import format_of, load_timeloop
-from tilewright.interop.timeloop import templates
+from tilewright.interop import format_of, load_timeloop, templates
 
 TOP = """# Made a YAML file by Jinja2
 {{add_to_path(cwd())}}

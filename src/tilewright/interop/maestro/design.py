@@ -6,17 +6,13 @@ from pathlib import Path
 
 from tilewright.base import InputError, free_name, read_text
 from tilewright.interop.formats import Foreign
-from tilewright.interop.maestro.gamma import (
-    is_genomes,
-    is_table,
-    parse_table,
-    with_genomes,
-)
-from tilewright.interop.maestro.hardware import Hardware, build_machine, is_hardware, parse_hardware
+from tilewright.interop.maestro.gamma import is_table, parse_table, with_genomes
+from tilewright.interop.maestro.hardware import Hardware, build_machine, parse_hardware
 from tilewright.interop.maestro.layers import View, read_layer
 from tilewright.interop.maestro.mapping import MOST_SIDES, Translation, checked_lanes, used_arrays
 from tilewright.interop.maestro.network import Layer, NetworkText, parse_network
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Note, Notes
+from tilewright.interop.signs import is_genomes, is_hardware
 from tilewright.workload import Graph, MacNode
 
 
@@ -52,7 +48,7 @@ def load_maestro(paths: Sequence[str | Path], layer: int | None = None) -> Forei
     InputError
         With file and line, if something is missing or wrong, or there is more than one network or hardware file.
     """
-    notes: list[Note] = []
+    notes = Notes()
     networks: list[NetworkText] = []
     hardware: Hardware | None = None
     genomes: list[tuple[str, str]] = []
@@ -90,7 +86,7 @@ def _only(network: NetworkText, layer: int | None) -> NetworkText:
     return replace(network, layers=(network.layers[layer - 1],))
 
 
-def assemble(network: NetworkText | None, hardware: Hardware | None, notes: list[Note]) -> Foreign:
+def assemble(network: NetworkText | None, hardware: Hardware | None, notes: Notes) -> Foreign:
     """Return the nouns of a network and a hardware file, either of which may be None."""
     if network is None:
         machine = build_machine(hardware, (hardware.elements,)) if hardware is not None else None
@@ -100,71 +96,58 @@ def assemble(network: NetworkText | None, hardware: Hardware | None, notes: list
     mapped = [(layer, view) for layer, view in layers if layer.dataflow is not None]
     for layer, _ in layers:
         if layer.dataflow is None and layer.stated:
-            notes.append(Note(layer.where("Dataflow"), "approximated",
-                              "no mapping, as it is empty (MAESTRO takes that of the layer before)"))
+            notes.approximated(layer.where("Dataflow"),
+                               "no mapping, as it is empty (MAESTRO takes that of the layer before)")
     if hardware is None and mapped:
         hardware = _inferred(mapped, notes)
     if hardware is None:
         return Foreign(graph, None, {}, notes=tuple(notes))
     elements = hardware.elements
     placed = [_Mapped(layer, view, checked_lanes(layer, elements), elements) for layer, view in mapped]
-    if placed and _differ(placed):
-        return _reshaped(graph, placed, hardware, notes)
-    return _alike(graph, placed, hardware, notes)
+    return _placed(graph, placed, hardware, notes)
 
 
-def _differ(placed: Sequence[_Mapped]) -> bool:
-    """Whether layers whose clusters have two sides at most ask for different arrays."""
-    return len({one.arrays for one in placed if len(one.arrays) <= MOST_SIDES}) > 1
+def _placed(graph: Graph, placed: Sequence[_Mapped], hardware: Hardware, notes: Notes) -> Foreign:
+    """Return the mappings of layers on the arrays for which most of the work is mapped.
 
-
-def _reshaped(graph: Graph, placed: Sequence[_Mapped], hardware: Hardware, notes: list[Note]) -> Foreign:
-    """Return the mappings of layers with different clusters on one array that takes any shape."""
-    mappings = {}
-    for one in placed:
-        if len(one.arrays) <= MOST_SIDES:
-            mappings[one.view.operator.name] = Translation(one.layer, one.view, notes).reshaped(one.lanes)
-        else:
-            notes.append(Note(one.layer.where("Dataflow"), "dropped",
-                              f"its clusters make arrays of {_sizes(one.arrays)}, more than one array of any shape "
-                              "has sides: read this layer alone, with --bind layer=NUMBER"))
-    return Foreign(graph, build_machine(hardware, None), mappings, notes=tuple(notes))
-
-
-def _alike(graph: Graph, placed: Sequence[_Mapped], hardware: Hardware, notes: list[Note]) -> Foreign:
-    """Return the mappings of layers on the arrays for which most multiply-accumulates are mapped."""
-    arrays = _prevailing(placed, hardware)
+    Where layers whose clusters have two sides at most ask for different arrays, it is one array of any shape.
+    """
+    reshape = len({one.arrays for one in placed if len(one.arrays) <= MOST_SIDES}) > 1
+    arrays = None if reshape else _prevailing(placed, hardware)
     machine = build_machine(hardware, arrays)
     mappings = {}
     for one in placed:
-        if one.arrays == arrays:
-            mappings[one.view.operator.name] = Translation(one.layer, one.view, notes).mapping(one.lanes)
+        translation, name = Translation(one.layer, one.view, notes), one.view.operator.name
+        if reshape and len(one.arrays) <= MOST_SIDES:
+            mappings[name] = translation.reshaped(one.lanes)
+        elif one.arrays == arrays:
+            mappings[name] = translation.mapping(one.lanes)
         else:
-            notes.append(Note(one.layer.where("Dataflow"), "dropped",
-                              f"its clusters make arrays of {_sizes(one.arrays)}, those of most of the work "
-                              f"{_sizes(arrays)}: read this layer alone, with --bind layer=NUMBER"))
-    if placed and machine.compute_instances != hardware.elements:
+            others = ("more than one array of any shape has sides" if arrays is None else
+                      f"those of most of the work {_sizes(arrays)}")
+            notes.dropped(one.layer.where("Dataflow"), f"its clusters make arrays of {_sizes(one.arrays)}, {others}: "
+                          "read this layer alone, with --bind layer=NUMBER")
+    if placed and not reshape and machine.compute_instances != hardware.elements:
         first = next(one for one in placed if one.arrays == arrays)
-        notes.append(Note(first.layer.where("Dataflow"), "approximated",
-                          f"{hardware.elements} processing elements as {machine.compute_instances}: the others are in "
-                          "no whole cluster"))
+        notes.approximated(first.layer.where("Dataflow"), f"{hardware.elements} processing elements as "
+                           f"{machine.compute_instances}: the others are in no whole cluster")
     return Foreign(graph, machine, mappings, notes=tuple(notes))
 
 
-def _named(layers: Sequence[Layer], notes: list[Note]) -> list[tuple[Layer, str]]:
+def _named(layers: Sequence[Layer], notes: Notes) -> list[tuple[Layer, str]]:
     """Return the layers with names of their own."""
     used: set[str] = set()
     found = []
     for layer in layers:
         name = free_name(layer.name, used, ".")
         if name != layer.name:
-            notes.append(Note(layer.where(), "approximated", f"the name, as {name}: another layer has it"))
+            notes.approximated(layer.where(), f"the name, as {name}: another layer has it")
         used.add(name)
         found.append((layer, name))
     return found
 
 
-def _inferred(mapped: Sequence[tuple[Layer, View]], notes: list[Note]) -> Hardware:
+def _inferred(mapped: Sequence[tuple[Layer, View]], notes: Notes) -> Hardware:
     """Return hardware with as many elements as the dataflows can use."""
     most = 1
     for layer, view in mapped:
@@ -172,10 +155,9 @@ def _inferred(mapped: Sequence[tuple[Layer, View]], notes: list[Note]) -> Hardwa
         cluster = 1
         for stage in layer.dataflow[1:]:
             cluster *= stage.cluster or 1
-        most = max(most, cluster * Translation(layer, view, []).needed())
-    notes.append(Note(mapped[0][0].where("Dataflow"), "approximated",
-                      f"a machine of {most} processing elements, as many as the dataflows can use, with memories and "
-                      "bandwidths without limit: no hardware file is given"))
+        most = max(most, cluster * Translation(layer, view, Notes()).needed())
+    notes.approximated(mapped[0][0].where("Dataflow"), f"a machine of {most} processing elements, as many as the "
+                       "dataflows can use, with memories and bandwidths without limit: no hardware file is given")
     return Hardware(most)
 
 

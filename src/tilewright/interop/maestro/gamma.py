@@ -15,45 +15,24 @@ from pathlib import Path
 
 from tilewright.base import InputError, whole_of
 from tilewright.interop.maestro.network import Directive, Layer, NetworkText, Stage
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Notes
+from tilewright.interop.signs import COLUMNS, PRODUCT, SOLUTION, is_log
 
-COLUMNS = ("K", "C", "Y", "X", "R", "S", "T")
-PRODUCT = ("M", "N", "K")
 GENES = COLUMNS[:-1]
 TYPES = {0: "CONV", 1: "CONV", 2: "DSCONV", 3: "GEMM"}
 """What T stands for; 0 is a fully connected layer, written as a convolution."""
 AS_PRODUCT = {"K": "N", "C": "K", "Y": "M"}
 """Dimensions of a matrix product by the letters that GAMMA's rows and genes have for them."""
-SOLUTION, ELEMENTS = "best_sol", "PE"
-_LOG = re.compile(r"\s*Layer id:")
+ELEMENTS = "PE"
 _LOG_LAYER = re.compile(r"^Layer:\s*\[([^\]]*)\]", re.MULTILINE)
 _GENE = re.compile(r"\[\s*['\"](\w+)['\"]\s*,\s*(?:np\.int[0-9]+\()?([0-9]+)\)?\s*\]")
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _LARGEST = 2**31
 
 
-def is_log(text: str) -> bool:
-    """Whether a text is the log of a layer."""
-    return _LOG.match(text) is not None
-
-
-def is_genomes(text: str) -> bool:
-    """Whether a text holds genomes: the log of a layer, or a result that has them."""
-    first = text.lstrip().split("\n", 1)[0]
-    return is_log(text) or SOLUTION in [cell.strip() for cell in first.split(",")]
-
-
 def is_table(name: str, text: str) -> bool:
     """Whether a text is taken for a layer table: a file of comma-separated values."""
     return name.lower().endswith(".csv") or text.split("\n", 1)[0].replace(" ", "").split(",") == list(COLUMNS)
-
-
-def looks_like_table(text: str) -> bool:
-    """Whether the first line of a text is that of a layer table."""
-    cells = [cell.strip() for cell in text.lstrip().split("\n", 1)[0].split(",")]
-    named = tuple(cell.upper() for cell in cells)
-    numbers = len(cells) in (len(COLUMNS), len(PRODUCT)) and all(cell.isascii() and cell.isdecimal() for cell in cells)
-    return named in (COLUMNS, PRODUCT) or numbers
 
 
 def parse_table(label: str, text: str) -> NetworkText:
@@ -118,7 +97,7 @@ def _layer(label: str, name: str, line: int, values: dict[str, int]) -> Layer:
 
 
 def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]],
-                 notes: list[Note]) -> tuple[NetworkText, int | None]:
+                 notes: Notes) -> tuple[NetworkText, int | None]:
     """Return a network with the dataflows of genomes in ``(label, text)``, and how many elements they ask for.
 
     A result may have fewer rows than the table has layers (GAMMA searches as many as it is told): they are the first.
@@ -144,8 +123,7 @@ def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]],
     found, elements = _with_result(network, label, text)
     rows, layers = len(_rows(label, text)) - 1, len(network.layers)
     if rows < layers:
-        notes.append(Note(f"{label}:1 {SOLUTION}", "approximated",
-                          f"{rows} genomes as those of the first {rows} of {layers} layers"))
+        notes.approximated(f"{label}:1 {SOLUTION}", f"{rows} genomes as those of the first {rows} of {layers} layers")
     return found, elements
 
 

@@ -8,12 +8,13 @@ from io import StringIO
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, ForeignText
-from tilewright.interop.maestro.gamma import AS_PRODUCT, COLUMNS, ELEMENTS, GENES, SOLUTION, TYPES
+from tilewright.interop.maestro.gamma import AS_PRODUCT, ELEMENTS, GENES, TYPES
 from tilewright.interop.maestro.hardware import hardware_of, hardware_text
 from tilewright.interop.maestro.layers import View, layer_sizes, view_of
 from tilewright.interop.maestro.stages import Level, levels_of, rows_of
 from tilewright.interop.maestro.writing import check_writable, plain_name
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Notes
+from tilewright.interop.signs import COLUMNS, SOLUTION
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph, MacNode
 
@@ -33,14 +34,14 @@ def dump_gamma(what: Foreign) -> ForeignText:
     InputError
         If there is nothing to write, mappings come without their machine, or no layer is of a type that GAMMA has.
     """
-    notes: list[Note] = []
+    notes = Notes()
     check_writable(what)
     files: dict[str, str] = {}
     if what.graph is not None:
         layers = _layers(what.graph, notes)
         rows = [_row(view, notes) for _, view in layers]
         if [node.name for node, _ in layers] != [f"Layer_{number}" for number in range(1, len(layers) + 1)]:
-            notes.append(Note(what.graph.name, "dropped", "the names of its layers: GAMMA's tables have none"))
+            notes.dropped(what.graph.name, "the names of its layers: GAMMA's tables have none")
         stem = plain_name(what.graph.name).replace("/", "_")
         files[f"{stem}_layers.csv" if f"{stem}.csv".lower() == RESULT_FILE else f"{stem}.csv"] = _table(COLUMNS, rows)
         if what.mappings and what.accelerator is not None:
@@ -50,7 +51,7 @@ def dump_gamma(what: Foreign) -> ForeignText:
     return ForeignText(files, tuple(dict.fromkeys(notes)))
 
 
-def _layers(graph: Graph, notes: list[Note]) -> list[tuple[MacNode, View]]:
+def _layers(graph: Graph, notes: Notes) -> list[tuple[MacNode, View]]:
     """Return the layers that GAMMA has words for."""
     found = []
     macs = {node.name: node for node in graph.mac_nodes}
@@ -58,18 +59,18 @@ def _layers(graph: Graph, notes: list[Note]) -> list[tuple[MacNode, View]]:
         where = f"{graph.name}.{other.name}"
         node = macs.get(other.name)
         if node is None:
-            notes.append(Note(where, "dropped", "GAMMA has multiply-accumulates only"))
+            notes.dropped(where, "GAMMA has multiply-accumulates only")
             continue
         if node.count > 1:
-            notes.append(Note(where, "dropped", f"that it runs {node.count} times"))
+            notes.dropped(where, f"that it runs {node.count} times")
         try:
             view = view_of(node.operator)
         except InputError:
-            notes.append(Note(where, "dropped", "GAMMA has convolutions and matrix products only"))
+            notes.dropped(where, "GAMMA has convolutions and matrix products only")
             continue
         batch = node.operator.sizes.get("B", 1) if not view.windows else node.operator.sizes["N"]
         if view.type not in _T or batch > 1:
-            notes.append(Note(where, "dropped", "GAMMA has no batches, groups or transposed convolutions"))
+            notes.dropped(where, "GAMMA has no batches, groups or transposed convolutions")
         else:
             found.append((node, view))
     if not found:
@@ -77,7 +78,7 @@ def _layers(graph: Graph, notes: list[Note]) -> list[tuple[MacNode, View]]:
     return found
 
 
-def _row(view: View, notes: list[Note]) -> list[int]:
+def _row(view: View, notes: Notes) -> list[int]:
     """Return K, C, Y, X, R, S and T of a layer."""
     strides, sizes = layer_sizes(view, notes)
     if view.type == "GEMM":
@@ -85,15 +86,15 @@ def _row(view: View, notes: list[Note]) -> list[int]:
     else:
         found = dict(sizes)
         if max(strides.values()) > 1:
-            notes.append(Note(view.operator.name, "approximated", f"a stride of {max(strides.values())} as 1, over an "
-                              "input with as many output positions: GAMMA knows none"))
+            notes.approximated(view.operator.name, f"a stride of {max(strides.values())} as 1, over an input with as "
+                               "many output positions: GAMMA knows none")
             for letter, window in view.windows.items():
                 found[letter] = view.operator.sizes[window.position] + view.operator.sizes[window.kernel] - 1
     return [*(found.get(letter, 1) for letter in GENES), _T[view.type]]
 
 
 def _result(layers: list[tuple[MacNode, View]], accelerator: Accelerator, mappings: Mapping[str, Nest],
-            notes: list[Note]) -> str:
+            notes: Notes) -> str:
     rows: list[list[object]] = []
     mapped = {node.name: mappings[node.name] for node, _ in layers if node.name in mappings}
     shapes = rows_of(mapped, {node.name: node.operator for node, _ in layers}, accelerator)
@@ -103,7 +104,7 @@ def _result(layers: list[tuple[MacNode, View]], accelerator: Accelerator, mappin
             levels = levels_of(mappings[node.name], accelerator, _encoded(view), notes, shapes.get(node.name))
             genome = str(_genome(levels, view))
         else:
-            notes.append(Note(node.name, "dropped", "it has no mapping, so that its row has no genome"))
+            notes.dropped(node.name, "it has no mapping, so that its row has no genome")
         rows.append([index, accelerator.compute_instances, genome])
     return _table(("", ELEMENTS, SOLUTION), rows)
 

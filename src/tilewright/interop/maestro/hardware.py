@@ -21,12 +21,9 @@ from tilewright.hardware import (
 from tilewright.hardware import Technology as Table
 from tilewright.interop.maestro.mapping import DRAM, L1, L2, RESHAPED, array_name, between_name
 from tilewright.interop.maestro.source import Reader
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Notes
+from tilewright.interop.signs import KEYS
 
-KEYS = {"num_pes": "elements", "numpes": "elements", "l1_size_cstr": "l1_bytes", "l1size": "l1_bytes",
-        "l2_size_cstr": "l2_bytes", "l2size": "l2_bytes", "noc_bw_cstr": "network_words", "noc_bw": "network_words",
-        "offchip_bw_cstr": "offchip_words", "offchip_bw": "offchip_words", "noc_numhops": "hops"}
-"""What the fields of a hardware file mean, by their names in small letters; both spellings are in use."""
 _WRITTEN = {"elements": "num_pes", "l1_bytes": "l1_size_cstr", "l2_bytes": "l2_size_cstr",
             "network_words": "noc_bw_cstr", "offchip_words": "offchip_bw_cstr"}
 ROLES = ("inputs", "weights", "outputs")
@@ -56,13 +53,7 @@ class Hardware:
     offchip_words: int | None = None
 
 
-def is_hardware(text: str) -> bool:
-    """Whether a text begins as hardware files do."""
-    reader = Reader("", text)
-    return reader.next is not None and reader.next.text.lower() in KEYS
-
-
-def parse_hardware(label: str, text: str, notes: list[Note]) -> Hardware:
+def parse_hardware(label: str, text: str, notes: Notes) -> Hardware:
     """Return the hardware in a text of lines ``num_pes: 256``.
 
     Raises
@@ -86,7 +77,7 @@ def parse_hardware(label: str, text: str, notes: list[Note]) -> Hardware:
             raise reader.fail(f"{token.text} must be at most {MOST_INSTANCES}", found[key], line=token.line)
         reader.skip(";", ",")
         if key == "hops":
-            notes.append(Note(f"{label}:{token.line} {token.text}", "dropped", "hops take no time here"))
+            notes.dropped(f"{label}:{token.line} {token.text}", "hops take no time here")
     if "elements" not in found:
         raise reader.fail("must give num_pes", ", ".join(found) or "nothing", line=1)
     found.pop("hops", None)
@@ -138,7 +129,7 @@ def _memory(table: Table, name: str, capacity: int | None, typical: int, bandwid
                   bandwidth=bandwidth, area_um2=table.area_um2("sram", sized) if capacity else 0.0)
 
 
-def hardware_of(accelerator: Accelerator, notes: list[Note]) -> Hardware:
+def hardware_of(accelerator: Accelerator, notes: Notes) -> Hardware:
     """Return an accelerator as MAESTRO's hardware: L2 is the memory outside its arrays, L1 the one inside all of them.
 
     What MAESTRO has no place for is added to ``notes``.
@@ -151,10 +142,10 @@ def hardware_of(accelerator: Accelerator, notes: list[Note]) -> Hardware:
     between = [level for level in levels[first:last] if isinstance(level, Memory) and level.keeps]
     outer, l2 = accelerator.memories[0], before[-1] if before else None
     for memory in [*before[:-1], *between]:
-        notes.append(Note(f"{accelerator.name}.{memory.name}", "dropped", "MAESTRO has only DRAM, L2 and L1"))
+        notes.dropped(f"{accelerator.name}.{memory.name}", "MAESTRO has only DRAM, L2 and L1")
     if len(inside) > 1:
-        notes.append(Note(f"{accelerator.name}.{inside[-1].name}", "approximated",
-                          f"{' and '.join(memory.name for memory in inside)} as one L1"))
+        notes.approximated(f"{accelerator.name}.{inside[-1].name}",
+                           f"{' and '.join(memory.name for memory in inside)} as one L1")
     rates = outer.bandwidth
     ports = l2.bandwidth if l2 is not None else Bandwidth()
     return Hardware(
@@ -175,7 +166,7 @@ def _bytes(memories: Sequence[Memory]) -> int | None:
     return int(total) or None
 
 
-def _words(where: str, notes: list[Note], *rates: float | None) -> int | None:
+def _words(where: str, notes: Notes, *rates: float | None) -> int | None:
     """Return the slowest of some rates as a whole number of words per cycle."""
     known = [rate for rate in rates if rate is not None]
     if not known:
@@ -183,5 +174,5 @@ def _words(where: str, notes: list[Note], *rates: float | None) -> int | None:
     slowest = min(known)
     whole = max(1, int(slowest))
     if any(rate != whole for rate in known):
-        notes.append(Note(f"{where}.bandwidth", "approximated", f"{slowest:g} words per cycle as {whole}"))
+        notes.approximated(f"{where}.bandwidth", f"{slowest:g} words per cycle as {whole}")
     return whole

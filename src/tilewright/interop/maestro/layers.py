@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tilewright.base import InputError
 from tilewright.interop.maestro.network import Layer
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Notes
 from tilewright.workload import Operator, convolution, matmul, transposed_convolution
 
 STRETCH = 2
@@ -63,7 +63,7 @@ class View:
         return letter if self.windows[letter].transposed else f"{letter}'"
 
 
-def read_layer(layer: Layer, name: str, notes: list[Note]) -> View:
+def read_layer(layer: Layer, name: str, notes: Notes) -> View:
     """Return the operator that a layer describes, called ``name``; what cannot be honoured is added to ``notes``.
 
     Raises
@@ -83,26 +83,25 @@ def read_layer(layer: Layer, name: str, notes: list[Note]) -> View:
     return view_of(operator)
 
 
-def _windowed(layer: Layer, name: str, notes: list[Note]) -> Operator:
+def _windowed(layer: Layer, name: str, notes: Notes) -> Operator:
     sizes, kind = layer.sizes, layer.type
     stride = tuple(layer.strides.get(letter, 1) for letter in _PAIRS)
     k, c, groups = sizes.get("K", 1), sizes["C"], sizes.get("G", 1)
     if kind == "TRCONV":
         if not layer.strides:
             stride = (STRETCH, STRETCH)
-        notes.append(Note(layer.where("Type"), "approximated",
-                          f"a transposed convolution of stride {stride[0]}, {stride[1]} by its input positions "
-                          f"(MAESTRO: a convolution over an input stretched {STRETCH} times)"))
+        notes.approximated(layer.where("Type"), f"a transposed convolution of stride {stride[0]}, {stride[1]} by its "
+                           f"input positions (MAESTRO: a convolution over an input stretched {STRETCH} times)")
         return transposed_convolution(name, in_channels=c, out_channels=k, kernel=(sizes["R"], sizes["S"]),
                                       in_size=(sizes["Y"], sizes["X"]), stride=stride, batch=sizes.get("N", 1))
     if kind == "DSCONV":
         if k > 1:
-            notes.append(Note(layer.where("Dimensions"), "dropped",
-                              f"K: {k}, as every channel of a depthwise layer has one output channel"))
+            notes.dropped(layer.where("Dimensions"),
+                          f"K: {k}, as every channel of a depthwise layer has one output channel")
         k, c, groups = 1, 1, c
     elif groups > 1:
-        notes.append(Note(layer.where("Dimensions"), "approximated",
-                          f"K: {k} and C: {c} as the channels of each of the {groups} groups, not of all"))
+        notes.approximated(layer.where("Dimensions"),
+                           f"K: {k} and C: {c} as the channels of each of the {groups} groups, not of all")
     return convolution(name, in_channels=c * groups, out_channels=k * groups, groups=groups,
                        in_size=(sizes["Y"], sizes["X"]), kernel=(sizes["R"], sizes["S"]), stride=stride,
                        batch=sizes.get("N", 1))
@@ -170,7 +169,7 @@ def _axes(operator: Operator) -> list[tuple[bool, Sequence[tuple[tuple[str, int]
     return [(tensor.is_output, [axis.terms for axis in tensor.axes]) for tensor in operator.tensors]
 
 
-def layer_sizes(view: View, notes: list[Note]) -> tuple[dict[str, int], dict[str, int]]:
+def layer_sizes(view: View, notes: Notes) -> tuple[dict[str, int], dict[str, int]]:
     """Return the strides and dimensions with which MAESTRO has the view's operator.
 
     The input is as large as the output positions need, or as large as it is where that gives the same positions.
@@ -193,7 +192,7 @@ def layer_sizes(view: View, notes: list[Note]) -> tuple[dict[str, int], dict[str
         strides[letter] = window.stride
         found[letter] = position if window.transposed else (position - 1) * window.stride + kernel
         if dilations[window.kernel] > 1:
-            notes.append(Note(operator.name, "approximated", f"a dilation of {dilations[window.kernel]} over "
-                              f"{window.kernel} as 1: MAESTRO knows none"))
+            notes.approximated(operator.name, f"a dilation of {dilations[window.kernel]} over {window.kernel} as 1: "
+                               "MAESTRO knows none")
     order = [name for name in ("N", "G", "K", "C", "R", "S", "Y", "X") if name in found]
     return strides, {name: found[name] for name in order}

@@ -15,7 +15,7 @@ from math import prod
 from tilewright.base import InputError
 from tilewright.interop.maestro.layers import View, Window
 from tilewright.interop.maestro.network import OUTPUT_OF, Directive, Layer, Stage
-from tilewright.interop.notes import Kind, Note
+from tilewright.interop.notes import Kind, Note, Notes
 from tilewright.mapping import LevelLoops, Loop
 from tilewright.mapping import Mapping as Nest
 
@@ -64,7 +64,7 @@ class Translation:
 
     layer: Layer
     view: View
-    notes: list[Note]
+    notes: Notes
 
     def __post_init__(self) -> None:
         self.extents = dict(self.view.operator.sizes)
@@ -72,7 +72,7 @@ class Translation:
     def needed(self) -> int:
         """Return how many clusters the outermost level can use at most."""
         assert self.layer.dataflow is not None
-        quiet = Translation(self.layer, self.view, [])
+        quiet = Translation(self.layer, self.view, Notes())
         steps = quiet.steps(self.layer.dataflow[0])
         spread = quiet.spread(steps)
         return 1 if spread is None else -(-quiet.extents[spread.dimension] // spread.tile)
@@ -112,8 +112,8 @@ class Translation:
         across, down = exact.get(array_name(0), ()), exact.get(array_name(1), ())
         if between:
             assert self.layer.dataflow is not None
-            self.notes.append(Note(self.layer.where("Dataflow"), "approximated", "the loops inside its clusters outside"
-                                   " the array, whose shape differs from layer to layer"))
+            self.notes.approximated(self.layer.where("Dataflow"), "the loops inside its clusters outside the array, "
+                                    "whose shape differs from layer to layer")
         moved = list(between)
         for loop in across:
             extent = min([self.view.operator.sizes[loop.dimension],

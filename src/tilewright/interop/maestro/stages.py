@@ -11,8 +11,8 @@ from math import prod
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.interop.maestro.layers import View
-from tilewright.interop.notes import Note
-from tilewright.mapping import Loop
+from tilewright.interop.notes import Notes
+from tilewright.mapping import Loop, extents_at, lanes
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
 
@@ -45,7 +45,10 @@ def rows_of(mappings: Mapping[str, Nest], operators: Mapping[str, Operator],
     arrays = [level for level in accelerator.fanouts if level.instances > 1]
     if len(arrays) != 1 or not arrays[0].flexible or len(mappings) == 1:
         return {}
-    used = {name: _used(mapping, operators[name], accelerator, arrays[0].name) for name, mapping in mappings.items()}
+    used = {}
+    for name, mapping in mappings.items():
+        outside = zip(mapping.levels, extents_at(mapping, operators[name].sizes), strict=False)
+        used[name] = next(lanes(entry, extents) for entry, extents in outside if entry.level == arrays[0].name)
     if len({rows for _, rows in used.values()}) != 1:
         return {}
     for name, (columns, rows) in used.items():
@@ -55,19 +58,7 @@ def rows_of(mappings: Mapping[str, Nest], operators: Mapping[str, Operator],
     return {}
 
 
-def _used(mapping: Nest, operator: Operator, accelerator: Accelerator, array: str) -> tuple[int, int]:
-    """Return the columns and rows of an array that a mapping uses."""
-    extents, counts = dict(operator.sizes), {"X": 1, "Y": 1}
-    for entry in mapping.levels:
-        for loop in entry.loops:
-            step = min(loop.step, extents[loop.dimension])
-            if entry.level == array:
-                counts[loop.axis or "X"] *= -(-extents[loop.dimension] // step)
-            extents[loop.dimension] = step
-    return counts["X"], counts["Y"]
-
-
-def levels_of(mapping: Nest, accelerator: Accelerator, view: View, notes: list[Note],
+def levels_of(mapping: Nest, accelerator: Accelerator, view: View, notes: Notes,
               rows: int | None = None) -> tuple[Level, ...]:
     """Return the cluster levels of a mapping, outermost first; what is said differently is added to ``notes``.
 
@@ -93,7 +84,7 @@ class _Writer:
     mapping: Nest
     accelerator: Accelerator
     view: View
-    notes: list[Note]
+    notes: Notes
     rows: int | None = None
     made: list[Level] = field(default_factory=list)
     waiting: list[Loop] = field(default_factory=list)
@@ -137,8 +128,8 @@ class _Writer:
         able = [t.name for t in self.view.operator.tensors if level.can_keep(t.name, t.role)]
         passed = [name for name in able if keeps is not None and name not in keeps]
         if passed:
-            self.notes.append(Note(f"{self.view.operator.name}.{level.name}", "dropped",
-                                   f"{', '.join(passed)} pass it by: MAESTRO's memories keep every tensor"))
+            self.notes.dropped(f"{self.view.operator.name}.{level.name}",
+                               f"{', '.join(passed)} pass it by: MAESTRO's memories keep every tensor")
 
     def _memory(self, index: int, loops: Sequence[Loop]) -> None:
         """Take the loops of a memory; those of L2 stand at a level of their own."""
@@ -147,8 +138,8 @@ class _Writer:
         for loop in loops:
             if any(loop.dimension == other.dimension for other in self.waiting):
                 if index == 0:
-                    self.notes.append(Note(f"{self.view.operator.name}.{self.accelerator.levels[0].name}",
-                                           "approximated", f"the loops from the second over {loop.dimension} on at L2"))
+                    self.notes.approximated(f"{self.view.operator.name}.{self.accelerator.levels[0].name}",
+                                            f"the loops from the second over {loop.dimension} on at L2")
                 self._close(1)
             self.waiting.append(loop)
 
@@ -185,9 +176,8 @@ class _Writer:
 
     def _inside(self, loops: Sequence[Loop]) -> None:
         """Write the order of loops inside an element, as levels of one cluster."""
-        self.notes.append(Note(f"{self.view.operator.name}.{self.accelerator.levels[-1].name}", "approximated",
-                               "the order of loops inside an element as levels of one cluster, by whose tiles MAESTRO "
-                               "sizes L1"))
+        self.notes.approximated(f"{self.view.operator.name}.{self.accelerator.levels[-1].name}", "the order of loops "
+                                "inside an element as levels of one cluster, by whose tiles MAESTRO sizes L1")
         for loop in loops:
             if any(loop.dimension == other.dimension for other in self.waiting):
                 self._close(1)

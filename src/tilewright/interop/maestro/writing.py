@@ -9,7 +9,7 @@ from tilewright.interop.formats import Foreign, ForeignText
 from tilewright.interop.maestro.hardware import hardware_of, hardware_text
 from tilewright.interop.maestro.layers import View, layer_sizes, view_of
 from tilewright.interop.maestro.stages import Level, levels_of, rows_of
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Notes
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph
 
@@ -28,7 +28,7 @@ def dump_maestro(what: Foreign) -> ForeignText:
         If there is nothing to write, a layer or a mapping is none that MAESTRO has words for, or mappings come without
         their machine.
     """
-    notes: list[Note] = []
+    notes = Notes()
     files: dict[str, str] = {}
     check_writable(what)
     if what.graph is not None:
@@ -52,21 +52,22 @@ def check_writable(what: Foreign) -> None:
         raise InputError("accelerator", "must be given with mappings")
 
 
-def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[str, Nest], notes: list[Note]) -> str:
+def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[str, Nest], notes: Notes) -> str:
     lines = [f"Network {plain_name(graph.name)} {{"]
     mapped = False
-    rows = _rows(graph, accelerator, mappings)
+    operators = {node.name: node.operator for node in graph.mac_nodes}
+    rows = rows_of(mappings, operators, accelerator) if accelerator is not None else {}
     for node in graph.nodes:
         if not any(node is other for other in graph.mac_nodes):
-            notes.append(Note(f"{graph.name}.{node.name}", "dropped", "MAESTRO has multiply-accumulates only"))
+            notes.dropped(f"{graph.name}.{node.name}", "MAESTRO has multiply-accumulates only")
     for node in graph.mac_nodes:
         if node.count > 1:
-            notes.append(Note(f"{graph.name}.{node.name}", "dropped", f"that it runs {node.count} times"))
+            notes.dropped(f"{graph.name}.{node.name}", f"that it runs {node.count} times")
         view = view_of(node.operator)
         strides, sizes = layer_sizes(view, notes)
         name = plain_name(node.name)
         if name != node.name:
-            notes.append(Note(f"{graph.name}.{node.name}", "approximated", f"called {name}"))
+            notes.approximated(f"{graph.name}.{node.name}", f"called {name}")
         lines += [f"  Layer {name} {{", f"    Type: {view.type}"]
         if strides:
             lines.append(f"    Stride {{ {_pairs(strides)} }}")
@@ -77,15 +78,9 @@ def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[st
             mapped = True
         elif mapped:
             lines.append("    Dataflow { }")
-            notes.append(Note(f"{graph.name}.{node.name}", "approximated",
-                              "it has no mapping; MAESTRO takes that of the layer before"))
+            notes.approximated(f"{graph.name}.{node.name}", "it has no mapping; MAESTRO takes that of the layer before")
         lines.append("  }")
     return "\n".join([*lines, "}"]) + "\n"
-
-
-def _rows(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[str, Nest]) -> dict[str, int]:
-    operators = {node.name: node.operator for node in graph.mac_nodes}
-    return rows_of(mappings, operators, accelerator) if accelerator is not None else {}
 
 
 def _dataflow(levels: tuple[Level, ...], view: View) -> list[str]:

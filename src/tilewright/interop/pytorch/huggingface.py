@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError, read_json, read_text, require_extra
-from tilewright.interop.pytorch.torch import export_module, on_meta, quietly, read_exported, zeros_for
+from tilewright.interop.pytorch.torch import export_module, is_of, on_meta, quietly, read_exported, zeros_for
 from tilewright.interop.pytorch.translate import graph_of
 from tilewright.interop.scene import check_bindings
 from tilewright.interop.signs import HF_FILE, configuration_file
@@ -56,9 +56,8 @@ def load_pretrained(model: "PreTrainedModel", *, bind: Mapping[str, int] | None 
 
 
 def is_pretrained(given: object) -> bool:
-    """Whether ``given`` is a model of transformers; it is not loaded to find out."""
-    return any(one.__module__ == "transformers.modeling_utils" and one.__name__ == "PreTrainedModel"
-               for one in type(given).__mro__)
+    """Whether ``given`` is a model of transformers."""
+    return is_of(given, "transformers.modeling_utils", "PreTrainedModel")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -115,17 +114,13 @@ def _maker(file: Path, raw: dict[str, Any], config: "PreTrainedConfig") -> Any:
     if not names:
         return transformers.AutoModel.from_config
     found: Any = getattr(transformers, names[0], None) if names[0].isidentifier() else None
-    if not _is_class(found, transformers.PreTrainedModel):
+    if transformers.PreTrainedModel not in getattr(found, "__mro__", ()):
         raise InputError(f"{file}: architectures[0]", "must be a model of the installed transformers", names[0],
                          "Leave architectures out to take the bare model")
     if not isinstance(config, found.config_class or ()):
         raise InputError(f"{file}: architectures[0]", f"must be made from a configuration of {raw['model_type']}",
                          names[0], "Leave architectures out to take the bare model")
     return found._from_config
-
-
-def _is_class(found: object, of: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, of)
 
 
 def _first_line(error: Exception) -> str:
@@ -150,19 +145,17 @@ def _sizes(source: str, model: "PreTrainedModel", bind: dict[str, int]) -> dict[
     stated = _stated(model)
     given = {**{key: size for key, size in stated.items() if size is not None}, **bind}
     check_bindings(source, given, list(stated))
-    longest = next((found for key in _LONGEST if isinstance(found := getattr(_text(model), key, None), int)), None)
+    text = _part(model, "text")
+    longest = next((found for key in _LONGEST if isinstance(found := getattr(text, key, None), int)), None)
     for key in ("sequence", "target"):
         if longest is not None and longest > 0 and given.get(key, 0) > longest:
             raise InputError(f"bind {key}", f"must be at most {longest}, the positions that the model has", given[key])
     return {key: given[key] for key in stated}
 
 
-def _text(model: "PreTrainedModel") -> Any:
-    return getattr(model.config, "text_config", None) or model.config
-
-
-def _vision(model: "PreTrainedModel") -> Any:
-    return getattr(model.config, "vision_config", None) or model.config
+def _part(model: "PreTrainedModel", name: str) -> Any:
+    """Return the configuration of a part of a model, its own where there is none."""
+    return getattr(model.config, f"{name}_config", None) or model.config
 
 
 def _kinds(model: "PreTrainedModel") -> list[str]:
@@ -181,25 +174,17 @@ def _kinds(model: "PreTrainedModel") -> list[str]:
 
 def _stated(model: "PreTrainedModel") -> dict[str, int | None]:
     """Return the sizes that are asked for, with what the configuration says of them."""
-    sizes: dict[str, int | None] = {"batch": None}
-    for kind in _kinds(model):
-        if kind == "input_ids":
-            sizes["sequence"] = None
-        elif kind == "decoder_input_ids":
-            sizes["target"] = None
-        elif kind == "pixel_values":
-            sizes |= _image(model)
-        elif kind == "input_values":
-            sizes["samples"] = None
-        elif kind == "input_features":
-            frames = getattr(model.config, "max_source_positions", None)
-            sizes["frames"] = 2 * frames if isinstance(frames, int) else None
-    return sizes
+    frames = getattr(model.config, "max_source_positions", None)
+    known: dict[str, dict[str, int | None]] = {
+        "input_ids": {"sequence": None}, "decoder_input_ids": {"target": None}, "pixel_values": _image(model),
+        "input_values": {"samples": None},
+        "input_features": {"frames": 2 * frames if isinstance(frames, int) else None}}
+    return {"batch": None, **{name: size for kind in _kinds(model) for name, size in known.get(kind, {}).items()}}
 
 
 def _image(model: "PreTrainedModel") -> dict[str, int | None]:
     """Side of a square image, or its rows and columns."""
-    size = getattr(_vision(model), "image_size", None)
+    size = getattr(_part(model, "vision"), "image_size", None)
     if isinstance(size, Mapping):
         size = [size.get("height"), size.get("width")]
     if isinstance(size, list | tuple) and len(size) == 2 and all(isinstance(one, int) for one in size):
@@ -216,7 +201,7 @@ def _inputs(model: "PreTrainedModel", sizes: Mapping[str, int]) -> dict[str, Any
     shapes = {
         "input_ids": (batch, sizes.get("sequence", 1)),
         "decoder_input_ids": (batch, sizes.get("target", 1)),
-        "pixel_values": (batch, getattr(_vision(model), "num_channels", 3), rows, columns),
+        "pixel_values": (batch, getattr(_part(model, "vision"), "num_channels", 3), rows, columns),
         "input_values": (batch, sizes.get("samples", 1)),
         "input_features": (batch, mels, sizes.get("frames", 1)),
     }

@@ -59,20 +59,12 @@ def load_torch(module: Any, inputs: Sequence[Any] | None = None,
     return graph_of(read_exported(exported, type(module).__name__), bind or {})
 
 
-def is_torch(given: object) -> bool:
-    """Whether `load_torch` reads it: a module, an exported program, or a pair of a module and its inputs."""
-    if isinstance(given, tuple) and len(given) == 2:
-        return is_module(given[0])
-    return is_module(given) or is_exported(given)
-
-
 def load_given(given: Any, bind: Mapping[str, int] | None = None) -> Graph:
-    """Read what `is_torch` accepts."""
+    """Read a module, an exported program, or a pair of a module and its inputs."""
     if not isinstance(given, tuple):
         return load_torch(given, bind=bind)
     module, inputs = given
-    return load_torch(module, kwargs=inputs, bind=bind) if isinstance(inputs, Mapping) else load_torch(
-        module, inputs, bind=bind)
+    return load_torch(module, **{"kwargs" if isinstance(inputs, Mapping) else "inputs": inputs}, bind=bind)
 
 
 def load_exported(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Graph:

@@ -161,6 +161,4 @@ def _replaced(value: Value, names: Mapping[str, str]) -> Value:
         return Ref(names.get(value.name, value.name))
     if isinstance(value, list | tuple):
         return [_replaced(one, names) for one in value]
-    if isinstance(value, Body):  # what a body reads from outside are its call's operands, renamed beside it
-        return value
-    return value
+    return value  # what a body reads from outside are its call's operands, renamed beside it

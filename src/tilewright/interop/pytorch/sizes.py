@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, prod
+from operator import truediv
 from typing import Any
 
 from tilewright.base import InputError
@@ -75,19 +76,15 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     return base ** int(exponent)
 
 
-def _quotient(a: Fraction, b: Fraction) -> Fraction:
-    return a / b
-
-
 def _modulo(a: Fraction, b: Fraction) -> Fraction:
     return a - b * floor(a / b)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "Integer": lambda a: a, "Rational": _quotient, "Float": lambda a: a, "Add": lambda *terms: sum(terms),
+    "Integer": lambda a: a, "Rational": truediv, "Float": lambda a: a, "Add": lambda *terms: sum(terms),
     "Mul": lambda *factors: prod(factors), "Pow": _power, "PowByNatural": _power, "FloatPow": _power,
-    "FloorDiv": lambda a, b: floor(a / b), "CeilDiv": lambda a, b: ceil(a / b), "CleanDiv": _quotient,
-    "IntTrueDiv": _quotient, "FloatTrueDiv": _quotient, "Mod": _modulo, "PythonMod": _modulo,
+    "FloorDiv": lambda a, b: floor(a / b), "CeilDiv": lambda a, b: ceil(a / b), "CleanDiv": truediv,
+    "IntTrueDiv": truediv, "FloatTrueDiv": truediv, "Mod": _modulo, "PythonMod": _modulo,
     "ModularIndexing": lambda a, b, c: _modulo(Fraction(floor(a / b)), c), "Max": max, "Min": min,
     "TruncToInt": int, "FloorToInt": floor, "CeilToInt": ceil, "floor": floor, "ceiling": ceil,
     "RoundToInt": round, "ToFloat": lambda a: a, "Identity": lambda a: a, "Abs": abs,

@@ -1,8 +1,10 @@
 """PyTorch's exported programs, as our nouns. PyTorch loads only inside these functions."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from itertools import zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.base import InputError
@@ -19,16 +21,17 @@ _LAST_LINES = 3
 
 
 def is_exported(given: object) -> bool:
-    """Whether ``given`` is an exported program; PyTorch is not loaded to find out."""
-    return _is_of(given, "torch.export.exported_program", "ExportedProgram")
+    """Whether ``given`` is an exported program."""
+    return is_of(given, "torch.export.exported_program", "ExportedProgram")
 
 
 def is_module(given: object) -> bool:
-    """Whether ``given`` is a PyTorch module; PyTorch is not loaded to find out."""
-    return _is_of(given, "torch.nn.modules.module", "Module")
+    """Whether ``given`` is a PyTorch module."""
+    return is_of(given, "torch.nn.modules.module", "Module")
 
 
-def _is_of(given: object, module: str, name: str) -> bool:
+def is_of(given: object, module: str, name: str) -> bool:
+    """Whether ``given`` is of a class, which is not loaded to find out."""
     return any(one.__module__ == module and one.__name__ == name for one in type(given).__mro__)
 
 
@@ -205,7 +208,7 @@ def _body(module: "GraphModule") -> Body:
         if node.op == "placeholder":
             inputs += reader.define(node)
         elif node.op == "get_attr":
-            held = _attribute(module, node.target)
+            held = attrgetter(node.target)(module)
             reader.names[node.name] = _body(held) if hasattr(held, "graph") else None
             if _is_tensor(held):
                 node.meta.setdefault("val", held)
@@ -217,12 +220,6 @@ def _body(module: "GraphModule") -> Body:
         else:
             calls.append(_call(reader, node))
     return Body(tuple(inputs), tuple(outputs), tuple(calls), reader.tensors)
-
-
-def _attribute(module: Any, target: str) -> Any:
-    for part in target.split("."):
-        module = getattr(module, part)
-    return module
 
 
 def _tensors(value: Value) -> list[str]:
@@ -239,15 +236,11 @@ def _call(reader: _Reader, node: Any) -> Call:
     else:
         space = "higher_order" if hasattr(node.target, "namespace") else "_operator"
         target, names = f"{space}.{node.target.__name__}", []
-    named = zip(_filled(names, len(node.args)), node.args, strict=True)
+    named = zip_longest(names[:len(node.args)], node.args, fillvalue="")
     arguments = tuple((key, reader.value(value)) for key, value in (*named, *node.kwargs.items()))
     stack = list((node.meta.get("nn_module_stack") or {}).items())
     visit, path = (stack[-1][0], module_path(stack[-1][1][0])) if stack else ("", "")
     return Call(target, arguments, reader.define(node), path, visit)
-
-
-def _filled(names: list[str], count: int) -> Iterable[str]:
-    return [*names[:count], *[""] * (count - len(names))]
 
 
 def _is_node(value: Any) -> bool:

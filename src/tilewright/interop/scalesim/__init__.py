@@ -2,6 +2,6 @@
 
 from tilewright.interop.scalesim.config import ScaleSimConfig, read_config
 from tilewright.interop.scalesim.design import read_scalesim
-from tilewright.interop.scalesim.writing import dump_config, dump_scalesim, dump_topology
+from tilewright.interop.scalesim.writing import dump_scalesim
 
-__all__ = ["ScaleSimConfig", "dump_config", "dump_scalesim", "dump_topology", "read_config", "read_scalesim"]
+__all__ = ["ScaleSimConfig", "dump_scalesim", "read_config", "read_scalesim"]

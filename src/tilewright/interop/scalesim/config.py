@@ -7,7 +7,7 @@ from pathlib import Path
 from tilewright.base import InputError, read_text, unknown_name, whole_of
 from tilewright.cost import SYSTOLIC_DATAFLOWS, SYSTOLIC_RESTING, SystolicArray, SystolicMemories
 from tilewright.hardware import Accelerator, load_accelerator
-from tilewright.interop.notes import Kind, Note
+from tilewright.interop.notes import Kind, Note, Notes
 from tilewright.interop.signs import ARRAY
 
 MEMORIES = {"inputs": "IfmapSRAM", "weights": "FilterSRAM", "outputs": "OfmapSRAM"}
@@ -97,7 +97,7 @@ class _File:
 
     label: str
     settings: dict[tuple[str, str], _Setting]
-    notes: list[Note] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
 
     def where(self, setting: _Setting) -> str:
         return f"{self.label}:{setting.line} {setting.section}.{setting.name}"
@@ -187,8 +187,8 @@ def _bandwidth(file: _File) -> int | None:
     if mode is None and _is_first(file):
         return None
     if mode is None:
-        file.notes.append(Note(f"{file.label} run_presets.InterfaceBandwidth", "approximated",
-                               "not given; taken as CALC, which never waits for DRAM"))
+        file.notes.approximated(f"{file.label} run_presets.InterfaceBandwidth",
+                                "not given; taken as CALC, which never waits for DRAM")
         return None
     if mode.value.upper() not in ("CALC", "USER"):
         raise InputError(file.where(mode), "must be CALC or USER", mode.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tilewright.base import InputError, read_text
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, refuse_sizes
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Notes
 from tilewright.interop.scalesim.config import ScaleSimConfig, read_config
 from tilewright.interop.scalesim.topology import read_topology
 from tilewright.interop.signs import ARRAY, is_array
@@ -23,7 +23,7 @@ def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
         With file and line, if something is missing or wrong.
     """
     refuse_sizes(bind, "SCALE-Sim's files")
-    notes: list[Note] = []
+    notes = Notes()
     nodes: list[MacNode] = []
     topologies: list[Path] = []
     machine: Accelerator | None = None
@@ -32,8 +32,7 @@ def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
             if machine is not None:
                 raise InputError(str(path), "must be the only configuration")
             config, told = read_config(path)
-            machine = _machine(config, path)
-            machine = replace(machine, assumptions=(*machine.assumptions, *_assumed(config), *map(str, told)))
+            machine = _machine(config, path, tuple(map(str, told)))
             notes += told
         else:
             nodes += read_topology(path, notes)
@@ -48,15 +47,12 @@ def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
     return Foreign(graph=graph, accelerator=machine, notes=tuple(notes))
 
 
-def _assumed(config: ScaleSimConfig) -> tuple[str, ...]:
-    """Return what the machine takes otherwise than the configuration means it."""
-    if config.bandwidth is None:
-        return ()
-    return (f"Inputs and weights, which come by {config.bandwidth} words a cycle each, share twice as many.",)
-
-
-def _machine(config: ScaleSimConfig, path: Path) -> Accelerator:
+def _machine(config: ScaleSimConfig, path: Path, told: tuple[str, ...]) -> Accelerator:
+    """Return the machine of a configuration, with what it takes otherwise than that means it."""
     try:
-        return config.accelerator()
+        machine = config.accelerator()
     except InputError as error:
         raise InputError(f"{path.name} {ARRAY}", error.rule, error.given, error.mend) from None
+    if config.bandwidth is not None:
+        told = (f"Inputs and weights, which come by {config.bandwidth} words a cycle each, share twice as many.", *told)
+    return replace(machine, assumptions=(*machine.assumptions, *told))

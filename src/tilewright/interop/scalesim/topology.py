@@ -9,15 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from tilewright.base import InputError, free_name, read_text, whole_of
-from tilewright.interop.notes import Kind, Note
+from tilewright.interop.notes import Kind, Note, Notes
+from tilewright.interop.signs import CONVOLUTION, PRODUCT, shape_of
 from tilewright.workload import MacNode, Operator, convolution, matmul, with_densities
 
-Shape = Literal["convolutions", "products"]
-CONVOLUTION = ("IFMAP Height", "IFMAP Width", "Filter Height", "Filter Width", "Channels", "Num Filter", "Strides")
-PRODUCT = ("M", "N", "K")
 DEPTHWISE = "DP"
 _RATIO = re.compile(r"([0-9]+)\s*:\s*([0-9]+)")
 _LARGEST = 2**31 - 1
@@ -45,18 +42,7 @@ class _Row:
         return found
 
 
-def shape_of(text: str) -> Shape | None:
-    """Return what a topology's rows are, by its head; None where the text seems to be none."""
-    lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip()]
-    head = [cell.strip().lower() for cell in lines[0].split(",")] if lines else []
-    if len(head) < len(PRODUCT) + 1 or not head[0].startswith("layer") or any("intraline" in cell for cell in head):
-        return None
-    if any("ifmap" in cell for cell in head) or len(head) > len(CONVOLUTION):
-        return "convolutions"
-    return "products" if {"m", "n", "k"} <= set(head) or len(head) <= len(PRODUCT) + 3 else None
-
-
-def read_topology(path: Path, notes: list[Note]) -> list[MacNode]:
+def read_topology(path: Path, notes: Notes) -> list[MacNode]:
     """Return the layers of a topology in order; what could not be honoured in full goes to ``notes``.
 
     Raises
@@ -84,11 +70,11 @@ def read_topology(path: Path, notes: list[Note]) -> list[MacNode]:
     return nodes
 
 
-def _note(notes: list[Note], row: _Row, kind: Kind, text: str) -> None:
+def _note(notes: Notes, row: _Row, kind: Kind, text: str) -> None:
     notes.append(Note(f"{row.label}:{row.line} {row.name}", kind, text))
 
 
-def _rows(label: str, text: str, columns: tuple[str, ...], notes: list[Note]) -> list[_Row]:
+def _rows(label: str, text: str, columns: tuple[str, ...], notes: Notes) -> list[_Row]:
     """Return the rows below the head; a remark behind the last comma is no cell."""
     found = []
     head = True
@@ -116,12 +102,12 @@ def _rows(label: str, text: str, columns: tuple[str, ...], notes: list[Note]) ->
     return found
 
 
-def _check_order(label: str, number: int, cells: Sequence[str], columns: tuple[str, ...], notes: list[Note]) -> None:
+def _check_order(label: str, number: int, cells: Sequence[str], columns: tuple[str, ...], notes: Notes) -> None:
     """Tell where the head of products names another order than the one that SCALE-Sim reads."""
     named = tuple(cell.upper() for cell in cells[1:4])
     if columns is PRODUCT and set(named) == set(PRODUCT) and named != PRODUCT:
-        notes.append(Note(f"{label}:{number}", "approximated",
-                          f"the head says {', '.join(named)}; SCALE-Sim reads M, N, K by place, and so do we"))
+        notes.approximated(f"{label}:{number}",
+                           f"the head says {', '.join(named)}; SCALE-Sim reads M, N, K by place, and so do we")
 
 
 def _densities(row: _Row, operator: Operator, ratio: str | None) -> Operator:
@@ -153,7 +139,7 @@ def _product(row: _Row) -> Operator:
     return _densities(row, matmul(row.name, m=m, n=n, k=k), ratio)
 
 
-def _convolution(row: _Row, notes: list[Note]) -> Operator:
+def _convolution(row: _Row, notes: Notes) -> Operator:
     row, ratio = _ratio(row)
     if len(row.cells) not in (len(CONVOLUTION), len(CONVOLUTION) + 1):
         raise InputError(row.where("Sparsity"), "must be a ratio N:M, after the strides", ", ".join(row.cells[7:]))

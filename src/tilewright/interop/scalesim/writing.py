@@ -8,67 +8,55 @@ from tilewright.base import InputError, free_name
 from tilewright.cost import SYSTOLIC_RESTING, SystolicProduct, systolic_array
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.interop.formats import Foreign, ForeignText
-from tilewright.interop.notes import Kind, Note
+from tilewright.interop.notes import Notes
 from tilewright.interop.scalesim.config import SIZES, ScaleSimConfig
-from tilewright.interop.scalesim.topology import CONVOLUTION, DEPTHWISE, PRODUCT
+from tilewright.interop.scalesim.topology import DEPTHWISE
+from tilewright.interop.signs import CONVOLUTION, PRODUCT
 from tilewright.workload import Graph, MacNode, Operator
 
 _DEFAULT_KB = 64
 
 
 def dump_scalesim(made: Foreign) -> ForeignText:
-    """Return what there is of a network and a machine as SCALE-Sim's files; mappings it has none.
+    """Return what there is of a network and a machine as SCALE-Sim's files, for versions 2 and 3; mappings it has none.
+
+    Convolutions and products do not go into one file.
 
     Raises
     ------
     InputError
-        If there is neither, or the machine has not one array.
+        If there is neither, no layer can be written, or the machine has not one array.
     """
     if made.graph is None and made.accelerator is None:
         raise InputError("scale-sim", "must be written of a network or an accelerator", "neither")
     files: dict[str, str] = {}
-    notes: list[Note] = []
+    notes = Notes()
     if made.graph is not None:
-        text = dump_topology(made.graph)
-        files |= text.files
-        notes += text.notes
+        files |= _topologies(made.graph, notes)
     if made.accelerator is not None:
-        text = dump_config(made.accelerator)
-        files |= text.files
-        notes += text.notes
-    if made.mappings:
-        notes.append(Note("mappings", "dropped", "SCALE-Sim maps by its dataflow alone"))
-    if made.constraints is not None:
-        notes.append(Note("constraints", "dropped", "SCALE-Sim maps by its dataflow alone"))
+        files["scale.cfg"] = _config_text(_config(made.accelerator, notes))
+    for name, given in (("mappings", made.mappings or None), ("constraints", made.constraints)):
+        if given is not None:
+            notes.dropped(name, "SCALE-Sim maps by its dataflow alone")
     return ForeignText(files, tuple(notes))
 
 
-def dump_config(accelerator: Accelerator) -> ForeignText:
-    """Return a machine with one array as ``scale.cfg``, for versions 2 and 3.
-
-    Raises
-    ------
-    InputError
-        If it has no array, or several.
-    """
-    notes: list[Note] = []
-
-    def note(kind: Kind, text: str) -> None:
-        notes.append(Note(accelerator.name, kind, text))
-
+def _config(accelerator: Accelerator, notes: Notes) -> ScaleSimConfig:
+    """Return what a configuration says of a machine with one array."""
+    name = accelerator.name
     dataflow = _dataflow(accelerator)
     array = systolic_array(accelerator, dataflow or "os")
     if dataflow is None:
-        note("approximated", "output-stationary: no memory inside the array keeps one tensor alone")
+        notes.approximated(name, "output-stationary: no memory inside the array keeps one tensor alone")
     words = array.memories.inputs, array.memories.weights, array.memories.outputs
     sizes = [_DEFAULT_KB if count is None else max(1, ceil(count / 1024)) for count in words]
     if any(count is not None and count != 1024 * size for count, size in zip(words, sizes, strict=True)):
-        note("approximated", "memories of whole kibibytes of 8-bit words: "
-             + ", ".join(f"{name} {size}" for name, size in zip(SIZES.values(), sizes, strict=True)))
+        notes.approximated(name, "memories of whole kibibytes of 8-bit words: "
+                           + ", ".join(f"{memory} {size}" for memory, size in zip(SIZES.values(), sizes, strict=True)))
     if None in words:
-        note("approximated", f"tensors without a memory of their own outside the array get {_DEFAULT_KB} KiB")
+        notes.approximated(name, f"tensors without a memory of their own outside the array get {_DEFAULT_KB} KiB")
     rate = array.shared_bandwidth or array.bandwidths[2]
-    config = ScaleSimConfig(" ".join(accelerator.name.split()), array.rows, array.columns,
+    config = ScaleSimConfig(" ".join(name.split()), array.rows, array.columns,
                             (sizes[0], sizes[1], sizes[2]), array.dataflow,
                             None if rate is None else max(1, ceil(rate)))
     try:
@@ -76,9 +64,9 @@ def dump_config(accelerator: Accelerator) -> ForeignText:
     except InputError:
         alike = False
     if not alike:
-        note("dropped", "levels other than the array and a memory for each tensor, energies, areas, frequency, and "
-                        "bandwidths other than one of DRAM for each tensor")
-    return ForeignText({"scale.cfg": _config_text(config)}, tuple(notes))
+        notes.dropped(name, "levels other than the array and a memory for each tensor, energies, areas, frequency, and "
+                            "bandwidths other than one of DRAM for each tensor")
+    return config
 
 
 def _dataflow(accelerator: Accelerator) -> str | None:
@@ -106,20 +94,14 @@ def _config_text(config: ScaleSimConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def dump_topology(graph: Graph) -> ForeignText:
-    """Return a network as a topology, or two: convolutions and products do not go into one file.
-
-    Raises
-    ------
-    InputError
-        If no layer can be written.
-    """
-    writer = _Writer()
+def _topologies(graph: Graph, notes: Notes) -> dict[str, str]:
+    """Return a network as a topology, or two."""
+    writer = _Writer(notes)
     for node in graph.nodes:
         if isinstance(node, MacNode):
             writer.layer(node)
         else:
-            writer.note(node.name, "dropped", f"{node.kind}: not multiply-accumulates")
+            notes.dropped(node.name, f"{node.kind}: not multiply-accumulates")
     if not writer.convolutions and not writer.products:
         raise InputError(graph.name, "must have a convolution or matrix product to be written as a topology")
     name = re.sub(r"[^\w .()-]+", "_", graph.name).strip() or "topology"
@@ -130,9 +112,9 @@ def dump_topology(graph: Graph) -> ForeignText:
     if writer.products:
         files[f"{name}{'-products' if both else ''}.csv"] = _table(PRODUCT, writer.products)
     if both:
-        writer.note(graph.name, "approximated", "two files, as SCALE-Sim reads convolutions and products apart; their "
-                                                "order is lost")
-    return ForeignText(files, tuple(writer.notes))
+        notes.approximated(graph.name, "two files, as SCALE-Sim reads convolutions and products apart; their "
+                                  "order is lost")
+    return files
 
 
 @dataclass(frozen=True)
@@ -163,30 +145,27 @@ def _table(columns: tuple[str, ...], lines: list[_Line]) -> str:
 
 @dataclass
 class _Writer:
+    notes: Notes
     convolutions: list[_Line] = field(default_factory=list)
     products: list[_Line] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
-
-    def note(self, where: str, kind: Kind, text: str) -> None:
-        self.notes.append(Note(where, kind, text))
 
     def layer(self, node: MacNode) -> None:
         """Write a layer as a convolution where it is one that SCALE-Sim has, otherwise as a product."""
         operator = node.operator
         if node.count > 1:
-            self.note(operator.name, "approximated", f"written once; it runs {node.count} times")
+            self.notes.approximated(operator.name, f"written once; it runs {node.count} times")
         if operator.kind in ("conv", "depthwise") and self._convolution(operator):
             return
         try:
             product = SystolicProduct.of(operator)
         except InputError as error:
-            self.note(operator.name, "dropped", f"{error.rule}")
+            self.notes.dropped(operator.name, f"{error.rule}")
             return
         if operator.kind != "matmul":
-            self.note(operator.name, "approximated", "written as a matrix product: its windows are not told")
+            self.notes.approximated(operator.name, "written as a matrix product: its windows are not told")
         if product.count > 1:
-            self.note(operator.name, "approximated", f"one of {product.count} products alike")
+            self.notes.approximated(operator.name, f"one of {product.count} products alike")
         self.products.append(_Line(self._name(operator.name), (product.m, product.n, product.k),
                                    self._ratio(operator)))
 
@@ -200,18 +179,18 @@ class _Writer:
         free = free_name(plain, self.names)
         self.names.add(free)
         if free != name:
-            self.note(name, "approximated", f"called {free}")
+            self.notes.approximated(name, f"called {free}")
         return free
 
     def _ratio(self, operator: Operator) -> str | None:
         for tensor in operator.tensors:
             if tensor.role != "weights" and tensor.density < 1:
-                self.note(operator.name, "dropped", f"the density of {tensor.name}")
+                self.notes.dropped(operator.name, f"the density of {tensor.name}")
         weights = next((tensor for tensor in operator.operands if tensor.role == "weights"), None)
         if weights is None or weights.density == 1:
             return None
         if weights.structure is None:
-            self.note(operator.name, "dropped", f"a density of {weights.name} that is no ratio")
+            self.notes.dropped(operator.name, f"a density of {weights.name} that is no ratio")
             return None
         return f"{weights.structure[0]}:{weights.structure[1]}"
 
@@ -226,14 +205,14 @@ class _Writer:
             return False
         depthwise = groups > 1 or None if sizes["C"] == 1 else False
         if sizes.get("N", 1) > 1:
-            self.note(operator.name, "approximated", f"one of a batch of {sizes['N']}")
+            self.notes.approximated(operator.name, f"one of a batch of {sizes['N']}")
         known = dict(operator.attributes)
         extents = [self._extent(known, index, sizes[out], sizes[kernel], steps[out])
                    for index, (out, kernel) in enumerate((("P", "R"), ("Q", "S")))]
         strides = (steps["P"],) if steps["P"] == steps["Q"] else (steps["P"], steps["Q"])
         ratio = self._ratio(operator)
         if len(strides) > 1:
-            self.note(operator.name, "approximated", "a stride for columns of its own, which version 3 does not read")
+            self.notes.approximated(operator.name, "a stride for columns of its own, which version 3 does not read")
         self.convolutions.append(_Line(
             self._name(operator.name, depthwise),
             (*extents, sizes["R"], sizes["S"], groups * sizes["C"], sizes["K"], *strides), ratio))

@@ -13,9 +13,9 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 
 from tilewright.base import MOST_VALUES, InputError, Location, line_of, path_text, read_yaml
 from tilewright.interop.notes import Notes
-from tilewright.interop.signs import ESTIMATORS, UNUSED
-from tilewright.interop.timeloop.rendering import INCLUDED
-from tilewright.interop.timeloop.templates import Given, Rendered, rendered
+from tilewright.interop.rendering import INCLUDED
+from tilewright.interop.signs import ESTIMATORS, UNUSED, Given
+from tilewright.interop.templates import Rendered, rendered
 
 WEIGHTS_NAME = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
 """Names of tensors that are taken for weights."""
@@ -193,9 +193,10 @@ def read_files(paths: Sequence[str | Path]) -> Files:
         If a file cannot be read, is not YAML, or holds none of Timeloop's sections.
     """
     files, given = Files(), [Given.of(path) for path in paths]
+    folders = [folder for one in given for folder in one.folders]
     for one in given:
         path, found = one.path, False
-        document, origins = _whole(path.name, rendered(one, given))
+        document, origins = _whole(path.name, rendered(path, one.variables, folders))
         for name, tree in document.items():
             known = name in SECTIONS or name in ESTIMATORS
             if known:

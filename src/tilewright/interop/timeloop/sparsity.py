@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilewright.hardware import Accelerator, Compression, Elision, SparseAction, SparseFormat, Sparsity
-from tilewright.interop.notes import Note
+from tilewright.interop.notes import Notes
 from tilewright.interop.timeloop.architecture import Design
 from tilewright.interop.timeloop.machine import role_of
 from tilewright.interop.timeloop.source import Files, Node
@@ -238,7 +238,7 @@ Components = Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
 
 
 def sparse_groups(accelerator: Accelerator, operator: Operator, names: Components,
-                  notes: list[Note]) -> dict[str, dict[str, Any]]:
+                  notes: Notes) -> dict[str, dict[str, Any]]:
     """Return ``sparse_optimizations`` by component.
 
     Parameters
@@ -268,7 +268,7 @@ def sparse_groups(accelerator: Accelerator, operator: Operator, names: Component
     if compute:
         found[accelerator.compute.name] = {"compute_optimization": compute}
     if sparsity.capacity != "expected":
-        notes.append(Note(accelerator.name, "dropped", "that tiles must fit even where every word is kept"))
+        notes.dropped(accelerator.name, "that tiles must fit even where every word is kept")
     return found
 
 
@@ -278,7 +278,7 @@ class _Writer:
 
     operator: Operator
     sparsity: Sparsity
-    notes: list[Note]
+    notes: Notes
     machine: str
 
     def space(self, memory: str, tensor: str) -> dict[str, Any] | None:
@@ -320,9 +320,9 @@ class _Writer:
             if not named:
                 continue
             if named != operands:
-                self.notes.append(Note(f"{self.machine}.sparsity.compute", "approximated",
-                                       f"{kind} on {', '.join(sorted(named))} alone: Timeloop's is on all operands"))
+                self.notes.approximated(f"{self.machine}.sparsity.compute",
+                                        f"{kind} on {', '.join(sorted(named))} alone: Timeloop's is on all operands")
             if kind == "skipping" and self.sparsity.gated:
-                self.notes.append(Note(f"{self.machine}.sparsity.compute", "dropped", "gating beside skipping"))
+                self.notes.dropped(f"{self.machine}.sparsity.compute", "gating beside skipping")
             return {"type": kind}
         return None

@@ -12,7 +12,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.interop.formats import ForeignText
-from tilewright.interop.notes import Kind, Note
+from tilewright.interop.notes import Notes
 from tilewright.interop.timeloop.sparsity import sparse_groups
 from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops, compression, extents_at, kept_tensors, lanes
 from tilewright.mapping import Mapping as Nest
@@ -34,7 +34,7 @@ class Writer:
     accelerator: Accelerator
     parted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Arrays written as an array along one side of arrays along the other, since a dimension spreads along both."""
-    notes: list[Note] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     remainders: bool = False
     """Whether what is written can have remainders."""
 
@@ -43,20 +43,16 @@ class Writer:
         """Seconds of a cycle."""
         return float(f"{1e-6 / self.accelerator.frequency_mhz:.12g}")
 
-    def note(self, where: str, kind: Kind, text: str) -> None:
-        """Remember what Timeloop's files cannot say."""
-        self.notes.append(Note(where, kind, text))
-
     def about_operator(self) -> None:
         """Note what Timeloop cannot read of the operator."""
         long = [name for name in self.operator.sizes if len(name) > 1]
         if long:
-            self.note("problem.dimensions", "approximated", f"{', '.join(long)}: Timeloop reads the dimensions of a "
-                      "permutation letter by letter; rename them to one letter each")
+            self.notes.approximated("problem.dimensions", f"{', '.join(long)}: Timeloop reads the dimensions of a "
+                                    "permutation letter by letter; rename them to one letter each")
         for tensor in self.operator.tensors:
             if tensor.structure and tensor.density < 1:
-                self.note(f"problem.{tensor.name}", "approximated", f"{':'.join(map(str, tensor.structure))} as a "
-                          f"fixed structure of density {tensor.density:g}")
+                self.notes.approximated(f"problem.{tensor.name}", f"{':'.join(map(str, tensor.structure))} as a fixed "
+                                        f"structure of density {tensor.density:g}")
 
     def components(self, memory: Memory) -> list[tuple[str, tuple[str, ...], float | None]]:
         """Return name, tensors and bytes of what a memory is made of; its loops stand at the last."""
@@ -140,27 +136,27 @@ class Writer:
     def about_memory(self, memory: Memory) -> None:
         """Note what Timeloop cannot say of a memory."""
         if memory.buffering == "single":
-            self.note(memory.name, "approximated", "transfers overlap compute in Timeloop; here they block it")
+            self.notes.approximated(memory.name, "transfers overlap compute in Timeloop; here they block it")
         widths = {t.word_bits or dict(self.accelerator.word_bits)[t.role] for t in self.operator.tensors
                   if memory.can_keep(t.name, t.role)}
         if widths - {memory.word_bits}:
-            self.note(memory.name, "approximated", f"words of {', '.join(map(str, sorted(widths)))} bits count as "
-                      f"words of {memory.word_bits} bits, as Timeloop counts words and not bits")
+            self.notes.approximated(memory.name, f"words of {', '.join(map(str, sorted(widths)))} bits count as words "
+                                    f"of {memory.word_bits} bits, as Timeloop counts words and not bits")
         if len(self.components(memory)) > 1 and (memory.bandwidth != type(memory.bandwidth)()):
-            self.note(memory.name, "approximated", "each partition has the ports of the whole memory")
+            self.notes.approximated(memory.name, "each partition has the ports of the whole memory")
         for name, _, room in self.components(memory):
             block = memory.block_words * memory.access_grain[0]
             if room is not None and room * 8 / memory.word_bits % block:
-                self.note(name, "approximated", f"whole blocks of {block} words: the rest is left out")
+                self.notes.approximated(name, f"whole blocks of {block} words: the rest is left out")
 
     def about_fanout(self, fanout: Fanout) -> None:
         """Note what Timeloop cannot say of an array."""
         if not (fanout.multicast and fanout.reduce):
-            self.note(fanout.name, "dropped", "Timeloop's networks multicast and reduce by themselves")
+            self.notes.dropped(fanout.name, "Timeloop's networks multicast and reduce by themselves")
         if fanout.network_energy_pj_per_word:
-            self.note(fanout.name, "dropped", "the energy of the network")
+            self.notes.dropped(fanout.name, "the energy of the network")
         if fanout.flexible or fanout.blocks:
-            self.note(fanout.name, "approximated", "an array of one shape, as Timeloop has none that change")
+            self.notes.approximated(fanout.name, "an array of one shape, as Timeloop has none that change")
 
     def tables(self) -> dict[str, tuple[str, Tree]]:
         """Return the files of energies of an access (``ERT``) and areas of one instance (``ART``)."""
@@ -218,8 +214,8 @@ class Writer:
             if isinstance(level, Fanout):
                 for side, count, most in zip(SIDES, lanes(entry, extents), level.shape, strict=True):
                     if count > most:
-                        self.note(f"mapping.{level.name}", "refused",
-                                  f"{count:,} lanes along {side}, more than the {most:,} of the array that is written")
+                        self.notes.refused(f"mapping.{level.name}", f"{count:,} lanes along {side}, more than the "
+                                           f"{most:,} of the array that is written")
                 continue
             kept = {tensor.name for tensor in kept_tensors(entry, level, self.operator)
                     if compression(self.accelerator, level.name, tensor) is None}
@@ -229,9 +225,9 @@ class Writer:
                 total = sum(words.values())
                 if room is not None and total > (most := self._most_words(level, room)):
                     told = ", ".join(f"{tensor} {count:,}" for tensor, count in words.items())
-                    self.note(f"mapping.{name}", "refused", f"tiles of {total:,} words ({told}), more than the "
-                              f"{most:,} that {name} holds: Timeloop counts boxes, the holes of strides and "
-                              "dilations too; map with --footprint box")
+                    self.notes.refused(f"mapping.{name}", f"tiles of {total:,} words ({told}), more than the {most:,} "
+                                       f"that {name} holds: Timeloop counts boxes, the holes of strides and dilations "
+                                       "too; map with --footprint box")
 
     def _most_words(self, memory: Memory, room: float) -> int:
         """Return the words that a component may hold by Timeloop's count: whole blocks, half where buffered twice."""
@@ -255,8 +251,8 @@ class Writer:
             count = -(-extent // step)
             last = (size - 1) // step % count + 1
             if last != count and not self.remainders:
-                self.note(path, "approximated", f"{count},{last}: remainders are read by timeloop-model (--to "
-                          "timeloop-model), not by Timeloop's front end")
+                self.notes.approximated(path, f"{count},{last}: remainders are read by timeloop-model (--to "
+                                        "timeloop-model), not by Timeloop's front end")
             factors[loop.dimension] = f"{count}" if last == count else f"{count},{last}"
             extents[loop.dimension] = step
         return factors, [loop.dimension for loop in entry.loops if loop.dimension in factors]
@@ -294,7 +290,7 @@ class Writer:
                 fields["factors"] = flow(factors)
             orders = constraints.orders.get(memory.name, ())
             if len(orders) > 1:
-                self.note(f"orders.{memory.name}", "dropped", "a choice between several orders")
+                self.notes.dropped(f"orders.{memory.name}", "a choice between several orders")
             elif orders:
                 fields |= self._order(memory.name, orders[0])
             if fields:
@@ -304,7 +300,7 @@ class Writer:
         for fanout in self.accelerator.fanouts:
             targets.extend(self._spread(fanout, constraints))
         for place in constraints.tiles:
-            self.note(f"tiles.{place}", "dropped", "bounds on tiles")
+            self.notes.dropped(f"tiles.{place}", "bounds on tiles")
         return [*targets, *self._shares(constraints)]
 
     def _shares(self, constraints: Constraints) -> Iterator[Tree]:
@@ -316,16 +312,16 @@ class Writer:
                 innermost = f"inter_{place}_spatial" if isinstance(last, Fanout) else self.components(last)[-1][0]
                 yield {"target": innermost, "type": "utilization", "min": share}
             elif not self.remainders:
-                self.note(f"utilization.{place}", "dropped", "a least share of lanes: the front end has none")
+                self.notes.dropped(f"utilization.{place}", "a least share of lanes: the front end has none")
             else:
-                self.note(f"utilization.{place}", "dropped", "a least share of lanes: Timeloop's is of all lanes")
+                self.notes.dropped(f"utilization.{place}", "a least share of lanes: Timeloop's is of all lanes")
 
     def _order(self, place: str, order: tuple[str, ...]) -> Tree:
         if ANY not in order:
             return {"permutation": flow(list(reversed(order)))}
         at = order.index(ANY)
         if at > 0:
-            self.note(f"orders.{place}", "dropped", "loops that must be outermost")
+            self.notes.dropped(f"orders.{place}", "loops that must be outermost")
         inner = list(reversed(order[at + 1:]))
         return {"permutation": flow(inner)} if inner else {}
 
@@ -341,7 +337,7 @@ class Writer:
             elif bounds.most is not None:
                 found.append(f"{name}<={bounds.most}")
                 if bounds.least > 1:
-                    self.note(f"factors.{place}.{name}", "dropped", f"a least of {bounds.least}")
+                    self.notes.dropped(f"factors.{place}.{name}", f"a least of {bounds.least}")
             else:
                 found.append(f"{name}>={bounds.least}")
         return found
@@ -364,7 +360,7 @@ class Writer:
         never = [f"{name}=1" for name in idle]
         free = [name for name in self.operator.sizes if name not in barred["X"] | barred["Y"]]
         if free:
-            self.note(f"loops.{fanout.name}", "dropped", f"which side {', '.join(free)} may take: either, here")
+            self.notes.dropped(f"loops.{fanout.name}", f"which side {', '.join(free)} may take: either, here")
             return [{**fields, "factors": flow(never)}] if never else []
         fixed = [text for side in sides for text in found[side] if not text.endswith("=1")]
         return [{**fields, "factors": flow([*never, *fixed]), "permutation": flow([*x, *y, *idle]),

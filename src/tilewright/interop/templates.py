@@ -4,44 +4,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.base import InputError, read_text
-from tilewright.interop.signs import parted
-from tilewright.interop.timeloop import rendering
+from tilewright.interop import rendering
 
 MOST_SECONDS, MOST_BYTES = 5, 2**30
 """Time of the processor and memory that a template may take with all that it includes."""
 _LONGEST_WAIT = 60
 """Seconds that a machine under load may take for those of the processor."""
 _MOST_SHOWN = 300
-
-
-@dataclass(frozen=True)
-class Given:
-    """A file, and the variables of its template: ``top.yaml.jinja2:architecture=eyeriss_like``."""
-
-    path: Path
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, text: str | Path) -> "Given":
-        """Read a file's name, and what stands behind it."""
-        path, said = parted(text)
-        pairs = (pair.partition("=") for pair in said[1:].split(":") if pair)
-        return cls(path, {name: value for name, _, value in pairs})
-
-    @property
-    def folders(self) -> list[Path]:
-        """Folders of the files that are given: its own, and those of files that its variables name."""
-        own, named = self.path.resolve().parent, []
-        for value in self.variables.values():
-            with suppress(OSError, ValueError):  # a name that no file system takes
-                named.append((own / value).resolve().parent)
-        return [own, *named]
 
 
 @dataclass(frozen=True)
@@ -52,8 +26,8 @@ class Rendered:
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def rendered(given: Given, beside: Sequence[Given] = ()) -> Rendered:
-    """Return the text of a file; it may include what stands in its folder and in those of the files ``beside`` it.
+def rendered(path: Path, variables: Mapping[str, str], folders: Iterable[Path]) -> Rendered:
+    """Return the text of a file, which may include what stands in ``folders``.
 
     Raises
     ------
@@ -61,20 +35,20 @@ def rendered(given: Given, beside: Sequence[Given] = ()) -> Rendered:
         If it cannot be read, includes itself or anything elsewhere, is no template of the functions that Timeloop's
         front end has, or takes more time or memory than any that is meant.
     """
-    text = read_text(given.path)
+    text = read_text(path)
     if "{{" not in text and "{%" not in text:
         return Rendered(text)
     named = os.environ.get("TILEWRIGHT_INCLUDE", "").split(os.pathsep)
     further = [Path(folder).resolve() for folder in named if folder]
-    roots = {*given.folders, *(folder for other in beside for folder in other.folders), *further}
-    asked = {"path": str(given.path.resolve()), "variables": dict(given.variables), "roots": sorted(map(str, roots)),
+    roots = {*folders, *further}
+    asked = {"path": str(path.resolve()), "variables": dict(variables), "roots": sorted(map(str, roots)),
              "seconds": MOST_SECONDS, "bytes": MOST_BYTES}
     try:
         done = subprocess.run([sys.executable, "-P", rendering.__file__], input=json.dumps(asked), text=True,
                               encoding="utf-8", capture_output=True, timeout=_LONGEST_WAIT, check=False)
         answer = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError, MemoryError):
-        raise InputError(given.path.name, f"must be a template that takes at most {MOST_SECONDS} s and "
+        raise InputError(path.name, f"must be a template that takes at most {MOST_SECONDS} s and "
                          f"{MOST_BYTES // 2**20:,} MiB") from None
     if "refused" in answer:
         where, rule, *more = (part[:_MOST_SHOWN] for part in answer["refused"])
