@@ -202,7 +202,7 @@ def patched(monkeypatch, watch):
     monkeypatch.setattr(gamma_contest, "bound_figures", lambda *_: {"compute_cycles": factor, "energy_pj": factor})
     monkeypatch.setattr(gamma_table4_6, "layer_bound", lambda *_: factor)
     for module in (mse_table5_2, mse_table5_3):
-        monkeypatch.setattr(module, "bound_edp", lambda _: factor * 1e4)
+        monkeypatch.setattr(module, "bound_edp", lambda *_: factor * 1e4)
     monkeypatch.setattr(gamma_fig4_6, "spread", lambda _: set("PQKC" if turn == 1 else ""))
     real = Isolation.bound
     monkeypatch.setattr(Isolation, "bound", lambda *given: real(*given) * factor)

@@ -146,6 +146,19 @@ def part_of(part: float, whole: float) -> float:
     return math.log(part) / math.log(whole)
 
 
+def printed(value: float, published: float) -> bool:
+    """Whether a value rounds to a published figure, at the digits that are printed (or half a unit of the last)."""
+    text = f"{published:.4f}".rstrip("0")
+    digits = max(len(text.split(".")[1]), 2) if "." in text else 2
+    return bool(abs(value - published) <= 0.5 * 10**-digits + 1e-9)
+
+
+def right(pairs: Iterable[tuple[float, float]]) -> float:
+    """Return the share of values that round to the published ones beside them."""
+    told = [printed(value, published) for value, published in pairs]
+    return sum(told) / len(told)
+
+
 @dataclass(frozen=True)
 class Judgement:
     """What became of a claim: our figure, the verdict, and why where that is not plain."""

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from tilewright.codesign import with_flexibility
@@ -131,10 +132,11 @@ class Isolation:
 
     @classmethod
     def of(cls, axis: str, targets: tuple[Target, ...], numbers: tuple[int, ...], every: int,  # noqa: PLR0913, PLR0917
-           published: tuple[Published, ...], chosen: Callable[[Nest, Operator], str]) -> "Isolation":
+           published: Sequence[tuple[Any, ...]], chosen: Callable[[Nest, Operator], str]) -> "Isolation":
         """Return the study of machines on the layers of these numbers, and on every so manieth of the network."""
         layers, written = shown_layers(*numbers)
-        return cls(axis, targets, layers, written, tuple(network_layers("mnasnet", every=every)), published, chosen)
+        return cls(axis, targets, layers, written, tuple(network_layers("mnasnet", every=every)),
+                   tuple(Published(*row) for row in published), chosen)
 
     @property
     def base(self) -> str:
@@ -190,6 +192,14 @@ class Isolation:
         each = [flexion(operator, self.machine(target), self.axis) for operator in operators]
         return sum(one.hardware for one in each) / len(each), sum(one.workload for one in each) / len(each)
 
+    def printed(self, *layers: str, hardware: bool = True) -> list[tuple[float, float]]:
+        """Return our W-F (and H-F) of the layers shown, or of some, each beside the printed one."""
+        rows = [row for row in self.published if row.workload is not None and row.layer != MODEL
+                and row.layer in (layers or (row.layer,))]
+        return [(ours, theirs or 0.0) for row in rows for ours, theirs in zip(
+            self.flexions(row.target, row.layer)[not hardware:], (row.hardware, row.workload)[not hardware:],
+            strict=True)]
+
     def search(self, runner: Runner, setting: Setting) -> "Results":
         """Search all layers on all machines."""
         names = {layer.name for layer in self.layers}
@@ -228,6 +238,44 @@ def search_all(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer
 
     found = play(runner, [Asked(target, layer) for target in targets for layer in layers], case, "latency_cycles")
     return {(tried.of.target.name, tried.of.layer.name): tried for tried in found}
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Two machines of one size: their cycles on the network, also by seed, and their W-F averaged over its layers."""
+
+    size: int
+    cycles: tuple[float, float]
+    workload: tuple[float, float]
+    seeds: tuple[tuple[float, float], ...]
+
+
+def sweep(runner: Runner, setting: Setting, study: Isolation,
+          machines: Mapping[int, tuple[Target, ...]]) -> list[Swept]:
+    """Search the network on two machines of every size."""
+    found = []
+    for size, targets in machines.items():
+        results = search_all(runner, targets, study.model, setting["samples"], setting.seeds)
+        each = [[flexion(layer.operator, target.machine, study.axis).workload for layer in study.model]
+                for target in targets]
+
+        def cycles(one: Results, pair: tuple[Target, ...] = targets) -> tuple[float, float]:
+            return total(one, pair[0].name, study.model), total(one, pair[1].name, study.model)
+
+        found.append(Swept(size, cycles(results), (fmean(each[0]), fmean(each[1])),
+                           tuple(cycles(one) for one in by_seed(results))))
+    return found
+
+
+def sweep_plot(name: str, title: str, swept: Sequence[Swept], names: tuple[str, str], shares: Sequence[int],  # noqa: PLR0913, PLR0917
+               axes: Mapping[str, Any], top: float) -> Plot:
+    """Return cycles of both machines, and W-F of some (drawn up to ``top``), by size."""
+    lines = [(f"{names[at]}, cycles", at, False) for at in (0, 1)] + [(f"{names[at]}, W-F", at, True) for at in shares]
+    data = [{"type": "scatter", "mode": "lines+markers", "name": text, "x": [one.size for one in swept],
+             "y": [(one.workload if share else one.cycles)[at] for one in swept], "yaxis": "y2" if share else "y",
+             "line": {"color": f"@curve-{1 - at}", "dash": "dot" if share else "solid"}} for text, at, share in lines]
+    return Plot(name, title, data, {
+        **axes, "yaxis2": {"title": {"text": "W-F"}, "overlaying": "y", "side": "right", "range": [0, top]}})
 
 
 def total(results: Results, target: str, layers: Sequence[Layer], figure: str = "latency_cycles") -> float:
@@ -330,16 +378,3 @@ def shape_of(nest: Nest, operator: Operator) -> str:
     """Return the lanes along X by those along Y."""
     lanes = lanes_of(nest, operator)
     return "x".join(str(lanes[side][1]) if side in lanes else "1" for side in "XY")
-
-
-def printed(value: float, published: float) -> bool:
-    """Whether a value rounds to a published figure, at the digits that are printed (or half a unit of the last)."""
-    text = f"{published:.4f}".rstrip("0")
-    digits = max(len(text.split(".")[1]), 2) if "." in text else 2
-    return bool(abs(value - published) <= 0.5 * 10**-digits + 1e-9)
-
-
-def right(pairs: Iterable[tuple[float, float]]) -> float:
-    """Return the share of values that round to the published ones beside them."""
-    told = [printed(value, published) for value, published in pairs]
-    return sum(told) / len(told)

@@ -5,39 +5,29 @@ from math import log
 from tilewright.codesign import with_flexibility
 from tilewright.hardware import OrderFlexibility, preset
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, kept, part_of, same
-from tilewright.reproduce.flexion_isolation import (
-    MODEL,
-    Isolation,
-    Published,
-    Results,
-    average_venn,
-    axis_targets,
-    order_of,
-    right,
-    study_table,
-)
+from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, kept, part_of, right, same
+from tilewright.reproduce.flexion_isolation import Isolation, Results, average_venn, axis_targets, order_of, study_table
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study
 
 OUTPUT, WEIGHT, INPUT = (("P", "Q", "K", "C", "R", "S"), ("K", "C", "R", "S", "P", "Q"), ("C", "P", "Q", "K", "R", "S"))
 
 PUBLISHED = (
-    Published("Layer 16", "InFlex0100", 1.0, 1.0, 1.0, 0.001, 0.04, "YXKCRS"),
-    Published("Layer 16", "PartFlex0100", 0.82, 1.003, 0.82, 0.004, 0.13, "KCRSYX"),
-    Published("Layer 16", "FullFlex0100", 0.80, 0.9997, 0.80, 1.0, 1.0, "CXYKRS"),
-    Published("Layer 16", "FullFlex1111", 0.002, 0.99, 0.002, None, None, "YCKSXR"),
-    Published("Layer 21", "InFlex0100", 1.0, 1.0, 1.0, 0.001, 0.04, "YXKCRS"),
-    Published("Layer 21", "PartFlex0100", 0.77, 0.998, 0.77, 0.004, 0.13, "KCRSYX"),
-    Published("Layer 21", "FullFlex0100", 0.74, 0.997, 0.74, 1.0, 1.0, "CKXYRS"),
-    Published("Layer 21", "FullFlex1111", 0.002, 1.29, 0.002, None, None, "KCYRXS"),
-    Published("Layer 29", "InFlex0100", 1.0, 1.0, 1.0, 0.001, 0.01, "YXKCRS"),
-    Published("Layer 29", "PartFlex0100", 1.0, 1.09, 1.09, 0.004, 0.03, "KCRSYX"),
-    Published("Layer 29", "FullFlex0100", 0.997, 1.001, 0.998, 1.0, 1.0, "KCXYSR"),
-    Published("Layer 29", "FullFlex1111", 0.0003, 0.48, 0.0001, None, None, "KSYRXC"),
-    Published(MODEL, "InFlex0100", 1.0, 1.0, 1.0, 0.001, 0.01),
-    Published(MODEL, "PartFlex0100", 0.90, 1.02, 0.91, 0.004, 0.03),
-    Published(MODEL, "FullFlex0100", 0.89, 0.996, 0.89, 1.0, 1.0),
-    Published(MODEL, "FullFlex1111", 0.004, 1.0, 0.004, None, None),
+    ("Layer 16", "InFlex0100", 1.0, 1.0, 1.0, 0.001, 0.04, "YXKCRS"),
+    ("Layer 16", "PartFlex0100", 0.82, 1.003, 0.82, 0.004, 0.13, "KCRSYX"),
+    ("Layer 16", "FullFlex0100", 0.80, 0.9997, 0.80, 1.0, 1.0, "CXYKRS"),
+    ("Layer 16", "FullFlex1111", 0.002, 0.99, 0.002, None, None, "YCKSXR"),
+    ("Layer 21", "InFlex0100", 1.0, 1.0, 1.0, 0.001, 0.04, "YXKCRS"),
+    ("Layer 21", "PartFlex0100", 0.77, 0.998, 0.77, 0.004, 0.13, "KCRSYX"),
+    ("Layer 21", "FullFlex0100", 0.74, 0.997, 0.74, 1.0, 1.0, "CKXYRS"),
+    ("Layer 21", "FullFlex1111", 0.002, 1.29, 0.002, None, None, "KCYRXS"),
+    ("Layer 29", "InFlex0100", 1.0, 1.0, 1.0, 0.001, 0.01, "YXKCRS"),
+    ("Layer 29", "PartFlex0100", 1.0, 1.09, 1.09, 0.004, 0.03, "KCRSYX"),
+    ("Layer 29", "FullFlex0100", 0.997, 1.001, 0.998, 1.0, 1.0, "KCXYSR"),
+    ("Layer 29", "FullFlex1111", 0.0003, 0.48, 0.0001, None, None, "KSYRXC"),
+    ("MnasNet", "InFlex0100", 1.0, 1.0, 1.0, 0.001, 0.01),
+    ("MnasNet", "PartFlex0100", 0.90, 1.02, 0.91, 0.004, 0.03),
+    ("MnasNet", "FullFlex0100", 0.89, 0.996, 0.89, 1.0, 1.0),
+    ("MnasNet", "FullFlex1111", 0.004, 1.0, 0.004, None, None),
 )
 SIZES = exact("One, three, all of the 720 orders (H-F), and so many of those of the dimensions that a layer has (W-F)",
               "0.001 0.004 1.00; 0.04 0.13 1.00 for layers 16 and 21, 0.01 0.03 1.00 for layer 29", "all 18 figures")
@@ -70,9 +60,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
 
 
 def _judge(study: Isolation, results: Results) -> tuple[Judgement, ...]:
-    rows = [row for row in PUBLISHED if row.layer != MODEL and row.hardware is not None]
-    found = [(ours, theirs or 0.0) for row in rows
-             for ours, theirs in zip(study.flexions(row.target, row.layer), (row.hardware, row.workload), strict=True)]
+    found = study.printed()
     rigid, part = (study.flexions(name)[1] for name in ("InFlex0100", "PartFlex0100"))
     three, every = (study.runtimes(results, name) for name in ("PartFlex0100", "FullFlex0100"))
     middle = [study.over_base(results, name)[0] for name in ("PartFlex0100", "FullFlex0100")]

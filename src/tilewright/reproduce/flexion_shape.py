@@ -7,48 +7,46 @@ from math import isqrt, log, log2
 from tilewright.codesign import with_array, with_flexibility
 from tilewright.hardware import ShapeFlexibility, preset
 from tilewright.jobs import Runner
-from tilewright.mapping import flexion
-from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, kept, lower, part_of
+from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, kept, lower, part_of, right
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     WRITTEN,
     Isolation,
     Published,
     Results,
+    Swept,
     Target,
     average_venn,
     axis_targets,
-    right,
-    search_all,
     shape_of,
     study_table,
-    total,
+    sweep,
+    sweep_plot,
 )
-from tilewright.reproduce.searching import Layer, by_seed
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
+from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
 
 SIDE = 32
 PUBLISHED = (
-    Published("Layer 15", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.01, "32x32"),
-    Published("Layer 15", "PartFlex0001A", 0.67, 1.0, 0.67, 0.004, 0.06, "48x16"),
-    Published("Layer 15", "PartFlex0001B", 0.50, 0.97, 0.48, 0.06, 0.25, "24x42"),
-    Published("Layer 15", "FullFlex0001", 0.50, 0.97, 0.48, 1.0, 1.0, "24x42"),
-    Published("Layer 15", "FullFlex1111", 0.04, 0.95, 0.03, None, None, "72x14"),
-    Published("Layer 16", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.03, "32x32"),
-    Published("Layer 16", "PartFlex0001A", 0.75, 0.98, 0.74, 0.004, 0.08, "16x64"),
-    Published("Layer 16", "PartFlex0001B", 0.63, 0.99, 0.62, 0.06, 0.25, "40x24"),
-    Published("Layer 16", "FullFlex0001", 0.63, 0.99, 0.62, 1.0, 1.0, "40x25"),
-    Published("Layer 16", "FullFlex1111", 0.04, 0.96, 0.04, None, None, "8x128"),
-    Published("Layer 25", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.01, "32x32"),
-    Published("Layer 25", "PartFlex0001A", 0.89, 0.99, 0.88, 0.004, 0.05, "16x48"),
-    Published("Layer 25", "PartFlex0001B", 0.89, 0.99, 0.88, 0.06, 0.25, "16x48"),
-    Published("Layer 25", "FullFlex0001", 0.87, 0.99, 0.86, 1.0, 1.0, "24x42"),
-    Published("Layer 25", "FullFlex1111", 0.80, 1.21, 0.97, None, None, "24x42"),
-    Published(MODEL, "InFlex0001", 1.0, 1.0, 1.0, 0.00, 0.02),
-    Published(MODEL, "PartFlex0001A", 0.98, 1.0, 0.97, 0.00, 0.04),
-    Published(MODEL, "PartFlex0001B", 0.96, 0.99, 0.95, 0.06, 0.20),
-    Published(MODEL, "FullFlex0001", 0.96, 0.99, 0.95, 1.0, 0.98),
-    Published(MODEL, "FullFlex1111", 0.15, 1.03, 0.15, None, None),
+    ("Layer 15", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.01, "32x32"),
+    ("Layer 15", "PartFlex0001A", 0.67, 1.0, 0.67, 0.004, 0.06, "48x16"),
+    ("Layer 15", "PartFlex0001B", 0.50, 0.97, 0.48, 0.06, 0.25, "24x42"),
+    ("Layer 15", "FullFlex0001", 0.50, 0.97, 0.48, 1.0, 1.0, "24x42"),
+    ("Layer 15", "FullFlex1111", 0.04, 0.95, 0.03, None, None, "72x14"),
+    ("Layer 16", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.03, "32x32"),
+    ("Layer 16", "PartFlex0001A", 0.75, 0.98, 0.74, 0.004, 0.08, "16x64"),
+    ("Layer 16", "PartFlex0001B", 0.63, 0.99, 0.62, 0.06, 0.25, "40x24"),
+    ("Layer 16", "FullFlex0001", 0.63, 0.99, 0.62, 1.0, 1.0, "40x25"),
+    ("Layer 16", "FullFlex1111", 0.04, 0.96, 0.04, None, None, "8x128"),
+    ("Layer 25", "InFlex0001", 1.0, 1.0, 1.0, 0.001, 0.01, "32x32"),
+    ("Layer 25", "PartFlex0001A", 0.89, 0.99, 0.88, 0.004, 0.05, "16x48"),
+    ("Layer 25", "PartFlex0001B", 0.89, 0.99, 0.88, 0.06, 0.25, "16x48"),
+    ("Layer 25", "FullFlex0001", 0.87, 0.99, 0.86, 1.0, 1.0, "24x42"),
+    ("Layer 25", "FullFlex1111", 0.80, 1.21, 0.97, None, None, "24x42"),
+    (MODEL, "InFlex0001", 1.0, 1.0, 1.0, 0.00, 0.02),
+    (MODEL, "PartFlex0001A", 0.98, 1.0, 0.97, 0.00, 0.04),
+    (MODEL, "PartFlex0001B", 0.96, 0.99, 0.95, 0.06, 0.20),
+    (MODEL, "FullFlex0001", 0.96, 0.99, 0.95, 1.0, 0.98),
+    (MODEL, "FullFlex1111", 0.15, 1.03, 0.15, None, None),
 )
 BLOCKS = {"InFlex0001": (32, 32), "PartFlex0001A": (16, 16), "PartFlex0001B": (4, 4), "FullFlex0001": (1, 1)}
 SIZES = exact("Of 1,024 shapes a machine of 1,024 elements has so many (H-F), and of the sides that a layer can use so "
@@ -87,11 +85,13 @@ def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
     study = isolation(setting["every"])
     results = study.search(runner, setting)
-    sweep = _sweep(runner, setting, study.model)
+    swept = sweep(runner, setting, study, {side * side: _machines(side) for side in setting["sides"]})
     table = study_table(study, results, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
     venn = average_venn(study, "Spaces of shapes, averaged over the layers of MnasNet (figure 3.11 b)")
-    return Findings((table, _fold_table(), _sweep_table(sweep)), _judge(study, results, sweep),
-                    (venn, _sweep_plot(sweep)), (_contradictions(),))
+    return Findings((table, _fold_table(study), _sweep_table(swept)), _judge(study, results, swept), (venn, sweep_plot(
+        "arrays", "Runtime and W-F by array size (figure 3.12)", swept, ("square", "any shape"), (1,),
+        {"xaxis": {"type": "log", "title": {"text": "Elements"}},
+         "yaxis": {"type": "log", "title": {"text": "Cycles"}}}, 1.05)), (_contradictions(),))
 
 
 def _parallel(layer: str) -> tuple[int, int]:
@@ -105,11 +105,14 @@ def _least(layer: str, target: str) -> tuple[int, tuple[int, int]]:
     return min((folds(_parallel(layer), shape), shape) for shape in shapes(SIDE * SIDE, BLOCKS[target]))
 
 
-def _fold_table() -> Table:
+def _folding(study: Isolation) -> list[Published]:
+    """Return the rows of layers on machines whose shapes are of blocks."""
+    return [row for row in study.published if row.layer != MODEL and row.target in BLOCKS]
+
+
+def _fold_table(study: Isolation) -> Table:
     rows = []
-    for row in PUBLISHED:
-        if row.layer == MODEL or row.target not in BLOCKS:
-            continue
+    for row in _folding(study):
         base = folds(_parallel(row.layer), (SIDE, SIDE))
         wide, high = (int(side) for side in row.chosen.split("x"))
         least, best = _least(row.layer, row.target)
@@ -123,26 +126,15 @@ def _fold_table() -> Table:
         "Folds: ceil(C / X) ceil(K / Y), which the printed runtimes follow where the shapes allow them.",))
 
 
-Sweep = list[tuple[int, float, float, float, tuple[float, ...]]]
+def _machines(side: int) -> tuple[Target, Target]:
+    """Return a fixed square, and an array of any shape."""
+    base = with_array(preset("flexion"), (side, side))
+    return Target("InFlex0001", base), Target("FullFlex0001", with_flexibility(base, shape=ShapeFlexibility()))
 
 
-def _sweep(runner: Runner, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
-    """Return for each array: elements, cycles of a fixed square and of any shape, W-F of any shape, cycles by seed."""
-    found: Sweep = []
-    for side in setting["sides"]:
-        base = with_array(preset("flexion"), (side, side))
-        targets = (Target("InFlex0001", base),
-                   Target("FullFlex0001", with_flexibility(base, shape=ShapeFlexibility())))
-        results = search_all(runner, targets, model, setting["samples"], setting.seeds)
-        each = [flexion(layer.operator, targets[1].machine, "S").workload for layer in model]
-        found.append((side * side, total(results, "InFlex0001", model), total(results, "FullFlex0001", model),
-                      sum(each) / len(each), tuple(total(one, "FullFlex0001", model) for one in by_seed(results))))
-    return found
-
-
-def _sweep_table(sweep: Sweep) -> Table:
-    rows = tuple((f"{isqrt(elements)}x{isqrt(elements)}", square, loose, loose / square, sweep[0][2] / loose, share)
-                 for elements, square, loose, share, _ in sweep)
+def _sweep_table(swept: Sequence[Swept]) -> Table:
+    rows = tuple((f"{isqrt(one.size)}x{isqrt(one.size)}", *one.cycles, one.cycles[1] / one.cycles[0],
+                  swept[0].cycles[1] / one.cycles[1], one.workload[1]) for one in swept)
     return Table("arrays", "Flexible shapes by array size (figure 3.12)", (
         "Elements", "Cycles, square", "Cycles, any shape", "Any / square", "Speed over the smallest", "W-F"), rows)
 
@@ -158,14 +150,10 @@ def _contradictions() -> str:
             "27x37 would). 24x42 is no array of 4x4 blocks: 42 is 10.5 of them.")
 
 
-def _judge(study: Isolation, results: Results, sweep: Sweep) -> tuple[Judgement, ...]:
-    rows = [row for row in PUBLISHED if row.layer != MODEL and row.workload is not None]
-    flexions = [(study.flexions(row.target, row.layer), row) for row in rows]
-    sizes = [*((workload, row.workload or 0.0) for (_, workload), row in flexions),
-             *((hardware, row.hardware or 0.0) for (hardware, _), row in flexions)]
-    base = {name: folds(_parallel(name), (SIDE, SIDE)) for name in ("Layer 15", "Layer 16", "Layer 25")}
-    best = [(_least(row.layer, row.target)[0] / base[row.layer], row.runtime) for row in rows
-            if row.target in BLOCKS and row.target != "InFlex0001"]
+def _judge(study: Isolation, results: Results, swept: Sequence[Swept]) -> tuple[Judgement, ...]:
+    sizes = study.printed()
+    best = [(_least(row.layer, row.target)[0] / folds(_parallel(row.layer), (SIDE, SIDE)), row.runtime)
+            for row in _folding(study) if row.target != "InFlex0001"]
     names = ("PartFlex0001A", "PartFlex0001B", "FullFlex0001")
     seeds = list(zip(*(study.runtimes(results, name) for name in names), strict=True))
     sixteen, four, full = (study.over_base(results, name)[0] for name in names)
@@ -176,39 +164,23 @@ def _judge(study: Isolation, results: Results, sweep: Sweep) -> tuple[Judgement,
         study.judged(FASTER, results, "FullFlex0001"),
         judge(NEARLY, [part_of(b, c) for _, b, c in seeds], f"{four / full:.3f} times slower"),
         judge(COARSE, [b / a for a, b, _ in seeds], f"runtime {sixteen:.2f} against {four:.2f}"),
-        _judge_sweep(sweep),
+        _judge_sweep(swept),
     )
 
 
-def _judge_sweep(sweep: Sweep) -> Judgement:
-    if len(sweep) < 3:
+def _judge_sweep(swept: Sequence[Swept]) -> Judgement:
+    if len(swept) < 3:
         return Judgement(LARGER, "too few sizes", "not judged")
 
     def doublings(cycles: Sequence[float]) -> list[float]:
-        return [(early / late) ** (1 / _doublings(one[0], two[0]))
-                for (one, two), (early, late) in zip(pairwise(sweep), pairwise(cycles), strict=True)]
+        return [(early / late) ** (1 / log2(two.size / one.size))
+                for (one, two), (early, late) in zip(pairwise(swept), pairwise(cycles), strict=True)]
 
-    whole = doublings([row[2] for row in sweep])
-    return judge(LARGER, [lower((later, earlier) for earlier, later in combinations(doublings(cycles), 2))
-                          for cycles in zip(*(row[4] for row in sweep), strict=True)],
-                 f"a doubling gains {whole[0]:.2f} times at first, {whole[-1]:.2f} in the end; W-F {sweep[0][3]:.2f} "
-                 f"to {sweep[-1][3]:.2f}")
-
-
-def _doublings(fewer: int, more: int) -> float:
-    return log2(more / fewer)
-
-
-def _sweep_plot(sweep: Sweep) -> Plot:
-    elements = [row[0] for row in sweep]
-    lines = (("square, cycles", 1, "y", "@curve-1", "solid"), ("any shape, cycles", 2, "y", "@curve-0", "solid"),
-             ("any shape, W-F", 3, "y2", "@curve-0", "dot"))
-    data = [{"type": "scatter", "mode": "lines+markers", "name": name, "x": elements, "y": [row[at] for row in sweep],
-             "yaxis": axis, "line": {"color": colour, "dash": dash}} for name, at, axis, colour, dash in lines]
-    return Plot("arrays", "Runtime and W-F by array size (figure 3.12)", data, {
-        "xaxis": {"type": "log", "title": {"text": "Elements"}},
-        "yaxis": {"type": "log", "title": {"text": "Cycles"}},
-        "yaxis2": {"title": {"text": "W-F"}, "overlaying": "y", "side": "right", "range": [0, 1.05]}})
+    whole = doublings([one.cycles[1] for one in swept])
+    return judge(LARGER, [lower((later, earlier) for earlier, later in combinations(doublings(loose), 2))
+                          for loose in zip(*([any_shape for _, any_shape in one.seeds] for one in swept), strict=True)],
+                 f"a doubling gains {whole[0]:.2f} times at first, {whole[-1]:.2f} in the end; W-F "
+                 f"{swept[0].workload[1]:.2f} to {swept[-1].workload[1]:.2f}")
 
 
 REPRODUCTIONS.register("flexion-shape")(Study(

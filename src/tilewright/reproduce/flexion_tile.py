@@ -18,22 +18,22 @@ from tilewright.hardware import (
 from tilewright.jobs import Runner
 from tilewright.mapping import Flexion, TileRule, flexion, stand_ins
 from tilewright.report import nested, venn_plot
-from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower
+from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower, right
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
-    Published,
     Results,
+    Swept,
     Target,
     axis_targets,
     flexible_cell,
-    right,
-    search_all,
     study_table,
+    sweep,
+    sweep_plot,
     tile_of,
     total,
 )
-from tilewright.reproduce.searching import Layer, by_seed
+from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 from tilewright.workload import Operator
 
@@ -41,22 +41,22 @@ THIRDS = TileFlexibility(partitions=(("GLB", (("weights", 1.0), ("inputs", 1.0),
 BUFFER_BYTES = 4000
 
 PUBLISHED = (
-    Published("Layer 1", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0001, "K32 C16 Y3 X3 R3 S3"),
-    Published("Layer 1", "PartFlex1000", 0.02, 1.04, 0.02, 0.22, 0.37, "K32 C3 Y1 X16 R3 S1"),
-    Published("Layer 1", "FullFlex1000", 0.0035, 1.01, 0.003, 1.0, 0.50, "K32 C3 Y2 X16 R3 S3"),
-    Published("Layer 1", "FullFlex1111", 0.0035, 1.01, 0.003, None, None, "K32 C3 Y2 X16 R3 S3"),
-    Published("Layer 16", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0002, "K64 C16 Y3 X3 R3 S3"),
-    Published("Layer 16", "PartFlex1000", 0.43, 1.01, 0.43, 0.22, 0.54, "K64 C10 Y2 X4 R1 S1"),
-    Published("Layer 16", "FullFlex1000", 0.14, 1.01, 0.14, 1.0, 0.69, "K64 C10 Y4 X4 R1 S1"),
-    Published("Layer 16", "FullFlex1111", 0.05, 1.0, 0.05, None, None, "K64 C8 Y4 X4 R1 S1"),
-    Published("Layer 29", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0007, "K1 C16 Y3 X3 R3 S3"),
-    Published("Layer 29", "PartFlex1000", 0.23, 0.55, 0.13, 0.22, 0.58, "K1 C8 Y2 X7 R3 S3"),
-    Published("Layer 29", "FullFlex1000", 0.08, 0.55, 0.04, 1.0, 0.74, "K1 C24 Y2 X7 R3 S3"),
-    Published("Layer 29", "FullFlex1111", 0.08, 0.55, 0.04, None, None, "K1 C24 Y2 X7 R3 S3"),
-    Published(MODEL, "InFlex1000", 1.0, 1.0, 1.0, None, 0.0006),
-    Published(MODEL, "PartFlex1000", 0.38, 1.07, 0.41, 0.22, 0.50),
-    Published(MODEL, "FullFlex1000", 0.21, 1.05, 0.22, 1.0, 0.65),
-    Published(MODEL, "FullFlex1111", 0.14, 1.06, 0.15, None, None),
+    ("Layer 1", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0001, "K32 C16 Y3 X3 R3 S3"),
+    ("Layer 1", "PartFlex1000", 0.02, 1.04, 0.02, 0.22, 0.37, "K32 C3 Y1 X16 R3 S1"),
+    ("Layer 1", "FullFlex1000", 0.0035, 1.01, 0.003, 1.0, 0.50, "K32 C3 Y2 X16 R3 S3"),
+    ("Layer 1", "FullFlex1111", 0.0035, 1.01, 0.003, None, None, "K32 C3 Y2 X16 R3 S3"),
+    ("Layer 16", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0002, "K64 C16 Y3 X3 R3 S3"),
+    ("Layer 16", "PartFlex1000", 0.43, 1.01, 0.43, 0.22, 0.54, "K64 C10 Y2 X4 R1 S1"),
+    ("Layer 16", "FullFlex1000", 0.14, 1.01, 0.14, 1.0, 0.69, "K64 C10 Y4 X4 R1 S1"),
+    ("Layer 16", "FullFlex1111", 0.05, 1.0, 0.05, None, None, "K64 C8 Y4 X4 R1 S1"),
+    ("Layer 29", "InFlex1000", 1.0, 1.0, 1.0, None, 0.0007, "K1 C16 Y3 X3 R3 S3"),
+    ("Layer 29", "PartFlex1000", 0.23, 0.55, 0.13, 0.22, 0.58, "K1 C8 Y2 X7 R3 S3"),
+    ("Layer 29", "FullFlex1000", 0.08, 0.55, 0.04, 1.0, 0.74, "K1 C24 Y2 X7 R3 S3"),
+    ("Layer 29", "FullFlex1111", 0.08, 0.55, 0.04, None, None, "K1 C24 Y2 X7 R3 S3"),
+    (MODEL, "InFlex1000", 1.0, 1.0, 1.0, None, 0.0006),
+    (MODEL, "PartFlex1000", 0.38, 1.07, 0.41, 0.22, 0.50),
+    (MODEL, "FullFlex1000", 0.21, 1.05, 0.22, 1.0, 0.65),
+    (MODEL, "FullFlex1111", 0.14, 1.06, 0.15, None, None),
 )
 HARD = exact("A buffer in hard partitions of 1:1:1 holds 0.22 of what a soft one holds (H-F)", "0.22", "A / C")
 FIT = exact("Of a layer's tiles, so many fit soft and hard buffers (W-F of layers 1, 16 and 29)",
@@ -84,11 +84,13 @@ def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
     study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], PUBLISHED, tile_of)
     results = study.search(runner, setting)
-    sweep = _sweep(runner, setting, study.model)
+    swept = sweep(runner, setting, study, {size: machines(size)[1:3] for size in setting["buffers"]})
     table = study_table(study, results, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
     whole = _worked_off(runner, study)
-    tables = (table, _whole_table(study, results, whole), _formal_table(study), _sweep_table(sweep), _area_table())
-    return Findings(tables, _judge(study, results, whole, sweep), (_venn(study), _sweep_plot(sweep)),
+    tables = (table, _whole_table(study, results, whole), _formal_table(study), _sweep_table(swept), _area_table())
+    return Findings(tables, _judge(study, results, whole, swept), (_venn(study), sweep_plot(
+        "buffers", "Runtime and W-F by buffer size (figure 3.8)", swept, ("hard 1:1:1", "soft"), (0, 1),
+        {"xaxis": {"type": "log", "title": {"text": "Buffer (bytes)"}}, "yaxis": {"title": {"text": "Cycles"}}}, 1)),
                     (_area_note(),))
 
 
@@ -124,7 +126,7 @@ def _whole_runtime(study: Isolation, results: Results, whole: dict[str, float], 
 
 def _whole_table(study: Isolation, results: Results, whole: dict[str, float]) -> Table:
     rows = []
-    for row in [row for row in PUBLISHED if row.target != "InFlex1000"]:
+    for row in [row for row in study.published if row.target != "InFlex1000"]:
         members = study.members(row.layer)
         cut, ours = (total(results, name, members) for name in ("InFlex1000", row.target))
         rows.append((row.layer, row.target, cut, sum(layer.count * whole[layer.name] for layer in members), ours,
@@ -136,24 +138,8 @@ def _whole_table(study: Isolation, results: Results, whole: dict[str, float]) ->
         "S3 on layers of 1 x 1 filters; worked off in whole tiles, that is nine times the work.",))
 
 
-Sweep = list[tuple[int, float, float, float, float, list[tuple[float, float]]]]
-
-
-def _sweep(runner: Runner, setting: Setting, model: tuple[Layer, ...]) -> Sweep:
-    """Return for each buffer: bytes, cycles with hard and soft partitions, W-F of both, cycles of both by seed."""
-    found: Sweep = []
-    for size in setting["buffers"]:
-        _, part, full, _ = machines(size)
-        results = search_all(runner, (part, full), model, setting["samples"], setting.seeds)
-        share = [sum(flexion(layer.operator, target.machine, "T").workload for layer in model) / len(model)
-                 for target in (part, full)]
-        found.append((size, total(results, part.name, model), total(results, full.name, model), *share,
-                      [(total(one, part.name, model), total(one, full.name, model)) for one in by_seed(results)]))
-    return found
-
-
-def _sweep_table(sweep: Sweep) -> Table:
-    rows = tuple((size, hard, soft, hard / soft, share, whole) for size, hard, soft, share, whole, _ in sweep)
+def _sweep_table(swept: Sequence[Swept]) -> Table:
+    rows = tuple((one.size, *one.cycles, one.cycles[0] / one.cycles[1], *one.workload) for one in swept)
     return Table("buffers", "Flexible tiles by buffer size (figure 3.8)", (
         "Buffer (bytes)", "Cycles hard 1:1:1", "Cycles soft", "Hard / soft", "W-F hard", "W-F soft"), rows, (
         "W-F averaged over the layers, each once.",))
@@ -227,10 +213,10 @@ def _area_note() -> str:
             f"more than FullFlex, which contains it; {T_FLEX_READ_UM2:,} would fit both.")
 
 
-def _judge(study: Isolation, results: Results, whole: dict[str, float], sweep: Sweep) -> tuple[Judgement, ...]:
+def _judge(study: Isolation, results: Results, whole: dict[str, float],
+           swept: Sequence[Swept]) -> tuple[Judgement, ...]:
     hardware = study.flexions("PartFlex1000", "Layer 16")[0]
-    rows = [row for row in PUBLISHED if row.layer != MODEL and row.workload is not None]
-    ours = [(study.flexions(row.target, row.layer)[1], row.workload or 0.0) for row in rows]
+    ours = study.printed(hardware=False)
     layer, machine = study.written["Layer 16"], study.machine("InFlex1000")
     tiles = flexion(layer, machine, "T", TileRule(workload="all")).workload_space.value
     divisors = flexion(layer, machine, "T").workload_space.value
@@ -253,12 +239,12 @@ def _judge(study: Isolation, results: Results, whole: dict[str, float], sweep: S
                      f"{worked[1]:.2f} over a fixed tile that cannot be cut short at edges"),
         judge(EVERY, [sum(every <= alone for alone, every in one) / len(one) for one in pairs[1:]],
               f"runtime {pairs[0][-1][1]:.2f}", f"slower on {', '.join(slower)}" if slower else ""),
-        *_judge_sweep(sweep),
+        *_judge_sweep(swept),
     )
 
 
-def _judge_sweep(sweep: Sweep) -> tuple[Judgement, Judgement]:
-    early = [row[0] <= 6400 for row in sweep]
+def _judge_sweep(swept: Sequence[Swept]) -> tuple[Judgement, Judgement]:
+    early = [one.size <= 6400 for one in swept]
     if sum(early) < 2 or all(early):
         return Judgement(LARGER, "too few sizes", "not judged"), Judgement(SMALLER, "too few sizes", "not judged")
 
@@ -267,15 +253,16 @@ def _judge_sweep(sweep: Sweep) -> tuple[Judgement, Judgement]:
         first, later = gains[:sum(early) - 1], gains[sum(early) - 1:]
         return lower([*((1.0, each) for each in first), *((each, min(first)) for each in later)])
 
-    seeds = list(zip(*(row[5] for row in sweep), strict=True))
-    soft, shares = [row[2] for row in sweep], [row[4] for row in sweep]
-    middle = next(cycles for cycles, row in zip(soft, sweep, strict=True) if row[0] >= 6400)
-    first, last = sweep[0][1] / sweep[0][2], sweep[-1][1] / sweep[-1][2]
+    seeds = list(zip(*(one.seeds for one in swept), strict=True))
+    soft, shares = ([pair[1] for pair in pairs] for pairs in zip(*((one.cycles, one.workload) for one in swept),
+                                                                  strict=True))
+    middle = next(one.cycles[1] for one in swept if one.size >= 6400)
+    first, last = (swept[at].cycles[0] / swept[at].cycles[1] for at in (0, -1))
     return (
         judge(LARGER, [steps([cycles for _, cycles in one]) for one in seeds],
               f"W-F {shares[0]:.2f} to {shares[-1]:.2f}; {1 - soft[-1] / middle:.0%} gained beyond 6.4 KB"),
         judge(SMALLER, [lower((b[0] / b[1], a[0] / a[1]) for a, b in combinations(one, 2)) for one in seeds],
-              f"hard over soft {first:.2f} at {sweep[0][0]:,} B, {last:.2f} at {sweep[-1][0]:,} B"),
+              f"hard over soft {first:.2f} at {swept[0].size:,} B, {last:.2f} at {swept[-1].size:,} B"),
     )
 
 
@@ -292,17 +279,6 @@ def _venn(study: Isolation) -> Plot:
     return venn_plot("venn", "Spaces of tiles, averaged over the layers of MnasNet (figure 3.7 b)", [*panels, hardware],
                      "Areas to scale within each diagram. C holds some 10^9 sizes and would dwarf W: W and its parts "
                      "are drawn apart from C and A.")
-
-
-def _sweep_plot(sweep: Sweep) -> Plot:
-    sizes = [row[0] for row in sweep]
-    lines = (("hard 1:1:1, cycles", 1, "y", "@curve-1", "solid"), ("soft, cycles", 2, "y", "@curve-0", "solid"),
-             ("hard, W-F", 3, "y2", "@curve-1", "dot"), ("soft, W-F", 4, "y2", "@curve-0", "dot"))
-    data = [{"type": "scatter", "mode": "lines+markers", "name": name, "x": sizes, "y": [row[at] for row in sweep],
-             "yaxis": axis, "line": {"color": colour, "dash": dash}} for name, at, axis, colour, dash in lines]
-    return Plot("buffers", "Runtime and W-F by buffer size (figure 3.8)", data, {
-        "xaxis": {"type": "log", "title": {"text": "Buffer (bytes)"}}, "yaxis": {"title": {"text": "Cycles"}},
-        "yaxis2": {"title": {"text": "W-F"}, "overlaying": "y", "side": "right", "range": [0, 1]}})
 
 
 REPRODUCTIONS.register("flexion-tile")(Study(

@@ -134,7 +134,7 @@ def oracle_word(tries: Iterable[Try]) -> str:
     return f"{agree} of {count} agrees" if agree == count else f"{count - agree} of {count} disagrees"
 
 
-def network_bound(layers: Iterable[Layer], machine: Accelerator, name: str) -> float:
+def bound_total(layers: Iterable[Layer], machine: Accelerator, name: str) -> float:
     """Return what the whole network can't be below: ``compute_cycles`` or ``energy_pj``."""
     found: float = network_sum((layer.count, bound_figures(layer.operator, machine)[name]) for layer in layers)
     return found

@@ -10,11 +10,11 @@ from tilewright.reproduce.gamma_contest import (
     FIGURES,
     Tries,
     Try,
+    bound_total,
     contest,
     failed,
     layers_plot,
     least,
-    network_bound,
     ratios,
     span,
     summary_table,
@@ -116,7 +116,7 @@ def _table(name: str, title: str, tries: Tries, key: tuple[str, str], objective:
 
 
 def _bound(tries: Tries, key: tuple[str, str], objective: str) -> float:
-    return network_bound([each.of.layer for each in tries[PAPER]], machine(key[1], key[0]),
+    return bound_total([each.of.layer for each in tries[PAPER]], machine(key[1], key[0]),
                          "compute_cycles" if objective == "latency" else "energy_pj")
 
 

@@ -12,9 +12,9 @@ from tilewright.reproduce.gamma_contest import (
     FIGURES,
     Tries,
     Try,
+    bound_total,
     contest,
     least,
-    network_bound,
     oracle_word,
     span,
     times,
@@ -99,7 +99,7 @@ def run45(setting: Setting, runner: Runner) -> Findings:
 def bound_of(row: Row, every: int = 1) -> float:
     """Return the compute cycles, or picojoules, that a row of the table can't be below."""
     name = "compute_cycles" if row[1] == "latency" else "energy_pj"
-    return network_bound(convolutions(row[0], every), machine(row[2], "s3"), name)
+    return bound_total(convolutions(row[0], every), machine(row[2], "s3"), name)
 
 
 def _table(setting: Setting, found: Mapping[Row, Tries], sums: Mapping[Row, Mapping[str, float]]) -> Table:
@@ -202,7 +202,7 @@ def run47(setting: Setting, runner: Runner) -> Findings:
     curves = {(row[0], label): curve(tries[label], generations) for row, tries in found.items() for label in tries}
     table = []
     for (network, label), values in curves.items():
-        bound = network_bound(convolutions(network, setting["every"]), machine("edge", "s3"), "compute_cycles")
+        bound = bound_total(convolutions(network, setting["every"]), machine("edge", "s3"), "compute_cycles")
         table.append((
             NETWORKS[network], label, values[0], *(values[len(values) * part // 5 - 1] for part in (1, 2, 5)), bound,
             100 * _gained(values, 0.0, 0.5), oracle_word(found[network, "latency", "edge"][label])))

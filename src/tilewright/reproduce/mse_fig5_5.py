@@ -1,7 +1,6 @@
 """Figure 5.5 of the map-space study: one axis of mappings explored at a time."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from statistics import fmean
@@ -13,17 +12,7 @@ from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.report import contest_plot
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower
-from tilewright.reproduce.mse_study import (
-    SIZES,
-    Entry,
-    Found,
-    contest_of,
-    published,
-    same_space,
-    scores_table,
-    search_all,
-    space_of,
-)
+from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, published, scores_table, searches, space_of
 from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table
 from tilewright.search.studies import AXES, AxisStudy, axis_sets, axis_space, base_mapping, label, median_interval
@@ -48,11 +37,11 @@ CLAIMS = (TILE, LEAST, ENOUGH, SPREAD)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search with one mutation at a time, and with any mapper in spaces where other axes are fixed."""
     names = tuple(SIZES)[:setting["workloads"]]
-    mutated = search_all(runner, [
-        Entry(name, title, "gamma", options, same_space(name, MACHINE))
+    mutated = searches(runner, [
+        Entry(name, title, "gamma", options, MACHINE)
         for name in names for title, options in (
             (FULL, published()), *((f"mutate {axis}", published([axis], crossover=False)) for axis in AXES))], setting)
-    alone = search_all(runner, [Entry(name, label(axes), "gamma", {}, _fixed(name, axes), partial(_begin, name))
+    alone = searches(runner, [Entry(name, label(axes), "gamma", {}, MACHINE, partial(_fixed, name, axes))
                                 for name in names for axes in axis_sets()], setting)
     spreads = runner.run([_spread(name) for name in names])
     studies = {name: _study(alone, name) for name in names}
@@ -68,8 +57,10 @@ def run(setting: Setting, runner: Runner) -> Findings:
         "published. In the others every seed has one random mapping, and what is fixed is left out of the space.",))
 
 
-def _fixed(name: str, axes: tuple[str, ...]) -> Callable[[int], MapSpace]:
-    return cache(lambda seed: axis_space(space_of(name, MACHINE), _begin(name, seed), axes))
+@cache
+def _fixed(name: str, axes: tuple[str, ...], seed: int) -> tuple[MapSpace, MappingBatch]:
+    base = _begin(name, seed)
+    return axis_space(space_of(name, MACHINE), base, axes), base
 
 
 @cache

@@ -4,9 +4,10 @@ The machine is that of the authors' release (`accel-b-sparse` says what is from 
 is spread evenly (fixed-structured). Layers are those of table 5.1, Y and X taken as output sizes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import numpy as np
 from tilewright.cost import SparseModel, layer_bounds
 from tilewright.cost.reference import SparseNest
 from tilewright.hardware import Accelerator, Memory, preset
+from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace, dataflow_constraints, dump_mapping, is_legal, load_mapping
 from tilewright.reproduce.oracle import check, twin
-from tilewright.reproduce.study import Cell
+from tilewright.reproduce.searching import Tried
+from tilewright.reproduce.study import Cell, Setting
 from tilewright.search import Sweep, Watch, search
 from tilewright.workload import EVEN, Operator, convolution, linear, matmul, with_densities
 
@@ -112,20 +115,32 @@ class Asked:
         return Cell(key, compute, samples * len(self.over))
 
 
-def edp_at(value: Mapping[str, Any], density: float) -> float | None:
-    """Return a found mapping's EDP at a density, in cycles x uJ; None where it does not fit or nothing was found."""
-    found = value["edp"].get(f"{density:g}")
-    return None if found is None else float(found)
+Sought = Tried[Asked]
 
 
-def own_best(values: Sequence[Mapping[str, Any]], density: float) -> Mapping[str, Any]:
-    """Return the run of several seeds that is best at its density."""
-    return min(values, key=lambda value: edp_at(value, density) or float("inf"))
+def searches(runner: Runner, asked: Sequence[Asked], setting: Setting,
+               begin: Callable[[Asked, int], Sequence[str]] = lambda one, seed: ()) -> list[Sought]:
+    """Make searches with every seed; of each the run that is best at its least density, counted by both oracles."""
+    seeds = range(setting.seeds)
+    values = iter(runner.run([one.cell(setting["samples"], seed, begin(one, seed)) for one in asked for seed in seeds]))
+    runs = [[next(values) for _ in seeds] for _ in asked]
+    best = [_own_best(some, min(one.over)) for one, some in zip(asked, runs, strict=True)]
+    checks = runner.run([check_cell(one, value, min(one.over)) for one, value in zip(asked, best, strict=True)])
+    return [Tried(*each, "mapping") for each in zip(asked, runs, best, checks, strict=True)]
 
 
-def bound_edp(operator: Operator) -> float:
-    """Return what no mapping can beat, in cycles x uJ."""
-    return layer_bounds(operator, machine()).edp / PJ
+def _own_best(values: Sequence[Mapping[str, Any]], density: float) -> Mapping[str, Any]:
+    return min(values, key=lambda value: edp_at(value, density))
+
+
+def edp_at(value: Mapping[str, Any] | None, density: float) -> float:
+    """Return a found mapping's EDP at a density, in cycles x uJ; infinite where it does not fit or none was found."""
+    return (value or {"edp": {}})["edp"].get(f"{density:g}") or inf
+
+
+def bound_edp(layer: str, density: float, tensors: tuple[str, ...] = ("weights",)) -> float:
+    """Return what no mapping can beat where some operands have a density, in cycles x uJ."""
+    return layer_bounds(Asked(layer, tensors, (density,), ()).operator(density), machine()).edp / PJ
 
 
 def check_cell(asked: Asked, value: Mapping[str, Any], density: float) -> Cell:
@@ -162,8 +177,9 @@ def check_cell(asked: Asked, value: Mapping[str, Any], density: float) -> Cell:
     return Cell({"layer": asked.layer, "tensors": list(asked.tensors), "density": density, "oracles": text}, compute)
 
 
-def checked_note(checks: Sequence[Mapping[str, Any]]) -> str:
+def checked_note(found: Iterable[Sought]) -> str:
     """Return what the oracles said, in a sentence."""
+    checks = [tried.oracle or {} for tried in found]
     agreeing = sum(one["agrees"] for one in checks)
     ratios = [one["ratio"] for one in checks if one["ratio"] is not None]
     sampled = (f"; expected energy of {len(ratios)} twins {min(ratios):.3f} to {max(ratios):.3f} times the mean over "

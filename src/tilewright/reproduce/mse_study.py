@@ -44,11 +44,6 @@ def space_of(name: str, machine: str) -> MapSpace:
     return MapSpace(workload(name), preset(machine), "perfect")
 
 
-def same_space(name: str, machine: str) -> Callable[[int], MapSpace]:
-    """Return the space of a workload for every seed."""
-    return lambda seed: space_of(name, machine)
-
-
 def published(axes: Sequence[str] = tuple(OPERATORS), *, crossover: bool = True) -> dict[str, Any]:
     """Return Gamma with its published operators at their rate of 0.5, those of some axes, without our extensions."""
     chosen = [name for axis in axes for name in OPERATORS[axis]] + (["crossover"] if crossover else [])
@@ -57,43 +52,47 @@ def published(axes: Sequence[str] = tuple(OPERATORS), *, crossover: bool = True)
 
 @dataclass(frozen=True)
 class Entry:
-    """One way to search one workload, with the spaces (and mappings to begin from) of its seeds."""
+    """One way to search one workload; ``begun`` gives a seed's space and what it begins from, where they differ."""
 
     workload: str
     label: str
     mapper: str
     options: Mapping[str, Any]
-    space: Callable[[int], MapSpace]
-    start: Callable[[int], MappingBatch | None] = lambda seed: None
+    machine: str
+    begun: Callable[[int], tuple[MapSpace, MappingBatch]] | None = None
+
+    def begin(self, seed: int) -> tuple[MapSpace, MappingBatch | None]:
+        """Return the space that a seed searches, and what it begins from."""
+        return self.begun(seed) if self.begun is not None else (space_of(self.workload, self.machine), None)
 
 
 Found = dict[tuple[str, str], Tried[Entry]]
 """By workload and label."""
 
 
-def search_all(runner: Runner, entries: Sequence[Entry], setting: Setting) -> Found:
+def searches(runner: Runner, entries: Sequence[Entry], setting: Setting) -> Found:
     """Search every entry with every seed, and let the oracle count the median mappings."""
     def case(entry: Entry) -> Case:
-        spaces = [entry.space(seed) for seed in range(setting.seeds)]
-        key: dict[str, object] = {"workload": entry.workload, "machine": spaces[0].accelerator.name}
+        key: dict[str, object] = {"workload": entry.workload, "machine": preset(entry.machine).name}
         return Case([search_cell({**key, "method": entry.label}, space, mapper=entry.mapper, options=entry.options,
-                                 samples=setting["samples"], seed=seed, start=entry.start(seed))
-                     for seed, space in enumerate(spaces)], key, spaces[0].operator, spaces[0].accelerator)
+                                 samples=setting["samples"], seed=seed, start=start)
+                     for seed, (space, start) in enumerate(map(entry.begin, range(setting.seeds)))], key,
+                    workload(entry.workload), preset(entry.machine))
 
     return {(tried.of.workload, tried.of.label): tried for tried in play(runner, entries, case)}
 
 
 def contest_of(found: Found, name: str, labels: Sequence[str]) -> Contest:
     """Return the searches of one workload as a contest, for its curves."""
-    space = found[name, labels[0]].of.space(0)
+    machine = preset(found[name, labels[0]].of.machine)
     attempts = tuple(
         Attempt(label, seed, tuple(Improvement(int(at), 0.0, score) for at, score in value.get("history", ())),
                 value["samples"], value["legal_samples"], 0.0)
         for label in labels for seed, value in enumerate(found[name, label].runs))
     seeds = tuple(range(len(found[name, labels[0]].runs)))
-    return Contest(name, space.accelerator.name, "edp", "pJ x cycles",
+    return Contest(name, machine.name, "edp", "pJ x cycles",
                    tuple(Contender(label, found[name, label].of.mapper) for label in labels), seeds, attempts,
-                   bound(name, space.accelerator)["edp"])
+                   bound(name, machine)["edp"])
 
 
 def bound(name: str, machine: Accelerator) -> Mapping[str, float]:
@@ -105,8 +104,7 @@ def scores_table(found: Found, reference: str, title: str) -> Table:
     """Return the median EDP of every entry, its interval, and over that of the reference."""
     rows: list[tuple[Value, ...]] = []
     for (name, label), tried in found.items():
-        space = tried.of.space(0)
-        limits, interval, middle = bound(name, space.accelerator), median_interval(tried.scores), tried.median
+        limits, interval, middle = bound(name, preset(tried.of.machine)), median_interval(tried.scores), tried.median
         least = found[name, reference]["edp"]
         rows.append((name, label, limits["edp"], _known(tried["edp"]), _known(interval.low), _known(interval.high),
                      _known(tried["edp"] / least), None if middle is None else int(middle["latency_cycles"]),

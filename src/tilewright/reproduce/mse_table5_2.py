@@ -1,22 +1,13 @@
 """Sparse weights: does each density need a mapping of its own? (Kao 2022, table 5.2)."""
 
 from collections.abc import Mapping
-from math import inf
+from math import inf, isfinite
 from statistics import geometric_mean
-from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower
-from tilewright.reproduce.mse_sparse import (
-    LAYERS,
-    Asked,
-    bound_edp,
-    check_cell,
-    checked_note,
-    edp_at,
-    own_best,
-    steep_note,
-)
+from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
+from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table, Value
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
@@ -39,60 +30,58 @@ BELOW = exact("EDP at a density of 0.01", "1.6E+04, 5.4E+03, 6.2E+05",
               "those that are not below what no mapping can beat on this machine, whatever it skips")
 CLAIMS = (OWN, CARRIED, BELOW)
 
-Found = Mapping[tuple[str, float], Mapping[str, Any]]
+Found = dict[tuple[str, float], Sought]
+"""By layer and the density searched."""
 
 
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer at each density, then test every mapping at every density."""
-    layers, samples = setting["layers"], setting["samples"]
-    asked = [Asked(layer, ("weights",), (density,), DENSITIES) for layer in layers for density in DENSITIES]
-    values = runner.run([one.cell(samples, seed) for one in asked for seed in range(setting.seeds)])
-    found = {(one.layer, one.over[0]): own_best(values[i * setting.seeds:(i + 1) * setting.seeds], one.over[0])
-             for i, one in enumerate(asked)}
-    checks = runner.run([check_cell(one, found[one.layer, one.over[0]], one.over[0]) for one in asked])
-    seeds = [{(one.layer, one.over[0]): values[i * setting.seeds + seed] for i, one in enumerate(asked)}
-             for seed in range(setting.seeds)]
+    layers = setting["layers"]
+    found = {(one.of.layer, one.of.over[0]): one for one in searches(runner, [
+        Asked(layer, ("weights",), (density,), DENSITIES) for layer in layers for density in DENSITIES], setting)}
+    seeds = by_seed(found)
     judged = (
         judge(OWN, [_own(one, layers) for one in seeds], f"{_own(found, layers):.0%}, the best runs"),
         judge(CARRIED, [geometric_mean(_carried(one, layers)) for one in seeds],
               ", ".join(f"{ratio:.2f}" for ratio in _carried(found, layers)) + " times",
               "cycles and most words fall alike under every mapping here; the published ratios rest on figures that "
               "fall faster than any count can"), _below(layers))
-    return Findings((_table(found, layers, checked_note(checks)),), judged, notes=(_steep(found, layers),))
+    return Findings((_table(found, layers),), judged, notes=(_steep(found, layers),))
 
 
-def _table(found: Found, layers: tuple[str, ...], note: str) -> Table:
+def _table(found: Found, layers: tuple[str, ...]) -> Table:
     rows: list[tuple[Value, ...]] = []
     for layer in layers:
         for place, tested in enumerate(DENSITIES):
-            ours = [edp_at(found[layer, searched], tested) for searched in DENSITIES]
-            bound = bound_edp(Asked(layer, ("weights",), (tested,), ()).operator(tested))
+            ours = [edp_at(found[layer, searched].median, tested) for searched in DENSITIES]
             rows.append((LAYERS[layer].name, tested, *(f"{edp:.1E}" for edp in PUBLISHED[layer][place]),
-                         *("does not fit" if edp is None else f"{edp:.2E}" for edp in ours), f"{bound:.1E}"))
+                         *(f"{edp:.2E}" if isfinite(edp) else "does not fit" for edp in ours),
+                         f"{bound_edp(layer, tested):.1E}"))
     heads = [f"{who} {density:g}" for who in ("Paper", "Ours") for density in DENSITIES]
     return Table("edp", "EDP (cycles x uJ) of mappings optimised at one density of the weights (columns) and tested at "
-                 "others (rows)", ("Layer", "Tested at", *heads, "Bound"), tuple(rows), (note,))
+                 "others (rows)", ("Layer", "Tested at", *heads, "Bound"), tuple(rows), (checked_note(found.values()),))
 
 
 def _own(found: Found, layers: tuple[str, ...]) -> float:
-    return lower((edp_at(found[layer, tested], tested) or inf, edp_at(found[layer, other], tested) or inf)
+    return lower((edp_at(found[layer, tested].median, tested), edp_at(found[layer, other].median, tested))
                  for layer in layers for tested in DENSITIES for other in DENSITIES if other != tested)
 
 
 def _carried(found: Found, layers: tuple[str, ...]) -> list[float]:
-    return [(edp_at(found[layer, 1.0], 0.01) or inf) / (edp_at(found[layer, 0.01], 0.01) or inf) for layer in layers]
+    return [edp_at(found[layer, 1.0].median, 0.01) / edp_at(found[layer, 0.01].median, 0.01) for layer in layers]
 
 
 def _steep(found: Found, layers: tuple[str, ...]) -> str:
     columns = [{tested: PUBLISHED[layer][row][place] for row, tested in enumerate(DENSITIES)}
                for layer in layers for place in range(len(DENSITIES))]
-    falls = [whole / part * tested**2 for one in found.values() for tested in DENSITIES[1:]
-             if (whole := edp_at(one, 1.0)) is not None and (part := edp_at(one, tested)) is not None]
-    return steep_note([(column, tested) for column in columns for tested in DENSITIES[1:]], falls)
+    falls = [(edp_at(one.median, 1.0), edp_at(one.median, tested), tested) for one in found.values()
+             for tested in DENSITIES[1:]]
+    return steep_note([(column, tested) for column in columns for tested in DENSITIES[1:]],
+                      [whole / part * tested**2 for whole, part, tested in falls if max(whole, part) < inf])
 
 
 def _below(layers: tuple[str, ...]) -> Judgement:
-    bounds = {layer: bound_edp(Asked(layer, ("weights",), (0.01,), ()).operator(0.01)) for layer in layers}
+    bounds = {layer: bound_edp(layer, 0.01) for layer in layers}
     under = [layer for layer in layers if PUBLISHED[layer][3][3] < bounds[layer]]
     told = ", ".join(f"{bound:.1E}" for bound in bounds.values())
     return judge(BELOW, 1 - len(under) / len(layers), f"bounds {told}",

@@ -2,20 +2,11 @@
 
 from collections.abc import Mapping
 from statistics import geometric_mean
-from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, exact, gain, judge
-from tilewright.reproduce.mse_sparse import (
-    LAYERS,
-    Asked,
-    bound_edp,
-    check_cell,
-    checked_note,
-    edp_at,
-    own_best,
-    steep_note,
-)
+from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
+from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table, Value
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
@@ -37,26 +28,21 @@ BELOW = exact("EDP at a density of 0.01", "1.6E+05 to 1.1E+08",
               "layers without one below what no mapping can beat on this machine, whatever it skips")
 CLAIMS = (INNER, OUTER, BELOW)
 
-Found = Mapping[tuple[str, float, str], Mapping[str, Any]]
+Found = dict[tuple[str, float, str], Sought]
+"""By layer, density and style."""
 
 
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer at each density in both styles."""
     layers = setting["layers"]
-    asked = [Asked(layer, ("weights",), (density,), (density,), style)
-             for layer in layers for density in DENSITIES for style in STYLES]
-    values = runner.run([one.cell(setting["samples"], seed) for one in asked for seed in range(setting.seeds)])
-    found = {(one.layer, one.over[0], one.dataflow):
-             own_best(values[i * setting.seeds:(i + 1) * setting.seeds], one.over[0]) for i, one in enumerate(asked)}
-    checks = runner.run([check_cell(one, found[one.layer, one.over[0], one.dataflow], one.over[0]) for one in asked])
-    ratios = _ratios(found, layers)
-    seeds = [_ratios({(one.layer, one.over[0], one.dataflow): values[i * setting.seeds + seed]
-                      for i, one in enumerate(asked)}, layers) for seed in range(setting.seeds)]
+    found = {(one.of.layer, one.of.over[0], one.of.dataflow): one for one in searches(runner, [
+        Asked(layer, ("weights",), (density,), (density,), style)
+        for layer in layers for density in DENSITIES for style in STYLES], setting)}
+    ratios, seeds = _ratios(found, layers), [_ratios(one, layers) for one in by_seed(found)]
     judged = tuple(judge(claim, [_mean(one, densities) for one in seeds], told) for claim, densities, told in (
         (INNER, (1.0, 0.5), f"outer over inner {_mean(ratios, (1.0, 0.5)):.3f}"),
         (OUTER, (0.01,), "outer over inner at 0.01: " + ", ".join(f"{ratios[layer, 0.01]:.3f}" for layer in layers))))
-    return Findings((_table(found, layers, checked_note(checks)),), (*judged, _below(layers)),
-                    notes=(_steep(found, layers),))
+    return Findings((_table(found, layers),), (*judged, _below(layers)), notes=(_steep(found, layers),))
 
 
 def _ratios(found: Found, layers: tuple[str, ...]) -> dict[tuple[str, float], float]:
@@ -69,22 +55,21 @@ def _mean(ratios: Mapping[tuple[str, float], float], densities: tuple[float, ...
 
 
 def _edp(found: Found, layer: str, density: float, style: int) -> float:
-    return edp_at(found[layer, density, STYLES[style]], density) or float("inf")
+    return edp_at(found[layer, density, STYLES[style]].median, density)
 
 
-def _table(found: Found, layers: tuple[str, ...], note: str) -> Table:
+def _table(found: Found, layers: tuple[str, ...]) -> Table:
     rows: list[tuple[Value, ...]] = []
     for layer in layers:
         for place, density in enumerate(DENSITIES):
             inner, outer = (_edp(found, layer, density, style) for style in (0, 1))
             theirs = PUBLISHED[layer][place]
-            bound = bound_edp(Asked(layer, ("weights",), (density,), ()).operator(density))
             rows.append((LAYERS[layer].name, density, *(f"{edp:.1E}" for edp in theirs),
                          f"{theirs[1] / theirs[0]:.3g}", f"{inner:.2E}", f"{outer:.2E}", f"{outer / inner:.3f}",
-                         f"{bound:.1E}"))
+                         f"{bound_edp(layer, density):.1E}"))
     return Table("edp", "EDP (cycles x uJ) of the best inner and outer products by density of the weights",
                  ("Layer", "Density", "Paper inner", "Paper outer", "Paper outer/inner", "Ours inner", "Ours outer",
-                  "Ours outer/inner", "Bound"), tuple(rows), (note,))
+                  "Ours outer/inner", "Bound"), tuple(rows), (checked_note(found.values()),))
 
 
 def _steep(found: Found, layers: tuple[str, ...]) -> str:
@@ -96,8 +81,7 @@ def _steep(found: Found, layers: tuple[str, ...]) -> str:
 
 
 def _below(layers: tuple[str, ...]) -> Judgement:
-    under = [layer for layer in layers
-             if min(PUBLISHED[layer][3]) < bound_edp(Asked(layer, ("weights",), (0.01,), ()).operator(0.01))]
+    under = [layer for layer in layers if min(PUBLISHED[layer][3]) < bound_edp(layer, 0.01)]
     return judge(BELOW, 1 - len(under) / len(layers), f"{len(under)} of {len(layers)} layers below",
                  "the dense matrix and the products must cross the DRAM once", impossible=bool(under))
 

@@ -3,20 +3,10 @@
 from collections.abc import Mapping, Sequence
 from math import exp, log
 from statistics import geometric_mean, median
-from typing import Any
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, gain, judge, kept, part_of
-from tilewright.reproduce.mse_sparse import (
-    LAYERS,
-    Asked,
-    bound_edp,
-    check_cell,
-    checked_note,
-    edp_at,
-    own_best,
-    steep_note,
-)
+from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
 from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
 from tilewright.search import PAPER
 
@@ -58,7 +48,8 @@ CLAIMS = (NEAR, ALONE, BAR, BAR_ALONE, DENSE)
 
 OURS = TESTED
 """Densities of the mappings scored by the geometric mean: no other search is over these."""
-Runs = Mapping[tuple[str, tuple[float, ...]], Sequence[Mapping[str, Any]]]
+Runs = Mapping[tuple[str, tuple[float, ...]], Sought]
+"""By layer and the densities searched over."""
 Best = Mapping[tuple[str, float], float]
 
 
@@ -66,9 +57,8 @@ def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer over the paper's densities at once and at each density alone, in both readings."""
     layers = setting["layers"]
     read = {reading: _searched(reading, setting, runner) for reading in READINGS}
-    runs, best, checks = read["operands"]
-    alone, best_alone, more = read["inputs"]
-    note = checked_note([*checks, *more])
+    (runs, best), (alone, best_alone) = read["operands"], read["inputs"]
+    note = checked_note([*runs.values(), *alone.values()])
     judged = (_near(NEAR, runs, best, PAPER), _near(ALONE, alone, best_alone, PAPER),
               _near(BAR, runs, best, OURS), _near(BAR_ALONE, alone, best_alone, OURS),
               _dense(runs, layers))
@@ -79,30 +69,21 @@ def run(setting: Setting, runner: Runner) -> Findings:
                         "Where both operands are sparse the third power is what cycles (square) and words allow."))
 
 
-def _searched(reading: str, setting: Setting, runner: Runner) -> tuple[Runs, Best, list[dict[str, Any]]]:
-    """Return the runs of all searches, the best EDP that any of them has at each density, and the oracles' words."""
+def _searched(reading: str, setting: Setting, runner: Runner) -> tuple[Runs, Best]:
+    """Return all searches, and the best EDP that any of them has at each density."""
     layers, over = setting["layers"], [PAPER, *((density,) for density in TESTED)]
-    asked = [Asked(layer, READINGS[reading], densities, TESTED) for layer in layers for densities in over]
-    seeds = range(setting.seeds)
-    values = runner.run([one.cell(setting["samples"], seed) for one in asked for seed in seeds])
-    runs = {(one.layer, one.over): values[i * setting.seeds:(i + 1) * setting.seeds] for i, one in enumerate(asked)}
-    ours = [Asked(layer, READINGS[reading], OURS, TESTED, geometric=True) for layer in layers]
-    begun = [one.cell(setting["samples"], seed, _begin(runs, one.layer, seed)) for one in ours for seed in seeds]
-    values = runner.run(begun)
-    runs |= {(one.layer, OURS): values[i * setting.seeds:(i + 1) * setting.seeds] for i, one in enumerate(ours)}
-    asked += ours
-    best = {(layer, density): min(edp for densities in [*over, OURS] for value in runs[layer, densities]
-                                  if (edp := edp_at(value, density)) is not None)
-            for layer in layers for density in TESTED}
-    checks = runner.run([check_cell(one, own_best(runs[one.layer, one.over], min(one.over)), min(one.over))
-                        for one in asked])
-    return runs, best, checks
+    runs = {(one.of.layer, one.of.over): one for one in searches(runner, [
+        Asked(layer, READINGS[reading], densities, TESTED) for layer in layers for densities in over], setting)}
 
+    def begin(asked: Asked, seed: int) -> list[str]:
+        """Return the mappings that one seed found for each density, without repetition."""
+        found = [runs[asked.layer, (density,)].runs[seed]["mapping"] for density in TESTED]
+        return list(dict.fromkeys(text for text in found if text is not None))
 
-def _begin(runs: Runs, layer: str, seed: int) -> list[str]:
-    """Return the mappings that one seed found for each density, without repetition."""
-    found = [runs[layer, (density,)][seed]["mapping"] for density in TESTED]
-    return list(dict.fromkeys(text for text in found if text is not None))
+    runs |= {(one.of.layer, OURS): one for one in searches(runner, [
+        Asked(layer, READINGS[reading], OURS, TESTED, geometric=True) for layer in layers], setting, begin)}
+    return runs, {(layer, density): min(edp_at(value, density) for (of, _), tried in runs.items() if of == layer
+                                        for value in tried.runs) for layer in layers for density in TESTED}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -111,7 +92,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _middle(runs: Runs, layer: str, over: tuple[float, ...], density: float) -> float:
     """Return the median EDP over seeds of a search's mappings at a density."""
-    return median(edp_at(value, density) or float("inf") for value in runs[layer, over])
+    return median(edp_at(value, density) for value in runs[layer, over].runs)
 
 
 def _table(reading: str, runs: Runs, best: Best, layers: tuple[str, ...], note: str) -> Table:
@@ -119,7 +100,7 @@ def _table(reading: str, runs: Runs, best: Best, layers: tuple[str, ...], note: 
     for layer in layers:
         for place, density in enumerate(TESTED):
             ours = [_middle(runs, layer, over, density) for over in (PAPER, *((d,) for d in STATIC), OURS)]
-            bound = bound_edp(Asked(layer, READINGS[reading], (density,), ()).operator(density))
+            bound = bound_edp(layer, density, READINGS[reading])
             rows.append((LAYERS[layer].name, density, *(f"{column[place]:.2E}" for column in PUBLISHED[layer]),
                          *(f"{edp:.3E}" if edp < float("inf") else "does not fit" for edp in ours),
                          f"{best[layer, density]:.3E}", f"{best[layer, density] / ours[0]:.2%}",
@@ -137,10 +118,10 @@ def _near(claim: Claim, runs: Runs, best: Best, over: tuple[float, ...]) -> Judg
     layers = tuple(dict.fromkeys(layer for layer, _ in runs))
 
     def reach(seed: int, densities: tuple[float, ...]) -> dict[str, float]:
-        return {layer: _mean([best[layer, d] / (edp_at(runs[layer, densities][seed], d) or float("inf"))
-                              for d in TESTED]) for layer in layers}
+        return {layer: _mean([best[layer, d] / edp_at(runs[layer, densities].runs[seed], d) for d in TESTED])
+                for layer in layers}
 
-    seeds = range(len(runs[layers[0], over]))
+    seeds = range(len(runs[layers[0], over].runs))
     shares, dense = ([reach(seed, densities) for seed in seeds] for densities in (over, (1.0,)))
     ours, static = (median(_mean(list(one.values())) for one in each) for each in (shares, dense))
     told = ", ".join(f"{LAYERS[layer].name} {median(one[layer] for one in shares):.1%}" for layer in layers)
@@ -151,10 +132,10 @@ def _near(claim: Claim, runs: Runs, best: Best, over: tuple[float, ...]) -> Judg
 
 def _dense(runs: Runs, layers: tuple[str, ...]) -> Judgement:
     def ratios(seed: int) -> list[float]:
-        return [(edp_at(runs[layer, (1.0,)][seed], 0.05) or float("inf"))
-                / (edp_at(runs[layer, PAPER][seed], 0.05) or float("inf")) for layer in layers]
+        return [edp_at(runs[layer, (1.0,)].runs[seed], 0.05) / edp_at(runs[layer, PAPER].runs[seed], 0.05)
+                for layer in layers]
 
-    every = [ratios(seed) for seed in range(len(runs[layers[0], PAPER]))]
+    every = [ratios(seed) for seed in range(len(runs[layers[0], PAPER].runs))]
     return judge(DENSE, [_mean(one) for one in every],
                  ", ".join(f"{median(column):.3f}" for column in zip(*every, strict=True)) + " times")
 

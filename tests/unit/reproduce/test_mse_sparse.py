@@ -15,7 +15,7 @@ def test_no_mapping_falls_by_more_than_the_square_of_one_tensors_density():
     for density in (1.0, 0.1):
         costs = SparseModel(asked.operator(density), machine()).score(batch)
         edp[density] = costs.energy_pj * costs.latency_cycles
-        assert (edp[density] / 1e6 >= bound_edp(asked.operator(density))).all()
+        assert (edp[density] / 1e6 >= bound_edp("conv4", density)).all()
     ours = [({1.0: one, 0.1: other}, 0.1) for one, other in zip(edp[1.0], edp[0.1], strict=True)]
     assert steep_note(ours).startswith("0 of 300 ")
     theirs = [(dict(zip(TESTED, column, strict=True)), 0.5) for column in PUBLISHED["conv3"][:2]]
