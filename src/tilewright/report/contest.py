@@ -1,10 +1,11 @@
 """Mappers side by side as a person sees them: who is better and how surely, at equal samples and at equal time."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from tilewright.base import Table, Value
-from tilewright.report.quantities import engineering, percent, significant
+from tilewright.report.quantities import engineering, finite, percent, significant
 from tilewright.report.search_plots import contest_plot
 from tilewright.report.sheet import Sheet
 from tilewright.search.studies import CONFIDENCE, Contest, Interval
@@ -52,10 +53,11 @@ def _leader(found: Contest, clock: str) -> str:
 def _mappers(found: Contest) -> Table:
     rows = []
     for name in found.names:
-        attempts, final = found.of(name), found.final(name)
-        rows.append((name, *(_number(value) for value in (final.median, final.low, final.high)),
-                     _share(found.gap(name)), *(_reached(found, name, near) for near in _NEAR),
-                     _number(found.time(name).median), _legal(attempts)))
+        attempts, final, gap = found.of(name), found.final(name), found.gap(name)
+        legal = sum(each.legal_samples for each in attempts) / max(1, sum(each.samples for each in attempts))
+        rows.append((name, *(finite(value) for value in (final.median, final.low, final.high)),
+                     None if gap is None else percent(gap), *(_reached(found, name, near) for near in _NEAR),
+                     finite(found.time(name).median), percent(legal)))
     columns = ("Mapper", f"Median ({found.unit})", "Low", "High", "Gap to bound",
                *(f"Samples to {near:.0%} of best" for near in _NEAR), "Seconds", "Legal")
     cover = found.final(found.names[0]).coverage
@@ -104,7 +106,7 @@ def contest_curves(found: Contest) -> Table:
     for clock in _CLOCKS:
         for name in found.names:
             band = found.band(name, clock)
-            rows += [(name, clock, at, *(_number(value) for value in (each.median, each.low, each.high)))
+            rows += [(name, clock, at, *(finite(value) for value in (each.median, each.low, each.high)))
                      for at, each in zip(band.at, band.intervals, strict=True)]
     return Table("curves", "Best score so far", ("Mapper", "Clock", "At", "Median", "Low", "High"), tuple(rows))
 
@@ -114,7 +116,7 @@ def contest_tree(found: Contest, asked: str) -> dict[str, Any]:
     curves = contest_curves(found)
     return {
         "asked": asked, "layer": found.layer, "machine": found.machine, "objective": found.objective,
-        "unit": found.unit, "seeds": list(found.seeds), "bound": found.bound, "best": _number(found.best),
+        "unit": found.unit, "seeds": list(found.seeds), "bound": found.bound, "best": finite(found.best),
         "equal_samples": found.equal_samples, "equal_seconds": found.equal_seconds,
         "words": list(contest_words(found)),
         "mappers": [{
@@ -122,12 +124,12 @@ def contest_tree(found: Contest, asked: str) -> dict[str, Any]:
             "final": _interval(found.final(one.name)), "gap": found.gap(one.name),
             "seconds": _interval(found.time(one.name)),
             "samples_to": {f"{near:g}": _interval(found.reach(one.name, near)) for near in _NEAR},
-            "searches": [{"seed": each.seed, "score": _number(each.score), "samples": each.samples,
+            "searches": [{"seed": each.seed, "score": finite(each.score), "samples": each.samples,
                           "legal_samples": each.legal_samples, "seconds": each.seconds,
                           "history": [[step.samples, step.seconds, step.score] for step in each.history]}
                          for each in found.of(one.name)],
         } for one in found.contenders],
-        "pairs": {clock: [{"first": first, "second": second, "ratio": _number(duel.ratio), "wins": duel.wins,
+        "pairs": {clock: [{"first": first, "second": second, "ratio": finite(duel.ratio), "wins": duel.wins,
                            "p": duel.p} for first, second, duel in found.duels(clock)] for clock in _CLOCKS},
         "curves": [dict(zip(curves.columns, row, strict=True)) for row in curves.rows],
     }
@@ -145,18 +147,7 @@ def chance(p: float) -> str:
     return "<0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
-def _share(gap: float | None) -> Value:
-    return None if gap is None else percent(gap)
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _interval(found: Interval) -> dict[str, float | None]:
-    return {"median": _number(found.median), "low": _number(found.low), "high": _number(found.high),
-            "coverage": found.coverage}
+    return {name: finite(value) for name, value in asdict(found).items()}
 
 
-def _legal(attempts: Any) -> str:
-    return percent(sum(a.legal_samples for a in attempts) / max(1, sum(a.samples for a in attempts)))

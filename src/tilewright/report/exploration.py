@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright.base import Plot, Table, Value
 from tilewright.codesign import FIGURES, Exploration, Outcome, pareto
-from tilewright.report.quantities import engineering, significant
+from tilewright.report.quantities import engineering, finite, significant
 from tilewright.report.sheet import Sheet
 
 _HEADS = {"latency": "runtime", "energy": "energy", "edp": "EDP"}
@@ -34,12 +34,12 @@ def exploration_tree(found: Exploration, asked: str) -> dict[str, Any]:
     return {
         "asked": asked, "objective": found.objective, "base": found.base, "pareto": list(front),
         "choices": [{"choice": choice, "name": first.flexibility.name,
-                     "worth": _finite(found.worth(choice, FIGURES[found.objective])), "added_um2": first.added_um2,
+                     "worth": finite(found.worth(choice, FIGURES[found.objective])), "added_um2": first.added_um2,
                      "area_um2": first.area_um2, "area_share": _area_share(first), "power_share": _power_share(first),
                      "pays": choice in front} for choice, first in firsts],
-        "outcomes": [{"network": one.network, "choice": one.choice, "latency_cycles": _finite(one.latency_cycles),
-                      "energy_pj": _finite(one.energy_pj), "edp": _finite(one.edp), "samples": one.samples,
-                      "over_base": _finite(found.relative(one.network, one.choice, FIGURES[found.objective]))}
+        "outcomes": [{"network": one.network, "choice": one.choice, "latency_cycles": finite(one.latency_cycles),
+                      "energy_pj": finite(one.energy_pj), "edp": finite(one.edp), "samples": one.samples,
+                      "over_base": finite(found.relative(one.network, one.choice, FIGURES[found.objective]))}
                      for one in found.outcomes],
     }
 
@@ -98,7 +98,3 @@ def _area_share(one: Outcome) -> float | None:
 def _power_share(one: Outcome) -> float | None:
     area = _area_share(one)
     return None if area is None else area * one.flexibility.costs.power_per_area
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None

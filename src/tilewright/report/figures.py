@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+from tilewright.report.fronts import LEGEND, curve_style, highlighted
 from tilewright.report.quantities import TIMES, engineering, joules, multiple, over, percent, shortened, significant
 from tilewright.store import CostRecord, LayerRecord, RunRecord
 
@@ -15,7 +16,6 @@ Figure = dict[str, Any]
 
 _CROWDED = 40
 _SHOWN_MEMORIES = 5
-_HIGHLIGHTS = 3
 _DASHES = ("solid", "dash", "dot", "dashdot")
 
 
@@ -110,19 +110,14 @@ def roofline_figure(record: RunRecord) -> Figure:
     return {"data": data, "layout": {
         "xaxis": {"type": "log", "title": {"text": "Operational intensity (MACs/byte)"}, **_decades(low, high)},
         "yaxis": {"type": "log", "title": {"text": "MACs/cycle"}, **_decades(bottom, top)},
-        "legend": _legend(), "hovermode": "closest"}}
+        "legend": LEGEND, "hovermode": "closest"}}
 
 
 def convergence_figure(record: RunRecord) -> Figure:
     """Return the best score over samples for every layer, relative to its bound or, without one, to its final score."""
-    shares = {id(layer): layer.count * cost.latency_cycles for _, layer, cost in _mapped(record)}
     searched = [layer for layer in record.layers if _curve(layer, bounded=False)]
     bounded = bool(searched) and all(layer.bounds is not None and layer.bounds.score for layer in searched)
-    leading = sorted(searched, key=lambda layer: -shares.get(id(layer), 0))[:_HIGHLIGHTS]
-    data: list[Figure] = []
-    for layer in sorted(searched, key=lambda layer: layer in leading):
-        place = leading.index(layer) if layer in leading else None
-        data.append(_curve_trace(layer, place, bounded=bounded, first=not data))
+    data = [_curve_trace(layer, bounded=bounded) | style for layer, style in highlighted(searched)]
     return {"data": data, "layout": _curve_layout(data, bounded=bounded)}
 
 
@@ -131,9 +126,8 @@ def layer_convergence_figure(layer: LayerRecord) -> Figure:
     bounded = layer.bounds is not None and bool(layer.bounds.score)
     if not _curve(layer, bounded=bounded):
         return {"data": [], "layout": {}}
-    trace = _curve_trace(layer, 0, bounded=bounded, first=False)
-    layout = _curve_layout([trace], bounded=bounded)
-    return {"data": [{**trace, "showlegend": False}], "layout": {**layout, "height": 240}}
+    trace = _curve_trace(layer, bounded=bounded) | curve_style(layer, 0) | {"showlegend": False}
+    return {"data": [trace], "layout": {**_curve_layout([trace], bounded=bounded), "height": 240}}
 
 
 def _mapped(record: RunRecord) -> Iterator[tuple[int, LayerRecord, CostRecord]]:
@@ -188,16 +182,11 @@ def _bar_layout(record: RunRecord, title: str, unit: str) -> Figure:
     """Return axes with a tick per layer, which the page thins out where there is no room."""
     count = len(record.layers)
     spare = max(0.0, (6 - count) / 2)
-    return {"barmode": "stack", "bargap": 0.25, "hovermode": "closest", "legend": _legend(),
+    return {"barmode": "stack", "bargap": 0.25, "hovermode": "closest", "legend": LEGEND,
             "xaxis": {"tickvals": list(range(count)), "range": [-0.6 - spare, count - 0.4 + spare], "tickangle": -50,
                       "ticktext": [escape(shortened(layer.name, 21)) for layer in record.layers],
                       "showgrid": False, "zeroline": False},
             "yaxis": {"title": {"text": title}, "tickformat": "~s", "ticksuffix": unit, "rangemode": "tozero"}}
-
-
-def _legend() -> Figure:
-    return {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
-            "traceorder": "normal"}
 
 
 def _decades(low: float, high: float) -> Figure:
@@ -244,14 +233,10 @@ def _curve(layer: LayerRecord, *, bounded: bool) -> list[tuple[int, float]]:
     return [(max(samples, 1), score / reference) for samples, score in points]
 
 
-def _curve_trace(layer: LayerRecord, place: int | None, *, bounded: bool, first: bool) -> Figure:
+def _curve_trace(layer: LayerRecord, *, bounded: bool) -> Figure:
     points = _curve(layer, bounded=bounded)
-    style = {"color": "@faint", "width": 1} if place is None else {"color": f"@curve-{place}", "width": 2.5}
     return {"type": "scatter", "mode": "lines" if len(points) > 1 else "markers",
-            "name": "other layers" if place is None else escape(shortened(layer.name, 24)),
-            "legendgroup": "others" if place is None else f"layer {place}",
-            "showlegend": place is not None or first, "x": [x for x, _ in points], "y": [y for _, y in points],
-            "line": {**style, "shape": "hv"}, "marker": {"color": style["color"]}, "meta": _who(layer),
+            "x": [x for x, _ in points], "y": [y for _, y in points], "meta": _who(layer),
             "hovertemplate": "<b>%{meta[0]}</b><br>%{meta[1]}<br>%{y:.3f} after %{x:,} samples<extra></extra>"}
 
 
@@ -268,4 +253,4 @@ def _curve_layout(data: Sequence[Figure], *, bounded: bool) -> Figure:
     one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "layer": "below",
            "line": {"color": "@strong", "width": 1.5, "dash": "dash"}}
     return {"xaxis": {"type": "log", "title": {"text": "Samples"}, **_decades(max(min(x) * 0.9, 0.5), max(x) * 1.2)},
-            "yaxis": axis, "shapes": [one], "legend": _legend(), "hovermode": "closest"}
+            "yaxis": axis, "shapes": [one], "legend": LEGEND, "hovermode": "closest"}

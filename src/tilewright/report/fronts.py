@@ -1,6 +1,6 @@
 """Pareto fronts as plots and as lines of a table; of three metrics and more the plots show the first two."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -9,7 +9,10 @@ from tilewright.store import FrontRecord, LayerRecord, RunRecord
 
 Figure = dict[str, Any]
 
-_HIGHLIGHTS = 3
+OTHERS = "other layers"
+HIGHLIGHTS = 3
+"""Layers that are drawn in colours of their own, those that take longest; the others are grey."""
+LEGEND: Figure = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
 HEADS = {"pJ": "J", "pJ x cycles": "J·cycles"}
 """Units as they are shown, where energies are told in joules."""
 
@@ -17,25 +20,35 @@ HEADS = {"pJ": "J", "pJ x cycles": "J·cycles"}
 def fronts_figure(record: RunRecord) -> Figure:
     """Return the fronts of all layers, each metric relative to the layer's least."""
     shown = [layer for layer in record.layers if layer.front is not None and layer.front.points]
-    cycles = {id(layer): layer.count * layer.cost.latency_cycles for layer in shown if layer.cost is not None}
-    leading = sorted(shown, key=lambda layer: -cycles.get(id(layer), 0))[:_HIGHLIGHTS]
     data: list[Figure] = []
-    for layer in sorted(shown, key=lambda layer: layer in leading):
-        place = leading.index(layer) if layer in leading else None
+    for layer, style in highlighted(shown):
         trace = _trace(layer, _relative(layer.front)) if layer.front is not None else {}
-        colour = "@faint" if place is None else f"@curve-{place}"
-        data.append({**trace, "name": "other layers" if place is None else escape(shortened(layer.name, 24)),
-                     "legendgroup": "others" if place is None else f"layer {place}",
-                     "showlegend": place is not None or not data,
-                     "line": {"color": colour, "width": 1 if place is None else 2.5, "shape": "hv"},
-                     "marker": {"color": colour, "size": 4 if place is None else 6}})
+        size = 4 if style["name"] == OTHERS else 6
+        data.append({**trace, **style, "marker": {**style["marker"], "size": size}})
     if not data:
         return {"data": [], "layout": {}}
     first, second = shown[0].front.metrics[:2] if shown[0].front is not None else ("", "")
     return {"data": data, "layout": {
         "xaxis": {**_axis(f"{first.capitalize()} / least", [x for trace in data for x in trace["x"]])},
         "yaxis": {**_axis(f"{second.capitalize()} / least", [y for trace in data for y in trace["y"]])},
-        "legend": _LEGEND, "hovermode": "closest"}}
+        "legend": LEGEND, "hovermode": "closest"}}
+
+
+def highlighted(layers: Sequence[LayerRecord]) -> Iterator[tuple[LayerRecord, Figure]]:
+    """Yield layers with how each is drawn: those that take longest last and in colours, the others grey and as one."""
+    cycles = {id(layer): layer.count * layer.cost.latency_cycles for layer in layers if layer.cost is not None}
+    leading = sorted(layers, key=lambda layer: -cycles.get(id(layer), 0))[:HIGHLIGHTS]
+    for index, layer in enumerate(sorted(layers, key=lambda layer: layer in leading)):
+        place = leading.index(layer) if layer in leading else None
+        yield layer, curve_style(layer, place) | {"showlegend": place is not None or index == 0}
+
+
+def curve_style(layer: LayerRecord, place: int | None) -> Figure:
+    """Return the name, group and colours of a layer's curve, from its place among those in colours."""
+    line = {"color": "@faint", "width": 1} if place is None else {"color": f"@curve-{place}", "width": 2.5}
+    return {"name": OTHERS if place is None else escape(shortened(layer.name, 24)),
+            "legendgroup": "others" if place is None else f"layer {place}",
+            "line": {**line, "shape": "hv"}, "marker": {"color": line["color"]}}
 
 
 def layer_front_figure(layer: LayerRecord) -> Figure:
@@ -58,7 +71,7 @@ def layer_front_figure(layer: LayerRecord) -> Figure:
     return {"data": data, "layout": {
         "xaxis": {"title": {"text": titles[0]}, "tickformat": "~s", "range": _range(x), "nticks": 6},
         "yaxis": {"title": {"text": titles[1]}, "tickformat": "~s", "range": _range(y), "nticks": 6},
-        "legend": _LEGEND, "hovermode": "closest", "height": 270}}
+        "legend": LEGEND, "hovermode": "closest", "height": 270}}
 
 
 def front_rows(record: RunRecord) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -135,5 +148,3 @@ def _axis(title: str, values: list[float]) -> Figure:
     return {"title": {"text": title}, "range": [1.0 - room, max(values) + room], "nticks": 7}
 
 
-_LEGEND: Figure = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
-                   "traceorder": "normal"}

@@ -10,21 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from tilewright.base import write_whole
-from tilewright.report import figures
+from tilewright.report import figures, quantities
 from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value, together
-from tilewright.report.quantities import (
-    TIMES,
-    byte_size,
-    engineering,
-    joules,
-    multiple,
-    over,
-    padding_words,
-    percent,
-    seconds_of,
-    shortened,
-    significant,
-)
 from tilewright.report.terminal import search_time
 from tilewright.store import LayerRecord, NestRow, RoomRecord, RunRecord, TileRecord
 
@@ -71,12 +58,13 @@ def page_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tilewright.report", "assets"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(
-        engineering=engineering, significant=significant, percent=percent, byte_size=byte_size, joules=joules,
-        shortened=shortened, whole=lambda value: f"{value:,}")
-    environment.globals.update(multiple=multiple, over=over, seconds_of=seconds_of, search_time=search_time,
-                               source=_source, HEADS=HEADS, shown_value=shown_value, together=together,
-                               padding_words=padding_words, TIMES=TIMES)
+    known = vars(quantities)
+    environment.filters.update({name: known[name] for name in (
+        "engineering", "significant", "percent", "byte_size", "joules", "shortened")}, whole="{:,}".format)
+    environment.globals.update({name: known[name] for name in ("multiple", "over", "seconds_of", "padding_words",
+                                                               "TIMES")},
+                               search_time=search_time, source=_source, HEADS=HEADS, shown_value=shown_value,
+                               together=together)
     return environment
 
 

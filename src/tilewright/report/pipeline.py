@@ -4,7 +4,7 @@ from math import isfinite
 from typing import Any
 
 from tilewright.base import Plot, Table, Value
-from tilewright.report.quantities import engineering, percent, significant
+from tilewright.report.quantities import engineering, finite, percent, significant
 from tilewright.report.sheet import Sheet
 from tilewright.search import METRICS, PipelineFigures, PipelineLayer, PipelineResult, SearchResult
 
@@ -119,8 +119,8 @@ def pipeline_tree(found: PipelineResult, network: str) -> dict[str, Any]:
 def _figures_tree(figures: PipelineFigures) -> dict[str, Any]:
     names = ("interval_cycles", "inputs_per_second", "energy_pj", "power_mw", "layer_power_mw", "peak_power_mw",
              "fill_cycles")
-    return {name: value if isfinite(value := float(getattr(figures, name))) else None for name in names} | {
-        "stage_cycles": [value if isfinite(value) else None for value in figures.stage_cycles]}
+    return {name: finite(float(getattr(figures, name))) for name in names} | {
+        "stage_cycles": [finite(value) for value in figures.stage_cycles]}
 
 
 def _layer_tree(result: SearchResult) -> dict[str, Any]:

@@ -55,6 +55,11 @@ def over(value: float | None, bound: float | None) -> float | None:
     return None if value is None or not bound else value / bound
 
 
+def finite(value: float) -> float | None:
+    """Return a number as files have it: None where it is infinite or there is none."""
+    return value if math.isfinite(value) else None
+
+
 def joules(energy_pj: float | None) -> float | None:
     """Return picojoules (or picojoule-cycles) as joules (or joule-cycles)."""
     return None if energy_pj is None else energy_pj * PICOJOULE

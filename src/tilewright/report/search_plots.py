@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.base import Plot
+from tilewright.report.fronts import LEGEND
 from tilewright.search.studies import Band, Contest, Landscape, OrderStudy, Points
 
 _COLOURS = 8
@@ -17,7 +18,6 @@ _CLOSE, _SOME, _WIDE = 2.5, 12, 300
 """Ratios of the ends of an axis below which it is plain, and above which it has ticks at 1, 2, 5 alone, or at tens."""
 
 _SHOWN_BACKGROUND, _SHOWN_TRAIL = 3000, 1000
-_LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
 _HEAT = [[place / 4, f"@heat-{4 - place}"] for place in range(5)]
 
 
@@ -35,7 +35,7 @@ def contest_plot(found: Contest, clock: str, names: Sequence[str] = (), *, bands
     return Plot(*(title or (clock, f"Best score over {clock}")), data, {
         "xaxis": log_axis(_CLOCKS[clock], [at for trace in data for at in trace["x"]]),
         "yaxis": log_axis(head, [score for trace in data for score in trace["y"]]),
-        "legend": _LEGEND, "hovermode": "closest"},
+        "legend": LEGEND, "hovermode": "closest"},
         "Lines: medians over seeds." + (" Bands: order statistics around them." if bands else ""))
 
 
@@ -90,7 +90,7 @@ def landscape_plots(found: Landscape) -> tuple[Plot, Plot]:
     """Return the random mappings coloured by score, and the points that mappers sampled before them."""
     axes = {"xaxis": {"title": {"text": f"Axis 1 ({found.explained[0]:.1%} of the variance)"}},
             "yaxis": {"title": {"text": f"Axis 2 ({found.explained[1]:.1%})"}}, "hovermode": "closest",
-            "height": 560, "legend": _LEGEND}
+            "height": 560, "legend": LEGEND}
     random = found.background.thinned(_SHOWN_BACKGROUND)
     random = random.take(np.argsort(-random.scores))  # the best are drawn last
     head = f"log10 {shown_goal(found.objective)}"

@@ -1,13 +1,13 @@
 """Studies of one layer's mappings as a person sees them: axes, loop orders, and the map space in two dimensions."""
 
-import math
 from typing import Any
 
 import numpy as np
 
 from tilewright.base import Plot, Table, Value
 from tilewright.report.contest import contest_tree
-from tilewright.report.quantities import engineering, percent, significant
+from tilewright.report.fronts import LEGEND
+from tilewright.report.quantities import engineering, finite, percent, significant
 from tilewright.report.search_plots import contest_plot, landscape_plots, orders_plot, shown_goal
 from tilewright.report.sheet import Sheet
 from tilewright.search.studies import (
@@ -21,7 +21,6 @@ from tilewright.search.studies import (
 )
 
 _NEAR = (1.05, 2.0, 10.0)
-_LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
 
 
 def axes_sheet(found: AxisStudy, asked: str, command: str = "") -> Sheet:
@@ -63,7 +62,7 @@ def axes_tables(found: AxisStudy) -> tuple[Table, Table]:
 
 def axes_tree(found: AxisStudy, asked: str) -> dict[str, Any]:
     """Return all of it as plain data."""
-    return {"asked": asked, "mapper": found.mapper, "bases": [_finite(base) for base in found.bases],
+    return {"asked": asked, "mapper": found.mapper, "bases": [finite(base) for base in found.bases],
             "axes": [{"axis": axis, "log10_gain_alone": found.gains([axis]), "alone": found.alone(axis),
                       "lost_where_fixed": found.fixed(axis), "share": found.shares(axis)} for axis in AXES],
             "searches": contest_tree(found.contest, asked)}
@@ -82,7 +81,7 @@ def axes_plot(found: AxisStudy) -> Plot:
                          "arrayminus": [one.median - one.low for one in each]},
                      "hovertemplate": f"%{{x}} {name}: %{{y:.1%}}<extra></extra>"})
     return Plot("axes", "What each axis is worth", data, {
-        "barmode": "group", "bargap": 0.35, "legend": _LEGEND, "xaxis": {"showgrid": False},
+        "barmode": "group", "bargap": 0.35, "legend": LEGEND, "xaxis": {"showgrid": False},
         "yaxis": {"title": {"text": "Of the gain of all axes"}, "tickformat": ".0%", "rangemode": "tozero"}},
         "Shares of the gain (in logarithms) that all axes together have. Lines: order statistics over seeds.")
 
@@ -182,5 +181,3 @@ def landscape_tree(found: Landscape, asked: str) -> dict[str, Any]:
                        for name, points in (("random mappings", found.background), *found.trails.items())}}
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -28,7 +28,7 @@ from tilewright.reproduce.flexion_order import INPUT, OUTPUT, WEIGHT
 from tilewright.reproduce.flexion_parallelism import KC, YX
 from tilewright.reproduce.flexion_tile import THIRDS
 from tilewright.reproduce.searching import Layer, bound_figures, by_seed, network_layers
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.workload import UniqueOperator
 
 NETWORKS = ("alexnet", "mnasnet", "resnet50", "mobilenet-v2", "bert-base", "dlrm", "ncf")
@@ -162,6 +162,11 @@ class Measured:
         return {name: dict(zip(NETWORKS, values, strict=True)) for name, values in self.runtimes.items()}
 
 
+@reproduction(
+    "flexion-future", "A machine tuned for AlexNet on later networks, with each of the 16 classes of flexibility",
+    "Kao, dissertation, Georgia Tech 2022, figure 3.13", CLAIMS,
+    Setting("quick", 2, {"samples": 300, "every": 8, "designs": 3_000, "rivals": 3, "dram": (32,)}),
+    Setting("full", 3, {"samples": 10_000, "every": 1, "designs": 20_000, "rivals": 10, "dram": (32, 4096)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Tune a fixed design for every network, then run every network on AlexNet's with every class."""
     found = [_measure(setting, runner, dram) for dram in setting["dram"]]
@@ -321,10 +326,3 @@ def _plot(found: Measured) -> Plot:
                 f"adds; DRAM of {found.dram:g} words per cycle", data, {
         "xaxis": {"title": {"text": "Added area (um2, table 3.2 scaled to 16 nm)"}},
         "yaxis": {"title": {"text": "Runtime over InFlex-0000"}}})
-
-
-REPRODUCTIONS.register("flexion-future")(Study(
-    "flexion-future", "A machine tuned for AlexNet on later networks, with each of the 16 classes of flexibility",
-    "Kao, dissertation, Georgia Tech 2022, figure 3.13", CLAIMS,
-    Setting("quick", 2, {"samples": 300, "every": 8, "designs": 3_000, "rivals": 3, "dram": (32,)}),
-    Setting("full", 3, {"samples": 10_000, "every": 1, "designs": 20_000, "rivals": 10, "dram": (32, 4096)}), run))

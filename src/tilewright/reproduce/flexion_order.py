@@ -7,7 +7,7 @@ from tilewright.hardware import OrderFlexibility, preset
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, kept, part_of, right, same
 from tilewright.reproduce.flexion_isolation import Isolation, Results, average_venn, axis_targets, order_of, study_table
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study
+from tilewright.reproduce.study import Findings, Setting, reproduction
 
 OUTPUT, WEIGHT, INPUT = (("P", "Q", "K", "C", "R", "S"), ("K", "C", "R", "S", "P", "Q"), ("C", "P", "Q", "K", "R", "S"))
 
@@ -49,6 +49,9 @@ def isolation(every: int = 1) -> Isolation:
     return Isolation.of("O", targets, (16, 21, 29), every, PUBLISHED, order_of)
 
 
+@reproduction("flexion-order", "What a choice of loop orders is worth on MnasNet",
+              "Kao, dissertation, Georgia Tech 2022, figure 3.9", CLAIMS,
+              Setting("quick", 2, {"samples": 1_000, "every": 1}), Setting("full", 5, {"samples": 10_000, "every": 1}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine."""
     study = isolation(setting["every"])
@@ -77,9 +80,3 @@ def _judge(study: Isolation, results: Results) -> tuple[Judgement, ...]:
         study.judged(FULL, results, "FullFlex1111", f"the compute bound is {bound:.3f} of InFlex's runtime: no machine "
                      "of 1,024 elements can be faster"),
     )
-
-
-REPRODUCTIONS.register("flexion-order")(Study(
-    "flexion-order", "What a choice of loop orders is worth on MnasNet",
-    "Kao, dissertation, Georgia Tech 2022, figure 3.9", CLAIMS,
-    Setting("quick", 2, {"samples": 1_000, "every": 1}), Setting("full", 5, {"samples": 10_000, "every": 1}), run))

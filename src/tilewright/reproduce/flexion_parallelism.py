@@ -8,7 +8,7 @@ from tilewright.jobs import Runner
 from tilewright.mapping import flexible_machine, load_mapping
 from tilewright.reproduce.claims import Judgement, exact, gain, judge, right
 from tilewright.reproduce.flexion_isolation import Isolation, Results, average_venn, axis_targets, pair_of, study_table
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
+from tilewright.reproduce.study import Findings, Setting, Table, reproduction
 
 PUBLISHED = (
     ("Layer 10", "InFlex0010", 1.0, 1.0, 1.0, 0.03, 0.08, "KC"),
@@ -48,6 +48,9 @@ def isolation(shape: tuple[int, int] = (16, 64), every: int = 1) -> Isolation:
     return Isolation.of("P", targets, (10, 16, 29), every, PUBLISHED, pair_of)
 
 
+@reproduction("flexion-parallelism", "What a choice of the dimensions to spread is worth on MnasNet",
+              "Kao, dissertation, Georgia Tech 2022, figure 3.10", CLAIMS,
+              Setting("quick", 2, {"samples": 1_000, "every": 2}), Setting("full", 5, {"samples": 10_000, "every": 1}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, on both arrays."""
     study, square = isolation(every=setting["every"]), isolation((32, 32), setting["every"])
@@ -97,9 +100,3 @@ def _unusual(study: Isolation, results: Results) -> "Counter[str]":
             if "none" not in pair and pair not in (["C", "K"], ["P", "Q"]):
                 found["-".join(pair)] += 1
     return found
-
-
-REPRODUCTIONS.register("flexion-parallelism")(Study(
-    "flexion-parallelism", "What a choice of the dimensions to spread is worth on MnasNet",
-    "Kao, dissertation, Georgia Tech 2022, figure 3.10", CLAIMS,
-    Setting("quick", 2, {"samples": 1_000, "every": 2}), Setting("full", 5, {"samples": 10_000, "every": 1}), run))

@@ -23,7 +23,7 @@ from tilewright.reproduce.flexion_isolation import (
     sweep,
     sweep_plot,
 )
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
+from tilewright.reproduce.study import Findings, Setting, Table, reproduction
 
 SIDE = 32
 PUBLISHED = (
@@ -81,6 +81,10 @@ def shapes(instances: int, block: tuple[int, int]) -> list[tuple[int, int]]:
     return [(wide * block[0], blocks // wide * block[1]) for wide in range(1, blocks + 1)]
 
 
+@reproduction("flexion-shape", "What flexible array shapes are worth on MnasNet, by building block and array size",
+              "Kao, dissertation, Georgia Tech 2022, figures 3.11 and 3.12", CLAIMS,
+              Setting("quick", 2, {"samples": 2_000, "every": 1, "sides": (8, 16, 32, 64)}),
+              Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
     study = isolation(setting["every"])
@@ -181,10 +185,3 @@ def _judge_sweep(swept: Sequence[Swept]) -> Judgement:
                           for loose in zip(*([any_shape for _, any_shape in one.seeds] for one in swept), strict=True)],
                  f"a doubling gains {whole[0]:.2f} times at first, {whole[-1]:.2f} in the end; W-F "
                  f"{swept[0].workload[1]:.2f} to {swept[-1].workload[1]:.2f}")
-
-
-REPRODUCTIONS.register("flexion-shape")(Study(
-    "flexion-shape", "What flexible array shapes are worth on MnasNet, by building block and array size",
-    "Kao, dissertation, Georgia Tech 2022, figures 3.11 and 3.12", CLAIMS,
-    Setting("quick", 2, {"samples": 2_000, "every": 1, "sides": (8, 16, 32, 64)}),
-    Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}), run))

@@ -34,7 +34,7 @@ from tilewright.reproduce.flexion_isolation import (
     total,
 )
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.workload import Operator
 
 THIRDS = TileFlexibility(partitions=(("GLB", (("weights", 1.0), ("inputs", 1.0), ("outputs", 1.0))),))
@@ -80,6 +80,12 @@ def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
     return axis_targets(with_buffer(preset("flexion"), capacity_bytes), "T", TileFlexibility(), _=THIRDS)
 
 
+@reproduction(
+    "flexion-tile", "What flexible tiles are worth on MnasNet, by buffer size, and what they cost",
+    "Kao, dissertation, Georgia Tech 2022, figures 3.7 and 3.8, table 3.2", CLAIMS,
+    Setting("quick", 2, {"samples": 1_000, "every": 1, "buffers": (1000, 4000, 6400, 25600)}),
+    Setting("full", 5, {"samples": 10_000, "every": 1, "buffers": (1000, 1600, 2400, 3200, 4000, 6400, 12_800, 25_600,
+        100_000)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
     study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], PUBLISHED, tile_of)
@@ -279,11 +285,3 @@ def _venn(study: Isolation) -> Plot:
     return venn_plot("venn", "Spaces of tiles, averaged over the layers of MnasNet (figure 3.7 b)", [*panels, hardware],
                      "Areas to scale within each diagram. C holds some 10^9 sizes and would dwarf W: W and its parts "
                      "are drawn apart from C and A.")
-
-
-REPRODUCTIONS.register("flexion-tile")(Study(
-    "flexion-tile", "What flexible tiles are worth on MnasNet, by buffer size, and what they cost",
-    "Kao, dissertation, Georgia Tech 2022, figures 3.7 and 3.8, table 3.2", CLAIMS,
-    Setting("quick", 2, {"samples": 1_000, "every": 1, "buffers": (1000, 4000, 6400, 25600)}),
-    Setting("full", 5, {"samples": 10_000, "every": 1,
-                        "buffers": (1000, 1600, 2400, 3200, 4000, 6400, 12_800, 25_600, 100_000)}), run))

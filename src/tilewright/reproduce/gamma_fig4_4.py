@@ -25,7 +25,7 @@ from tilewright.reproduce.gamma_methods import BASELINES, FIXED, GAMMA, OURS, OW
 from tilewright.reproduce.gamma_platforms import PLATFORMS, SYSTEMS, convolutions, machine
 from tilewright.reproduce.gamma_release import released
 from tilewright.reproduce.searching import by_seed, total
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table
+from tilewright.reproduce.study import Findings, Setting, Table, reproduction
 
 PUBLISHED = {("s1", "edge"): (224.0, 440.0), ("s1", "cloud"): (153.0, 1.3e7), ("s2", "edge"): (209.0, 1035.0),
              ("s2", "cloud"): (337.0, 7.1e5), ("s3", "edge"): (241.0, 644.0), ("s3", "cloud"): (657.0, 1.2e5)}
@@ -87,6 +87,13 @@ def searched(tries: Tries) -> list[str]:
     return [label for label in tries if label in BASELINES and label != "random"]
 
 
+_QUICK44 = Setting("quick", 2, {"samples": 300, "every": 6})
+_QUICK45 = Setting("quick", 2, {"samples": 600, "every": 4})
+_FULL = Setting("full", 5, {"samples": 10_000, "every": 1})
+
+
+@reproduction("gamma-fig4.4", "ResNet-18 by all methods on S1, S2, S3, edge and cloud: latency",
+              "Kao, dissertation, Georgia Tech 2022, figure 4.4", CLAIMS44, _QUICK44, _FULL)
 def run44(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.4."""
     found = measure(setting, runner, "latency", SYSTEMS)
@@ -226,6 +233,8 @@ def _early(found: Found) -> Judgement:
     return judge(EARLY, [lower(pairs(one)) for one in by_seed(found)], f"{lower(pairs(found)):.0%} of the pairs")
 
 
+@reproduction("gamma-fig4.5", "ResNet-18 by all methods on S2: energy",
+              "Kao, dissertation, Georgia Tech 2022, figure 4.5", CLAIMS45, _QUICK45, _FULL)
 def run45(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.5."""
     found = measure(setting, runner, "energy", ("s2",))
@@ -250,15 +259,3 @@ def run45(setting: Setting, runner: Runner) -> Findings:
                         ", ".join(map(times, over))))
     return _findings(found, "energy", judged, (),
                      "Energy here counts the DRAM, which the published cost model does not.")
-
-
-_QUICK44 = Setting("quick", 2, {"samples": 300, "every": 6})
-_QUICK45 = Setting("quick", 2, {"samples": 600, "every": 4})
-_FULL = Setting("full", 5, {"samples": 10_000, "every": 1})
-
-REPRODUCTIONS.register("gamma-fig4.4")(Study(
-    "gamma-fig4.4", "ResNet-18 by all methods on S1, S2, S3, edge and cloud: latency",
-    "Kao, dissertation, Georgia Tech 2022, figure 4.4", CLAIMS44, _QUICK44, _FULL, run44))
-REPRODUCTIONS.register("gamma-fig4.5")(Study(
-    "gamma-fig4.5", "ResNet-18 by all methods on S2: energy", "Kao, dissertation, Georgia Tech 2022, figure 4.5",
-    CLAIMS45, _QUICK45, _FULL, run45))

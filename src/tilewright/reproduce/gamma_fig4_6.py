@@ -6,7 +6,7 @@ from tilewright.reproduce.claims import cases, judge
 from tilewright.reproduce.gamma_contest import Try, contest, oracle_word
 from tilewright.reproduce.gamma_methods import GAMMA, OWN, PAPER
 from tilewright.reproduce.gamma_platforms import convolutions, machine
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, reproduction
 
 SPREAD = {"conv1": ({"P", "Q"},), "layer2.0.downsample": ({"P", "Q"}, {"K"}, {"C"}),
           "layer4.0.downsample": ({"C"}, {"K"})}
@@ -33,6 +33,10 @@ def share(tries: list[Try]) -> float:
     return sum(told) / len(told)
 
 
+@reproduction(
+    "gamma-fig4.6", "What Gamma's mappings of an early, a medium and a late layer of ResNet-18 spread, S3 edge",
+    "Kao, dissertation, Georgia Tech 2022, figure 4.6", (CLAIM,), Setting("quick", 6, {"samples": 2_000}),
+    Setting("full", 20, {"samples": 10_000}), cells="gamma-fig4.4")
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the three layers as in figure 4.4 e."""
     layers = [layer for layer in convolutions("resnet18") if layer.name in SPREAD]
@@ -49,9 +53,3 @@ def run(setting: Setting, runner: Runner) -> Findings:
         "Layer", "Method", "Spread", "Cycles", "Oracle"), rows, ("P, Q are rows and columns of outputs.",))
     return Findings((table,), (judge(CLAIM, seeds, f"{share(tries[PAPER]):.0%} as published (median runs), "
                                      f"{share(tries[OWN.label]):.0%} ours"),), (plot,), nests)
-
-
-REPRODUCTIONS.register("gamma-fig4.6")(Study(
-    "gamma-fig4.6", "What Gamma's mappings of an early, a medium and a late layer of ResNet-18 spread, S3 edge",
-    "Kao, dissertation, Georgia Tech 2022, figure 4.6", (CLAIM,), Setting("quick", 6, {"samples": 2_000}),
-    Setting("full", 20, {"samples": 10_000}), run, cells="gamma-fig4.4"))

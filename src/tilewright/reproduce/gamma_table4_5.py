@@ -22,7 +22,7 @@ from tilewright.reproduce.gamma_contest import (
 from tilewright.reproduce.gamma_methods import FIXED, GAMMA, OURS, OWN, PAPER, Method
 from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, machine
 from tilewright.reproduce.searching import by_seed, median_curve, total
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 
 NETWORKS = {"mobilenet-v2": "MobileNet-V2", "mnasnet": "MnasNet", "shufflenet-v2": "ShuffleNet", "resnet50": "ResNet50"}
 """ShuffleNet is version 2 at width 1.0 in the released model files."""
@@ -75,6 +75,13 @@ def measure(setting: Setting, runner: Runner, methods: Sequence[Method], rows: S
                          seeds=setting.seeds, samples=setting["samples"], objective=row[1]) for row in rows}
 
 
+_QUICK = Setting("quick", 2, {"samples": 2_000, "every": 5, "networks": tuple(NETWORKS)})
+_FULL = Setting("full", 10, {"samples": 10_000, "every": 1, "networks": tuple(NETWORKS)})
+
+
+@reproduction(
+    "gamma-table4.5", "Four networks on S3, edge and cloud: Gamma against fixed dataflows, latency and energy",
+    "Kao, dissertation, Georgia Tech 2022, table 4.5", CLAIMS45, _QUICK, _FULL)
 def run45(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge table 4.5."""
     rows = [row for row in PUBLISHED if row[0] in setting["networks"]]
@@ -194,6 +201,8 @@ def _plot(sums: Mapping[Row, Mapping[str, float]]) -> Plot:
         "barmode": "group", "yaxis": {"title": {"text": "times Gamma's"}, "type": "log"}, "xaxis": {"tickangle": -50}})
 
 
+@reproduction("gamma-fig4.7", "Latency of four networks over Gamma's generations, S3 edge",
+              "Kao, dissertation, Georgia Tech 2022, figure 4.7", CLAIMS47, _QUICK, _FULL, cells="gamma-table4.5")
 def run47(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.7 from the searches of table 4.5."""
     rows = [row for row in PUBLISHED if row[0] in setting["networks"] and row[1:] == ("latency", "edge")]
@@ -247,14 +256,3 @@ def _generations_plot(curves: Mapping[tuple[str, str], list[float | None]], gene
     return Plot("generations", "Latency of the whole network over generations (S3 edge)", data, {
         "xaxis": {"title": {"text": f"generation of {POPULATION}"}},
         "yaxis": {"title": {"text": "cycles"}, "type": "log"}})
-
-
-_QUICK = Setting("quick", 2, {"samples": 2_000, "every": 5, "networks": tuple(NETWORKS)})
-_FULL = Setting("full", 10, {"samples": 10_000, "every": 1, "networks": tuple(NETWORKS)})
-
-REPRODUCTIONS.register("gamma-table4.5")(Study(
-    "gamma-table4.5", "Four networks on S3, edge and cloud: Gamma against fixed dataflows, latency and energy",
-    "Kao, dissertation, Georgia Tech 2022, table 4.5", CLAIMS45, _QUICK, _FULL, run45))
-REPRODUCTIONS.register("gamma-fig4.7")(Study(
-    "gamma-fig4.7", "Latency of four networks over Gamma's generations, S3 edge",
-    "Kao, dissertation, Georgia Tech 2022, figure 4.7", CLAIMS47, _QUICK, _FULL, run47, cells="gamma-table4.5"))

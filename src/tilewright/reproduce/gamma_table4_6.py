@@ -12,7 +12,7 @@ from tilewright.reproduce.claims import Judgement, exact, gain, judge
 from tilewright.reproduce.gamma_methods import GAMMA, OWN, PAPER, Method
 from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, layer_bound, machine
 from tilewright.reproduce.searching import oracle_cell
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.search import PipelineResult, search_pipeline
 from tilewright.workload import Graph, Operator, zoo
 
@@ -146,6 +146,10 @@ def _checked(pipe: Pipe, runner: Runner, setting: Setting) -> Pipe:
     return replace(pipe, oracle=told)
 
 
+@reproduction("gamma-table4.6", "Layer pipelines in two stages: latency, then power or energy (ResNet-18, VGG16)",
+              "Kao, dissertation, Georgia Tech 2022, table 4.6", CLAIMS,
+              Setting("quick", 2, {"samples": 1_000, "every": 1, "platforms": PLATFORMS}),
+              Setting("full", 10, {"samples": 10_000, "every": 1, "platforms": PLATFORMS}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge table 4.6; claims are judged on the cloud platform, where most latencies are conceivable."""
     pipes = measure(setting, runner)
@@ -269,11 +273,3 @@ def _plots(by_key: Mapping[tuple[str, str], Pipe]) -> tuple[Plot, ...]:
         plots.append(Plot(f"{name}-{goal}", f"{NETWORKS[name]}, latency then {goal}: cycles of every layer", data, {
             "barmode": "group", "yaxis": {"title": {"text": "cycles"}}, "xaxis": {"tickangle": -50}}))
     return tuple(plots)
-
-
-_QUICK = Setting("quick", 2, {"samples": 1_000, "every": 1, "platforms": PLATFORMS})
-_FULL = Setting("full", 10, {"samples": 10_000, "every": 1, "platforms": PLATFORMS})
-
-REPRODUCTIONS.register("gamma-table4.6")(Study(
-    "gamma-table4.6", "Layer pipelines in two stages: latency, then power or energy (ResNet-18, VGG16)",
-    "Kao, dissertation, Georgia Tech 2022, table 4.6", CLAIMS, _QUICK, _FULL, run))

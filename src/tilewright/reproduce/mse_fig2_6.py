@@ -11,7 +11,7 @@ from tilewright.mapping import MapSpace, dump_mapping
 from tilewright.reproduce.claims import gain, judge
 from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, machine
 from tilewright.reproduce.searching import bound_figures, oracle_cell
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
 
 LAYER = convolutions("vgg16")[1]
 METRICS = {"latency": "cycles", "energy": "pJ", "power": "pJ / cycle"}
@@ -39,6 +39,9 @@ def _cell(platform: str, points: int, seed: int) -> Cell:
     return Cell({"layer": LAYER.name, "machine": accelerator.name, "points": points, "seed": seed}, compute, points)
 
 
+@reproduction("mse-fig2.6", "Random mappings of VGG16's second layer: latency, energy and power",
+              "Kao, dissertation, Georgia Tech 2022, figure 2.6", tuple(CLAIMS.values()),
+              Setting("quick", 3, {"points": 2_000}), Setting("full", 10, {"points": 20_000}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Draw mappings on both platforms with every seed."""
     found = {platform: runner.run([_cell(platform, setting["points"], seed) for seed in range(setting.seeds)])
@@ -68,9 +71,3 @@ def run(setting: Setting, runner: Runner) -> Findings:
             "xaxis": {"type": "log", "title": {"text": "cycles"}}, "yaxis": {"type": "log", "title": {"text": "pJ"}}})
         for platform, values in found.items())
     return Findings((table,), judged, plots)
-
-
-REPRODUCTIONS.register("mse-fig2.6")(Study(
-    "mse-fig2.6", "Random mappings of VGG16's second layer: latency, energy and power",
-    "Kao, dissertation, Georgia Tech 2022, figure 2.6", tuple(CLAIMS.values()),
-    Setting("quick", 3, {"points": 2_000}), Setting("full", 10, {"points": 20_000}), run))

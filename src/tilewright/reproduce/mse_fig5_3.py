@@ -19,7 +19,7 @@ from tilewright.mapping import MapSpace, dump_mapping
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower, part_of
 from tilewright.reproduce.mse_study import bound, space_of
 from tilewright.reproduce.searching import median_curve, median_run, oracle_cell, said
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
 from tilewright.search import Budget, Watch, search
 
 WORKLOADS = ("Resnet Conv_4", "Inception Conv_2")
@@ -197,6 +197,11 @@ def _cell(budget: int | float, machine: str, name: str, method: Method, seed: in
     return Cell(key, lambda: _search(space, method, spent, seed), 0 if timed else int(budget))
 
 
+@reproduction(
+    "mse-fig5.3", "Random, feedback- and gradient-based mappers at equal samples and time, on a machine seen and not",
+    "Kao, dissertation, Georgia Tech 2022, figure 5.3 and section 5.2.3", CLAIMS,
+    Setting("quick", 3, {"samples": 5_000, "seconds": 0.2, "ours": 1, **QUICK_NETWORK}),
+    Setting("full", 10, {"samples": 5_000, "seconds": 1.0, "ours": 10, **FULL_NETWORK}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Train, search and judge."""
     if not has_extra("learn"):
@@ -340,11 +345,3 @@ def _plots(panel: Panel, setting: Setting) -> list[Plot]:
                   "yaxis": {"title": {"text": "EDP (pJ x cycles)"}, "type": "log"}}
         found.append(Plot(f"{base}-{kind}", f"{panel.workload} on {panel.machine}, by {kind}", data, layout))
     return found
-
-
-REPRODUCTIONS.register("mse-fig5.3")(Study(
-    "mse-fig5.3", "Random, feedback- and gradient-based mappers at equal samples and time, on a machine seen and not",
-    "Kao, dissertation, Georgia Tech 2022, figure 5.3 and section 5.2.3", CLAIMS,
-    Setting("quick", 3, {"samples": 5_000, "seconds": 0.2, "ours": 1, **QUICK_NETWORK}),
-    Setting("full", 10, {"samples": 5_000, "seconds": 1.0, "ours": 10, **FULL_NETWORK}),
-    run))

@@ -13,7 +13,7 @@ from tilewright.report import landscape_plots
 from tilewright.reproduce.claims import Judgement, cases, judge, kept
 from tilewright.reproduce.mse_fig5_3 import FULL_NETWORK, QUICK_NETWORK, Network, trained
 from tilewright.reproduce.mse_study import Entry, bound, published, scores_table, searches, space_of
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table, Value
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, reproduction
 from tilewright.search.studies import ENCODING, Contender, Landscape, Points, study_landscape
 
 MACHINE, NAME = "accel-a", "Resnet Conv_4"
@@ -48,6 +48,10 @@ def contenders(network: Network | None) -> tuple[Contender, ...]:
         *found, Contender(MIND, "mind-mappings", {"surrogate": str(network.file)}))
 
 
+@reproduction("mse-fig5.4", "The map space of Resnet Conv_4 on Accel-A in two dimensions, and what mappers sample",
+              "Kao, dissertation, Georgia Tech 2022, figure 5.4", CLAIMS,
+              Setting("quick", 3, {"samples": 5_000, "points": 5_000, **QUICK_NETWORK}),
+              Setting("full", 10, {"samples": 5_000, "points": 20_000, **FULL_NETWORK}), cells="mse-fig5.3")
 def run(setting: Setting, runner: Runner) -> Findings:
     """Draw the space and search it with every seed; the picture is that of the first."""
     network = trained(runner, setting, MACHINE) if has_extra("learn") else None
@@ -161,10 +165,3 @@ def _stops(pictures: Sequence[Mapping[str, Any]]) -> Judgement:
                          for mind, best in zip(minds, over, strict=True)],
                  f"{first:.1%} of its first {FIRST}, {last:.1%} of its last {LAST:,}; its best {median(over):.2f} "
                  "times the best known")
-
-
-REPRODUCTIONS.register("mse-fig5.4")(Study(
-    "mse-fig5.4", "The map space of Resnet Conv_4 on Accel-A in two dimensions, and what mappers sample",
-    "Kao, dissertation, Georgia Tech 2022, figure 5.4", CLAIMS,
-    Setting("quick", 3, {"samples": 5_000, "points": 5_000, **QUICK_NETWORK}),
-    Setting("full", 10, {"samples": 5_000, "points": 20_000, **FULL_NETWORK}), run, cells="mse-fig5.3"))

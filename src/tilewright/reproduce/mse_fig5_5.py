@@ -14,7 +14,7 @@ from tilewright.report import contest_plot
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower
 from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, published, scores_table, searches, space_of
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
 from tilewright.search.studies import AXES, AxisStudy, axis_sets, axis_space, base_mapping, label, median_interval
 
 MACHINE = "accel-b"
@@ -34,6 +34,10 @@ SPREAD = gain("Two mappings of one problem differ by up to three orders of magni
 CLAIMS = (TILE, LEAST, ENOUGH, SPREAD)
 
 
+@reproduction(
+    "mse-fig5.5", "One axis of mappings explored at a time, on Accel-B",
+    "Kao, dissertation, Georgia Tech 2022, figure 5.5", CLAIMS, Setting("quick", 3, {"samples": 5_000, "workloads": 3}),
+    Setting("full", 10, {"samples": 5_000, "workloads": 3}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search with one mutation at a time, and with any mapper in spaces where other axes are fixed."""
     names = tuple(SIZES)[:setting["workloads"]]
@@ -121,10 +125,3 @@ def _judge(mutated: Found, studies: dict[str, AxisStudy], worst: dict[str, float
               ", ".join(f"{name} {median_interval(values).median:.0%}" for name, values in tiles.items())),
         judge(SPREAD, max(worst.values()),
               ", ".join(f"{name} 10^{math.log10(value):.1f}" for name, value in worst.items())))
-
-
-REPRODUCTIONS.register("mse-fig5.5")(Study(
-    "mse-fig5.5", "One axis of mappings explored at a time, on Accel-B",
-    "Kao, dissertation, Georgia Tech 2022, figure 5.5", CLAIMS,
-    Setting("quick", 3, {"samples": 5_000, "workloads": 3}), Setting("full", 10, {"samples": 5_000, "workloads": 3}),
-    run))

@@ -6,7 +6,7 @@ from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
 from tilewright.reproduce.gamma_methods import baselines
 from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, published, scores_table, searches
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study
+from tilewright.reproduce.study import Findings, Setting, reproduction
 from tilewright.search.studies import CROSSOVER_ONLY
 
 MACHINE = "accel-b"
@@ -24,6 +24,10 @@ BEST = cases("Crossover with all mutations gives the best mappings", "named",
 CLAIMS = (ORDER, HUGE, INADEQUATE, BEST)
 
 
+@reproduction(
+    "mse-fig5.6", "What crossover is worth to Gamma, on Accel-B", "Kao, dissertation, Georgia Tech 2022, figure 5.6",
+    CLAIMS, Setting("quick", 5, {"samples": 5_000, "workloads": 3}),
+    Setting("full", 10, {"samples": 5_000, "workloads": 3}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search with and without crossover, with nothing else, and without domain operators."""
     names = tuple(SIZES)[:setting["workloads"]]
@@ -66,10 +70,3 @@ def _judge(found: Found, names: tuple[str, ...]) -> tuple[Judgement, ...]:
         ten, judge(HUGE, higher(WITHOUT), f"{told(WITHOUT)}; ours: {told(OURS_WITHOUT, OURS)}"),
         judge(INADEQUATE, higher(ONLY), f"{told(ONLY)}; ours: {told(OURS_ONLY, OURS)}"),
         judge(BEST, higher(*rivals), "lowest: " + ", ".join(f"{name} {title}" for name, title in lowest.items())))
-
-
-REPRODUCTIONS.register("mse-fig5.6")(Study(
-    "mse-fig5.6", "What crossover is worth to Gamma, on Accel-B",
-    "Kao, dissertation, Georgia Tech 2022, figure 5.6", CLAIMS,
-    Setting("quick", 5, {"samples": 5_000, "workloads": 3}), Setting("full", 10, {"samples": 5_000, "workloads": 3}),
-    run))

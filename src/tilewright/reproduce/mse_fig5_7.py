@@ -10,7 +10,7 @@ from tilewright.report import orders_plot
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, part_of
 from tilewright.reproduce.mse_study import Entry, bound, oracle_words, published, searches, space_of
 from tilewright.reproduce.searching import oracle_cell, said
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study, Table
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
 from tilewright.search.studies import OrderStudy, study_orders
 
 MACHINE, NAME = "accel-b", "Resnet Conv_4"
@@ -27,6 +27,9 @@ BUCKETS = gain("Many orders lead to similar performance", "16 values: 315 orders
 CLAIMS = (FEW, APART, OWN, BUCKETS)
 
 
+@reproduction("mse-fig5.7", "Every loop order of a mapping of Resnet Conv_4 on Accel-B",
+              "Kao, dissertation, Georgia Tech 2022, figure 5.7", CLAIMS, Setting("quick", 5, {"samples": 5_000}),
+              Setting("full", 20, {"samples": 5_000}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search a mapping with every seed and try all orders of each."""
     space = space_of(NAME, MACHINE)
@@ -92,9 +95,3 @@ def _judge(runs: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]])
         judge(APART, [each["ratio"] for each in runs], told("ratio", "x")),
         judge(OWN, places, f"{median(places):.2f} (from {min(places):.2f})"),
         judge(BUCKETS, [each["largest"] for each in runs], told("largest")))
-
-
-REPRODUCTIONS.register("mse-fig5.7")(Study(
-    "mse-fig5.7", "Every loop order of a mapping of Resnet Conv_4 on Accel-B",
-    "Kao, dissertation, Georgia Tech 2022, figure 5.7", CLAIMS,
-    Setting("quick", 5, {"samples": 5_000}), Setting("full", 20, {"samples": 5_000}), run))

@@ -8,7 +8,7 @@ from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Setting, Table, Value, reproduction
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
 PUBLISHED: Mapping[str, tuple[tuple[float, ...], ...]] = {
@@ -34,6 +34,11 @@ Found = dict[tuple[str, float], Sought]
 """By layer and the density searched."""
 
 
+@reproduction(
+    "mse-table5.2", "Mappings optimised at one density of the weights, tested at others",
+    "Kao, dissertation, Georgia Tech 2022, table 5.2 (Kao et al., Demystifying map space exploration, IISWC 2022)",
+    CLAIMS, Setting("quick", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 5_000}),
+    Setting("full", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 200_000}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer at each density, then test every mapping at every density."""
     layers = setting["layers"]
@@ -88,10 +93,3 @@ def _below(layers: tuple[str, ...]) -> Judgement:
                  f"{len(under)} of {len(layers)} published figures are below: inputs and outputs are dense, and next "
                  "to none of them meets weights of zero alone, so that they must cross the DRAM once",
                  impossible=bool(under))
-
-
-REPRODUCTIONS.register("mse-table5.2")(Study(
-    "mse-table5.2", "Mappings optimised at one density of the weights, tested at others",
-    "Kao, dissertation, Georgia Tech 2022, table 5.2 (Kao et al., Demystifying map space exploration, IISWC 2022)",
-    CLAIMS, Setting("quick", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 5_000}),
-    Setting("full", 3, {"layers": ("conv3", "conv4", "inception"), "samples": 200_000}), run))

@@ -7,7 +7,7 @@ from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, exact, gain, judge
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
 from tilewright.reproduce.searching import by_seed
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Setting, Table, Value, reproduction
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
 STYLES = ("inner-product", "outer-product")
@@ -32,6 +32,11 @@ Found = dict[tuple[str, float, str], Sought]
 """By layer, density and style."""
 
 
+@reproduction(
+    "mse-table5.3", "Inner and outer products on sparse-dense products of BERT-large",
+    "Kao, dissertation, Georgia Tech 2022, table 5.3 (Kao et al., Demystifying map space exploration, IISWC 2022)",
+    CLAIMS, Setting("quick", 3, {"layers": ("kqv", "attn", "fc"), "samples": 5_000}),
+    Setting("full", 3, {"layers": ("kqv", "attn", "fc"), "samples": 200_000}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer at each density in both styles."""
     layers = setting["layers"]
@@ -84,10 +89,3 @@ def _below(layers: tuple[str, ...]) -> Judgement:
     under = [layer for layer in layers if min(PUBLISHED[layer][3]) < bound_edp(layer, 0.01)]
     return judge(BELOW, 1 - len(under) / len(layers), f"{len(under)} of {len(layers)} layers below",
                  "the dense matrix and the products must cross the DRAM once", impossible=bool(under))
-
-
-REPRODUCTIONS.register("mse-table5.3")(Study(
-    "mse-table5.3", "Inner and outer products on sparse-dense products of BERT-large",
-    "Kao, dissertation, Georgia Tech 2022, table 5.3 (Kao et al., Demystifying map space exploration, IISWC 2022)",
-    CLAIMS, Setting("quick", 3, {"layers": ("kqv", "attn", "fc"), "samples": 5_000}),
-    Setting("full", 3, {"layers": ("kqv", "attn", "fc"), "samples": 200_000}), run))

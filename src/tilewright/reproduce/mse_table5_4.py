@@ -7,7 +7,7 @@ from statistics import geometric_mean, median
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, gain, judge, kept, part_of
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.search import PAPER
 
 TESTED = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
@@ -53,6 +53,11 @@ Runs = Mapping[tuple[str, tuple[float, ...]], Sought]
 Best = Mapping[tuple[str, float], float]
 
 
+@reproduction(
+    "mse-table5.4", "Sparsity-aware mappings against mappings for one density of the activations",
+    "Kao, dissertation, Georgia Tech 2022, table 5.4 (Kao et al., Demystifying map space exploration, IISWC 2022)",
+    CLAIMS, Setting("quick", 2, {"layers": ("conv3", "inception"), "samples": 4_000}),
+    Setting("full", 3, {"layers": ("conv3", "inception"), "samples": 200_000}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search each layer over the paper's densities at once and at each density alone, in both readings."""
     layers = setting["layers"]
@@ -155,10 +160,3 @@ def _plot(runs: Runs, best: Best, layers: tuple[str, ...]) -> Plot:
 
 def _finite(value: float) -> float | None:
     return value if value < float("inf") else None
-
-
-REPRODUCTIONS.register("mse-table5.4")(Study(
-    "mse-table5.4", "Sparsity-aware mappings against mappings for one density of the activations",
-    "Kao, dissertation, Georgia Tech 2022, table 5.4 (Kao et al., Demystifying map space exploration, IISWC 2022)",
-    CLAIMS, Setting("quick", 2, {"layers": ("conv3", "inception"), "samples": 4_000}),
-    Setting("full", 3, {"layers": ("conv3", "inception"), "samples": 200_000}), run))

@@ -19,7 +19,7 @@ from tilewright.mapping import MappingBatch, MapSpace, Tiling
 from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, kept, lower, part_of, same
 from tilewright.reproduce.oracle import check
 from tilewright.reproduce.searching import bound_figures, by_seed, median_curve
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.search import LayerResult, Source, Start, WarmStart, beginnings, search_network
 from tilewright.workload import Operator, unique_operators, zoo
 
@@ -233,6 +233,14 @@ def geometric(values: Sequence[float]) -> float:
     return math.exp(sum(math.log(value) for value in values) / len(values))
 
 
+_SHOWN = ("vgg16", "mnasnet")
+
+
+@reproduction(
+    "mse-fig5.9", "How good a mapping is that a search begins from: random, of the layer before, of the most similar",
+    "Kao, dissertation, Georgia Tech 2022, section 5.3.1, figure 5.9", CLAIMS9,
+    Setting("quick", 3, {"samples": 5_000, "networks": _SHOWN}),
+    Setting("full", 10, {"samples": 10_000, "networks": _SHOWN}), cells="mse-fig5.11")
 def run9(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 5.9."""
     found = {network: [layer for layer in layers if layer.warm]
@@ -300,6 +308,10 @@ def _starts_plot(network: str, layers: Layers) -> Plot:
         "yaxis": {"type": "log", "title": {"text": "EDP / final EDP"}}})
 
 
+@reproduction("mse-fig5.11", "Warm start by similarity: as good, and how much sooner, on four networks",
+              "Kao, dissertation, Georgia Tech 2022, section 5.3.1, figures 5.10 and 5.11", CLAIMS11,
+              Setting("quick", 3, {"samples": 5_000, "networks": tuple(NETWORKS)}),
+              Setting("full", 10, {"samples": 10_000, "networks": tuple(NETWORKS)}))
 def run11(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figures 5.10 and 5.11."""
     every = measure(runner, setting, setting["networks"])
@@ -438,17 +450,3 @@ def _bars(found: Found) -> Plot:
         for index, (network, layers) in enumerate(found.items())]
     return Plot("sooner", "How many times sooner warm searches converge, by layer (figure 5.11)", data, {
         "showlegend": False, "yaxis": {"type": "log", "title": {"text": "samples cold / warm"}}})
-
-
-_SHOWN = ("vgg16", "mnasnet")
-
-REPRODUCTIONS.register("mse-fig5.9")(Study(
-    "mse-fig5.9", "How good a mapping is that a search begins from: random, of the layer before, of the most similar",
-    "Kao, dissertation, Georgia Tech 2022, section 5.3.1, figure 5.9", CLAIMS9,
-    Setting("quick", 3, {"samples": 5_000, "networks": _SHOWN}),
-    Setting("full", 10, {"samples": 10_000, "networks": _SHOWN}), run9, cells="mse-fig5.11"))
-REPRODUCTIONS.register("mse-fig5.11")(Study(
-    "mse-fig5.11", "Warm start by similarity: as good, and how much sooner, on four networks",
-    "Kao, dissertation, Georgia Tech 2022, section 5.3.1, figures 5.10 and 5.11", CLAIMS11,
-    Setting("quick", 3, {"samples": 5_000, "networks": tuple(NETWORKS)}),
-    Setting("full", 10, {"samples": 10_000, "networks": tuple(NETWORKS)}), run11))

@@ -11,7 +11,7 @@ from tilewright.reproduce.ruby_contest import BESIDE, RANDOM, Entry, Match, chan
 from tilewright.reproduce.ruby_layers import kernels
 from tilewright.reproduce.ruby_machines import eyeriss_like
 from tilewright.reproduce.searching import Layer, by_seed, network_layers, play
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 
 STRATEGIES = ("perfect", "padding", "ruby-s")
 NAMES = {"perfect": "PFM", "padding": "PFM + padding", "ruby-s": "Ruby-S"}
@@ -147,6 +147,12 @@ def _compared(setting: Setting, runner: Runner, measures: Measures, plot: Callab
                     (*notes, BESIDE))
 
 
+_QUICK = Setting("quick", 3, {"mappers": (RANDOM,), "samples": 2_000, "every": 12, "arrays": ARRAYS[::5] + ARRAYS[-1:]})
+_FULL = Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 5_000, "every": 1, "arrays": ARRAYS})
+
+
+@reproduction("ruby-fig13", "Arrays from 2x7 to 16x16: fronts of area and EDP under PFM, padding and Ruby-S",
+              "Horeni et al., Ruby, ISPASS 2022, figure 13", CLAIMS13, _QUICK, _FULL)
 def run13(setting: Setting, runner: Runner) -> Findings:
     """Compare the fronts of area and EDP."""
     return _compared(setting, runner, (
@@ -178,6 +184,8 @@ def _on_front(points: list[Point]) -> float:
     return fmean(ratios[point.array] for point in front([one for one in points if one.strategy == "ruby-s"]))
 
 
+@reproduction("ruby-fig14", "Arrays from 2x7 to 16x16: EDP of padding and Ruby-S over that of PFM",
+              "Horeni et al., Ruby, ISPASS 2022, figure 14", CLAIMS14, _QUICK, _FULL, cells="ruby-fig13")
 def run14(setting: Setting, runner: Runner) -> Findings:
     """Compare EDP array by array."""
     return _compared(setting, runner, (
@@ -217,14 +225,3 @@ def _gain_plot(part: str, points: list[Point]) -> Plot:
     return Plot(f"gains-{part}", f"({part}) {WORKLOADS[part][0]}: EDP over that of PFM", data, {
         "barmode": "group", "xaxis": {"type": "category", "title": {"text": "Array"}},
         "yaxis": {"title": {"text": "EDP / EDP of PFM"}, "rangemode": "tozero"}})
-
-
-_QUICK = Setting("quick", 3, {"mappers": (RANDOM,), "samples": 2_000, "every": 12, "arrays": ARRAYS[::5] + ARRAYS[-1:]})
-_FULL = Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 5_000, "every": 1, "arrays": ARRAYS})
-
-REPRODUCTIONS.register("ruby-fig13")(Study(
-    "ruby-fig13", "Arrays from 2x7 to 16x16: fronts of area and EDP under PFM, padding and Ruby-S",
-    "Horeni et al., Ruby, ISPASS 2022, figure 13", CLAIMS13, _QUICK, _FULL, run13))
-REPRODUCTIONS.register("ruby-fig14")(Study(
-    "ruby-fig14", "Arrays from 2x7 to 16x16: EDP of padding and Ruby-S over that of PFM",
-    "Horeni et al., Ruby, ISPASS 2022, figure 14", CLAIMS14, _QUICK, _FULL, run14, cells="ruby-fig13"))

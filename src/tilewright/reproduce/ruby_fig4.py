@@ -6,7 +6,7 @@ from tilewright.reproduce.claims import exact, judge
 from tilewright.reproduce.ruby_contest import space_of
 from tilewright.reproduce.ruby_machines import vector
 from tilewright.reproduce.searching import bound_figures, play, said, searched
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, reproduction
 
 SIZE, ELEMENTS = 100, 6
 MACHINE = load_accelerator(f"""\
@@ -35,6 +35,12 @@ FIG5 = exact("With remainders in space all six work for 16 iterations and four i
              "three")
 
 
+_SETTING = {"samples": 1_000_000}
+
+
+@reproduction("ruby-fig4", "A hundred elements on six processing elements: perfect factors, and remainders in space",
+              "Horeni et al., Ruby, ISPASS 2022, figures 4 and 5", (FIG4, FIG5), Setting("quick", 1, _SETTING),
+              Setting("full", 1, _SETTING))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search both spaces to their ends for the least latency."""
     found = play(runner, ("perfect", "ruby-s"), lambda strategy: searched(
@@ -55,10 +61,3 @@ def run(setting: Setting, runner: Runner) -> Findings:
     plot = Plot("steps", "Fewest steps", [{"type": "bar", "x": [tried.of for tried in found], "y": [perfect, ruby]}],
                 {"yaxis": {"title": {"text": "steps"}}})
     return Findings((table,), judged, (plot,))
-
-
-_SETTING = {"samples": 1_000_000}
-REPRODUCTIONS.register("ruby-fig4")(Study(
-    "ruby-fig4", "A hundred elements on six processing elements: perfect factors, and remainders in space",
-    "Horeni et al., Ruby, ISPASS 2022, figures 4 and 5", (FIG4, FIG5), Setting("quick", 1, _SETTING),
-    Setting("full", 1, _SETTING), run))

@@ -10,7 +10,7 @@ from tilewright.reproduce.claims import Claim, Judgement, apart, cases, judge, l
 from tilewright.reproduce.ruby_contest import RANDOM, change, space_of
 from tilewright.reproduce.ruby_machines import toy
 from tilewright.reproduce.searching import Tried, best_so_far, bound_figures, median_curve, play, said, searched
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.workload import Operator, convolution, matmul
 
 STRATEGIES = ("perfect", "ruby-s", "ruby-t", "ruby")
@@ -60,6 +60,10 @@ Found = dict[tuple[str, str], Tried[tuple[Panel, str]]]
 """By name of the panel and strategy."""
 
 
+@reproduction("ruby-fig7", "Best EDP over the first 10,000 samples of four spaces on toy arrays",
+              "Horeni et al., Ruby, ISPASS 2022, figure 7", CLAIMS,
+              Setting("quick", 3, {"samples": 10_000, "panels": ("a", "b", "b1", "c", "d")}),
+              Setting("full", 100, {"samples": 10_000, "panels": ("a", "b", "b1", "c", "d")}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Sample every space of every panel with every seed."""
     shown = [panel for panel in panels() if panel.name in setting["panels"]]
@@ -131,10 +135,3 @@ def _plot(panel: Panel, found: Found, at: list[int]) -> Plot:
         "xaxis": {"type": "log", "title": {"text": "Samples"}},
         "yaxis": {"type": "log", "title": {"text": "Best EDP so far (pJ x cycles)"}}},
         "Median over seeds of the best EDP so far.")
-
-
-REPRODUCTIONS.register("ruby-fig7")(Study(
-    "ruby-fig7", "Best EDP over the first 10,000 samples of four spaces on toy arrays",
-    "Horeni et al., Ruby, ISPASS 2022, figure 7", CLAIMS,
-    Setting("quick", 3, {"samples": 10_000, "panels": ("a", "b", "b1", "c", "d")}),
-    Setting("full", 100, {"samples": 10_000, "panels": ("a", "b", "b1", "c", "d")}), run))

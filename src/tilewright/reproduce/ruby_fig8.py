@@ -8,7 +8,7 @@ from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, sa
 from tilewright.reproduce.ruby_contest import space_of
 from tilewright.reproduce.ruby_machines import toy, vector
 from tilewright.reproduce.searching import Case, bound_figures, confirmed, play, searched
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 
 ELEMENTS = 16
 STRATEGIES = ("perfect", "padding", "ruby-s")
@@ -30,6 +30,9 @@ def sizes_of(setting: Setting) -> list[int]:
     return sorted({*range(setting["step"], setting["last"] + 1, setting["step"]), 100, 113, 127, 128})
 
 
+@reproduction("ruby-fig8", "One dimension on 16 elements: perfect tiling, padding and Ruby-S",
+              "Horeni et al., Ruby, ISPASS 2022, figure 8", CLAIMS, Setting("quick", 1, {"step": 8, "last": 256}),
+              Setting("full", 1, {"step": 1, "last": 512}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search every space to its end at every size."""
     machine, sizes = toy(ELEMENTS), sizes_of(setting)
@@ -94,9 +97,3 @@ def _plot(best: Any, sizes: list[int]) -> Plot:
     return Plot("sweep", "EDP over that of Ruby-S on 16 elements (lower is better)", data, {
         "xaxis": {"title": {"text": "Size of the dimension"}},
         "yaxis": {"type": "log", "title": {"text": "EDP / EDP of Ruby-S"}}}, "Best mapping of each space.")
-
-
-REPRODUCTIONS.register("ruby-fig8")(Study(
-    "ruby-fig8", "One dimension on 16 elements: perfect tiling, padding and Ruby-S",
-    "Horeni et al., Ruby, ISPASS 2022, figure 8", CLAIMS, Setting("quick", 1, {"step": 8, "last": 256}),
-    Setting("full", 1, {"step": 1, "last": 512}), run))

@@ -9,7 +9,7 @@ from tilewright.reproduce.claims import Judgement, gain, judge
 from tilewright.reproduce.ruby_contest import PARTS, RANDOM, Entry, Match, change, oracle_word
 from tilewright.reproduce.ruby_machines import eyeriss_like
 from tilewright.reproduce.searching import Case, Layer, bound_figures, by_seed, costs, play
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.workload import Operator, convolution
 
 PERFECT = gain("The best perfect factorisation uses 71 % of the elements", "71 %", 0.71, "the share in use")
@@ -41,6 +41,10 @@ def strip_mined() -> Mapping:
     ))
 
 
+@reproduction("ruby-fig9", "AlexNet layer 2 on an Eyeriss-like machine: by hand, perfect tiling, Ruby-S",
+              "Horeni et al., Ruby, ISPASS 2022, figure 9", CLAIMS,
+              Setting("quick", 3, {"mappers": (RANDOM, "gamma"), "samples": 20_000}),
+              Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 100_000}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Cost the mapping by hand, search both spaces with every mapper, and compare; judge by the first mapper."""
     operator, machine = layer(), eyeriss_like()
@@ -114,10 +118,3 @@ def _plot(entries: list[Entry]) -> Plot:
              "y": [entry[figure] / hand[figure] for entry in entries]} for text, figure, colour in PARTS]
     return Plot("mappings", "Against the mapping by hand", data, {
         "barmode": "group", "yaxis": {"title": {"text": "over the mapping by hand"}, "rangemode": "tozero"}})
-
-
-REPRODUCTIONS.register("ruby-fig9")(Study(
-    "ruby-fig9", "AlexNet layer 2 on an Eyeriss-like machine: by hand, perfect tiling, Ruby-S",
-    "Horeni et al., Ruby, ISPASS 2022, figure 9", CLAIMS,
-    Setting("quick", 3, {"mappers": (RANDOM, "gamma"), "samples": 20_000}),
-    Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 100_000}), run))

@@ -15,7 +15,7 @@ from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, ju
 from tilewright.reproduce.ruby_contest import BESIDE, PARTS, RANDOM, Entry, Match, change, network_total, oracle_word
 from tilewright.reproduce.ruby_machines import eyeriss_like, simba_like
 from tilewright.reproduce.searching import Layer, by_seed, network_layers, play, said
-from tilewright.reproduce.study import REPRODUCTIONS, Findings, Plot, Setting, Study, Table, Value
+from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 
 Rows = list[tuple[Entry, Entry]]
 """Perfect tiling and Ruby-S, layer by layer."""
@@ -148,6 +148,12 @@ def _tables(by_mapper: dict[str, Rows], machine: Accelerator) -> tuple[Table, ..
                  for mapper, rows in by_mapper.items())
 
 
+_QUICK = Setting("quick", 3, {"mappers": (RANDOM, "gamma"), "samples": 5_000, "every": 4})
+_FULL = Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 20_000, "every": 1})
+
+
+@reproduction("ruby-fig10", "ResNet-50 on an Eyeriss-like machine: perfect tiling against Ruby-S",
+              "Horeni et al., Ruby, ISPASS 2022, figure 10", CLAIMS10, _QUICK, _FULL)
 def run10(setting: Setting, runner: Runner) -> Findings:
     """Search ResNet-50 on the Eyeriss-like baseline with every mapper of the setting; judge by the first."""
     machine = eyeriss_like()
@@ -181,6 +187,8 @@ def _flat(rows: Rows) -> Judgement:
                  f"pointwise and dense {plain}, others {other}")
 
 
+@reproduction("ruby-fig12", "ResNet-50 on Simba-like machines: perfect tiling against Ruby-S",
+              "Horeni et al., Ruby, ISPASS 2022, figure 12", CLAIMS12, _QUICK, _FULL)
 def run12(setting: Setting, runner: Runner) -> Findings:
     """Search ResNet-50 on two Simba-like machines; judge by the mapper named first."""
     found = {machine: _measured(setting, runner, machine, "channels")
@@ -209,6 +217,10 @@ def imagenet(layer: Layer) -> bool:
     return sizes.get("P") in IMAGENET and sizes.get("Q") in IMAGENET and max(sizes["R"], sizes["S"]) > 1
 
 
+@reproduction("ruby-fig11", "DeepBench on an Eyeriss-like machine: perfect tiling against Ruby-S",
+              "Horeni et al., Ruby, ISPASS 2022, figure 11 and section IV.D", CLAIMS11,
+              Setting("quick", 3, {"mappers": (RANDOM,), "samples": 5_000, "every": 20}),
+              Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 10_000, "every": 1}))
 def run11(setting: Setting, runner: Runner) -> Findings:
     """Search every kernel for EDP with every mapper, and for latency with the first; judge by the first."""
     machine, given = eyeriss_like(), setting["samples"]
@@ -239,19 +251,3 @@ def _vision(rows: Rows) -> tuple[Judgement, Judgement]:
               f"{change(mean_ratio(vision))} over {len(vision)} kernels"),
         judge(OTHERS, [lower(product(ratios(rest), ratios(seen))) for seen, rest in seeds],
               f"{change(mean_ratio(others))} over {len(others)} kernels"))
-
-
-_QUICK = Setting("quick", 3, {"mappers": (RANDOM, "gamma"), "samples": 5_000, "every": 4})
-_FULL = Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 20_000, "every": 1})
-
-REPRODUCTIONS.register("ruby-fig10")(Study(
-    "ruby-fig10", "ResNet-50 on an Eyeriss-like machine: perfect tiling against Ruby-S",
-    "Horeni et al., Ruby, ISPASS 2022, figure 10", CLAIMS10, _QUICK, _FULL, run10))
-REPRODUCTIONS.register("ruby-fig12")(Study(
-    "ruby-fig12", "ResNet-50 on Simba-like machines: perfect tiling against Ruby-S",
-    "Horeni et al., Ruby, ISPASS 2022, figure 12", CLAIMS12, _QUICK, _FULL, run12))
-REPRODUCTIONS.register("ruby-fig11")(Study(
-    "ruby-fig11", "DeepBench on an Eyeriss-like machine: perfect tiling against Ruby-S",
-    "Horeni et al., Ruby, ISPASS 2022, figure 11 and section IV.D", CLAIMS11,
-    Setting("quick", 3, {"mappers": (RANDOM,), "samples": 5_000, "every": 20}),
-    Setting("full", 10, {"mappers": (RANDOM, "gamma"), "samples": 10_000, "every": 1}), run11))

@@ -11,7 +11,7 @@ from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, Tiling
 from tilewright.reproduce.claims import Judgement, exact, gain, judge
 from tilewright.reproduce.ruby_machines import toy, vector
-from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Plot, Setting, Study, Table
+from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
 
 SIZES = (3, 64, 100, 1000, 4096)
 LANES = 9
@@ -146,6 +146,8 @@ _ROWS = (
 )
 
 
+@reproduction("ruby-table1", "Sizes of the one-dimensional map spaces", "Horeni et al., Ruby, ISPASS 2022, table I",
+              CLAIMS, Setting("quick", 1, {"sizes": SIZES}), Setting("full", 1, {"sizes": SIZES}), version=2)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Count every space at every size, in every convention."""
     sizes = tuple(setting["sizes"])
@@ -226,8 +228,3 @@ def _plot(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Plot:
                   "ticktext": [str(size) for size in sizes]},
         "yaxis": {"type": "log", "title": {"text": "Mappings"}}},
         "Different mappings by equation 5: PFM and Ruby-S on nine lanes, the others on any, as in the paper.")
-
-
-REPRODUCTIONS.register("ruby-table1")(Study(
-    "ruby-table1", "Sizes of the one-dimensional map spaces", "Horeni et al., Ruby, ISPASS 2022, table I", CLAIMS,
-    Setting("quick", 1, {"sizes": SIZES}), Setting("full", 1, {"sizes": SIZES}), run, version=2))

@@ -41,6 +41,9 @@ class Setting:
         return ", ".join([f"{self.name}: {self.seeds} seed{'s' if self.seeds > 1 else ''}", *parts])
 
 
+Run = Callable[[Setting, Runner], Findings]
+
+
 @dataclass(frozen=True)
 class Study:
     """The reproduction of one published table or figure.
@@ -71,13 +74,23 @@ class Study:
     claims: tuple[Claim, ...]
     quick: Setting
     full: Setting
-    run: Callable[[Setting, Runner], Findings]
+    run: Run
     version: int = 1
     cells: str = ""
 
 
 REPRODUCTIONS: Registry[Study] = Registry("reproduction")
-"""All studies by name. One module and one line ``REPRODUCTIONS.register(name)(Study(...))`` add one."""
+"""All studies by name."""
+
+
+def reproduction(name: str, title: str, source: str, claims: tuple[Claim, ...], quick: Setting, full: Setting,  # noqa: PLR0913, PLR0917
+                 **more: Any) -> Callable[[Run], Run]:
+    """Register the function below as what measures a `Study`."""
+    def register(run: Run) -> Run:
+        REPRODUCTIONS.register(name)(Study(name, title, source, claims, quick, full, run, **more))
+        return run
+
+    return register
 
 
 def _brief(value: object) -> str:

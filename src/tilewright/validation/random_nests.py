@@ -1,7 +1,8 @@
 """Seeded random operators, accelerators and mappings that reach every counting rule, small enough to be walked."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,6 @@ ODD_RATES = (None, 0.7, 0.1, 0.3, 1.1, 2.5, 0.333, 1 / 3, 2 / 7, 12.8)
 """Where rounding of decimal numbers, and of words that they do not divide, would show."""
 
 Terms = tuple[tuple[str, int], ...]
-Parts = tuple[dict[str, int], tuple[tuple[Terms, ...], ...]]
 
 
 def random_case(rng: np.random.Generator, most_macs: int = 10_000, *,
@@ -73,12 +73,39 @@ def _random_homes(rng: np.random.Generator, operator: Operator, accelerator: Acc
     return tuple(housed)
 
 
-def random_operator(rng: np.random.Generator, most_macs: int,
-                    kinds: tuple[Callable[[np.random.Generator], Parts], ...] | None = None) -> Operator:
+class _Kind(NamedTuple):
+    """A kind of operator: how large its dimensions may be (from 1, or between two sizes), and axes by tensor.
+
+    ``P/R`` is any sliding axis; of ``P+R`` the first step is 2 or 3 and the second 1, which leaves holes where R is
+    short; of ``P*R`` the second is 2 to 6, so that inputs lie far apart.
+    """
+
+    name: str
+    sizes: str
+    weights: str
+    inputs: str
+    outputs: str
+
+
+_CONV1D = _Kind("conv1d", "C5 K6 P40 R9", "K C R", "C P/R", "K P")
+_CONV2D = _Kind("conv2d", "N3 K8 C8 P12 Q8 R5 S4", "K C R S", "N C P/R Q/S", "N K P Q")
+_TRANSPOSED1D = _Kind("transposed1d", "C6 K6 P30 R9", "C K R", "C P", "K P/R")
+_TRANSPOSED2D = _Kind("transposed2d", "C5 K5 P10 Q6 R5 S4", "C K R S", "C P Q", "K P/R Q/S")
+_CROSSED = _Kind("crossed", "A12 B12 D8 E8", "A/D E", "B/D E/A", "A/B E")
+_HOLES1D = _Kind("holes1d", "K3 P5-59 R2-6", "K R", "P*R", "K P")
+_KINDS = (
+    _CONV1D, _CONV2D, _CONV2D, _Kind("depthwise", "G8 P14 Q8 R6 S4", "G R S", "G P/R Q/S", "G P Q"),
+    _Kind("grouped", "G4 K4 C3 P8 Q5 R3 S3", "G K C R S", "G C P/R Q/S", "G K P Q"),
+    _Kind("matmul", "B3 M20 N20 K20", "B K N", "B M K", "B M N"), _TRANSPOSED1D, _TRANSPOSED2D,
+    _Kind("pointwise", "K12 C12 P12 Q9 R1 S1", "K C R S", "C P+R Q+S", "K P Q"), _CROSSED)
+_SLIDING_KINDS = (_TRANSPOSED1D, _TRANSPOSED1D, _TRANSPOSED2D, _CROSSED, _HOLES1D, _HOLES1D, _CONV1D)
+
+
+def random_operator(rng: np.random.Generator, most_macs: int, kinds: Sequence[_Kind] = _KINDS) -> Operator:
     """Return a convolution of some kind, a matrix product, or a nest with unusual sliding axes; or one of ``kinds``."""
-    kinds = kinds or _KINDS
-    make = kinds[int(rng.choice(len(kinds)))]
-    sizes, axes = make(rng)
+    kind = kinds[int(rng.choice(len(kinds)))]
+    sizes = {each[0]: _size(rng, each[1:]) for each in kind.sizes.split()}
+    axes = [[_axis(rng, axis) for axis in tensor.split()] for tensor in (kind.weights, kind.inputs, kind.outputs)]
     names = list(sizes)
     while prod(sizes.values()) > most_macs:
         largest = [name for name in names if sizes[name] > 1]
@@ -90,11 +117,22 @@ def random_operator(rng: np.random.Generator, most_macs: int,
         Tensor(name, role, tuple(Axis(terms) for terms in found),
                None if rng.random() < 0.7 else int(rng.choice([8, 16, 32])))
         for name, role, found in zip(("W", "I", "O"), roles, axes, strict=True))
-    return Operator(make.__name__.lstrip("_"), "einsum", tuple((name, sizes[name]) for name in order), tensors)
+    return Operator(kind.name, "einsum", tuple((name, sizes[name]) for name in order), tensors)
 
 
-def _size(rng: np.random.Generator, most: int) -> int:
-    return int(rng.integers(1, most + 1))
+def _size(rng: np.random.Generator, ends: str) -> int:
+    low, _, high = ends.rpartition("-")
+    return int(rng.integers(int(low or 1), int(high) + 1))
+
+
+def _axis(rng: np.random.Generator, axis: str) -> Terms:
+    if "/" in axis:
+        return _slide(rng, *axis.split("/"))
+    if "+" in axis:
+        return ((axis[0], int(rng.integers(2, 4))), (axis[2], 1))
+    if "*" in axis:
+        return ((axis[0], int(rng.integers(1, 4))), (axis[2], int(rng.integers(2, 7))))
+    return ((axis, 1),)
 
 
 def _slide(rng: np.random.Generator, first: str, second: str) -> Terms:
@@ -106,77 +144,6 @@ def _slide(rng: np.random.Generator, first: str, second: str) -> Terms:
         stride = dilation = 1
     terms = ((first, stride), (second, dilation))
     return terms if rng.random() < 0.5 else terms[::-1]
-
-
-def _plain(*names: str) -> tuple[Terms, ...]:
-    return tuple(((name, 1),) for name in names)
-
-
-def _conv1d(rng: np.random.Generator) -> Parts:
-    sizes = {"C": _size(rng, 5), "K": _size(rng, 6), "P": _size(rng, 40), "R": _size(rng, 9)}
-    return sizes, (_plain("K", "C", "R"), (*_plain("C"), _slide(rng, "P", "R")), _plain("K", "P"))
-
-
-def _conv2d(rng: np.random.Generator) -> Parts:
-    sizes = {"N": _size(rng, 3), "K": _size(rng, 8), "C": _size(rng, 8), "P": _size(rng, 12), "Q": _size(rng, 8),
-             "R": _size(rng, 5), "S": _size(rng, 4)}
-    image = (*_plain("N", "C"), _slide(rng, "P", "R"), _slide(rng, "Q", "S"))
-    return sizes, (_plain("K", "C", "R", "S"), image, _plain("N", "K", "P", "Q"))
-
-
-def _depthwise(rng: np.random.Generator) -> Parts:
-    sizes = {"G": _size(rng, 8), "P": _size(rng, 14), "Q": _size(rng, 8), "R": _size(rng, 6), "S": _size(rng, 4)}
-    image = (*_plain("G"), _slide(rng, "P", "R"), _slide(rng, "Q", "S"))
-    return sizes, (_plain("G", "R", "S"), image, _plain("G", "P", "Q"))
-
-
-def _grouped(rng: np.random.Generator) -> Parts:
-    sizes = {"G": _size(rng, 4), "K": _size(rng, 4), "C": _size(rng, 3), "P": _size(rng, 8), "Q": _size(rng, 5),
-             "R": _size(rng, 3), "S": _size(rng, 3)}
-    image = (*_plain("G", "C"), _slide(rng, "P", "R"), _slide(rng, "Q", "S"))
-    return sizes, (_plain("G", "K", "C", "R", "S"), image, _plain("G", "K", "P", "Q"))
-
-
-def _matmul(rng: np.random.Generator) -> Parts:
-    sizes = {"B": _size(rng, 3), "M": _size(rng, 20), "N": _size(rng, 20), "K": _size(rng, 20)}
-    return sizes, (_plain("B", "K", "N"), _plain("B", "M", "K"), _plain("B", "M", "N"))
-
-
-def _transposed1d(rng: np.random.Generator) -> Parts:
-    sizes = {"C": _size(rng, 6), "K": _size(rng, 6), "P": _size(rng, 30), "R": _size(rng, 9)}
-    return sizes, (_plain("C", "K", "R"), _plain("C", "P"), (*_plain("K"), _slide(rng, "P", "R")))
-
-
-def _transposed2d(rng: np.random.Generator) -> Parts:
-    sizes = {"C": _size(rng, 5), "K": _size(rng, 5), "P": _size(rng, 10), "Q": _size(rng, 6), "R": _size(rng, 5),
-             "S": _size(rng, 4)}
-    return sizes, (_plain("C", "K", "R", "S"), _plain("C", "P", "Q"),
-                   (*_plain("K"), _slide(rng, "P", "R"), _slide(rng, "Q", "S")))
-
-
-def _pointwise(rng: np.random.Generator) -> Parts:
-    """Draw a strided 1x1 convolution: most words of the input's box are holes."""
-    sizes = {"K": _size(rng, 12), "C": _size(rng, 12), "P": _size(rng, 12), "Q": _size(rng, 9), "R": 1, "S": 1}
-    image = (*_plain("C"), (("P", int(rng.integers(2, 4))), ("R", 1)), (("Q", int(rng.integers(2, 4))), ("S", 1)))
-    return sizes, (_plain("K", "C", "R", "S"), image, _plain("K", "P", "Q"))
-
-
-def _crossed(rng: np.random.Generator) -> Parts:
-    """Draw operands and an output that all slide, along different pairs of dimensions."""
-    sizes = {"A": _size(rng, 12), "B": _size(rng, 12), "D": _size(rng, 8), "E": _size(rng, 8)}
-    return sizes, ((_slide(rng, "A", "D"), *_plain("E")), (_slide(rng, "B", "D"), _slide(rng, "E", "A")),
-                   (_slide(rng, "A", "B"), *_plain("E")))
-
-
-def _holes1d(rng: np.random.Generator) -> Parts:
-    """Draw a 1-D convolution whose inputs lie far apart."""
-    sizes = {"K": _size(rng, 3), "P": int(rng.integers(5, 60)), "R": int(rng.integers(2, 7))}
-    return sizes, (_plain("K", "R"), ((("P", int(rng.integers(1, 4))), ("R", int(rng.integers(2, 7)))),),
-                   _plain("K", "P"))
-
-
-_KINDS = (_conv1d, _conv2d, _conv2d, _depthwise, _grouped, _matmul, _transposed1d, _transposed2d, _pointwise, _crossed)
-_SLIDING_KINDS = (_transposed1d, _transposed1d, _transposed2d, _crossed, _holes1d, _holes1d, _conv1d)
 
 
 def _random_kinds(rng: np.random.Generator) -> list[str]:
