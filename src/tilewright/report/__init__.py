@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import page_environment, render_page, write_page
     from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
-    from tilewright.report.quantities import byte_size, engineering, padding_words, percent, shortened, significant
+    from tilewright.report.quantities import (
+        byte_size,
+        engineering,
+        finite,
+        padding_words,
+        percent,
+        shortened,
+        significant,
+    )
     from tilewright.report.search_plots import contest_plot, landscape_plots, log_axis, orders_plot
     from tilewright.report.sheet import Sheet, print_sheet, print_tables, shown, write_sheet
     from tilewright.report.studies import (
@@ -53,6 +61,7 @@ __all__ = [
     "engineering",
     "exploration_sheet",
     "exploration_tree",
+    "finite",
     "flexibility_sheet",
     "flexibility_tree",
     "landscape_plots",

@@ -54,15 +54,15 @@ class Pipe:
     oracle: Sequence[Mapping[str, Any]]
 
     @property
-    def worths(self) -> tuple[float, float]:
-        """Median power or energy after each stage."""
-        return self.figure(WORTH[self.goal], "first"), self.figure(WORTH[self.goal], "then")
+    def left(self) -> list[float]:
+        """Share of the power or energy of the first stage that the second leaves, by seed."""
+        name = WORTH[self.goal]
+        return [run["then"][name] / run["first"][name] for run in self.runs]
 
     @property
     def kept(self) -> float:
-        """Share of the power or energy of the first stage that the second leaves, the median over seeds."""
-        name = WORTH[self.goal]
-        return float(median(run["then"][name] / run["first"][name] for run in self.runs))
+        """The median of these."""
+        return float(median(self.left))
 
     def figure(self, name: str, stage: str) -> float:
         """Return the median over seeds of a figure of the pipeline."""
@@ -172,9 +172,7 @@ def _saved(pipe: Pipe | None, pipes: Sequence[Pipe], key: tuple[str, str]) -> Ju
         return Judgement(claim, "some layer has no mapping", "not judged")
     beside = ", ".join(f"{100 * (other.kept - 1):+.0f} % ({other.platform}, {other.method.label})" for other in pipes
                        if (other.network, other.goal) == key and other is not pipe)
-    name = WORTH[pipe.goal]
-    return judge(claim, [run["then"][name] / run["first"][name] for run in pipe.runs],
-                 f"{100 * (pipe.kept - 1):+.0f} %; {beside}")
+    return judge(claim, pipe.left, f"{100 * (pipe.kept - 1):+.0f} %; {beside}")
 
 
 def _relaxed(by_key: Mapping[tuple[str, str], Pipe]) -> Judgement:

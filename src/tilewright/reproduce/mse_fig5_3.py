@@ -16,8 +16,9 @@ from tilewright.base import has_extra
 from tilewright.hardware import preset
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dump_mapping
+from tilewright.report import finite
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower, part_of
-from tilewright.reproduce.mse_study import bound, space_of
+from tilewright.reproduce.mse_study import bound, space_of, workload
 from tilewright.reproduce.searching import median_curve, median_run, oracle_cell, said
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
 from tilewright.search import Budget, Watch, search
@@ -168,23 +169,19 @@ class Panel:
 
 def measure(runner: Runner, setting: Setting, networks: Mapping[str, Network]) -> list[Panel]:
     """Search all panels at equal samples side by side, then at equal time one after the other."""
-    plan = [(machine, name, method, seed) for machine, name in PANELS
-            for method in methods_of(networks, machine, setting)
-            for seed in range(setting["ours"] if method.label == OURS else setting.seeds)]
-    cells = [_cell(setting["samples"], *each) for each in plan]
-    values = runner.run(cells)
-    panels = []
-    for machine, name in PANELS:
-        sampled: dict[str, list[dict[str, Any]]] = {}
-        for (on, of, method, _), value in zip(plan, values, strict=True):
-            if (on, of) == (machine, name):
-                sampled.setdefault(method.label, []).append(value)
-        # Alone on the machine, so that the clock is fair.
-        timed = {method.label: [runner.run([_cell(float(setting["seconds"]), machine, name, method, seed)])[0]
-                                for seed in range(setting["ours"] if method.label == OURS else setting.seeds)]
-                 for method in methods_of(networks, machine, setting) if method.label != RETRAINED}
-        panels.append(Panel(machine, name, sampled, timed))
-    return panels
+    def seeds(method: Method) -> range:
+        return range(setting["ours"] if method.label == OURS else setting.seeds)
+
+    plan = {panel: methods_of(networks, panel[0], setting) for panel in PANELS}
+    values = iter(runner.run([_cell(setting["samples"], *panel, method, seed) for panel, methods in plan.items()
+                              for method in methods for seed in seeds(method)]))
+    sampled = {panel: {method.label: [next(values) for _ in seeds(method)] for method in methods}
+               for panel, methods in plan.items()}
+    # Alone on the machine, so that the clock is fair.
+    timed = {panel: {method.label: [runner.run([_cell(float(setting["seconds"]), *panel, method, seed)])[0]
+                                    for seed in seeds(method)] for method in methods if method.label != RETRAINED}
+             for panel, methods in plan.items()}
+    return [Panel(*panel, sampled[panel], timed[panel]) for panel in PANELS]
 
 
 def _cell(budget: int | float, machine: str, name: str, method: Method, seed: int) -> Cell:
@@ -281,11 +278,12 @@ def _ratios(panels: Sequence[Panel], score: Callable[[Panel, str], float]) -> st
 def _scores(runner: Runner, panels: Sequence[Panel]) -> Table:
     runs = [(panel, label, median_run(values)) for panel in panels for label, values in panel.sampled.items()]
     mapped = [(panel, label, middle) for panel, label, middle in runs if middle is not None]
-    told = runner.run([_checked(panel, str(middle["mapping"])) for panel, _, middle in mapped])
+    told = runner.run([oracle_cell({"workload": panel.workload, "machine": panel.machine}, workload(panel.workload),
+                                   preset(panel.machine), middle["mapping"]) for panel, _, middle in mapped])
     rows = []
     for (panel, label, middle), word in zip(mapped, told, strict=True):
         limits = bound(panel.workload, preset(panel.machine))
-        at = [_known(panel.edp(label, count)) for count in (EARLY, 1000)]
+        at = [finite(panel.edp(label, count)) for count in (EARLY, 1000)]
         rows.append((panel.workload, panel.machine, label, limits["edp"], *at, panel.edp(label),
                      panel.edp(label) / panel.edp(GAMMA), int(middle["latency_cycles"]), int(limits["compute_cycles"]),
                      said(word)))
@@ -296,19 +294,9 @@ def _scores(runner: Runner, panels: Sequence[Panel]) -> Table:
         "Medians over seeds, in pJ x cycles.", f"The oracle confirms {agreed} of {len(told)} mappings."))
 
 
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _checked(panel: Panel, mapping: str) -> Cell:
-    space = space_of(panel.workload, panel.machine)
-    key = {"workload": panel.workload, "machine": panel.machine}
-    return oracle_cell(key, space.operator, space.accelerator, mapping)
-
-
 def _times(panels: Sequence[Panel], setting: Setting) -> Table:
-    rows = tuple((panel.workload, panel.machine, label, _known(panel.edp_in_time(label)),
-                  _known(panel.edp_in_time(label) / min(map(panel.edp_in_time, PUBLISHED))),
+    rows = tuple((panel.workload, panel.machine, label, finite(panel.edp_in_time(label)),
+                  finite(panel.edp_in_time(label) / min(map(panel.edp_in_time, PUBLISHED))),
                   int(median(value["samples"] for value in values)), panel.pace(label) * 1e6)
                  for panel in panels for label, values in panel.timed.items())
     return Table("time", f"EDP at equal time, {setting['seconds']:g} s (figure 5.3, bottom)", (

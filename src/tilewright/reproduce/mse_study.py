@@ -4,7 +4,6 @@ Table 5.1 gives the workloads; the text names none for figures 5.5 and 5.6, so t
 Accel-B, with perfect factors as in Timeloop. Batches are 16 images.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any
 from tilewright.hardware import Accelerator, preset
 from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.report import finite
 from tilewright.reproduce.searching import Case, Tried, bound_figures, confirmed, play, said, search_cell
 from tilewright.reproduce.study import Setting, Table, Value
 from tilewright.search import Improvement
@@ -106,8 +106,8 @@ def scores_table(found: Found, reference: str, title: str) -> Table:
     for (name, label), tried in found.items():
         limits, interval, middle = bound(name, preset(tried.of.machine)), median_interval(tried.scores), tried.median
         least = found[name, reference]["edp"]
-        rows.append((name, label, limits["edp"], _known(tried["edp"]), _known(interval.low), _known(interval.high),
-                     _known(tried["edp"] / least), None if middle is None else int(middle["latency_cycles"]),
+        rows.append((name, label, limits["edp"], finite(tried["edp"]), finite(interval.low), finite(interval.high),
+                     finite(tried["edp"] / least), None if middle is None else int(middle["latency_cycles"]),
                      int(limits["compute_cycles"]), said(tried.oracle)))
     cover = median_interval(next(iter(found.values())).scores).coverage
     return Table("scores", title, (
@@ -121,7 +121,3 @@ def oracle_words(found: Found) -> str:
     """Return how many of the mappings the oracle confirms."""
     agree, count, whole = confirmed(found.values())
     return f"The oracle confirms {agree} of {count} mappings behind the medians, {whole} of them walked whole."
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -5,6 +5,7 @@ from math import exp, log
 from statistics import geometric_mean, median
 
 from tilewright.jobs import Runner
+from tilewright.report import finite
 from tilewright.reproduce.claims import Claim, Judgement, gain, judge, kept, part_of
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, Sought, bound_edp, checked_note, edp_at, searches, steep_note
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
@@ -151,12 +152,10 @@ def _plot(runs: Runs, best: Best, layers: tuple[str, ...]) -> Plot:
         for index, (name, over) in enumerate((("aware", PAPER), *((f"static {d:g}", (d,)) for d in STATIC),
                                               ("geometric mean", OURS))):
             data.append({"type": "scatter", "mode": "lines+markers", "name": f"{LAYERS[layer].name}, {name}",
-                         "x": list(TESTED), "y": [_finite(_middle(runs, layer, over, d) / best[layer, d])
+                         "x": list(TESTED), "y": [finite(_middle(runs, layer, over, d) / best[layer, d])
                                                   for d in TESTED],
                          "line": {"color": f"@curve-{index}", "dash": "solid" if layer == layers[0] else "dot"}})
     return Plot("densities", "EDP over the best found at each density", data,
                 {"xaxis": {"title": "density of the operands"}, "yaxis": {"title": "times the best"}})
 
 
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None

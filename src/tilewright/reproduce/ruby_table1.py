@@ -1,8 +1,9 @@
 """Ruby, table I: how many ways there are to map one dimension over two memories with nine lanes between."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,7 @@ GROWTH = gain("Ruby-S grows moderately, Ruby and Ruby-T dramatically", "at 4096:
 CLAIMS = (PERFECT, REMAINDERS, GROWTH)
 
 _ROWS = (
+    ("published", "published"),
     ("mappings", "different mappings, equation 5 on 9 lanes"),
     ("sized", "the same, counted by MapSpace.size"),
     ("enumerated", "the same, one by one, MapSpace.enumerate"),
@@ -151,76 +153,59 @@ _ROWS = (
 def run(setting: Setting, runner: Runner) -> Findings:
     """Count every space at every size, in every convention."""
     sizes = tuple(setting["sizes"])
-    plan = [(kind, size) for kind in KINDS for size in sizes]
-    values = runner.run([Cell({"space": kind.name, "size": size}, partial(_count, size, kind)) for kind, size in plan])
-    counts = {(kind.name, size): value for (kind, size), value in zip(plan, values, strict=True)}
-    rows: list[tuple[str | int | None, ...]] = []
-    for kind in KINDS:
-        rows.append((kind.name, "published", *(kind.published[SIZES.index(size)] for size in sizes)))
-        rows += [(kind.name, text, *(counts[kind.name, size][name] for size in sizes)) for name, text in _ROWS
-                 if any(counts[kind.name, size][name] is not None for size in sizes)]
-    table = Table("sizes", "Ways to map one dimension (table I)", ("Space", "Counted", *map(str, sizes)), tuple(rows), (
+    values = iter(runner.run([Cell({"space": kind.name, "size": size}, partial(_count, size, kind))
+                              for kind in KINDS for size in sizes]))
+    counts = [(kind, {**next(values), "published": kind.published[SIZES.index(size)]}) for kind in KINDS
+              for size in sizes]
+    series = {(kind.name, name): tuple(each[name] for of, each in counts if of is kind)
+              for kind in KINDS for name, _ in _ROWS}
+    rows = tuple((kind.name, text, *series[kind.name, name]) for kind in KINDS for name, text in _ROWS
+                 if any(count is not None for count in series[kind.name, name]))
+    apart = [f"{kind.name} {size}" for (kind, each), size in zip(counts, sizes * len(KINDS), strict=True)
+             if not each["mappings"] == each["sized"] == each["enumerated"]]
+    alike = f"differ at {', '.join(apart)}" if apart else "agree everywhere"
+    table = Table("sizes", "Ways to map one dimension (table I)", ("Space", "Counted", *map(str, sizes)), rows, (
         "Spaces are chains of an inner loop, lanes and an outer loop; where there may be no remainder, R = P. "
-        + _agreement(counts),))
-    return Findings((table,), (_perfect(counts, sizes), _remainders(counts, sizes), _growth(counts, sizes)),
-                    (_plot(counts, sizes),))
+        f"Equation 5 solved here, the space's own count and its enumeration {alike}.",))
+    return Findings((table,), _judge(series, sizes), (_plot(series, sizes),))
 
 
-def _agreement(counts: dict[Any, Any]) -> str:
-    apart = [f"{name} {size}" for (name, size), found in counts.items()
-             if not found["mappings"] == found["sized"] == found["enumerated"]]
-    return ("Equation 5 solved here, the space's own count and its enumeration agree everywhere." if not apart
-            else f"Equation 5 solved here, the space's own count and its enumeration differ at {', '.join(apart)}.")
+Series = Mapping[tuple[str, str], tuple[Any, ...]]
+"""Counts by size, for each space and way of counting."""
 
 
-def _series(counts: dict[Any, Any], kind: str, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(counts[kind, size][name] for size in sizes)
+def _judge(series: Series, sizes: tuple[int, ...]) -> tuple[Judgement, ...]:
+    def shown(kind: str, name: str) -> str:
+        return " ".join(map(str, series[kind, name]))
 
+    def right(kind: str, *names: str) -> int:
+        """Return how many counts are as printed, of the way of counting that has most."""
+        return max(int(sum(map(eq, series[kind, name], series[kind, "published"]))) for name in names)
 
-def _printed(kind: Kind, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(kind.published[SIZES.index(size)] for size in sizes)
-
-
-def _shown(numbers: tuple[int, ...]) -> str:
-    return " ".join(map(str, numbers))
-
-
-def _same(ours: tuple[int, ...], printed: tuple[int, ...]) -> int:
-    return sum(a == b for a, b in zip(ours, printed, strict=True))
-
-
-def _perfect(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Judgement:
-    ours, every = _series(counts, "PFM", "fitting", sizes), _series(counts, "PFM", "mappings", sizes)
-    return judge(PERFECT, _same(ours, _printed(KINDS[0], sizes)) / len(sizes), _shown(ours),
-                 f"without the scratchpad's limit it is {_shown(every)}" if every != ours else "")
-
-
-def _remainders(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Judgement:
-    right = sum(max(_same(_series(counts, kind.name, name, sizes), _printed(kind, sizes))
-                    for name in ("mappings", "fitting", "unlimited", "tuples")) for kind in KINDS[1:])
-    listed = sum(_same(_series(counts, kind.name, "generated", sizes), _printed(kind, sizes)) for kind in KINDS[1:])
-    total = len(sizes) * (len(KINDS) - 1)
-    return judge(REMAINDERS, right / total,
-                 "; ".join(_shown(_series(counts, kind.name, "mappings", sizes)) for kind in KINDS[1:]),
-                 f"{right} of {total} come out; the published generator lists just as many in {listed}, some twice, "
-                 "some with idle lanes, and leaves out most with two large counts")
-
-
-def _growth(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Judgement:
-    ends = [_series(counts, kind.name, name, sizes)[-1] for kind, name in
+    every = f"without the scratchpad's limit it is {shown('PFM', 'mappings')}"
+    with_rest = [kind.name for kind in KINDS[1:]]
+    found = sum(right(kind, "mappings", "fitting", "unlimited", "tuples") for kind in with_rest)
+    listed, of = sum(right(kind, "generated") for kind in with_rest), len(sizes) * len(with_rest)
+    ends = [series[kind.name, name][-1] for kind, name in
             zip(KINDS, ("fitting", "mappings", "unlimited", "unlimited"), strict=True)]
     times = [end / ends[0] for end in ends]
-    return judge(GROWTH, (times[2] * times[3]) ** 0.5 / times[1],
-                 f"at {sizes[-1]}: {times[1]:.1f} times PFM, against {times[3]:.0f} and {times[2]:.0f} times")
+    return (
+        judge(PERFECT, right("PFM", "fitting") / len(sizes), shown("PFM", "fitting"),
+              every if series["PFM", "mappings"] != series["PFM", "fitting"] else ""),
+        judge(REMAINDERS, found / of, "; ".join(shown(kind, "mappings") for kind in with_rest),
+              f"{found} of {of} come out; the published generator lists just as many in {listed}, some twice, "
+              "some with idle lanes, and leaves out most with two large counts"),
+        judge(GROWTH, (times[2] * times[3]) ** 0.5 / times[1],
+              f"at {sizes[-1]}: {times[1]:.1f} times PFM, against {times[3]:.0f} and {times[2]:.0f} times"))
 
 
-def _plot(counts: dict[Any, Any], sizes: tuple[int, ...]) -> Plot:
+def _plot(series: Series, sizes: tuple[int, ...]) -> Plot:
     data: list[dict[str, Any]] = []
     for index, kind in enumerate(KINDS):
         colour = ("@strong", "@curve-0", "@curve-1", "@curve-2")[index]
         name = "mappings" if index < 2 else "unlimited"
-        for text, dash, values in (("published", "dot", _printed(kind, sizes)),
-                                   ("equation 5", "solid", _series(counts, kind.name, name, sizes))):
+        for text, dash, values in (("published", "dot", series[kind.name, "published"]),
+                                   ("equation 5", "solid", series[kind.name, name])):
             data.append({"type": "scatter", "mode": "lines+markers", "name": f"{kind.name}, {text}", "x": list(sizes),
                          "y": list(values), "line": {"color": colour, "dash": dash}})
     return Plot("sizes", "Sizes of the spaces", data, {

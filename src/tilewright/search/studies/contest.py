@@ -3,14 +3,15 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import combinations
 from statistics import median
 
 from tilewright.base import InputError, has_extra, value_of
 from tilewright.search.bounding import relative_gap
 from tilewright.search.mapper import MAPPERS
 from tilewright.search.records import Improvement
-from tilewright.search.studies.statistics import Comparison, Interval, compare, holm, median_interval, pairs
+from tilewright.search.studies.statistics import Comparison, Interval, compare, holm, median_interval
 
 
 @dataclass(frozen=True)
@@ -190,20 +191,16 @@ class Contest:
 
     def duels(self, clock: str = "samples") -> list[tuple[str, str, Comparison]]:
         """Compare every pair of contenders at `equal_samples` or `equal_seconds`; p-values are Holm's."""
-        return self._duels[clock]
-
-    @cached_property
-    def _duels(self) -> dict[str, list[tuple[str, str, Comparison]]]:
-        return {clock: self._compared(clock) for clock in ("samples", "seconds")}
-
-    def _compared(self, clock: str) -> list[tuple[str, str, Comparison]]:
         at = self.equal_samples if clock == "samples" else self.equal_seconds
-        scores = [[attempt.after(at, clock) for attempt in self.of(name)] for name in self.names]
-        places = pairs(len(scores))
-        found = [compare(scores[one], scores[other]) for one, other in places]
+        scores = {name: tuple(attempt.after(at, clock) for attempt in self.of(name)) for name in self.names}
+        pairs = list(combinations(self.names, 2))
+        found = [_compare(scores[one], scores[other]) for one, other in pairs]
         corrected = holm([each.p for each in found])
-        return [(self.names[one], self.names[other], replace(each, p=p))
-                for (one, other), each, p in zip(places, found, corrected, strict=True)]
+        return [(*pair, replace(each, p=p)) for pair, each, p in zip(pairs, found, corrected, strict=True)]
+
+
+_compare = cache(compare)
+"""The same scores are compared for words, tables and files."""
 
 
 def _spread(first: float, last: float, points: int, *, whole: bool) -> tuple[float, ...]:

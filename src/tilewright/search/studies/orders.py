@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import permutations
 
 import numpy as np
@@ -84,11 +83,6 @@ class OrderStudy:
     def ratio(self) -> float:
         """The worst score over the best."""
         return self.groups[-1].score / self.groups[0].score
-
-    @cached_property
-    def own_place(self) -> int:
-        """How many groups are better than the mapping as it came."""
-        return sum(group.score < self.own * (1 - 10.0**-_DIGITS) for group in self.groups)
 
 
 def study_orders(operator: Operator, accelerator: Accelerator, mapping: Mapping, *,

@@ -1,8 +1,8 @@
 """What a few repetitions can tell: intervals of the median, and which of two samples is the lower."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import comb, inf
 from statistics import median
 
@@ -108,17 +108,7 @@ def holm(chances: Sequence[float]) -> list[float]:
     return found
 
 
-def pairs(count: int) -> list[tuple[int, int]]:
-    """Return every pair of indices below ``count``."""
-    return list(combinations(range(count), 2))
-
-
 def _double_midranks(values: Sequence[float]) -> list[int]:
     """Return twice the rank of each value, from 1; equal values share the mean of their ranks."""
     ordered = sorted(values)
-    first: dict[float, int] = {}
-    last: dict[float, int] = {}
-    for place, value in enumerate(ordered, start=1):
-        first.setdefault(value, place)
-        last[value] = place
-    return [first[value] + last[value] for value in values]
+    return [bisect_left(ordered, value) + 1 + bisect_right(ordered, value) for value in values]
