@@ -235,19 +235,8 @@ class MapSpace:
         return batch
 
     def fitting(self, rng: Generator, count: int, filling: float = 0.0) -> MappingBatch:
-        """Draw ``count`` random mappings as `sample` does, with tiles made smaller until they fit the memories.
-
-        Many times faster than `sample` and `refit`, except where the space has rules; which slots come first and
-        whether lanes are filled is then drawn for 128 mappings at once. What cannot be made to fit is left so.
-        """
-        from tilewright.mapping.spaces.drawing import blocks  # noqa: PLC0415  (Numba loads late)
-
-        if self.arrays.ruled:
-            return self.refit(self.sample(rng, count, filling))
-        batch = self.unwritten(count)
-        blocks.draw_fitting(self.table, random_state(rng), float(filling), batch.steps, batch.ranks, self.scratch(),
-                            *blocks.scratch(self.layout.shape))
-        return batch
+        """Draw ``count`` random mappings as `sample` does, with tiles made smaller as `refit` makes them."""
+        return self.refit(self.sample(rng, count, filling))
 
     def repair(self, batch: MappingBatch) -> MappingBatch:
         """Return the batch with every mapping that the space does not contain replaced by one near it.
