@@ -32,6 +32,12 @@ def slot_axes(level: Memory | Fanout) -> tuple[SlotAxis, ...]:
     return ("X", "Y") if level.shape[1] > 1 or level.flexible or level.blocks else ("X",)
 
 
+def loop_places(accelerator: Accelerator) -> list[str]:
+    """Return where loops may run, outermost first: memories (``GLB``) and the sides of arrays (``PE.X``)."""
+    return [level.name if axis == "T" else f"{level.name}.{axis}"
+            for level in accelerator.levels for axis in slot_axes(level)]
+
+
 @dataclass(frozen=True)
 class Layout:
     """What all mappings of a batch have in common.
@@ -78,6 +84,12 @@ class Layout:
     def shape(self) -> tuple[int, int]:
         """``(s, d)``: number of slots and of dimensions."""
         return len(self.slots), len(self.dimensions)
+
+    @cached_property
+    def places(self) -> list[str]:
+        """The name of every slot: a memory (``GLB``) or one side of an array (``PE.X``)."""
+        names = self.levels
+        return [names[slot.level] if slot.axis == "T" else f"{names[slot.level]}.{slot.axis}" for slot in self.slots]
 
 
 @dataclass(frozen=True)

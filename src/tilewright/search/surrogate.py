@@ -61,7 +61,7 @@ class Family:
     @classmethod
     def of(cls, space: MapSpace) -> "Family":
         """Return the family of a space's operator and machine."""
-        return cls(space.layout.dimensions, tuple(space.places), tuple(axis.dimensions for axis in _windows(space)))
+        return cls(space.layout.dimensions, tuple(space.layout.places), tuple(axis.dimensions for axis in _windows(space)))
 
     def check(self, space: MapSpace) -> None:
         """Raise `InputError` if the operator of ``space`` is of another family; machines may differ."""
@@ -81,7 +81,7 @@ class Family:
         shown = np.zeros((len(logs), len(self.places), len(self.dimensions)))
         for s, at in enumerate(self._seats(space)):
             shown[:, at] += logs[:, s]
-        own = [place for place, slot in zip(space.places, space.layout.slots, strict=True) if slot.axis == "T"]
+        own = [place for place, slot in zip(space.layout.places, space.layout.slots, strict=True) if slot.axis == "T"]
         memories = [place for place in self.places if "." not in place]
         ranked = np.full((len(logs), len(memories), len(self.dimensions)), 0.5)
         for m, place in enumerate(own):
@@ -103,7 +103,7 @@ class Family:
         layer[:first], layer[first + len(self.places) * dims:] = self._layer(space), 0.5
         counts = first + dims * np.array(self._seats(space))
         orders = np.array([first + dims * (len(self.places) + memories.index(place)) if place in memories else -1
-                           for place in space.places])
+                           for place in space.layout.places])
         logs = _logarithms(1 << most.bit_length())
         encode(batch.steps, batch.ranks, sizes, logs, layer, counts, orders, features)
 
@@ -124,16 +124,16 @@ class Family:
         count = len(self.places) * len(self.dimensions)
         shown = steps[:, :count].reshape(len(steps), len(self.places), -1) * np.log(2)
         ranked = steps[:, count:].reshape(len(steps), -1, len(self.dimensions))
-        seats, known = self._seats(space), [place in self.places for place in space.places]
+        seats, known = self._seats(space), [place in self.places for place in space.layout.places]
         logs = np.stack([shown[:, at] * here for at, here in zip(seats, known, strict=True)], axis=1)
         memories = [place for place in self.places if "." not in place]
         orders = [ranked[:, memories.index(place)] if place in memories else np.zeros_like(ranked[:, 0])
-                  for place, slot in zip(space.places, space.layout.slots, strict=True) if slot.axis == "T"]
+                  for place, slot in zip(space.layout.places, space.layout.slots, strict=True) if slot.axis == "T"]
         return logs, np.stack(orders, axis=1)
 
     def _seats(self, space: MapSpace) -> list[int]:
         seats, seat = [], 0
-        for place in space.places:
+        for place in space.layout.places:
             seat = self.places.index(place) if place in self.places else seat
             seats.append(seat)
         return seats

@@ -31,7 +31,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping.batch import slot_axes
+from tilewright.mapping.batch import loop_places, slot_axes
 from tilewright.mapping.spaces.conflicts import refuse_empty
 from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.spaces.rules.presets import dataflow_constraints
@@ -256,9 +256,9 @@ class _Reader:
     def constraints(self) -> Constraints:
         fields = self.file.fields
         self.dimensions()
-        memories = [level.name for level in self.accelerator.memories]
-        for kind, known in (("keeps", memories), ("loops", self.places()), ("orders", memories),
-                            ("factors", self.places()), ("tiles", memories),
+        memories, places = [level.name for level in self.accelerator.memories], loop_places(self.accelerator)
+        for kind, known in (("keeps", memories), ("loops", places), ("orders", memories), ("factors", places),
+                            ("tiles", memories),
                             ("utilization", [level.name for level in self.accelerator.fanouts])):
             for place in getattr(fields, kind):
                 self.place(kind, place, known)
@@ -278,10 +278,6 @@ class _Reader:
             if name in self.operator.sizes and not self.elsewhere and size != self.operator.sizes[name]:
                 raise self.error(where, f"must be {self.operator.sizes[name]}, as in {self.operator.name}", size,
                                  "Take the line out to use the file for another operator")
-
-    def places(self) -> list[str]:
-        return [level.name if axis == "T" else f"{level.name}.{axis}"
-                for level in self.accelerator.levels for axis in slot_axes(level)]
 
     def place(self, kind: str, place: str, known: list[str]) -> None:
         if place in known:

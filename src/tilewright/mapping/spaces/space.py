@@ -16,7 +16,6 @@ from tilewright.mapping.spaces.counting.orders import patterns_of
 from tilewright.mapping.spaces.counting.size import SpaceSize, in_time_alone
 from tilewright.mapping.spaces.drawing.uniform import UniformDraws
 from tilewright.mapping.spaces.rules.arrays import (
-    EXACT,
     FLOOR,
     KIND,
     META,
@@ -28,19 +27,14 @@ from tilewright.mapping.spaces.rules.arrays import (
     SPATIAL,
     SpaceArrays,
     add_known,
-    axis_table,
-    capacity_groups,
     chains_of,
-    divisor_table,
     pack,
     pack_rules,
     reachable_lanes,
-    relevance,
-    side_limits,
-    slot_table,
+    space_arrays,
 )
-from tilewright.mapping.spaces.rules.constraints import Constraints, written_out
-from tilewright.mapping.spaces.rules.tilings import TILINGS, bands, common_tiling, exact_slots, lane_floors
+from tilewright.mapping.spaces.rules.constraints import Constraints
+from tilewright.mapping.spaces.rules.tilings import TILINGS, common_tiling
 from tilewright.workload import Operator
 
 Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
@@ -94,42 +88,10 @@ class MapSpace:
     @cached_property
     def arrays(self) -> SpaceArrays:
         """The space as arrays."""
-        layout, sizes = self.layout, list(self.operator.sizes.values())
-        slots = slot_table(layout, self.accelerator)
-        slots[:, FLOOR] = lane_floors(self.constraints, layout, self.accelerator)
-        slots[:, EXACT] = exact_slots(self.tiling, layout)
-        orders = self._order_rows(slots)
-        free = self._free_table()
-        temporal = free * (slots[:, KIND] != SPATIAL)[:, None]
-        for d, name in enumerate(layout.dimensions):
-            if sizes[d] > 1 and not temporal[:, d].any():
-                raise InputError("space.loops", f"must let {name} loop at some memory", dict(self.constraints.loops))
-        arrays = SpaceArrays(
-            sizes=np.array(sizes, dtype=np.int32),
-            slots=slots,
-            free=free,
-            anchor=temporal.argmax(axis=0).astype(np.int32),
-            divisors=divisor_table(sizes),
-            orders=orders,
-            axes=axis_table(self.operator, self.accelerator.footprint == "box"),
-            groups=capacity_groups(self.operator, self.accelerator, layout),
-            relevant=relevance(self.operator),
-            perfect=self.tiling == "perfect",
-            whole=self.tiling != "imperfect",
-            ruled=self.tiling not in ("perfect", "imperfect") or bool(
-                self.constraints.factors or self.constraints.tiles or self.constraints.utilization),
-            bands=bands(self.constraints, self.places, self.operator.sizes, free, side_limits(slots)),
-        )
+        arrays = space_arrays(self.operator, self.accelerator, self.tiling, self.constraints, self.layout)
         if arrays.ruled:
             self._check_rules(arrays)
         return arrays
-
-    @cached_property
-    def places(self) -> list[str]:
-        """The name of every slot: a memory (``GLB``) or one side of an array (``PE.X``)."""
-        names = self.layout.levels
-        return [names[slot.level] if slot.axis == "T" else f"{names[slot.level]}.{slot.axis}"
-                for slot in self.layout.slots]
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
@@ -413,21 +375,6 @@ class MapSpace:
                 level = self.layout.levels[self.layout.slots[s].level]
                 raise InputError(f"space.utilization.{level}", f"must leave mappings that use {needed} instances",
                                  f"at most {reachable} can be used", "Lower the share, or loosen what may loop there")
-
-    def _free_table(self) -> NDArray[np.uint8]:
-        names = self.layout.dimensions
-        sizes = self.operator.sizes
-        rows = [self.constraints.loops.get(place, names) for place in self.places]
-        return np.array([[name in row and sizes[name] > 1 for name in names] for row in rows], dtype=np.uint8)
-
-    def _order_rows(self, slots: NDArray[np.int32]) -> NDArray[np.int8]:
-        """Return ``(n, d)`` ranks of all allowed orders, and note in ``slots`` where each slot's begin."""
-        rows: list[list[int]] = []
-        for s, place in enumerate(self.places):
-            choices = written_out(self.constraints.orders.get(place, ()), self.layout.dimensions)
-            slots[s, ORDER_START], slots[s, ORDER_COUNT] = len(rows), len(choices)
-            rows += [[choice.index(name) for name in self.layout.dimensions] for choice in choices]
-        return np.array(rows, dtype=np.int8).reshape(-1, len(self.layout.dimensions))
 
 
 class Enumeration:

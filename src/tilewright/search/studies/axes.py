@@ -63,7 +63,7 @@ def axis_space(space: MapSpace, base: MappingBatch, free: Iterable[str]) -> MapS
                          str(base.layout.shape))
     sizes = np.array(list(space.operator.sizes.values()))
     outside = np.vstack([sizes, base.steps[:-1, :, 0]])
-    slots = list(zip(space.places, space.layout.slots, strict=True))
+    slots = list(zip(space.layout.places, space.layout.slots, strict=True))
     memories = [(s, place) for s, (place, slot) in enumerate(slots) if slot.axis == "T"]
     sides = [(s, place) for s, (place, slot) in enumerate(slots) if slot.axis != "T"]
     names = space.layout.dimensions

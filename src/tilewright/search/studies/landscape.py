@@ -119,8 +119,8 @@ def encode(space: MapSpace, batch: MappingBatch) -> Floats:
 def feature_names(space: MapSpace) -> list[str]:
     """Return the name of each feature of `encode`."""
     dims = space.layout.dimensions
-    memories = [place for place, slot in zip(space.places, space.layout.slots, strict=True) if slot.axis == "T"]
-    return [*(f"{place} {name} count" for place in space.places for name in dims),
+    memories = [place for place, slot in zip(space.layout.places, space.layout.slots, strict=True) if slot.axis == "T"]
+    return [*(f"{place} {name} count" for place in space.layout.places for name in dims),
             *(f"{place} {name} place" for place in memories for name in dims)]
 
 

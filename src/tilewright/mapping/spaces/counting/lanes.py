@@ -107,16 +107,16 @@ class LaneStates:
         self.blocks: list[tuple[int, int, int, NDArray[np.int32]]] = []
         for s in self.sides:
             row, partner = slots[s], int(slots[s, PARTNER])
-            if 0 <= partner < s or row[LIMIT] < 0:
+            if 0 <= partner < s:
                 continue
             pair = (s,) if partner < 0 else (s, partner)
             if row[MODE] == FIXED:
-                self.parts += [Quotients((side,), int(slots[side, LIMIT])) for side in pair]
-            elif row[MODE] == BLOCKS:
+                self.parts += [Quotients((side,), int(slots[side, LIMIT])) for side in pair if slots[side, LIMIT] >= 0]
+            elif row[MODE] == BLOCKS and row[LIMIT] >= 0:
                 self._add_blocks(pair, row)
-            else:
+            elif row[LIMIT] >= 0:
                 self.parts.append(Quotients(pair, int(row[LIMIT])))
-            if row[FLOOR] > 1 and row[MODE] != BLOCKS:
+            if row[FLOOR] > 1 and (row[MODE] != BLOCKS or row[LIMIT] < 0):
                 self.parts.append(Quotients(pair, int(row[FLOOR]) - 1, passing=True))
         self.radices = np.cumprod([1] + [len(part) for part in self.parts], dtype=object)
         if self.radices[-1] >= 2**62:

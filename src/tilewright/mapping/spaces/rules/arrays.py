@@ -11,7 +11,8 @@ from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
 from tilewright.mapping.fit import home_of, partition_of, tensor_bits
 from tilewright.mapping.footprint import least_word_bits
-from tilewright.mapping.spaces.rules.tilings import Bands, Chains, as_bits
+from tilewright.mapping.spaces.rules.constraints import Constraints, written_out
+from tilewright.mapping.spaces.rules.tilings import Bands, Chains, as_bits, bands, exact_slots, lane_floors
 from tilewright.workload import Operator, Tensor
 
 # Most that the packed table has room for.
@@ -38,6 +39,8 @@ KIND, PARTNER, MODE, LIMIT, BLOCK, PARTNER_BLOCK, ORDER_START, ORDER_COUNT, FLOO
 LEAST, MOST, TILE_LEAST, TILE_MOST, BITS = range(5)
 # Largest size of which every extent is marked: above, bits and the marks they are made of take gigabytes.
 MOST_MARKED = 1 << 22
+# Parts of a bit in which bits of compressed words are told.
+PARTS_OF_BITS = 1 << 10
 # Values of the columns KIND and MODE.
 TEMPORAL, SPATIAL = np.int64(0), np.int64(1)
 FIXED, FLEXIBLE, BLOCKS = 0, 1, 2
@@ -96,6 +99,53 @@ class SpaceArrays(NamedTuple):
     bands: Bands
 
 
+def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, constraints: Constraints,
+                 layout: Layout) -> SpaceArrays:
+    """Return a space as arrays, whether or not its rules leave it mappings.
+
+    Raises
+    ------
+    InputError
+        If a dimension may loop at no memory.
+    """
+    names, sizes = layout.dimensions, operator.sizes
+    slots = slot_table(layout, accelerator)
+    slots[:, FLOOR] = lane_floors(constraints, layout, accelerator)
+    slots[:, EXACT] = exact_slots(tiling, layout)
+    free = np.array([[name in constraints.loops.get(place, names) and sizes[name] > 1 for name in names]
+                     for place in layout.places], dtype=np.uint8)
+    temporal = free * (slots[:, KIND] != SPATIAL)[:, None]
+    for d, name in enumerate(names):
+        if sizes[name] > 1 and not temporal[:, d].any():
+            raise InputError("space.loops", f"must let {name} loop at some memory", dict(constraints.loops))
+    return SpaceArrays(
+        sizes=np.array(list(sizes.values()), dtype=np.int32),
+        slots=slots,
+        free=free,
+        anchor=temporal.argmax(axis=0).astype(np.int32),
+        divisors=divisor_table(list(sizes.values())),
+        orders=_order_rows(constraints, layout, slots),
+        axes=axis_table(operator, accelerator.footprint == "box"),
+        groups=capacity_groups(operator, accelerator, layout),
+        relevant=relevance(operator),
+        perfect=tiling == "perfect",
+        whole=tiling != "imperfect",
+        ruled=tiling not in ("perfect", "imperfect") or bool(
+            constraints.factors or constraints.tiles or constraints.utilization),
+        bands=bands(constraints, layout.places, sizes, free, side_limits(slots)),
+    )
+
+
+def _order_rows(constraints: Constraints, layout: Layout, slots: NDArray[np.int32]) -> NDArray[np.int8]:
+    """Return ``(n, d)`` ranks of all allowed orders, and note in ``slots`` where each slot's begin."""
+    rows: list[list[int]] = []
+    for s, place in enumerate(layout.places):
+        choices = written_out(constraints.orders.get(place, ()), layout.dimensions)
+        slots[s, ORDER_START], slots[s, ORDER_COUNT] = len(rows), len(choices)
+        rows += [[choice.index(name) for name in layout.dimensions] for choice in choices]
+    return np.array(rows, dtype=np.int8).reshape(-1, len(layout.dimensions))
+
+
 def divisors_of(number: int) -> list[int]:
     """Return the divisors of ``number``, ascending."""
     small = [f for f in range(1, int(number**0.5) + 1) if number % f == 0]
@@ -152,9 +202,6 @@ def relevance(operator: Operator) -> NDArray[np.uint8]:
     """Return ``(t, d)``: which dimensions each tensor uses."""
     return np.array([[name in tensor.dimensions for name in operator.sizes] for tensor in operator.tensors],
                     dtype=np.uint8)
-
-
-PARTS_OF_BITS = 1 << 10
 
 
 def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout) -> NDArray[np.int64]:
@@ -281,9 +328,9 @@ def chains_of(space: SpaceArrays, d: int) -> Chains:
 
 
 def side_limits(slots: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return ``(s)``: the most lanes that each side of an array may have, 0 at memories."""
+    """Return ``(s)``: the most lanes that each side of an array may have, 0 at memories and where there is no limit."""
     limits = np.where(slots[:, MODE] == BLOCKS, slots[:, LIMIT] * slots[:, BLOCK], slots[:, LIMIT])
-    return np.where(slots[:, KIND] == SPATIAL, limits, 0).astype(np.int64)
+    return np.where(slots[:, KIND] == SPATIAL, np.maximum(limits, 0), 0).astype(np.int64)
 
 
 def reachable_lanes(space: SpaceArrays, s: int) -> int:

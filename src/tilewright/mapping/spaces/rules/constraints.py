@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Memory
-from tilewright.mapping.batch import slot_axes
+from tilewright.mapping.batch import loop_places
 from tilewright.mapping.fit import check_homes
 from tilewright.workload import Operator
 
@@ -104,8 +104,7 @@ class Constraints:
         """
         memories = [level.name for level in accelerator.memories]
         fanouts = [level.name for level in accelerator.fanouts]
-        places = [name if axis == "T" else f"{name}.{axis}"
-                  for name, axes in ((level.name, slot_axes(level)) for level in accelerator.levels) for axis in axes]
+        places = loop_places(accelerator)
         for name, known in (("keeps", memories), ("loops", places), ("orders", memories), ("factors", places),
                             ("tiles", memories), ("utilization", fanouts)):
             unknown = sorted(set(getattr(self, name)) - set(known))
