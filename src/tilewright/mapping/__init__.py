@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
     from tilewright.mapping.files import dump_mapping, load_mapping
     from tilewright.mapping.fit import (
+        Room,
         array_fits,
         check_homes,
         extents_at,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from tilewright.mapping.spaces.rules.presets import dataflow_constraints
     from tilewright.mapping.spaces.rules.tilings import TILINGS
     from tilewright.mapping.spaces.space import Enumeration, MapSpace, Tiling, random_state
-    from tilewright.mapping.text import NestRow, Occupancy, Tile, nest_rows, render
+    from tilewright.mapping.text import NestRow, Tile, nest_rows, render
     from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples
     from tilewright.mapping.zeros import Zeros
 
@@ -70,8 +71,8 @@ __all__ = [
     "Mapping",
     "MappingBatch",
     "NestRow",
-    "Occupancy",
     "Padding",
+    "Room",
     "Slot",
     "SpaceFile",
     "SpaceSize",

@@ -6,7 +6,17 @@ from math import inf
 from typing import Literal
 
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping.fit import Extents, array_use, extents_at, kept_tensors, lanes, rooms, step_inside, tile_bytes
+from tilewright.mapping.fit import (
+    Extents,
+    Room,
+    array_use,
+    extents_at,
+    kept_tensors,
+    lanes,
+    rooms,
+    step_inside,
+    tile_bytes,
+)
 from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import Axis, Operator, Tensor
 
@@ -21,26 +31,6 @@ class Tile:
     words: int
     size_bytes: float
     partition: str | None = None
-
-
-@dataclass(frozen=True)
-class Occupancy:
-    """One capacity of a memory and how much of it is taken, both copies where tiles stand there twice.
-
-    ``partition`` is None for the shared room, ``capacity_bytes`` None where it is unlimited.
-    """
-
-    partition: str | None
-    used_bytes: float
-    capacity_bytes: float | None
-    copies: int
-
-    @property
-    def share(self) -> float | None:
-        """Used over capacity; None where unlimited."""
-        if self.capacity_bytes is None:
-            return None
-        return self.used_bytes / self.capacity_bytes if self.capacity_bytes else inf
 
 
 @dataclass(frozen=True)
@@ -74,7 +64,7 @@ class NestRow:
     level: str
     memory: str
     tiles: tuple[Tile, ...] = ()
-    occupancy: tuple[Occupancy, ...] = ()
+    occupancy: tuple[Room, ...] = ()
     loop: Loop | None = None
     count: int = 1
     last: int = 1
@@ -83,7 +73,7 @@ class NestRow:
     @property
     def exceeds(self) -> bool:
         """Whether more is asked of the level than it has."""
-        full = any(room.share is not None and room.share > 1 for room in self.occupancy)
+        full = not all(room.fits for room in self.occupancy)
         return full or any(used > available for _, used, available in self.array)
 
 
@@ -114,13 +104,12 @@ def _memory_row(indent: int, memory: Memory, entry: LevelLoops, on: tuple[Operat
                 extents: Extents) -> NestRow:
     operator, accelerator = on
     kept = kept_tensors(entry, memory, operator)
-    found = rooms(memory, kept, extents, accelerator)
-    partitions = {name: room.partition for room in found for name, _ in room.bytes_by_tensor}
+    taken = rooms(memory, kept, extents, accelerator)
+    partitions = {name: room.partition for room in taken for name, _ in room.bytes_by_tensor}
     tiles = tuple(Tile(t.name, t.words(extents), tile_bytes(t, extents, accelerator, memory.name), partitions[t.name])
                   for t in kept)
-    taken = tuple(Occupancy(room.partition, room.needed_bytes, room.capacity_bytes, room.copies) for room in found)
-    own: dict[str | None, Occupancy] = {room.partition: room for room in taken if room.partition and sum(
-        tile.partition == room.partition for tile in tiles) == 1}
+    own: dict[str | None, Room] = {room.partition: room for room in taken
+                                   if room.partition and len(room.bytes_by_tensor) == 1}
     text = "   ".join(_tile_text(tile, own.get(tile.partition)) for tile in tiles) or "keeps nothing"
     note = ", ".join(filter(None, (_occupancy_text(room) for room in taken if room.partition not in own)))
     return NestRow(indent, "memory", text, note, memory.name, memory.name, tiles, taken)
@@ -178,22 +167,22 @@ def bytes_text(size: float) -> str:
     return f"{size / 1024:.1f} TiB"
 
 
-def _tile_text(tile: Tile, room: Occupancy | None) -> str:
+def _tile_text(tile: Tile, room: Room | None) -> str:
     if room is None or room.capacity_bytes is None:
         return f"{tile.tensor} {bytes_text(tile.size_bytes)}"
     return f"{tile.tensor} {_twice(room)}{bytes_text(tile.size_bytes)} of {bytes_text(room.capacity_bytes)}"
 
 
-def _occupancy_text(room: Occupancy) -> str:
+def _occupancy_text(room: Room) -> str:
     if room.capacity_bytes is None:
         return ""
     name = f"{room.partition} " if room.partition else ""
-    share = f", {room.share:.0%}" if room.share is not None else ""
-    used = f"{_twice(room)}{bytes_text(room.used_bytes / room.copies)}"
-    return f"{name}{used} of {bytes_text(room.capacity_bytes)}{share}"
+    share = room.needed_bytes / room.capacity_bytes if room.capacity_bytes else inf
+    used = f"{_twice(room)}{bytes_text(room.needed_bytes / room.copies)}"
+    return f"{name}{used} of {bytes_text(room.capacity_bytes)}, {share:.0%}"
 
 
-def _twice(room: Occupancy) -> str:
+def _twice(room: Room) -> str:
     return "2x " if room.copies == 2 else ""
 
 

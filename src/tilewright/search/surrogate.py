@@ -61,7 +61,8 @@ class Family:
     @classmethod
     def of(cls, space: MapSpace) -> "Family":
         """Return the family of a space's operator and machine."""
-        return cls(space.layout.dimensions, tuple(space.layout.places), tuple(axis.dimensions for axis in _windows(space)))
+        layout = space.layout
+        return cls(layout.dimensions, tuple(layout.places), tuple(axis.dimensions for axis in _windows(space)))
 
     def check(self, space: MapSpace) -> None:
         """Raise `InputError` if the operator of ``space`` is of another family; machines may differ."""

@@ -36,7 +36,7 @@ def _rows(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tup
             instances=instances[row.level],
             tiles=tuple(TileRecord(tile.tensor, roles[tile.tensor], int(tile.words), float(tile.size_bytes),
                                    tile.partition) for tile in row.tiles),
-            rooms=tuple(RoomRecord(room.partition, float(room.used_bytes),
+            rooms=tuple(RoomRecord(room.partition, float(room.needed_bytes),
                                    None if room.capacity_bytes is None else float(room.capacity_bytes), room.copies)
                         for room in row.occupancy))
         for row in nest_rows(mapping, operator, accelerator))

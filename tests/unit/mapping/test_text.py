@@ -59,7 +59,7 @@ def test_rows_carry_what_a_page_draws(machines):
     glb = rows[3]
     assert {tile.tensor: (tile.words, tile.size_bytes) for tile in glb.tiles} == {
         "I": (64 * 10 * 58, 37120.0), "O": (32 * 8 * 56, 14336.0)}
-    assert (glb.occupancy[0].used_bytes, glb.occupancy[0].capacity_bytes, glb.occupancy[0].copies) == (
+    assert (glb.occupancy[0].needed_bytes, glb.occupancy[0].capacity_bytes, glb.occupancy[0].copies) == (
         2 * (37120 + 14336), 110592.0, 2)
     assert rows[6].array == (("X", 12, 14), ("Y", 10, 12)) and not rows[6].exceeds
     assert (rows[8].count, rows[8].last, rows[8].memory) == (3, 10, "GLB")

@@ -44,8 +44,8 @@ _PART = part_options()
 
 # All sources whose functions and constants end up inside others.
 _named = stamped(Path(__file__).parent / f"{name}.py" for name in (
-    "kernels", "rules/arrays", "repair/steps", "repair/tiles", "repair/mappings", "repair/projection",
-    "drawing/sampling", "drawing/signature", "counting/enumeration"))
+    "kernels", "rules/arrays", "repair/mappings", "repair/projection", "drawing/sampling", "drawing/signature",
+    "counting/enumeration"))
 
 
 def compiled(function: F) -> F:

@@ -208,15 +208,7 @@ class MapSpace:
         swapped. Without rules (see `SpaceArrays`) slots outside the outermost memory where a dimension may loop go
         from outside inward. A mapping that cannot be mended so is replaced by any of the space.
         """
-        from tilewright.mapping.spaces.repair import mappings  # noqa: PLC0415  (Numba loads late)
-
-        repaired = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
-        if self.arrays.ruled:
-            self._legalise(self.table, np.zeros(1, dtype=np.uint64), repaired, fitting=False)
-        else:
-            mappings.repair_batch(self.table, np.zeros(1, dtype=np.uint64), False, self.scratch(), repaired.steps,
-                                  repaired.ranks)
-        legal = self.contains(batch)
+        repaired, legal = self._mended(batch, fitting=False), self.contains(batch)
         repaired.steps[:, :, legal], repaired.ranks[:, :, legal] = batch.steps[:, :, legal], batch.ranks[:, :, legal]
         return repaired
 
@@ -261,15 +253,7 @@ class MapSpace:
 
         What is moved outward is drawn at random from a fixed seed; the batch must be of the space (see `repair`).
         """
-        from tilewright.mapping.spaces.repair import mappings  # noqa: PLC0415  (Numba loads late)
-
-        fitted = self.settled(MappingBatch(batch.layout, batch.steps.copy(), batch.ranks))
-        state = np.zeros(1, dtype=np.uint64)
-        if self.arrays.ruled:
-            self._legalise(self.table, state, fitted, fitting=True)
-        else:
-            mappings.repair_batch(self.table, state, True, self.scratch(), fitted.steps, fitted.ranks)
-        return fitted
+        return self._mended(self.settled(batch), fitting=True)
 
     def settled(self, batch: MappingBatch) -> MappingBatch:
         """Return the same mappings, of the space, with their orders as compiled code has them.
@@ -322,6 +306,18 @@ class MapSpace:
         enumeration = Enumeration(self, distinct)
         while len(found := enumeration.take(batch)):
             yield found
+
+    def _mended(self, batch: MappingBatch, fitting: bool) -> MappingBatch:
+        """Return a copy with legal steps and orders, or with ``fitting`` with tiles that fit where possible."""
+        from tilewright.mapping.spaces.repair import mappings  # noqa: PLC0415  (Numba loads late)
+
+        mended = MappingBatch(batch.layout, batch.steps.copy(), batch.ranks.copy())
+        state = np.zeros(1, dtype=np.uint64)
+        if self.arrays.ruled:
+            self._legalise(self.table, state, mended, fitting)
+        else:
+            mappings.repair_batch(self.table, state, fitting, self.scratch(), mended.steps, mended.ranks)
+        return mended
 
     def _legalise(self, table: NDArray[np.int64], state: NDArray[np.uint64], batch: MappingBatch,
                   fitting: bool | None, span: tuple[int, int] | None = None) -> NDArray[np.int8]:

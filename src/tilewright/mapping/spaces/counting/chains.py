@@ -7,7 +7,7 @@ every set of lanes used and memories looped at so far (a row) and every extent (
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb, isqrt
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,30 +47,12 @@ class Splits(NamedTuple):
     ways: Ways
 
 
-class Grid(Protocol):
-    """What counts there are between the extents of one dimension at one slot.
+class Loose:
+    """The counts between extents of one dimension: any extent inside may stand below any larger one outside.
 
     Extents are known by their places among ``extents``. Ways that end at (or set out from) an extent stand in a row of
     *places*, so that those through counts from ``low`` to ``high`` stand side by side.
     """
-
-    extents: NDArray[np.int64]
-
-    def spread(self, ways: Ways, low: int, high: int) -> Ways:
-        """Return by extent outside the ways that lead there through counts from ``low`` (above 1) to ``high``."""
-
-    def gather(self, ways: Ways, low: int, high: int, width: int) -> Ways:
-        """Return by extent inside, up to ``width`` of them, the ways that lead on through such counts."""
-
-    def places(self, ways: Ways, inside: bool) -> tuple[Ways, NDArray[Any]]:
-        """Return the ways by place, and the extent (inside, or else outside) that each place stands for."""
-
-    def span(self, extents: NDArray[Any], counts: tuple[NDArray[Any], NDArray[Any]], inside: bool) -> Span:
-        """Return where the places of the extents inside (or else outside) the given ones begin and end."""
-
-
-class Loose:
-    """Any extent inside may stand below any larger one outside."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -105,7 +87,10 @@ class Loose:
 
 
 class Whole:
-    """An extent inside divides the one outside, unless that is the size; ``exact`` where nothing may be left over."""
+    """As `Loose`, where an extent inside divides the one outside, unless that is the size.
+
+    With ``exact`` nothing may be left over.
+    """
 
     def __init__(self, size: int, extents: NDArray[np.int64], exact: bool, most: int) -> None:
         self.extents = extents
@@ -122,20 +107,20 @@ class Whole:
         self.size = size
 
     def spread(self, ways: Ways, low: int, high: int) -> Ways:
-        """Return by extent outside the ways that lead there through counts from ``low`` (above 1) to ``high``."""
+        """See `Loose`."""
         return self._moved(ways, self._chosen(self.by_outside, low, high), self.inside, self.outside)
 
     def gather(self, ways: Ways, low: int, high: int, width: int) -> Ways:
-        """Return by extent inside, up to ``width`` of them, the ways that lead on through such counts."""
+        """See `Loose`."""
         return self._moved(ways, self._chosen(self.by_inside, low, high), self.outside, self.inside)[:, :width]
 
     def places(self, ways: Ways, inside: bool) -> tuple[Ways, NDArray[Any]]:
-        """Return the ways by place, and the extent (inside, or else outside) that each place stands for."""
+        """See `Loose`."""
         extents = self.inside[self.by_outside] if inside else self.outside[self.by_inside]
         return ways[:, extents], extents
 
     def span(self, extents: NDArray[Any], counts: tuple[NDArray[Any], NDArray[Any]], inside: bool) -> Span:
-        """Return where the places of the extents inside (or else outside) the given ones begin and end."""
+        """See `Loose`."""
         order, known = (self.by_outside, self.outside) if inside else (self.by_inside, self.inside)
         keys = known[order] * (self.size + 1) + self.counts[order]
         low, high = (extents * (self.size + 1) + count for count in counts)
@@ -151,6 +136,9 @@ class Whole:
             ends, starts = np.unique(target[chosen], return_index=True)
             moved[:, ends] = np.add.reduceat(ways[:, source[chosen]], starts, axis=1)
         return moved
+
+
+Grid = Loose | Whole
 
 
 def _counts_of(size: int, extents: NDArray[np.int64], exact: bool,

@@ -26,7 +26,7 @@ from tilewright.mapping.spaces.kernels import (
     slots_of,
     store,
 )
-from tilewright.mapping.spaces.repair.steps import nearest_count, repair
+from tilewright.mapping.spaces.repair.mappings import nearest_count, repair
 from tilewright.mapping.spaces.rules import arrays as table
 
 

@@ -34,8 +34,7 @@ from tilewright.mapping.spaces.kernels import (
     slots_of,
     store,
 )
-from tilewright.mapping.spaces.repair.mappings import misplaced, repair_order
-from tilewright.mapping.spaces.repair.tiles import fit
+from tilewright.mapping.spaces.repair.mappings import fit, misplaced, repair_order
 from tilewright.mapping.spaces.rules import arrays as table
 
 ATTEMPTS = 5

@@ -22,8 +22,7 @@ from tilewright.mapping.spaces.kernels import (
     slots_of,
     store,
 )
-from tilewright.mapping.spaces.repair.steps import repair
-from tilewright.mapping.spaces.repair.tiles import fit
+from tilewright.mapping.spaces.repair.mappings import fit, repair
 from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto.bounds import bound_of
 from tilewright.search.mappers.auto.tables import INSIDE

@@ -37,8 +37,7 @@ from tilewright.mapping.spaces.kernels import (
     slots_of,
     store,
 )
-from tilewright.mapping.spaces.repair.steps import near_divisor, nearest_count, repair
-from tilewright.mapping.spaces.repair.tiles import fit, holder, move_out
+from tilewright.mapping.spaces.repair.mappings import fit, holder, move_out, near_divisor, nearest_count, repair
 from tilewright.mapping.spaces.rules import arrays as table
 
 # Entries of the rates; the first are operators.
