@@ -6,26 +6,16 @@ Follows `closed_form` and `single` step by step; what is a loop over pieces ther
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import gcd
 
 from tilewright.cost.dense import operations as op
+from tilewright.cost.dense.nest import Boundary
 from tilewright.cost.dense.pieces import Action, Kind, Link, Tables
 from tilewright.cost.dense.program import Program, Sizes, remembered
 from tilewright.cost.dense.sliding import Side, Sliding
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Layout
 from tilewright.workload import Axis, Operator, Tensor
-
-
-@dataclass(frozen=True)
-class Edge:
-    """The transfer of one tensor from a parent memory to a child: level indices and the child's first slot."""
-
-    tensor: Tensor
-    parent: int
-    child: int
-    slots: int
 
 
 @dataclass(frozen=True)
@@ -81,34 +71,26 @@ class Words:
         step, whole, rest, inverse = self.program.emit(op.step, before, slot, index)
         return step, whole, rest, inverse
 
+    @remembered
     def first_slot(self, level: int) -> int:
         """Index of the first slot of ``level`` or of one inside it."""
         return sum(slot.level < level for slot in self.layout.slots)
-
-    def keepers(self, tensor: Tensor) -> list[int]:
-        """Levels that keep ``tensor``, outermost first."""
-        return [level for level, kept in enumerate(self.layout.keeps) if tensor.name in kept]
-
-    def edges(self, tensor: Tensor) -> list[Edge]:
-        """List the transfers of ``tensor``, outermost first."""
-        chain = [*self.keepers(tensor), self.compute]
-        return [Edge(tensor, parent, child, self.first_slot(child)) for parent, child in pairwise(chain)]
 
     def extent(self, slots: int, name: str) -> int:
         """Row with the nominal extent of a dimension inside the first ``slots`` slots."""
         return self.links[slots - 1, name].S if slots and name in self.sizes else self.size(name)
 
-    def innermost(self, edge: Edge) -> int | None:
+    def innermost(self, edge: Boundary) -> int | None:
         """Row with the place of the innermost advancing loop at an edge to a memory; None if there can be none."""
         found: int | None = None
-        for slot in range(edge.slots):
+        for slot in range(self.first_slot(edge.child)):
             for name in self.sizes:
                 place = self.links[slot, name].place
                 if place is not None and name in edge.tensor.dimensions:
                     found = place if found is None else self.program.one(op.larger, found, place)
         return found
 
-    def merges(self, edge: Edge, slot: int) -> bool:
+    def merges(self, edge: Boundary, slot: int) -> bool:
         """Whether the lanes of a slot share words on the way between parent and child."""
         level = self.layout.slots[slot].level
         fanout = self.accelerator.levels[level]
@@ -116,9 +98,9 @@ class Words:
             return False
         return fanout.reduce if edge.tensor.is_output else fanout.multicast
 
-    def actions(self, edge: Edge, look: Look, name: str) -> tuple[Action, ...]:
+    def actions(self, edge: Boundary, look: Look, name: str) -> tuple[Action, ...]:
         """Say what the loops over ``name`` outside the child do; merged lanes collapse where the tensor lacks it."""
-        chain = [self.links[slot, name] for slot in range(edge.slots)]
+        chain = [self.links[slot, name] for slot in range(self.first_slot(edge.child))]
         kinds: list[Kind] = []
         for slot, link in enumerate(chain):
             merged = look.merged and self.merges(edge, slot) and name not in edge.tensor.dimensions
@@ -126,7 +108,7 @@ class Words:
             kinds.append("cut" if link.place is not None or not first else "pick")
         return self._in_time(edge, look, name, list(zip(chain, kinds, strict=True)))
 
-    def _in_time(self, edge: Edge, look: Look, name: str, loops: list[tuple[Link, Kind]]) -> tuple[Action, ...]:
+    def _in_time(self, edge: Boundary, look: Look, name: str, loops: list[tuple[Link, Kind]]) -> tuple[Action, ...]:
         """Say of the temporal loops (``cut`` so far) which advance and which visits are looked at."""
         advances = name in edge.tensor.dimensions or edge.child == self.compute
         innermost = self.innermost(edge)
@@ -152,18 +134,18 @@ class Words:
                 found.append(Action(link, "last", skip, extent))
         return tuple(found)
 
-    def words(self, edge: Edge, look: Look) -> int:
+    def words(self, edge: Boundary, look: Look) -> int:
         """Wide row: words moved at ``edge``, seen as ``look`` says."""
-        lanes = [slot for slot in range(edge.slots) if self._lane(slot)]
+        lanes = [slot for slot in range(self.first_slot(edge.child)) if self._lane(slot)]
         outside = any(self.layout.slots[slot].level < look.first_outside for slot in lanes)
         merged = look.merged and any(
             self.merges(edge, slot) and self.layout.slots[slot].level >= look.first_outside for slot in lanes)
         return self._words(edge, Look(merged, look.first_outside if outside else 0, look.visit))
 
     @remembered
-    def _words(self, edge: Edge, look: Look) -> int:
+    def _words(self, edge: Boundary, look: Look) -> int:
         if edge.child == self.compute:
-            inner = [slot for slot in range(edge.slots)
+            inner = [slot for slot in range(self.first_slot(edge.child))
                      if self._lane(slot) and self.layout.slots[slot].level >= look.first_outside]
             if not inner:
                 return self.steps()
@@ -184,7 +166,7 @@ class Words:
         rows += self.sliding.words([self._sides(axis, edge, look) for axis in sliding])
         return self.program.product(rows, self.all_of(whole))
 
-    def visits(self, edge: Edge, look: Look) -> list[int]:
+    def visits(self, edge: Boundary, look: Look) -> list[int]:
         """Rows with the pieces of each dimension that the tensor does not use."""
         lacking = [name for name in self.sizes if name not in edge.tensor.dimensions]
         counted = [self.tables.count(self.size(name), self.actions(edge, look, name)) for name in lacking]
@@ -205,13 +187,13 @@ class Words:
         names = tuple(names)
         return Sizes(names, axes) if names or axes else 1.0
 
-    def _sides(self, axis: Axis, edge: Edge, look: Look) -> tuple[Side, Side]:
+    def _sides(self, axis: Axis, edge: Boundary, look: Look) -> tuple[Side, Side]:
         (_, stride), (_, dilation) = axis.terms
         divisor = gcd(stride, dilation)
         first, second = (self._side(edge, look, name, times // divisor) for name, times in axis.terms)
         return first, second
 
-    def _side(self, edge: Edge, look: Look, name: str, coefficient: int) -> Side:
+    def _side(self, edge: Boundary, look: Look, name: str, coefficient: int) -> Side:
         loops, lanes = self._merged_run(edge, look, name)
         actions = self._in_time(edge, look, name, loops)
         steps = []
@@ -225,7 +207,7 @@ class Words:
         lane_actions = self.actions(edge, apart, name) if lanes else ()
         return Side(self.size(name), coefficient, actions, tuple(steps), lanes, lane_actions)
 
-    def _merged_run(self, edge: Edge, look: Look, name: str) -> tuple[list[tuple[Link, Kind]], tuple[int, ...]]:
+    def _merged_run(self, edge: Boundary, look: Look, name: str) -> tuple[list[tuple[Link, Kind]], tuple[int, ...]]:
         """Loops over a dimension of a sliding axis, and the steps of the merged lanes next to the child (rule 4).
 
         A merging lane with a real loop over the same dimension inside it counts as a lane of its own; which lanes those
@@ -234,15 +216,15 @@ class Words:
         emit = self.program
         merging = [
             look.merged and self._lane(slot) and self.layout.slots[slot].level >= look.first_outside
-            and self.merges(edge, slot) for slot in range(edge.slots)
+            and self.merges(edge, slot) for slot in range(self.first_slot(edge.child))
         ]
         loops: list[tuple[Link, Kind]] = []
         lanes: list[int] = []
         before = self.size(name)
         relinked = False
-        for slot in range(edge.slots):
+        for slot in range(self.first_slot(edge.child)):
             link = self.links[slot, name]
-            breakers = [i for i in range(slot + 1, edge.slots) if not merging[i]] if merging[slot] else []
+            breakers = [i for i in range(slot + 1, len(merging)) if merging[slot] and not merging[i]]
             if merging[slot] and not breakers:
                 loops.append((link, "drop"))
                 lanes.append(link.S)
@@ -274,29 +256,19 @@ class Words:
         return Link(step, whole, rest, inverse, link.even, link.place)
 
     @remembered
-    def tile(self, tensor: Tensor, slots: int) -> int:
-        """Wide row: words of the nominal tile inside the first ``slots`` slots."""
-        rows = []
+    def tile(self, tensor: Tensor, level: int, box: bool = False) -> int:
+        """Wide row: words of the nominal tile of a level, or, for ``box``, of the smallest box around it."""
+        found, rows = None, []
         for axis in tensor.axes:
-            if len(axis.terms) == 1:
-                rows.append(self.extent(slots, axis.terms[0][0]))
-                continue
-            rows.append(self._box(axis, [self.extent(slots, name) for name in axis.dimensions]))
-        return self.program.product(rows)
-
-    @remembered
-    def footprint(self, tensor: Tensor, slots: int, box: bool) -> int:
-        """Wide row: words that the nominal tile takes of a capacity, its own or those of the smallest box around it."""
-        if not box:
-            return self.tile(tensor, slots)
-        emit = self.program
-        total = emit.product([])
-        for axis in tensor.axes:
-            words = emit.product([], 1.0 - sum(times for _, times in axis.terms))
-            for name, times in axis.terms:
-                words = emit.one(op.wide_add, words, emit.product([self.extent(slots, name)], float(times)))
-            total = emit.one(op.wide_multiply, total, words)
-        return total
+            extents = [self.extent(self.first_slot(level), name) for name in axis.dimensions]
+            if box:
+                words = self.program.product([], 1.0 - sum(times for _, times in axis.terms))
+                for extent, (_, times) in zip(extents, axis.terms, strict=True):
+                    words = self.program.one(op.wide_add, words, self.program.product([extent], float(times)))
+                found = words if found is None else self.program.one(op.wide_multiply, found, words)
+            else:
+                rows.append(extents[0] if len(extents) == 1 else self._box(axis, extents))
+        return self.program.product(rows) if found is None else found
 
     def _box(self, axis: Axis, extents: list[int]) -> int:
         (_, stride), (_, dilation) = axis.terms
@@ -304,10 +276,10 @@ class Words:
         constants = self.program.literal(stride // divisor), self.program.literal(dilation // divisor)
         return self.program.one(op.slide, *extents, *constants)
 
-    def last_tile(self, edge: Edge) -> int:
+    def last_tile(self, edge: Boundary) -> int:
         """Wide row: words of the last tile of the child's first instance."""
         extents = {name: self.size(name) for name in self.operator.sizes}
-        for slot in range(edge.slots):
+        for slot in range(self.first_slot(edge.child)):
             for name in self.sizes:
                 link = self.links[slot, name]
                 if link.place is None:
@@ -320,11 +292,11 @@ class Words:
             rows.append(own[0] if len(own) == 1 else self._box(axis, own))
         return self.program.product(rows)
 
-    def apart(self, edge: Edge) -> int | None:
+    def apart(self, edge: Boundary) -> int | None:
         """Row that is 1 where partial sums are combined at the parent (rule 5); None if they never are."""
         plain = {axis.terms[0][0] for axis in edge.tensor.axes if len(axis.terms) == 1}
         found: int | None = None
-        for slot in range(edge.slots):
+        for slot in range(self.first_slot(edge.child)):
             if not self._lane(slot) or self.layout.slots[slot].level < edge.parent:
                 continue
             for name in self.sizes:
@@ -333,19 +305,19 @@ class Words:
                     found = row if found is None else self.program.one(op.larger, found, row)
         return found
 
-    def _set_apart(self, edge: Edge, slot: int, name: str) -> int | None:
+    def _set_apart(self, edge: Boundary, slot: int, name: str) -> int | None:
         real = self._real(name, [slot])
         if not self.merges(edge, slot):
             return real
         breakers = [
-            i for i in range(slot + 1, edge.slots)
+            i for i in range(slot + 1, self.first_slot(edge.child))
             if not self._lane(i) or not self.merges(edge, i)
         ]
         if name not in edge.tensor.dimensions or not breakers:
             return None
         return self.program.one(op.multiply, real, self._real(name, breakers))
 
-    def followed(self, edge: Edge, keeper: Edge | None) -> int:
+    def followed(self, edge: Boundary, keeper: Boundary | None) -> int:
         """Wide row: words that a keeper's first instance evicts, of those that the first child at ``edge`` touches.
 
         ``keeper`` is the edge to the keeper, None for the outermost memory.

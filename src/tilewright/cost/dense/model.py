@@ -6,8 +6,8 @@ from typing import Literal
 
 from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.entries import VIEWS
-from tilewright.cost.dense.lowering import Edge, Look, Words
-from tilewright.cost.dense.nest import memory_at
+from tilewright.cost.dense.lowering import Look, Words
+from tilewright.cost.dense.nest import Boundary, boundaries, keepers, memory_at
 from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Program, Sizes, remembered
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
@@ -94,7 +94,7 @@ class Model:
         self.walked = walks_of(operator, accelerator, layout).levels
         self.program = Program(len(self.parameters), FAR if narrow else FAR_WIDE)
         self.words = Words(operator, accelerator, layout, self.program, even=even)
-        self.edges = {tensor.name: self.words.edges(tensor) for tensor in operator.tensors}
+        self.edges = {tensor.name: boundaries(tensor, layout.keeps) for tensor in operator.tensors}
         self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
 
     def machine(self, *, detail: bool = False) -> tuple[Machine, tuple[tuple[str, str, str], ...]]:
@@ -110,7 +110,7 @@ class Model:
         names = []
         if detail:
             for tensor in self.operator.tensors:
-                for level in self.words.keepers(tensor):
+                for level in keepers(tensor, self.layout.keeps):
                     for kind in KINDS:
                         names.append((self.layout.levels[level], tensor.name, kind))
                         outputs.append(self._moved(tensor, level, kind, busiest=False))
@@ -128,7 +128,7 @@ class Model:
                 self._over_array(arrays, level, hardware)
         found["total", -1, "", "arrays"] = arrays
         for tensor in self.operator.tensors:
-            for level in self.words.keepers(tensor):
+            for level in keepers(tensor, self.layout.keeps):
                 views = ["total"]
                 if self._limited(level, "read") or self._limited(level, "write"):
                     views += VIEWS if level in self.walked else ["busiest"]
@@ -148,7 +148,7 @@ class Model:
             last = tensor.is_output
             if self._limited(edge.child, "read" if last else "write"):
                 found["edge", edge.child, tensor.name, "own"] = (
-                    self.words.last_tile(edge) if last else self.words.tile(tensor, edge.slots))
+                    self.words.last_tile(edge) if last else self.words.tile(tensor, edge.child))
             if self._limited(edge.parent, "write" if last else "read"):
                 look = Look(True, edge.parent + 1, "last" if last else "first")
                 found["edge", edge.child, tensor.name, "parent"] = self.words.words(edge, look)
@@ -164,7 +164,7 @@ class Model:
     def _scale(self, level: int, tensor: Tensor) -> float:
         return tensor_bits(tensor, self.accelerator) / memory_at(self.accelerator, level).word_bits
 
-    def _edge(self, tensor: Tensor, *, parent: int = -1, child: int = -1) -> Edge | None:
+    def _edge(self, tensor: Tensor, *, parent: int = -1, child: int = -1) -> Boundary | None:
         found = [edge for edge in self.edges[tensor.name] if parent in (-1, edge.parent) and child in (-1, edge.child)]
         return found[0] if found else None
 
@@ -185,27 +185,27 @@ class Model:
             return moved if tensor.is_output else self.constant(0)
         return self._read_back(outward, busiest) if tensor.is_output else moved
 
-    def _inward(self, edge: Edge, busiest: bool) -> int:
+    def _inward(self, edge: Boundary, busiest: bool) -> int:
         return self.words.words(edge, Look(False, edge.child if busiest else 0))
 
     def _evicted(self, tensor: Tensor, level: int, busiest: bool) -> int:
         edge = self._edge(tensor, child=level)
         return self.constant(Sizes((), tensor.axes)) if edge is None else self._inward(edge, busiest)
 
-    def _read_back(self, edge: Edge, busiest: bool) -> int:
+    def _read_back(self, edge: Boundary, busiest: bool) -> int:
         """Wide row: updates less the words that start from zero in the parent."""
         updates = self._moved(edge.tensor, edge.parent, "updates", busiest)
         evicted = self._evicted(edge.tensor, edge.parent, busiest)
         return self.program.one(op.linear, updates, evicted, self._moved(edge.tensor, edge.parent, "fills", busiest))
 
-    def _filled(self, edge: Edge, busiest: bool) -> int:
+    def _filled(self, edge: Boundary, busiest: bool) -> int:
         delivered = self._delivered_to_first(edge) if busiest else self._read_back(edge, busiest)
         apart = self.words.apart(edge)
         if apart is None:
             return delivered
         return self.program.one(op.keep_if, apart, self.constant(0), delivered)
 
-    def _delivered_to_first(self, edge: Edge) -> int:
+    def _delivered_to_first(self, edge: Boundary) -> int:
         """Partial sums read back into the child's first instance (`single.delivered_to_first`)."""
         evicted = self._followed(edge.child, edge)
         starts = self._followed(self.edges[edge.tensor.name][0].parent, edge)
@@ -217,7 +217,7 @@ class Model:
                 starts = self.program.one(op.keep_if, apart, self._followed(inner.child, edge), starts)
         return self.program.one(op.linear, evicted, starts, self.constant(0))
 
-    def _followed(self, keeper: int, edge: Edge) -> int:
+    def _followed(self, keeper: int, edge: Boundary) -> int:
         """Words that the first instance of ``keeper`` evicts, of those that the child's first instance touches."""
         at_keeper = self._edge(edge.tensor, child=keeper)
         return self.words.followed(edge, at_keeper)
@@ -244,8 +244,8 @@ class Model:
             if self._parameter(level, what) is None:
                 continue
             # The home of a tensor holds all of it.
-            outside = 0 if level == self.words.keepers(tensor)[0] else self.words.first_slot(level)
-            words = self.words.footprint(tensor, outside, self.accelerator.footprint == "box")
+            outside = 0 if level == keepers(tensor, self.layout.keeps)[0] else level
+            words = self.words.tile(tensor, outside, self.accelerator.footprint == "box")
             share = self.constant(copies * tensor_bits(tensor, self.accelerator) / 8)
             taken = self.program.one(op.wide_multiply, words, share)
             used[what] = self.program.one(op.wide_add, used[what], taken) if what in used else taken
@@ -368,7 +368,7 @@ class Model:
     def _cold_start(self, level: int) -> int | None:
         found = [self._edge(tensor, child=level) for tensor in self.operator.operands]
         edges = [edge for edge in found if edge is not None]
-        own = [(self.words.tile(e.tensor, e.slots), e.tensor) for e in edges]
+        own = [(self.words.tile(e.tensor, e.child), e.tensor) for e in edges]
         rows = [self._transfer(level, "write", own) if self._limited(level, "write") else None]
         for parent in {edge.parent: None for edge in edges}:
             if self._limited(parent, "read"):

@@ -6,10 +6,10 @@ from itertools import pairwise
 from math import ceil
 
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Mapping, tensor_bits
+from tilewright.mapping import Mapping, full_keeps, tensor_bits
 from tilewright.workload import Operator, Tensor
 
-COMPUTE = "compute"
+Keeps = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,16 @@ class Boundary:
     child: int
 
 
+def keepers(tensor: Tensor, keeps: Keeps) -> list[int]:
+    """Levels that keep ``tensor``, outermost first, where each keeps ``keeps``."""
+    return [level for level, kept in enumerate(keeps) if tensor.name in kept]
+
+
+def boundaries(tensor: Tensor, keeps: Keeps) -> list[Boundary]:
+    """List the transfers of ``tensor``, outermost first, by what levels keep; the last one feeds the compute unit."""
+    return [Boundary(tensor, parent, child) for parent, child in pairwise([*keepers(tensor, keeps), len(keeps)])]
+
+
 @dataclass(frozen=True)
 class Nest:
     """One mapping of one operator on one accelerator, flattened to its non-trivial loops, outermost first."""
@@ -61,19 +71,19 @@ class Nest:
                     extents[loop.dimension] = loop.step
         return tuple(found)
 
-    def keepers(self, tensor: Tensor) -> tuple[int, ...]:
-        """Levels of the memories that keep ``tensor``, outermost first."""
-        found = []
-        for index, (level, entry) in enumerate(zip(self.accelerator.levels, self.mapping.levels, strict=True)):
-            if isinstance(level, Memory) and level.can_keep(tensor.name, tensor.role):
-                if entry.keeps is None or tensor.name in entry.keeps:
-                    found.append(index)
-        return tuple(found)
+    @cached_property
+    def keeps(self) -> Keeps:
+        """Tensors kept at each level."""
+        kept = full_keeps(self.mapping, self.operator, self.accelerator)
+        return tuple(kept.get(level.name, ()) for level in self.accelerator.levels)
 
-    def boundaries(self, tensor: Tensor) -> tuple[Boundary, ...]:
+    def keepers(self, tensor: Tensor) -> list[int]:
+        """Levels of the memories that keep ``tensor``, outermost first."""
+        return keepers(tensor, self.keeps)
+
+    def boundaries(self, tensor: Tensor) -> list[Boundary]:
         """List the transfers of ``tensor``, outermost first; the last one feeds the compute unit."""
-        chain = (*self.keepers(tensor), len(self.mapping.levels))
-        return tuple(Boundary(tensor, parent, child) for parent, child in pairwise(chain))
+        return boundaries(tensor, self.keeps)
 
     def extents(self, level: int) -> dict[str, int]:
         """Nominal extents of the tile of ``level``: after all loops of the levels outside it."""

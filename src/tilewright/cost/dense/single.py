@@ -92,10 +92,8 @@ def counts(nest: Nest, *, busiest: bool) -> Counts:
 def busiest_counts(nest: Nest, first: Counts) -> dict[int, dict[str, Counts]]:
     """Count by level, view (`walks.VIEWS`) and (level, tensor) where another instance than the first may be busier."""
     operator, loops = nest.operator, nest.loops
-    keeps = tuple(tuple(t.name for t in operator.tensors if level in nest.keepers(t))
-                  for level in range(len(nest.mapping.levels)))
     walks = Walks(operator, nest.accelerator, tuple(operator.sizes),
-                  tuple((loop.level, loop.spatial) for loop in loops), keeps, unlimited=True)
+                  tuple((loop.level, loop.spatial) for loop in loops), nest.keeps, unlimited=True)
     if not walks.levels:
         return {}
     steps = np.repeat(walks.sizes[None, :, None], len(loops) + 1, axis=0).astype(np.int32)

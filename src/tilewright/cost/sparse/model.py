@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from tilewright.base import share
 from tilewright.cost.dense.model import KINDS, TallyKey
-from tilewright.cost.dense.nest import Nest
+from tilewright.cost.dense.nest import Boundary, Nest, boundaries
 from tilewright.cost.dense.scoring import CostBatch, DenseModel
 from tilewright.cost.dense.tallies import tallies_of
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
-from tilewright.cost.sparse.rates import Crossing, Leader, Share, Shares, check_leaders, crossings
+from tilewright.cost.sparse.rates import Leader, Share, Shares, check_leaders
 from tilewright.hardware import (
     LEAKAGE,
     NETWORK,
@@ -37,7 +37,6 @@ from tilewright.mapping import (
     axis_sides,
     compression,
     footprint_bits,
-    full_keeps,
     partition_of,
     stored,
     tensor_bits,
@@ -62,8 +61,8 @@ class Kept:
     memory: Memory
     compressed: Compression | None
     bits: int
-    outward: Crossing | None
-    inward: Crossing
+    outward: Boundary | None
+    inward: Boundary
 
     @property
     def scale(self) -> float:
@@ -131,9 +130,8 @@ class SparseModel:
     def cost(self, mapping: Mapping) -> Cost:
         """Return everything about one mapping, without waiting for the compiler."""
         nest = Nest(self.operator, self.accelerator, mapping)
-        kept = full_keeps(mapping, self.operator, self.accelerator)
-        keeps = tuple(kept.get(level.name, ()) for level in self.accelerator.levels)
-        plan = self.plan if keeps == self.layout.keeps else Plan(self.operator, self.accelerator, self.shares, keeps)
+        plan = self.plan if nest.keeps == self.layout.keeps else Plan(self.operator, self.accelerator, self.shares,
+                                                                      nest.keeps)
         extents = [{name: np.array([float(extent)]) for name, extent in nest.extents(level).items()}
                    for level in range(len(self.accelerator.levels))]
         return Sums(plan, tallies_of(nest), extents, own_columns(self.accelerator)).cost()
@@ -145,12 +143,12 @@ class Plan:
     def __init__(self, operator: Operator, accelerator: Accelerator, shares: Shares,
                  keeps: tuple[tuple[str, ...], ...]) -> None:
         self.operator, self.accelerator, self.shares = operator, accelerator, shares
-        self.crossings = crossings(operator, accelerator, keeps)
+        self.crossings = [at for tensor in operator.tensors for at in boundaries(tensor, keeps)]
         self.leaders = {(at.tensor.name, at.parent, time): shares.leaders(at, self.crossings, time=time)
                         for at in self.crossings for time in (False, True)}
         self.kept = [self._kept(at) for at in self.crossings]
 
-    def _kept(self, inward: Crossing) -> Kept:
+    def _kept(self, inward: Boundary) -> Kept:
         memory = self.accelerator.levels[inward.parent]
         assert isinstance(memory, Memory)
         tensor = inward.tensor
@@ -166,7 +164,7 @@ class Plan:
         """Return the memories with their levels."""
         return [(at, level) for at, level in enumerate(self.accelerator.levels) if isinstance(level, Memory)]
 
-    def leading(self, at: Crossing, *, time: bool) -> list[Leader]:
+    def leading(self, at: Boundary, *, time: bool) -> list[Leader]:
         """Return what decides over a crossing."""
         return self.leaders[at.tensor.name, at.parent, time]
 
@@ -181,7 +179,7 @@ class Sums:
         self._tiles: dict[tuple[int, str, bool], list[Floats]] = {}
         self.moved = {(kept.level, kept.tensor.name): self._moved(kept) for kept in plan.kept}
 
-    def made(self, at: Crossing, *, time: bool) -> Share:
+    def made(self, at: Boundary, *, time: bool) -> Share:
         """Share of the crossings of a boundary that are made (or take time)."""
         key = at.tensor.name, at.parent, time
         if key not in self._made:

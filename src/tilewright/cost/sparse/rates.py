@@ -8,13 +8,13 @@ for; the crossing is left out where they are all zero.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from math import lgamma
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.cost.dense.nest import Boundary
 from tilewright.hardware import Accelerator, Elision, Memory, Sparsity
 from tilewright.mapping import Zeros
 from tilewright.workload import Operator, Tensor
@@ -26,29 +26,11 @@ PAIRED = 256
 
 
 @dataclass(frozen=True)
-class Crossing:
-    """One boundary of one tensor: levels of the parent and the child (the compute unit comes after the last)."""
-
-    tensor: Tensor
-    parent: int
-    child: int
-
-
-@dataclass(frozen=True)
 class Leader:
-    """Crossings of a tensor are left out where a set of words of ``on`` is zero, seen from the boundary ``parent``."""
+    """Boundarys of a tensor are left out where a set of words of ``on`` is zero, seen from the boundary ``parent``."""
 
     on: Tensor
     parent: int
-
-
-def crossings(operator: Operator, accelerator: Accelerator, keeps: tuple[tuple[str, ...], ...]) -> list[Crossing]:
-    """List the boundaries of all tensors, outermost first, where memories keep ``keeps`` (by level)."""
-    found = []
-    for tensor in operator.tensors:
-        chain = [level for level, kept in enumerate(keeps) if tensor.name in kept]
-        found += [Crossing(tensor, parent, child) for parent, child in pairwise([*chain, len(accelerator.levels)])]
-    return found
 
 
 class Shares:
@@ -68,7 +50,7 @@ class Shares:
         return [e for e in self.sparsity.elisions if e.memory == memory.name and e.tensor in (tensor.name, tensor.role)
                 and (e.action == "skip" or not time)]
 
-    def leaders(self, crossing: Crossing, every: list[Crossing], *, time: bool) -> list[Leader]:
+    def leaders(self, crossing: Boundary, every: list[Boundary], *, time: bool) -> list[Leader]:
         """Return what decides whether crossings are made (or, for ``time``, take time).
 
         An operand's word that was left out further out cannot be read further in; of several boundaries the innermost
@@ -86,7 +68,7 @@ class Shares:
                         found[leader.name] = Leader(leader, at.parent)
         return list(found.values())
 
-    def made(self, crossing: Crossing, leaders: list[Leader], served: Callable[[int], Floats]) -> Share:
+    def made(self, crossing: Boundary, leaders: list[Leader], served: Callable[[int], Floats]) -> Share:
         """Return the share of crossings that are made; ``served`` says how many products one serves, by parent."""
         if not leaders:
             return 1.0
