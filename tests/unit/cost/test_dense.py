@@ -160,15 +160,6 @@ def test_levels_that_loop_twice_over_a_dimension():
         assert scored.energy_pj[index] == pytest.approx(cost.energy_pj, rel=1e-9)
 
 
-def test_raw_arrays_score_like_batches():
-    accelerator = machine()
-    model = DenseModel(SQUARE, accelerator, even_after=0)
-    batch = random_batch(SQUARE, accelerator, 300)
-    out = np.empty((6, 300))
-    model.score_into(batch.steps, batch.ranks, out)
-    same(model.costs(out), model.score(batch))
-
-
 def varied(accelerator: Accelerator, index: int, values: dict[tuple[str, str], np.ndarray]) -> Accelerator:
     """The accelerator that candidate ``index`` stands for."""
     def of(level: str, what: str, default: float | None) -> float | None:

@@ -34,7 +34,7 @@ def test_the_analytical_model_of_its_paper():
     """(2R + C + T - 2) for each fold, whatever the dataflow (ISPASS 2020)."""
     for dataflow, streamed in (("os", 33), ("ws", 100), ("is", 70)):
         found = systolic_counts(100, 70, 33, 32, 16, dataflow, SCALE_SIM_PAPER)
-        assert found.cycles == found.folds * (2 * 32 + 16 + streamed - 2)
+        assert found.cycles == found.row_folds * found.column_folds * (2 * 32 + 16 + streamed - 2)
 
 
 def test_small_arrays_read_as_much_more_as_published():

@@ -12,7 +12,7 @@ from tilewright.base import InputError
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.nest import Boundary, Nest, NestLoop
 from tilewright.cost.reference import walk
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Mapping, violations
 from tilewright.workload import Axis, Operator, Tensor
 
@@ -402,15 +402,7 @@ def _sliding(nest: Nest, axis: Axis, loops: dict[str, list[cf.RoledLoop]], value
     return Factor("+".join(axis.dimensions), sentence, formula, value, tables, windows)
 
 
-def count_names(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tuple[str, ...]:
-    """Return all counts that `explain` knows of a mapping: ``memory.tensor.kind``."""
-    nest = Nest(operator, accelerator, mapping)
-    return tuple(f"{level.name}.{tensor.name}.{kind}"
-                 for index, level in enumerate(accelerator.levels) if isinstance(level, Memory)
-                 for tensor in operator.tensors if index in nest.keepers(tensor) for kind in KINDS)
-
-
-__all__ = ["Derivation", "Explanation", "Factor", "Line", "LoopLine", "PieceLine", "count_names", "explain"]
+__all__ = ["Derivation", "Explanation", "Factor", "Line", "LoopLine", "PieceLine", "explain"]
 
 
 def _text(explanation: Explanation) -> str:

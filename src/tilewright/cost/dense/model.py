@@ -97,8 +97,8 @@ class Model:
         self.edges = {tensor.name: boundaries(tensor, layout.keeps) for tensor in operator.tensors}
         self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
 
-    def machine(self, *, detail: bool = False) -> tuple[Machine, tuple[tuple[str, str, str], ...]]:
-        """Return the program and, for ``detail``, the (memory, tensor, kind) of the counts after the first rows."""
+    def costs(self) -> Machine:
+        """Return the program of cycles, energy and excess."""
         steps = self.words.steps()
         excess = self._excess()
         steady, ramp = self._steady(steps), self._ramp()
@@ -107,14 +107,7 @@ class Model:
         if self.walked:
             blocked, others = self._steady_parts(steps, self.walked)
             outputs += [blocked, self.constant(0) if others is None else others]
-        names = []
-        if detail:
-            for tensor in self.operator.tensors:
-                for level in keepers(tensor, self.layout.keeps):
-                    for kind in KINDS:
-                        names.append((self.layout.levels[level], tensor.name, kind))
-                        outputs.append(self._moved(tensor, level, kind, busiest=False))
-        return self.program.finish(outputs), tuple(names)
+        return self.program.finish(outputs)
 
     def tallies(self) -> tuple[Machine, tuple[TallyKey, ...]]:
         """Return the program of all counts that the sparse model starts from, and the key of each output.

@@ -37,8 +37,8 @@ from tilewright.mapping import Layout, Mapping, MappingBatch, check_homes, tenso
 from tilewright.workload import Operator, matmul
 
 Floats = NDArray[np.float64]
-Rows = Literal["costs", "counts", "tallies"]
-"""What a program tells: the six rows of a `CostBatch`, those and all counts, or what `DenseModel.tallies` returns."""
+Rows = Literal["costs", "tallies"]
+"""What a program tells: the six rows of a `CostBatch`, or what `DenseModel.tallies` returns."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Prepared:
     machines: tuple[Machine, Machine]
     narrow_type: type[np.floating[Any]]
     sizes: NDArray[np.int32]
-    names: tuple[tuple[Any, ...], ...]
+    names: tuple[TallyKey, ...]
     rows_read: tuple[NDArray[np.uint16], NDArray[np.uint16]]
     """Rows (slot, dimension) of the steps and of the ranks that the programs look at."""
     parameters: tuple[Number, ...]
@@ -101,7 +101,7 @@ class _Prepared:
                 aligned((2, shape[0] + 2), np.int64))
 
 
-_Written = tuple[tuple[Machine, Machine], tuple[tuple[Any, ...], ...],
+_Written = tuple[tuple[Machine, Machine], tuple[TallyKey, ...],
                  tuple[NDArray[np.uint16], NDArray[np.uint16]], tuple[Number, ...]]
 """A general and an even program, the names of their outputs, the rows that they look at, and their parameters."""
 
@@ -177,29 +177,16 @@ class DenseModel:
         return hardware.on(self.accelerator)
 
     def costs(self, out: Floats, columns: Columns | None = None) -> CostBatch:
-        """Name the rows that `score_into` wrote."""
+        """Name the rows of the program that scores."""
         return CostBatch(out[LATENCY], out[ENERGY], out[EXCESS], out[STEPS], out[STEADY], out[RAMP],
                          (columns or self._own).area_um2)
 
-    def score_into(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], out: Floats) -> None:
-        """Score raw arrays (s, d, b) into ``out`` (6, b), on the calling thread and without the interpreter lock."""
-        program, span = self.program, (0, steps.shape[2])
-        found = out if not self.walks.levels else np.empty((len(program.machines[0].outputs), span[1]))
-        kernel_run(program, steps, ranks, span, self._own, self.scratch(program), found)
-        if self.walks.levels:
-            self._settle(steps, ranks, span, self._own, self.walks.rates(), found)
-            out[:] = found[:len(out)]
-
     def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
         """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
-        self._check_layout(batch)
-        program = self._program("counts", self._kind)
-        out = np.empty((len(program.machines[0].outputs), len(batch)))
-        self._run(program, batch, self._own, out, 1)
         found: dict[tuple[str, str], dict[str, Floats]] = {}
-        first = len(out) - len(program.names)
-        for (memory, tensor, kind), row in zip(program.names, out[first:], strict=True):
-            found.setdefault((memory, tensor), {})[kind] = row
+        for (view, level, tensor, kind), row in self._tallied(batch, self._own).items():
+            if view == "total" and 0 <= level < len(self.layout.levels):
+                found.setdefault((self.layout.levels[level], tensor), {})[kind] = row
         return found
 
     def tallies(self, batch: MappingBatch, span: tuple[int, int],
@@ -208,31 +195,32 @@ class DenseModel:
 
         ``columns`` are of those mappings alone.
         """
-        self._check_layout(batch)
         columns = columns or self._own
         first, end = span
         self._scored += end - first
-        program = self._program("tallies", self._kind)
-        out = np.empty((len(program.machines[0].outputs), end - first))
         # The kernel is compiled for arrays without gaps.
-        steps, ranks = np.ascontiguousarray(batch.steps[:, :, first:end]), np.ascontiguousarray(
-            batch.ranks[:, :, first:end])
-        kernel_run(program, steps, ranks, (0, end - first), columns, self.scratch(program), out)
-        found = dict(zip(program.names, out, strict=True))
-        if self.walks.levels:
-            found |= self._walked(steps, ranks, found, columns)
-        return found
+        part = MappingBatch(batch.layout, np.ascontiguousarray(batch.steps[:, :, first:end]),
+                            np.ascontiguousarray(batch.ranks[:, :, first:end]))
+        found = self._tallied(part, columns)
+        return found | self._walked(part, found, columns) if self.walks.levels else found
 
-    def _walked(self, steps: NDArray[np.int32], ranks: NDArray[np.int8],
-                first: dict[TallyKey, Floats], columns: Columns) -> dict[TallyKey, Floats]:
+    def _tallied(self, batch: MappingBatch, columns: Columns) -> dict[TallyKey, Floats]:
+        """Return the tallies of the first instances."""
+        self._check_layout(batch)
+        program = self._program("tallies", self._kind)
+        out = np.empty((len(program.names), len(batch)))
+        kernel_run(program, batch.steps, batch.ranks, (0, len(batch)), columns, self.scratch(program), out)
+        return dict(zip(program.names, out, strict=True))
+
+    def _walked(self, batch: MappingBatch, first: dict[TallyKey, Floats], columns: Columns) -> dict[TallyKey, Floats]:
         """Return the tallies of the instances that are busiest where those are not the first ones."""
-        count, none = steps.shape[2], np.zeros(steps.shape[2])
+        count, none = len(batch), np.zeros(len(batch))
         keys = [[[[(view, level, tensor.name, kind) for kind in KINDS] for tensor in self.operator.tensors]
                  for view in VIEWS] for level in self.walks.levels]
         flat = [key for memory in keys for view in memory for tensor in view for key in tensor]
         out = np.array([first.get(key, none) for key in flat]).reshape(
             len(keys), len(VIEWS), len(self.operator.tensors), len(KINDS), count)
-        self.walks.write(steps, ranks, (0, count), out, columns)
+        self.walks.write(batch.steps, batch.ranks, (0, count), out, columns)
         return {key: row for key, row in zip(flat, out.reshape(-1, count), strict=True) if key in first}
 
     def cost(self, mapping: Mapping) -> Cost:
@@ -260,7 +248,7 @@ class DenseModel:
             span = first, min(last, count)
             kernel_run(program, batch.steps, batch.ranks, span, columns, self.scratch(program), out)
             if self.walks.levels:
-                self._settle(batch.steps, batch.ranks, span, columns, exact, out)
+                self._settle(batch, span, columns, exact, out)
 
         if threads <= 1 or count <= LEAST_SHARED:
             work(0, count)
@@ -268,20 +256,16 @@ class DenseModel:
         chunk = min(CHUNK, -(-count // (threads * LANES)) * LANES)
         share(lambda first: work(first, first + chunk), range(0, count, chunk), threads)
 
-    def _settle(self, steps: NDArray[np.int32], ranks: NDArray[np.int8], span: tuple[int, int],  # noqa: PLR0913, PLR0917
-                columns: Columns, rates: NDArray[np.int64], out: Floats) -> None:
+    def _settle(self, batch: MappingBatch, span: tuple[int, int], columns: Columns, rates: NDArray[np.int64],
+                out: Floats) -> None:
         """Put cycles right where the first instance of a memory is not the busiest."""
         from tilewright.cost.dense.busiest_kernels import settle  # noqa: PLC0415 - compiled only where it is needed
 
+        work = self._scratch.__dict__.get("walk")
+        if work is None:
+            work = self._scratch.__dict__["walk"] = self.walks.work()
         leakage = np.atleast_1d(np.asarray(columns.numbers[LEAKAGE], dtype=np.float64))
-        settle(steps, ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, self._walk_work(), out)
-
-    def _walk_work(self) -> tuple[Any, ...]:
-        """Arrays in which the calling thread walks."""
-        kept: tuple[Any, ...] | None = self._scratch.__dict__.get("walk")
-        if kept is None:
-            kept = self._scratch.__dict__["walk"] = self.walks.work()
-        return kept
+        settle(batch.steps, batch.ranks, span, self.walks.sizes, self.walks.tables, rates, leakage, work, out)
 
     def scratch(self, program: _Prepared) -> tuple[Any, ...]:
         """Rows that the calling thread works in."""
@@ -314,7 +298,7 @@ def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: R
     Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone.
     """
     model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
-    machine, names = model.tallies() if rows == "tallies" else model.machine(detail=rows == "counts")
+    machine, names = model.tallies() if rows == "tallies" else (model.costs(), ())
     if not even:
         return (machine, machine), names, _rows_read(machine), tuple(model.parameters)
     (general, _), names, *_ = _written(operator, structure, layout, rows, narrow, False, kind)

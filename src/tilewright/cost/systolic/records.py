@@ -99,11 +99,6 @@ class SystolicCounts:
     mapping_efficiency: Real
     utilization: Real
 
-    @property
-    def folds(self) -> Whole:
-        """Tiles that the array runs one after the other."""
-        return self.row_folds * self.column_folds
-
     def one(self) -> dict[str, Any]:
         """Return the figures of a single product as plain numbers, by name.
 
