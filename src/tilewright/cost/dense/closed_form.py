@@ -12,7 +12,7 @@ from math import gcd, prod
 
 from tilewright.cost.dense.nest import Boundary, Nest, NestLoop
 from tilewright.hardware import Fanout
-from tilewright.workload import Axis
+from tilewright.workload import Axis, Tensor
 
 Table = dict[int, int]
 PairTable = dict[tuple[int | None, int], int]
@@ -59,6 +59,10 @@ class RoledLoop:
     role: Role
     halo: bool = False
     skip: int = 0
+
+
+Loops = dict[str, list[RoledLoop]]
+"""The loops outside a child by dimension, outermost first."""
 
 
 def innermost_advancing(nest: Nest, boundary: Boundary) -> int:
@@ -173,18 +177,24 @@ def factors(nest: Nest, boundary: Boundary, view: View) -> dict[str, int]:
     Their product is the number of words moved: of the parent's reads or updates where ``view.merged``, else of the
     fills or evictions of all instances.
     """
-    every = roles(nest, boundary, view)
-    of = {name: [roled for roled in every if roled.loop.dimension == name] for name in nest.operator.sizes}
-    found = {}
-    for axis in boundary.tensor.axes:
-        found["+".join(axis.dimensions)] = axis_words(axis, nest.operator.sizes, of)
-    for name, size in nest.operator.sizes.items():
-        if name not in boundary.tensor.dimensions:
-            found[name] = count_pieces(pieces(size, of[name]))
-    return found
+    return factors_of(boundary.tensor, nest.operator.sizes, by_dimension(nest, roles(nest, boundary, view)))
 
 
-def axis_words(axis: Axis, sizes: dict[str, int], loops: dict[str, list[RoledLoop]]) -> int:
+def by_dimension(nest: Nest, loops: Iterable[RoledLoop]) -> Loops:
+    """Sort loops by their dimension."""
+    loops = tuple(loops)
+    return {name: [roled for roled in loops if roled.loop.dimension == name] for name in nest.operator.sizes}
+
+
+def factors_of(tensor: Tensor, sizes: dict[str, int], loops: Loops, plain: Loops | None = None) -> dict[str, int]:
+    """Return `factors` under given loops; those over plain axes may be other ones, ``plain``."""
+    found = {"+".join(axis.dimensions): axis_words(axis, sizes, plain if plain and len(axis.terms) == 1 else loops)
+             for axis in tensor.axes}
+    return found | {name: count_pieces(pieces(size, loops[name])) for name, size in sizes.items()
+                    if name not in tensor.dimensions}
+
+
+def axis_words(axis: Axis, sizes: dict[str, int], loops: Loops) -> int:
     """Words of one axis summed over all visits and instances."""
     if len(axis.terms) == 1:
         name = axis.terms[0][0]
@@ -213,7 +223,7 @@ class Side:
         return tuple(roled.loop.step for roled in self.loops if roled.role is Role.MERGED)
 
 
-def sides(axis: Axis, sizes: dict[str, int], loops: dict[str, list[RoledLoop]]) -> tuple[Side, Side]:
+def sides(axis: Axis, sizes: dict[str, int], loops: Loops) -> tuple[Side, Side]:
     """Dimensions of a sliding axis: first the one along which the tile steps on where words carry over."""
     divisor = gcd(*(coefficient for _, coefficient in axis.terms))
     first, second = (Side(name, sizes[name], coefficient // divisor, tuple(loops[name]))
@@ -354,10 +364,10 @@ def combines(nest: Nest, boundary: Boundary) -> bool:
 
 def steps(nest: Nest) -> int:
     """Return the steps of compute: the real temporal iterations of the longest-running instance (rule 7)."""
-    total = 1
-    for name, size in nest.operator.sizes.items():
-        loops = [
-            RoledLoop(loop, Role.FIRST if loop.spatial else Role.TIME) for loop in nest.loops if loop.dimension == name
-        ]
-        total *= count_pieces(pieces(size, loops))
-    return total
+    loops = by_dimension(nest, first_lanes(nest.loops))
+    return prod(count_pieces(pieces(size, loops[name])) for name, size in nest.operator.sizes.items())
+
+
+def first_lanes(loops: Iterable[NestLoop]) -> list[RoledLoop]:
+    """Look at every iteration of temporal loops, in the first lane."""
+    return [RoledLoop(loop, Role.FIRST if loop.spatial else Role.TIME) for loop in loops]

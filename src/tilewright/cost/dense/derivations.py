@@ -342,8 +342,7 @@ def _why_merged(tensor: Tensor, loop: NestLoop) -> str:
 
 
 def _factors(nest: Nest, boundary: Boundary, view: cf.View) -> list[Factor]:
-    every = cf.roles(nest, boundary, view)
-    loops = {name: [r for r in every if r.loop.dimension == name] for name in nest.operator.sizes}
+    loops = cf.by_dimension(nest, cf.roles(nest, boundary, view))
     values = cf.factors(nest, boundary, view)
     axes = {"+".join(axis.dimensions): axis for axis in boundary.tensor.axes}
     found = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.cost.dense import operations as op
-from tilewright.cost.dense.program import Program
+from tilewright.cost.dense.program import Program, remembered
 
 Kind = Literal["cut", "pick", "if", "last", "drop"]
 Rests = tuple[tuple[int, int], ...]
@@ -69,18 +69,13 @@ class Tables:
         self.program = program
         self.one = program.number(1.0)
         self.zero = program.number(0.0)
-        self.made: dict[tuple[object, ...], Pieces] = {}
-        self.counted: dict[tuple[object, ...], int | None] = {}
 
+    @remembered
     def pieces(self, size: int, actions: tuple[Action, ...]) -> Pieces:
         """Table of a dimension after ``actions``, outermost first; ``size`` is the row of its size."""
         while len(actions) > 1 and actions[-1].kind == actions[-2].kind == "pick":
             actions = (*actions[:-2], actions[-1])  # The first of the first is the first.
-        key = (size, actions)
-        if key not in self.made:
-            made = self._advance(self.pieces(size, actions[:-1]), actions[-1]) if actions else Pieces(size, self.one)
-            self.made[key] = made
-        return self.made[key]
+        return self._advance(self.pieces(size, actions[:-1]), actions[-1]) if actions else Pieces(size, self.one)
 
     def _advance(self, before: Pieces, action: Action) -> Pieces:
         if action.kind == "drop":
@@ -152,13 +147,9 @@ class Tables:
         """Row with the number of pieces, None for exactly one."""
         while actions and actions[-1].kind in ("drop", "pick"):
             actions = actions[:-1]  # Pieces stay as many as they are.
-        if not any(action.kind in ("cut", "if") for action in actions):
-            return None
-        key = (size, actions)
-        if key not in self.counted:
-            self.counted[key] = self._count(size, actions)
-        return self.counted[key]
+        return self._count(size, actions) if any(action.kind in ("cut", "if") for action in actions) else None
 
+    @remembered
     def _count(self, size: int, actions: tuple[Action, ...]) -> int:
         before, action = self.pieces(size, actions[:-1]), actions[-1]
         before = self._last(before, action) if action.kind == "last" else self._settled(before)
@@ -196,13 +187,11 @@ class Tables:
         actions = tuple(action for action in actions if action.kind != "drop")
         while actions and actions[-1].kind in ("cut", "if"):
             actions = actions[:-1]
-        if not actions:
-            return None
-        key = ("extent", size, actions)
-        if key not in self.counted:
-            found = self.pieces(size, actions)
-            self.counted[key] = self._sum_products(found.all)
-        return self.counted[key]
+        return self._extent(size, actions) if actions else None
+
+    @remembered
+    def _extent(self, size: int, actions: tuple[Action, ...]) -> int:
+        return self._sum_products(self.pieces(size, actions).all)
 
     def hinge(self, pieces: Pieces, offset: int) -> int:
         """Row with the sum over pieces of multiplicity x max(0, extent - offset)."""

@@ -125,23 +125,12 @@ def delivered_to_first(nest: Nest, boundary: Boundary) -> int:
 def _evicted_words_of_first(nest: Nest, keeper: int, boundary: Boundary) -> int:
     """Words that the first instance of ``keeper`` evicts over all visits, of those that the child's first touches."""
     at_keeper = Boundary(boundary.tensor, boundary.parent, keeper)
-    outside: dict[str, list[cf.RoledLoop]] = {name: [] for name in nest.operator.sizes}
     # The home of the tensor holds one tile from beginning to end.
     home = keeper == nest.keepers(boundary.tensor)[0]
-    for roled in [] if home else cf.roles(nest, at_keeper, cf.View(merged=False, first_outside=keeper)):
-        outside[roled.loop.dimension].append(roled)
-    to_child = {
-        name: [cf.RoledLoop(loop, cf.Role.FIRST if loop.spatial else cf.Role.TIME)
-               for loop in nest.loops if loop.level < boundary.child and loop.dimension == name]
-        for name in nest.operator.sizes
-    }
-    total = 1
-    for name, size in nest.operator.sizes.items():
-        if name not in boundary.tensor.dimensions:
-            total *= cf.count_pieces(cf.pieces(size, outside[name]))
-    for axis in boundary.tensor.axes:
-        total *= cf.axis_words(axis, nest.operator.sizes, to_child if len(axis.terms) == 1 else outside)
-    return total
+    outside = [] if home else cf.roles(nest, at_keeper, cf.View(merged=False, first_outside=keeper))
+    to_child = cf.first_lanes(loop for loop in nest.loops if loop.level < boundary.child)
+    return prod(cf.factors_of(boundary.tensor, nest.operator.sizes, cf.by_dimension(nest, outside),
+                              cf.by_dimension(nest, to_child)).values())
 
 
 class PortWords:
@@ -229,17 +218,13 @@ def last_tile(nest: Nest, boundary: Boundary) -> int:
 
 def _one_visit(nest: Nest, boundary: Boundary, *, last: bool) -> int:
     """Words between the parent's first instance and all its children in the first or last visit."""
-    loops: dict[str, list[cf.RoledLoop]] = {name: [] for name in nest.operator.sizes}
-    for roled in cf.roles(nest, boundary, cf.View(merged=True, first_outside=boundary.parent + 1)):
-        first = roled.role is cf.Role.TIME and not last
-        loops[roled.loop.dimension].append(cf.RoledLoop(roled.loop, cf.Role.FIRST) if first else roled)
+    found = cf.roles(nest, boundary, cf.View(merged=True, first_outside=boundary.parent + 1))
+    if not last:
+        found = [cf.RoledLoop(r.loop, cf.Role.FIRST) if r.role is cf.Role.TIME else r for r in found]
+    loops = cf.by_dimension(nest, found)
     if last:
         loops = {name: cf.last_visit(own) for name, own in loops.items()}
-    sizes = nest.operator.sizes
-    total = prod(cf.axis_words(axis, sizes, loops) for axis in boundary.tensor.axes)
-    for name in sizes.keys() - boundary.tensor.dimensions:
-        total *= cf.count_pieces(cf.pieces(sizes[name], loops[name]))
-    return total
+    return prod(cf.factors_of(boundary.tensor, nest.operator.sizes, loops).values())
 
 
 def energy_by_component(nest: Nest, totals: Counts, latency_cycles: int) -> dict[str, float]:

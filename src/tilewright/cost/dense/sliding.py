@@ -5,7 +5,7 @@ from itertools import chain
 
 from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.pieces import Action, Link, Pieces, Tables
-from tilewright.cost.dense.program import Program
+from tilewright.cost.dense.program import Program, remembered
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,6 @@ class Sliding:
     def __init__(self, program: Program, tables: Tables) -> None:
         self.program = program
         self.tables = tables
-        self.merged: dict[tuple[object, ...], int] = {}
-        self.linked: dict[tuple[object, ...], Link] = {}
 
     def words(self, axes: list[tuple[Side, Side]]) -> list[int]:
         """Rows with the words of each axis of a tensor, summed over visits and instances."""
@@ -126,41 +124,41 @@ class Sliding:
     def _merge_sides(self, group: list[_Variant], which: str) -> Side:
         """One side that stands, in each lane, for the variant that moves there."""
         sides: list[Side] = [getattr(variant, which) for variant in group]
-        heres = [variant.here for variant in group]
+        heres = tuple(variant.here for variant in group)
         if len(sides) == 1:
             return sides[0]
-        size = self._merge_rows([side.size for side in sides], heres)
+        size = self._merge_rows(tuple(side.size for side in sides), heres)
         actions = self._merge_actions([side.actions for side in sides], heres, size)
         lane_actions = self._merge_actions([side.lane_actions for side in sides], heres, size)
-        lanes = tuple(self._merge_rows(list(rows), heres) for rows in zip(*(side.lanes for side in sides), strict=True))
+        lanes = tuple(self._merge_rows(rows, heres) for rows in zip(*(side.lanes for side in sides), strict=True))
         steps = []
         if which == "moving":
             for each in zip(*(side.steps for side in sides), strict=True):
                 steps.append((each[0][0], self._sum([row for _, row in each])))
         return Side(size, sides[0].coefficient, actions, tuple(steps), lanes, lane_actions)
 
-    def _merge_rows(self, rows: list[int], heres: list[int]) -> int:
+    @remembered
+    def _merge_rows(self, rows: tuple[int, ...], heres: tuple[int, ...]) -> int:
         if len(set(rows)) == 1:
             return rows[0]
-        key = (tuple(rows), tuple(heres))
-        if key not in self.merged:
-            self.merged[key] = self.program.one(op.copy, rows[0], fresh=True)
-            for row, here in zip(rows[1:], heres[1:], strict=True):
-                self.program.emit(op.merge, self.merged[key], row, here)
-        return self.merged[key]
+        merged = self.program.one(op.copy, rows[0], fresh=True)
+        for row, here in zip(rows[1:], heres[1:], strict=True):
+            self.program.emit(op.merge, merged, row, here)
+        return merged
 
-    def _merge_actions(self, lists: list[tuple[Action, ...]], heres: list[int], size: int) -> tuple[Action, ...]:
+    @remembered
+    def _link(self, step: int, before: int, even: bool, place: int | None) -> Link:
+        whole, rest, inverse = self.program.emit(op.derive, step, before)
+        return Link(step, whole, rest, inverse, even, place)
+
+    def _merge_actions(self, lists: list[tuple[Action, ...]], heres: tuple[int, ...], size: int) -> tuple[Action, ...]:
         found = []
         before = size
         for actions in zip(*lists, strict=True):
             first = actions[0]
-            step = self._merge_rows([action.link.S for action in actions], heres)
-            key = (step, before, first.link.place is None)
-            if key not in self.linked:
-                whole, rest, inverse = self.program.emit(op.derive, step, before)
-                even = all(action.link.even for action in actions)
-                self.linked[key] = Link(step, whole, rest, inverse, even, first.link.place)
-            found.append(Action(self.linked[key], first.kind))
+            step = self._merge_rows(tuple(action.link.S for action in actions), heres)
+            even = all(action.link.even for action in actions)
+            found.append(Action(self._link(step, before, even, first.link.place), first.kind))
             before = step
         return tuple(found)
 
