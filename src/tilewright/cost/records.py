@@ -1,6 +1,7 @@
 """Result records that the fast model and the oracle share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -88,3 +89,17 @@ class Cost:
     def edp(self) -> float:
         """Energy-delay product in picojoule-cycles."""
         return self.energy_pj * self.latency_cycles
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """Assumptions that part a tool's figures from ours, each a flag. None made: our rules."""
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Names of the assumptions that are made."""
+        return tuple(entry.name for entry in fields(self) if getattr(self, entry.name))
+
+    def having(self, name: str, made: bool) -> Self:
+        """Return these conventions with one assumption made or dropped."""
+        return replace(self, **{name: made})

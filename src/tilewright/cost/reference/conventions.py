@@ -1,6 +1,8 @@
 """What other tools count differently: named assumptions, none of them made by our rules, and a preset for each tool."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+
+from tilewright.cost.records import Assumptions
 
 ASSUMPTIONS = {
     "hull_footprint": "tiles are bounding boxes: holes left by stride or dilation count as words (rule 1: they do not)",
@@ -76,7 +78,7 @@ MAESTRO_SOURCES = {
 
 
 @dataclass(frozen=True)
-class Conventions:
+class Conventions(Assumptions):
     """Assumptions that part a tool's figures from our counting rules; see `ASSUMPTIONS`. None made: our rules.
 
     Those of Timeloop were found by replaying random mapped nests beside `timeloop-model` (input format 0.4). Those of
@@ -110,16 +112,6 @@ class Conventions:
     one_fill_for_all_lanes: bool = False
     lockstep_steps: bool = False
     stepwise_transfers: bool = False
-
-    @property
-    def made(self) -> tuple[str, ...]:
-        """Names of the assumptions that are made."""
-        return tuple(entry.name for entry in fields(self) if getattr(self, entry.name))
-
-    def having(self, name: str, made: bool) -> "Conventions":
-        """Return these conventions with one assumption made or dropped."""
-        return replace(self, **{name: made})
-
 
 TILEWRIGHT = Conventions()
 TIMELOOP = Conventions(**dict.fromkeys(

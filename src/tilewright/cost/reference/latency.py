@@ -4,6 +4,7 @@ All sums are exact fractions; only whole cycles come out.
 """
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -66,29 +67,33 @@ class Transfers:
                 bits += width * getattr(tally, kind)
         return [Fraction(moved, memory.word_bits) for moved in bits.tolist()]
 
-    def traffic(self, memory: Memory) -> MemoryTraffic:
-        """Return what the busiest instance of ``memory`` moves; the busiest is found for each port by itself."""
-        rate = memory.bandwidth
-        read, write = max(self.port(memory, "reads", "drains")), max(self.port(memory, "fills", "updates"))
-        both = max(self.port(memory, "reads", "drains", "fills", "updates"))
-        slowest = max(cycles(read, rate.read), cycles(write, rate.write), cycles(both, rate.shared))
-        return MemoryTraffic(float(read), float(write), slowest)
 
-    def blocking(self, memory: Memory) -> int:
-        """Cycles for which transfers from and to the parent block the slowest instance of a single-buffered memory."""
-        rate = memory.bandwidth
-        pairs = set(zip(self.port(memory, "drains"), self.port(memory, "fills"), strict=True))
-        return max(cycles(drain, rate.read, rate.shared) + cycles(fill, rate.write, rate.shared)
-                   for drain, fill in pairs)
+Port = Callable[..., list[Fraction]]
+"""Takes a memory and kinds of access; returns what `Transfers.port` does."""
 
 
-def steady(transfers: Transfers, steps: int) -> tuple[int, str]:
+def traffic(port: Port, memory: Memory) -> MemoryTraffic:
+    """Return what the busiest instance of ``memory`` moves; the busiest is found for each port by itself."""
+    rate = memory.bandwidth
+    read, write = max(port(memory, "reads", "drains")), max(port(memory, "fills", "updates"))
+    both = max(port(memory, "reads", "drains", "fills", "updates"))
+    slowest = max(cycles(read, rate.read), cycles(write, rate.write), cycles(both, rate.shared))
+    return MemoryTraffic(float(read), float(write), slowest)
+
+
+def _blocking(port: Port, memory: Memory) -> int:
+    """Cycles for which transfers from and to the parent block the slowest instance of a single-buffered memory."""
+    rate = memory.bandwidth
+    pairs = set(zip(port(memory, "drains"), port(memory, "fills"), strict=True))
+    return max(cycles(drain, rate.read, rate.shared) + cycles(fill, rate.write, rate.shared) for drain, fill in pairs)
+
+
+def steady(memories: Sequence[Memory], port: Port, steps: int) -> tuple[int, str]:
     """Return the steady cycles and the name of what sets them, ``"compute"`` if nothing else needs more."""
-    memories = transfers.nest.accelerator.memories
-    busy = steps + sum(transfers.blocking(memory) for memory in memories[1:] if memory.buffering == "single")
+    busy = steps + sum(_blocking(port, memory) for memory in memories[1:] if memory.buffering == "single")
     slowest, bottleneck = busy, "compute"
     for memory in memories:
-        needed = transfers.traffic(memory).cycles
+        needed = traffic(port, memory).cycles
         if needed > slowest:
             slowest, bottleneck = needed, memory.name
     return slowest, bottleneck

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.cost.reference.boundary import Boundary, boundaries
-from tilewright.cost.reference.latency import cycles, tensor_bits
+from tilewright.cost.reference.latency import steady, tensor_bits
 from tilewright.cost.reference.nest import Indices, Nest, NestLoop, write_out
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Mapping
@@ -340,7 +340,8 @@ class _Walk:
         lanes = self.nest._number([loop for loop in self.nest.nest.loops if loop.spatial])
         steps = int(np.bincount(lanes, weights=skipped).max())
         performed = int((skipped & gated).sum())
-        return SparseWalk(self.flows, performed, steps, self._steady(steps), self._energy(performed))
+        return SparseWalk(self.flows, performed, steps, steady(self.nest.accelerator.memories, self._port, steps)[0],
+                          self._energy(performed))
 
     def _memory_words(self, memory: Memory, kind: str, *, time: bool) -> NDArray[np.float64]:
         """Words of the memory's own width at each instance."""
@@ -352,19 +353,10 @@ class _Walk:
             total += ((flow.timed if time else flow.words) * bits + flow.bits) / memory.word_bits
         return total
 
-    def _steady(self, steps: int) -> int:
-        slowest, blocked = 0, steps
-        for index, memory in enumerate(self.nest.accelerator.memories):
-            rate = memory.bandwidth
-            words = {kind: self._memory_words(memory, kind, time=True) for kind in KINDS}
-            read, written = words["reads"] + words["drains"], words["fills"] + words["updates"]
-            for moved, port in ((read, rate.read), (written, rate.write), (read + written, rate.shared)):
-                slowest = max(slowest, cycles(Fraction(float(moved.max())), port))
-            if index and memory.buffering == "single":
-                blocked += max(sum(cycles(Fraction(float(words[kind][i])), port, rate.shared)
-                                   for kind, port in (("drains", rate.read), ("fills", rate.write)))
-                               for i in range(len(read)))
-        return max(slowest, blocked)
+    def _port(self, memory: Memory, *kinds: str) -> list[Fraction]:
+        """Words that take time at each instance, as `Transfers.port`."""
+        first, *others = (self._memory_words(memory, kind, time=True) for kind in kinds)
+        return [Fraction(words) for words in sum(others, first).tolist()]
 
     def _energy(self, performed: int) -> float:
         accelerator = self.nest.accelerator

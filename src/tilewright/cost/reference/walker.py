@@ -6,7 +6,7 @@ from tilewright.base import InputError
 from tilewright.cost.records import Cost, Count
 from tilewright.cost.reference.boundary import Boundary, Moved, cross_all
 from tilewright.cost.reference.energy import energies
-from tilewright.cost.reference.latency import Transfers, ramp, steady
+from tilewright.cost.reference.latency import Transfers, ramp, steady, traffic
 from tilewright.cost.reference.ledger import Tally
 from tilewright.cost.reference.nest import write_out
 from tilewright.hardware import Accelerator
@@ -36,7 +36,7 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
     crossings = {tensor.name: cross_all(nest, tensor) for tensor in operator.tensors}
     transfers = Transfers(nest, crossings, _tallies(crossings))
     steps = nest.steps()
-    steady_cycles, bottleneck = steady(transfers, steps)
+    steady_cycles, bottleneck = steady(accelerator.memories, transfers.port, steps)
     ramp_cycles = ramp(transfers)
     latency = steady_cycles + ramp_cycles
     components = energies(transfers, latency)
@@ -45,7 +45,7 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
         energy_pj=sum(components.values()), energy_by_component_pj=components,
         counts={(accelerator.levels[level].name, tensor): _count(tally)
                 for (level, tensor), tally in transfers.tallies.items()},
-        traffic={memory.name: transfers.traffic(memory) for memory in accelerator.memories},
+        traffic={memory.name: traffic(transfers.port, memory) for memory in accelerator.memories},
         bottleneck=bottleneck, utilisation=operator.macs / (accelerator.compute_instances * latency),
     )
 

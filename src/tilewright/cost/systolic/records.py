@@ -1,12 +1,13 @@
 """Systolic arrays: what a run on one is called, what other tools count differently, and what is counted."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.cost.records import Assumptions
 
 Whole: TypeAlias = NDArray[np.int64]
 Real: TypeAlias = NDArray[np.float64]
@@ -38,7 +39,7 @@ SYSTOLIC_ASSUMPTIONS = {
 
 
 @dataclass(frozen=True)
-class SystolicConventions:
+class SystolicConventions(Assumptions):
     """Assumptions that part a tool's figures from ours; see `SYSTOLIC_ASSUMPTIONS`. None made: our rules."""
 
     whole_folds: bool = False
@@ -49,16 +50,6 @@ class SystolicConventions:
     shifted_outputs: bool = False
     hundredth_sets: bool = False
     reach_beyond: bool = False
-
-    @property
-    def made(self) -> tuple[str, ...]:
-        """Names of the assumptions that are made."""
-        return tuple(entry.name for entry in fields(self) if getattr(self, entry.name))
-
-    def having(self, name: str, made: bool) -> "SystolicConventions":
-        """Return these conventions with one assumption made or dropped."""
-        return replace(self, **{name: made})
-
 
 SYSTOLIC_RULES = SystolicConventions()
 SCALE_SIM = SystolicConventions(whole_folds=True, last_cycle_index=True, side_writes=True, unread_partial_sums=True,
