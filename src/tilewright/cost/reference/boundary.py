@@ -76,8 +76,7 @@ class Boundary:
         self.instances = prod(loop.count for loop in self.lanes)
         self.parents = nest.lanes(parent)
         self.visits = prod(loop.count for loop in self.advancing)
-        sizes = nest.operator.sizes
-        self.shape = [1 + sum(c * (sizes[d] - 1) for d, c in axis.terms) for axis in tensor.axes]
+        self.shape = [axis.words(nest.operator.sizes, box=True) for axis in tensor.axes]
         self.words = prod(self.shape)
         if self.instances * self.visits * self.words >= LARGEST_KEY:
             raise InputError("mapping", "must be a small nest to be walked literally", f"{nest.operator.macs} MACs",

@@ -11,26 +11,14 @@ from math import ceil
 
 import numpy as np
 
-from tilewright.base import InputError
 from tilewright.cost.records import MemoryTraffic
 from tilewright.cost.reference.boundary import Boundary, Moved
 from tilewright.cost.reference.ledger import Tally
 from tilewright.cost.reference.nest import Nest
-from tilewright.hardware import Accelerator, Memory, exact_rate
-from tilewright.workload import Tensor
+from tilewright.hardware import Memory, exact_rate
+from tilewright.mapping import tensor_bits
 
 Crossings = dict[str, list[tuple[Boundary, Moved]]]
-
-
-def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
-    """Return the width of a word of ``tensor``: its own, or the accelerator's for its role."""
-    if tensor.word_bits is not None:
-        return tensor.word_bits
-    bits = dict(accelerator.word_bits)
-    if tensor.role not in bits:
-        raise InputError(f"{accelerator.name}.word_bits", "must give a width for the role of every tensor",
-                         ", ".join(bits), f"Add {tensor.role}, the role of {tensor.name}")
-    return bits[tensor.role]
 
 
 def cycles(words: Fraction, *rates: float | None) -> int:

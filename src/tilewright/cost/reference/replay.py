@@ -6,11 +6,11 @@ from itertools import pairwise
 from math import ceil, floor, prod
 
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
-from tilewright.cost.reference.latency import cycles, tensor_bits
+from tilewright.cost.reference.latency import cycles
 from tilewright.cost.reference.nest import Nest, NestLoop, lockstep, write_out
 from tilewright.cost.reference.visits import BoundaryWalk, Crossing
 from tilewright.hardware import Accelerator, Memory
-from tilewright.mapping import Mapping
+from tilewright.mapping import Mapping, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 

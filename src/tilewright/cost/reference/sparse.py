@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.cost.reference.boundary import Boundary, boundaries
-from tilewright.cost.reference.latency import steady, tensor_bits
+from tilewright.cost.reference.latency import steady
 from tilewright.cost.reference.nest import Indices, Nest, NestLoop, write_out
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Mapping
+from tilewright.mapping import Mapping, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 Flags = NDArray[np.bool_]
@@ -78,8 +78,7 @@ class SparseNest:
         """Word of each multiply-accumulate, numbered as at a `Boundary`."""
         total = np.zeros(self.operator.macs, dtype=np.int64)
         for axis in tensor.axes:
-            extent = 1 + sum(c * (self.operator.sizes[d] - 1) for d, c in axis.terms)
-            total = total * extent + sum(c * self.at[d] for d, c in axis.terms)
+            total = total * axis.words(self.operator.sizes, box=True) + sum(c * self.at[d] for d, c in axis.terms)
         return total
 
     def _crossings(self, tensor: Tensor) -> list["Crossed"]:

@@ -110,7 +110,7 @@ class BoundaryWalk:
         if self.on.hull_footprint:
             return visits * lanes
         sizes = dict(self.nest.operator.sizes) | {loop.dimension: loop.step for loop in self.loops}
-        return visits * lanes * prod(1 + sum(c * (sizes[d] - 1) for d, c in axis.terms) for axis in self.tensor.axes)
+        return visits * lanes * self.tensor.words(sizes, box=True)
 
     def _sent_full(self, loop: NestLoop) -> bool:
         """Whether the last tile of a temporal loop counts as a full one (not where lanes take turns)."""

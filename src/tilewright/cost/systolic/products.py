@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.workload import Axis, Operator, Tensor
+from tilewright.workload import Operator, Tensor
 
 Words = NDArray[np.int64]
 
@@ -83,13 +83,16 @@ class SystolicProduct:
     @cached_property
     def input_words(self) -> int:
         """Words of the inputs of one product, each once, however many windows it is in."""
-        extents = {name: size if name in (*self.m_names, *self.k_names) else 1
-                   for name, size in self.operator.dimensions}
-        return self.inputs.words(extents)
+        return self.inputs.words(self._extents)
+
+    @property
+    def _extents(self) -> dict[str, int]:
+        """Sizes of the dimensions of one product."""
+        return {name: size if name in (*self.m_names, *self.k_names) else 1 for name, size in self.operator.dimensions}
 
     def input_addresses(self) -> tuple[Words, Words, int]:
         """Return the parts of the inputs' addresses by row (m) and by column (k), and how many addresses there are."""
-        spans = [_span(axis, self.operator.sizes, self.m_names + self.k_names) for axis in self.inputs.axes]
+        spans = [axis.words(self._extents, box=True) for axis in self.inputs.axes]
         strides = [prod(spans[index + 1:]) for index in range(len(spans))]
         parts = []
         for names in (self.m_names, self.k_names):
@@ -102,7 +105,7 @@ class SystolicProduct:
 
     def beyond(self) -> Words:
         """Return the addresses of inputs past the edge, where the last window hangs over it."""
-        spans = [_span(axis, self.operator.sizes, self.m_names + self.k_names) for axis in self.inputs.axes]
+        spans = [axis.words(self._extents, box=True) for axis in self.inputs.axes]
         limits = self._limits()
         sliding = [index for index, axis in enumerate(self.inputs.axes) if len(axis.terms) > 1]
         over = np.zeros(spans, dtype=bool)
@@ -118,11 +121,6 @@ class SystolicProduct:
         sizes = [int(part) for part in str(known["in_size"]).split("x")]
         sides = [[int(side) for side in part.split(":")] for part in str(known["padding"]).split("x")]
         return [size + sum(side * 2 if len(side) == 1 else side) for size, side in zip(sizes, sides, strict=True)]
-
-
-def _span(axis: Axis, sizes: dict[str, int], names: tuple[str, ...]) -> int:
-    """Return how many coordinates an axis reaches over, from first to last."""
-    return 1 + sum(scale * (sizes[name] - 1) for name, scale in axis.terms if name in names)
 
 
 def _indices(names: tuple[str, ...], sizes: dict[str, int]) -> dict[str, Words]:

@@ -89,12 +89,13 @@ def round_latency(operator: Operator, accelerator: Accelerator, mapping: Nest,
     rounds, first, last = 0, None, 0.0
     for tile, count in layer.rounds():
         work = layer.compute_cycles(tile, sequencer)
-        words = sum(_box(tensor, tile) for tensor in operator.operands)
+        # What a strided window leaves comes along.
+        words = sum(tensor.words(tile, box=True) for tensor in operator.operands)
         fetch = float(words / exact_rate(rate)) if rate else 0.0
         compute, load, rounds = compute + count * work, load + count * fetch, rounds + count
         steady += count * max(work, fetch)
         first = min(work, fetch) if first is None else first
-        last = ceil(operator.output.words(dict(tile)) / layer.width) * sequencer.store_cycles
+        last = ceil(operator.output.words(tile) / layer.width) * sequencer.store_cycles
     assert first is not None
     return RoundLatency(steady + first + last, rounds, compute, load, first, last)
 
@@ -164,11 +165,6 @@ class _Layer:
         rows = sum(max(run, sequencer.least_rows) + sequencer.issue_cycles for run in runs) * groups
         entering = max(0, self.height - max(runs[0], sequencer.least_rows))
         return blocks * (rows + entering)
-
-
-def _box(tensor: Tensor, tile: Sizes) -> int:
-    """Return the words between the first and the last that a tile touches: what a strided window leaves comes along."""
-    return prod(1 + sum(scale * (tile[name] - 1) for name, scale in axis.terms) for axis in tensor.axes)
 
 
 def _chosen(operator: Operator, spread: list[str], weights: Tensor, of_output: bool) -> str:
