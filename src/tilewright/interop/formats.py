@@ -179,12 +179,6 @@ def _where(graph: Graph, names: Sequence[str]) -> str:
 
 
 def refuse_sizes(bind: Mapping[str, int], what: str) -> None:
-    """Refuse sizes given for files that leave none open.
-
-    Raises
-    ------
-    InputError
-        If there are any.
-    """
+    """Refuse sizes given for files that leave none open."""
     if bind:
         raise InputError("bind", f"must be left out with {what}", ", ".join(bind), "Write the sizes into it")

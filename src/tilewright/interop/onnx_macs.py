@@ -1,44 +1,28 @@
 """ONNX nodes that are multiply-accumulate nests: convolutions, products, einsums, recurrent layers, attention."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from tilewright.interop.nests import (
-    ATTENTION,
-    Recurrence,
-    Window,
-    attention,
-    check_convolution,
-    convolved,
-    deconvolved,
-    fold,
-    oriented,
-    packed,
-    product,
-    recurrent,
-    summed,
-)
-from tilewright.interop.scene import NodeView, Shape, Unsupported
+from tilewright.interop import nests
+from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported
 from tilewright.workload import Node
-
-Translator = Callable[[NodeView], list[Node]]
 
 
 def _conv(node: NodeView, data: int = 0, weights: int = 1, fused: str = "") -> list[Node]:
     x, w = node.shape(data), node.shape(weights)
     groups = node.integer("group", 1)
-    check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
+    nests.check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
     kernel, stride, dilation = _window(node, w)
-    window = Window(stride, dilation, _padding(node, x[2:], kernel, stride, dilation), groups)
-    return convolved(node, (x, w), node.inputs[weights], window, fused)
+    window = nests.Window(stride, dilation, _padding(node, x[2:], kernel, stride, dilation), groups)
+    return nests.convolved(node, (x, w), node.inputs[weights], window, fused)
 
 
 def _conv_transpose(node: NodeView) -> list[Node]:
     x, w = node.shape(0), node.shape(1)
     rank, groups = len(x) - 2, node.integer("group", 1)
-    check_convolution(node, x, w, w[0], "first axis of the weights")
+    nests.check_convolution(node, x, w, w[0], "first axis of the weights")
     kernel, stride, dilation = _window(node, w)
     extra = node.integers("output_padding", [0] * rank)
-    if node.given("output_shape") or node.text("auto_pad", "NOTSET").startswith("SAME"):
+    if "output_shape" in node.attributes or node.text("auto_pad", "NOTSET").startswith("SAME"):
         wanted = node.integers("output_shape") or [size * s for size, s in zip(x[2:], stride, strict=True)]
         full = [s * (i - 1) + e + d * (k - 1) + 1 for s, i, e, d, k in
                 zip(stride, x[2:], extra, dilation, kernel, strict=True)]
@@ -47,7 +31,7 @@ def _conv_transpose(node: NodeView) -> list[Node]:
         extra = [e + max(0, -c) for e, c in zip(extra, crop, strict=True)]
     else:
         padding = _padding(node, x[2:], kernel, stride, dilation)
-    return deconvolved(node, (x, w), node.inputs[1], Window(stride, dilation, padding, groups, extra))
+    return nests.deconvolved(node, (x, w), node.inputs[1], nests.Window(stride, dilation, padding, groups, extra))
 
 
 def _window(node: NodeView, w: Shape) -> tuple[list[int], list[int], list[int]]:
@@ -89,11 +73,7 @@ def _gemm(node: NodeView, fused: str = "", right: int = 1) -> list[Node]:
     k_b, n = b[::-1] if node.integer("transB") else b
     if k != k_b:
         raise node.error("must have inner sizes that agree", (k, k_b), "See transA and transB")
-    return [oriented(node, (1, m, n, k), (node.inputs[0], node.inputs[right]), fused)]
-
-
-def _gemm_quantised(node: NodeView) -> list[Node]:
-    return _gemm(node, right=3)
+    return [nests.oriented(node, (1, m, n, k), (node.inputs[0], node.inputs[right]), fused)]
 
 
 def _matmul(node: NodeView, left: int = 0, right: int = 1) -> list[Node]:
@@ -102,7 +82,7 @@ def _matmul(node: NodeView, left: int = 0, right: int = 1) -> list[Node]:
         a = (*a[:-2], a[-1], a[-2])
     if node.integer("transB"):
         b = (*b[:-2], b[-1], b[-2])
-    return [oriented(node, fold(node, a, b), (node.inputs[left], node.inputs[right]))]
+    return [nests.oriented(node, nests.fold(node, a, b), (node.inputs[left], node.inputs[right]))]
 
 
 def _matmul_packed(node: NodeView) -> list[Node]:
@@ -111,11 +91,11 @@ def _matmul_packed(node: NodeView) -> list[Node]:
     if not 1 <= bits <= 64:
         raise node.error("must have weights of 1 to 64 bits", bits)
     rows = node.words(0) // max(1, k)
-    return [packed(node, (1, rows, n, k), node.input(1), bits)]
+    return [nests.packed(node, (1, rows, n, k), node.input(1), bits)]
 
 
 def _einsum(node: NodeView) -> list[Node]:
-    return summed(node, node.text("equation"), [node.input(index) for index in range(len(node.inputs))], "Einsum")
+    return nests.summed(node, node.text("equation"), [node.input(index) for index in range(len(node.inputs))], "Einsum")
 
 
 def _recurrent(node: NodeView) -> list[Node]:
@@ -131,8 +111,8 @@ def _recurrent(node: NodeView) -> list[Node]:
     nodes: list[Node] = []
     for direction in range(w[0]):
         stem = node.name if w[0] == 1 else f"{node.name}.{('forward', 'backward')[direction % 2]}"
-        layer = Recurrence(cell, gates, steps, batch, x[2], hidden, hidden)
-        nodes += recurrent(node, stem, layer, node.inputs[1])
+        layer = nests.Recurrence(cell, gates, steps, batch, x[2], hidden, hidden)
+        nodes += nests.recurrent(node, stem, layer, node.inputs[1])
     return nodes
 
 
@@ -144,9 +124,9 @@ def _attention_fused(node: NodeView) -> list[Node]:
         raise Unsupported("a form other than (batch, positions, features) with num_heads")
     sizes = node.integers("qkv_hidden_sizes") or [w[1] // 3] * 3
     name = node.scene.free_name(f"{node.name}.qkv")
-    project = product(node, name, (1, x[0] * x[1], w[1], x[2]), node.inputs[1], ATTENTION)
+    project = nests.product(node, name, (1, x[0] * x[1], w[1], x[2]), node.inputs[1], nests.ATTENTION)
     widths = sizes[0] // heads, sizes[2] // heads
-    return [project, *attention(node, (x[0], heads, heads), (x[1], x[1]), widths, name)]
+    return [project, *nests.attention(node, (x[0], heads, heads), (x[1], x[1]), widths, name)]
 
 
 def _attention_heads(node: NodeView) -> list[Node]:
@@ -166,7 +146,7 @@ def _attention_heads(node: NodeView) -> list[Node]:
     past = {"Attention": 4, "GroupQueryAttention": 3, "MultiHeadAttention": 6}[node.kind]
     if node.has(past):
         columns += node.shape(past)[2]
-    return attention(node, (q[0], heads, groups), (rows, columns), (size, width))
+    return nests.attention(node, (q[0], heads, groups), (rows, columns), (size, width))
 
 
 _FUSED = "the operator without what is fused behind it"
@@ -179,7 +159,7 @@ MAC_TRANSLATORS: dict[str, Translator] = {
     "ConvTranspose": _conv_transpose,
     "Gemm": _gemm,
     "FusedGemm": lambda node: _gemm(node, _FUSED),
-    "QGemm": _gemm_quantised,
+    "QGemm": lambda node: _gemm(node, right=3),
     "MatMul": _matmul,
     "FusedMatMul": _matmul,
     "MatMulInteger": _matmul,
@@ -196,7 +176,7 @@ MAC_TRANSLATORS: dict[str, Translator] = {
 }
 
 
-def translate_macs(node: NodeView, domain: str) -> list[Node] | None:
+def translate_macs(node: NodeView, domain: str) -> Sequence[Node] | None:
     """Translate a node of multiply-accumulates into nodes whose last one makes its result; None if it is none.
 
     Raises

@@ -47,8 +47,7 @@ _MOVES = {
     "CenterCropPad": "out", "TensorScatter": "all", "MaxUnpool": "in", "RandomNormal": "in", "RandomUniform": "in",
     "ConstantOfShape": "in", "SequenceConstruct": "out", "ConcatFromSequence": "out",
 }
-_WITHOUT_MACS = {"NonMaxSuppression": "sorting and suppression depend on the data",
-                 "RandomNormal": "random numbers"}
+_WITHOUT_MACS = {"NonMaxSuppression": "sorting and suppression depend on the data"}
 
 
 def translate_vector(node: NodeView) -> VectorOperator | DataMovement | Unmodelled | None:

@@ -138,10 +138,6 @@ class NodeView:
         value = self.attributes.get(name, default)
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
-    def given(self, name: str) -> bool:
-        """Whether the attribute is there."""
-        return name in self.attributes
-
     @property
     def readers(self) -> tuple[str, ...]:
         """Names of the translated nodes whose results this one reads."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tilewright.interop.maestro.source import Reader, shown
+from tilewright.interop.maestro.source import Reader
 
 TYPES = {
     "CONV": ("N", "G", "K", "C", "R", "S", "Y", "X"), "DSCONV": ("N", "K", "C", "R", "S", "Y", "X"),
@@ -143,7 +143,7 @@ def _layer(reader: Reader, line: int, before: tuple[Stage, ...] | None) -> Layer
         if token.text == "Type":
             kind = reader.word("a type of layer").text
             if kind not in TYPES:
-                raise reader.fail(f"Type must be one of {shown(TYPES)}", kind, line=token.line)
+                raise reader.fail(f"Type must be one of {', '.join(TYPES)}", kind, line=token.line)
             reader.skip(";", ",")
         elif token.text == "Dataflow":
             dataflow = _dataflow(reader, sizes, strides)
@@ -172,7 +172,7 @@ def _sizes(reader: Reader, what: str) -> dict[str, int]:
 def _check(reader: Reader, layer: Layer) -> None:
     """Refuse layers without a type or dimensions, or with those of another type."""
     if not layer.type:
-        raise reader.fail(f"{layer.name} must have a Type", None, f"One of {shown(TYPES)}", line=layer.line)
+        raise reader.fail(f"{layer.name} must have a Type", None, f"One of {', '.join(TYPES)}", line=layer.line)
     if not layer.sizes:
         raise reader.fail(f"{layer.name} must have Dimensions", line=layer.line)
     known = TYPES[layer.type]
@@ -185,7 +185,7 @@ def _check(reader: Reader, layer: Layer) -> None:
     optional = (*OPTIONAL, "K") if layer.type == "DSCONV" else OPTIONAL if "Y" in known else ()
     missing = [name for name in known if name not in layer.sizes and name not in optional]
     if missing:
-        raise reader.fail(f"Dimensions of a {layer.type} layer must give {', '.join(missing)}", shown(layer.sizes),
+        raise reader.fail(f"Dimensions of a {layer.type} layer must give {', '.join(missing)}", ", ".join(layer.sizes),
                           line=layer.lines["Dimensions"])
     for name in layer.strides:
         if name not in ("Y", "X"):

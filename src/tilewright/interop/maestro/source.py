@@ -1,7 +1,7 @@
 """MAESTRO's text as tokens that know their lines, and arithmetic over them."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -181,8 +181,3 @@ def _tokens(text: str) -> list[Token]:
             found.append(Token(match.group(), line, match.start(), match.end()))
         line += match.group().count("\n")
     return found
-
-
-def shown(names: Mapping[str, object]) -> str:
-    """Return names in a row."""
-    return ", ".join(names)

@@ -113,11 +113,13 @@ class _Writer:
             self._inside(inside)
         return tuple(self.made)
 
+    def _inside_waiting(self) -> dict[str, int]:
+        """Return the extents inside the loops that wait."""
+        return self.extents | {loop.dimension: min(self.extents[loop.dimension], loop.step) for loop in self.waiting}
+
     def _running(self, loops: Sequence[Loop]) -> list[Loop]:
         """Return the loops that run more than once, given what stands outside them."""
-        found, extents = [], dict(self.extents)
-        for loop in self.waiting:
-            extents[loop.dimension] = min(extents[loop.dimension], loop.step)
+        found, extents = [], self._inside_waiting()
         for loop in loops:
             if loop.step < extents[loop.dimension]:
                 found.append(loop)
@@ -166,9 +168,7 @@ class _Writer:
 
     def _counts(self, loops: Sequence[Loop]) -> dict[int, int]:
         """Return how often each loop in space runs, by its identity."""
-        extents, counts = dict(self.extents), {}
-        for loop in self.waiting:
-            extents[loop.dimension] = min(extents[loop.dimension], loop.step)
+        extents, counts = self._inside_waiting(), {}
         for loop in loops:
             counts[id(loop)] = -(-extents[loop.dimension] // loop.step)
             extents[loop.dimension] = loop.step

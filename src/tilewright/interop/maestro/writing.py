@@ -39,13 +39,7 @@ def dump_maestro(what: Foreign) -> ForeignText:
 
 
 def check_writable(what: Foreign) -> None:
-    """Refuse to write nothing, and mappings without their machine.
-
-    Raises
-    ------
-    InputError
-        If that is asked for.
-    """
+    """Refuse to write nothing, and mappings without their machine."""
     if what.graph is None and what.accelerator is None:
         raise InputError("--to", "must be given a network or an accelerator to write")
     if what.mappings and what.accelerator is None:

@@ -1,30 +1,14 @@
 """Operators of PyTorch that are multiply-accumulate nests: convolutions, products, recurrent layers, attention."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
 
-from tilewright.interop.nests import (
-    Recurrence,
-    Window,
-    attention,
-    check_convolution,
-    convolved,
-    deconvolved,
-    fold,
-    mac,
-    oriented,
-    packed,
-    product,
-    recurrent,
-    summed,
-)
+from tilewright.interop import nests
 from tilewright.interop.pytorch.program import Ref
-from tilewright.interop.scene import NodeView, Shape, Unsupported
+from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported
 from tilewright.workload import Node, einsum, matmul
-
-Translator = Callable[[NodeView], list[Node]]
 
 EXPERTS = "products of tokens spread evenly over experts: how they spread depends on the data"
 
@@ -58,21 +42,21 @@ def _conv(node: NodeView) -> list[Node]:
     if node.attributes.get("transposed"):
         return _conv_transpose(node)
     groups, rank = node.integer("groups", 1), len(w) - 2
-    check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
+    nests.check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
     stride, dilation = spread(node, "stride", 1, rank), spread(node, "dilation", 1, rank)
-    window = Window(stride, dilation, _padding(node, w, dilation), groups)
-    return convolved(node, (x, w), tensor(node, "weight"), window)
+    window = nests.Window(stride, dilation, _padding(node, w, dilation), groups)
+    return nests.convolved(node, (x, w), tensor(node, "weight"), window)
 
 
 def _conv_transpose(node: NodeView) -> list[Node]:
     w = shape(node, "weight")
     x = _batched(shape(node, "input"), w)
-    check_convolution(node, x, w, w[0], "first axis of the weights")
+    nests.check_convolution(node, x, w, w[0], "first axis of the weights")
     rank = len(w) - 2
     sides = [(side, side) for side in spread(node, "padding", 0, rank)]
-    window = Window(spread(node, "stride", 1, rank), spread(node, "dilation", 1, rank), sides,
+    window = nests.Window(spread(node, "stride", 1, rank), spread(node, "dilation", 1, rank), sides,
                     node.integer("groups", 1), spread(node, "output_padding", 0, rank))
-    return deconvolved(node, (x, w), tensor(node, "weight"), window)
+    return nests.deconvolved(node, (x, w), tensor(node, "weight"), window)
 
 
 def _batched(x: Shape, w: Shape) -> Shape:
@@ -95,15 +79,15 @@ def _linear(node: NodeView) -> list[Node]:
     x, w = shape(node, "input"), shape(node, "weight")
     if not x or not w or x[-1] != w[-1]:
         raise node.error("must have as many features as the weights have columns", (x, w))
-    return [product(node, node.name, (1, prod(x[:-1]), prod(w[:-1]), w[-1]), tensor(node, "weight"))]
+    return [nests.product(node, node.name, (1, prod(x[:-1]), prod(w[:-1]), w[-1]), tensor(node, "weight"))]
 
 
 def _product_of(left: str, right: str) -> Translator:
     """Translate a NumPy-style product of the arguments called ``left`` and ``right``."""
 
     def translate(node: NodeView) -> list[Node]:
-        sizes = fold(node, shape(node, left), shape(node, right))
-        return [oriented(node, sizes, (tensor(node, left), tensor(node, right)))]
+        sizes = nests.fold(node, shape(node, left), shape(node, right))
+        return [nests.oriented(node, sizes, (tensor(node, left), tensor(node, right)))]
 
     return translate
 
@@ -113,7 +97,7 @@ def _inner(node: NodeView) -> list[Node]:
     a, b = shape(node, "self"), shape(node, "other")
     if not a or not b or a[-1] != b[-1]:
         raise node.error("must have last axes of one size", (a, b))
-    return [oriented(node, (1, prod(a[:-1]), prod(b[:-1]), a[-1]), (tensor(node, "self"), tensor(node, "other")))]
+    return [nests.oriented(node, (1, prod(a[:-1]), prod(b[:-1]), a[-1]), (tensor(node, "self"), tensor(node, "other")))]
 
 
 def _vecdot(node: NodeView) -> list[Node]:
@@ -121,7 +105,7 @@ def _vecdot(node: NodeView) -> list[Node]:
     axis = node.integer("dim", -1)
     if a != b or not a:
         raise Unsupported("a product of vectors that broadcasts")
-    return [product(node, node.name, (prod(a) // a[axis], 1, 1, a[axis]), tensor(node, "y"))]
+    return [nests.product(node, node.name, (prod(a) // a[axis], 1, 1, a[axis]), tensor(node, "y"))]
 
 
 def _tensordot(node: NodeView) -> list[Node]:
@@ -133,19 +117,19 @@ def _tensordot(node: NodeView) -> list[Node]:
         raise node.error("must have inner sizes that agree", (a, b))
     rows = prod(size for axis, size in enumerate(a) if axis not in over_a)
     columns = prod(size for axis, size in enumerate(b) if axis not in over_b)
-    return [oriented(node, (1, rows, columns, prod(inner)), (tensor(node, "self"), tensor(node, "other")))]
+    return [nests.oriented(node, (1, rows, columns, prod(inner)), (tensor(node, "self"), tensor(node, "other")))]
 
 
 def _einsum(node: NodeView) -> list[Node]:
     tensors = [one.name for one in node.attributes["tensors"]]
-    return summed(node, node.text("equation"), tensors, "einsum")
+    return nests.summed(node, node.text("equation"), tensors, "einsum")
 
 
 def _bilinear(node: NodeView) -> list[Node]:
     """Three factors in a step: both inputs and the weight, over all pairs of features."""
     a, w = shape(node, "input1"), shape(node, "weight")
     sizes = {"n": prod(a[:-1]), "o": w[0], "i": w[1], "j": w[2]}
-    return [mac(node, einsum("ni,oij,nj->no", sizes, node.name), tensor(node, "weight"),
+    return [nests.mac(node, einsum("ni,oij,nj->no", sizes, node.name), tensor(node, "weight"),
                 "one nest whose steps multiply three factors")]
 
 
@@ -154,7 +138,7 @@ def _packed(node: NodeView) -> list[Node]:
     x, out = shape(node, "self"), node.out()
     bits = 8 if "int8" in node.kind else 4
     sizes = (1, prod(x[:-1]), out[-1], x[-1])
-    return [packed(node, sizes, tensor(node, "mat2"), bits)]
+    return [nests.packed(node, sizes, tensor(node, "mat2"), bits)]
 
 
 def _experts(weights: str, rows: str) -> Translator:
@@ -166,7 +150,7 @@ def _experts(weights: str, rows: str) -> Translator:
             raise Unsupported("a form other than rows (tokens, features) by weights (experts, features, columns)")
         each, more = divmod(x[0], w[0])
         shares = [(count, size) for count, size in ((more, each + 1), (w[0] - more, each)) if count and size]
-        nodes = [product(node, node.name, (*shares[0], w[2], w[1]), tensor(node, weights), EXPERTS)]
+        nodes = [nests.product(node, node.name, (*shares[0], w[2], w[1]), tensor(node, weights), EXPERTS)]
         if len(shares) > 1:
             count, size = shares[1]
             rest = matmul(node.scene.free_name(f"{node.name}.rest"), size, w[2], w[1], count)
@@ -184,7 +168,7 @@ def _attention(node: NodeView) -> list[Node]:
     groups = k[-3] if len(k) > 2 else 1
     if prod(q[:-3]) != prod(k[:-3]) or len(q) != len(k) or count % groups or k[:-2] != v[:-2]:
         raise Unsupported("queries and keys whose heads broadcast")
-    return attention(node, (prod(q[:-3]), count, groups), (q[-2], k[-2]), (q[-1], v[-1]))
+    return nests.attention(node, (prod(q[:-3]), count, groups), (q[-2], k[-2]), (q[-1], v[-1]))
 
 
 _CELLS = {"lstm": (4, "lstm_cell"), "gru": (3, "gru_cell"), "rnn_tanh": (1, "rnn_cell"), "rnn_relu": (1, "rnn_cell")}
@@ -223,16 +207,16 @@ def _direction(node: NodeView, stem: str, cell: tuple[int, str, int, int], param
     w, r = node.scene.shape(params[0]), node.scene.shape(params[1])
     if len(w) != 2 or len(r) != 2 or w[0] % gates or r[0] != w[0]:
         raise node.error(f"must have weights of {gates} gates", (w, r))
-    layer = Recurrence(kind, gates, steps, batch, w[1], w[0] // gates, r[1])
-    nodes = recurrent(node, stem, layer, params[0], before)
+    layer = nests.Recurrence(kind, gates, steps, batch, w[1], w[0] // gates, r[1])
+    nodes = nests.recurrent(node, stem, layer, params[0], before)
     if r[1] != w[0] // gates:  # an LSTM whose state is projected
         nodes.append(_projection(node, stem, layer, params[-1], nodes[-1].name))
     return nodes
 
 
-def _projection(node: NodeView, stem: str, layer: Recurrence, weights: str, cell: str) -> Node:
+def _projection(node: NodeView, stem: str, layer: nests.Recurrence, weights: str, cell: str) -> Node:
     name = node.scene.free_name(f"{stem}.projection")
-    made = product(node, name, (1, layer.batch, layer.state, layer.hidden), weights)
+    made = nests.product(node, name, (1, layer.batch, layer.state, layer.hidden), weights)
     return replace(made, inputs=(cell,), count=layer.steps)
 
 

@@ -1,7 +1,7 @@
 """An exported program becomes a `Graph` in which nothing is left out in silence."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tilewright.base import InputError
@@ -169,16 +169,16 @@ def _captured(call: Call) -> list[str]:
             for name in one.tensors]
 
 
-def _nodes(view: NodeView) -> list[Node]:
+def _nodes(view: NodeView) -> Sequence[Node]:
     name = view.kind.removeprefix("higher_order.")
     if view.kind.startswith("higher_order."):
         reason = f"control flow, {_CONTROL[name]}" if name in _CONTROL else "an operator on operators, not known here"
         return [view.unmodelled(reason)]
 
-    def translate(view: NodeView) -> list[Node] | None:
+    def translate(view: NodeView) -> Sequence[Node] | None:
         if view.kind in MAC_TRANSLATORS:
             return MAC_TRANSLATORS[view.kind](view)
         single = translate_vector(view)
         return None if single is None else [single]
 
-    return list(translated(view, translate, "PyTorch", lambda view: 0 if is_vector(view.kind) else None))
+    return translated(view, translate, "PyTorch", lambda view: 0 if is_vector(view.kind) else None)

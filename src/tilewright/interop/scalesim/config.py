@@ -7,20 +7,21 @@ from pathlib import Path
 from tilewright.base import InputError, read_text, unknown_name, whole_of
 from tilewright.cost import SYSTOLIC_DATAFLOWS, SYSTOLIC_RESTING, SystolicArray, SystolicMemories
 from tilewright.hardware import Accelerator, load_accelerator
-from tilewright.interop.notes import Kind, Note, Notes
+from tilewright.interop.notes import Note, Notes
 from tilewright.interop.signs import ARRAY
 
 MEMORIES = {"inputs": "IfmapSRAM", "weights": "FilterSRAM", "outputs": "OfmapSRAM"}
 SIZES = {"inputs": "IfmapSramSzkB", "weights": "FilterSramSzkB", "outputs": "OfmapSramSzkB"}
-_OFFSETS = ("ifmapoffset", "filteroffset", "ofmapoffset")
-_UNUSED = {
-    ARRAY: (*_OFFSETS, "memorybanks", "onchipmemorybanks", "onchipmemorybankports", "readrequestbuffer",
-                   "writerequestbuffer"),
-    "layout": ("ifmapsrambankbandwidth", "ifmapsrambanknum", "ifmapsrambankport", "filtersrambankbandwidth",
-               "filtersrambanknum", "filtersrambankport"),
-    "sparsity": ("sparserep", "optimizedmapping", "blocksize", "randomnumbergeneratorseed"),
-}
-"""Settings of which nothing is lost: addresses of traces, and what only matters where a switch below is on."""
+_PLACED = ("ifmapoffset", "filteroffset", "ofmapoffset", "memorybanks", "onchipmemorybanks", "onchipmemorybankports",
+           "readrequestbuffer", "writerequestbuffer", "ifmapsrambankbandwidth", "ifmapsrambanknum", "ifmapsrambankport",
+           "filtersrambankbandwidth", "filtersrambanknum", "filtersrambankport")
+"""Layouts and banks, which stood among the architecture's settings before they had a section of their own."""
+_KNOWN = {("general", "run_name"), ("run_presets", "interfacebandwidth"),
+          *((ARRAY, name) for name in ("bandwidth", "arrayheight", "arraywidth", "dataflow")),
+          *((ARRAY, name.lower()) for name in SIZES.values()),
+          *((section, name) for section in (ARRAY, "layout") for name in _PLACED),
+          *(("sparsity", name) for name in ("sparserep", "optimizedmapping", "blocksize", "randomnumbergeneratorseed"))}
+"""Settings that are read, and those of which nothing is lost: they only matter where a switch below is on."""
 _SWITCHES = {
     "ifmapcustomlayout": "the layout of words in banks, and the conflicts that come of it",
     "filtercustomlayout": "the layout of words in banks, and the conflicts that come of it",
@@ -102,8 +103,8 @@ class _File:
     def where(self, setting: _Setting) -> str:
         return f"{self.label}:{setting.line} {setting.section}.{setting.name}"
 
-    def note(self, setting: _Setting, kind: Kind, text: str) -> None:
-        self.notes.append(Note(self.where(setting), kind, text))
+    def dropped(self, setting: _Setting, text: str) -> None:
+        self.notes.dropped(self.where(setting), text)
 
     def setting(self, section: str, name: str) -> _Setting:
         found = self.settings.get((section.lower(), name.lower()))
@@ -184,11 +185,10 @@ def _is_first(file: _File) -> bool:
 
 def _bandwidth(file: _File) -> int | None:
     mode = file.settings.get(("run_presets", "interfacebandwidth"))
-    if mode is None and _is_first(file):
-        return None
     if mode is None:
-        file.notes.approximated(f"{file.label} run_presets.InterfaceBandwidth",
-                                "not given; taken as CALC, which never waits for DRAM")
+        if not _is_first(file):
+            file.notes.approximated(f"{file.label} run_presets.InterfaceBandwidth",
+                                    "not given; taken as CALC, which never waits for DRAM")
         return None
     if mode.value.upper() not in ("CALC", "USER"):
         raise InputError(file.where(mode), "must be CALC or USER", mode.value)
@@ -200,30 +200,22 @@ def _bandwidth(file: _File) -> int | None:
     if first is None or any(whole_of(rate, 1, _LARGEST) is None for rate in rates):
         raise InputError(file.where(setting), "must be whole numbers of words a cycle, from 1", setting.value)
     if len(set(rates)) > 1:
-        file.note(setting, "dropped", "all but the first bandwidth, which SCALE-Sim takes for every tensor")
+        file.dropped(setting, "all but the first bandwidth, which SCALE-Sim takes for every tensor")
     return first
 
 
 def _note_the_rest(file: _File) -> None:
     """Tell what of the file means something that is not modelled."""
-    known = {("general", "run_name"), ("run_presets", "interfacebandwidth"), (ARRAY, "bandwidth"),
-             (ARRAY, "arrayheight"), (ARRAY, "arraywidth"), (ARRAY, "dataflow"),
-             *((ARRAY, name.lower()) for name in SIZES.values())}
-    if _is_first(file):
-        known |= {(ARRAY, name.lower().removesuffix("kb")) for name in SIZES.values()}
-    # Layouts and banks stood among the architecture's settings before they had a section of their own.
-    unused = {(section, name) for section in (ARRAY, "layout") for name in (*_UNUSED[ARRAY],
-                                                                                   *_UNUSED["layout"])}
-    unused |= {("sparsity", name) for name in _UNUSED["sparsity"]}
+    first = {(ARRAY, name.lower().removesuffix("kb")) for name in SIZES.values()} if _is_first(file) else set()
     for key, setting in file.settings.items():
-        if key in known or key in unused:
+        if key in _KNOWN or key in first:
             continue
         if key[1] in _SWITCHES:
             if setting.value.lower() not in ("true", "false"):
                 raise InputError(file.where(setting), "must be True or False", setting.value)
             if setting.value.lower() == "true":
-                file.note(setting, "dropped", _SWITCHES[key[1]])
+                file.dropped(setting, _SWITCHES[key[1]])
         elif key == ("network_presets", "topologycsvloc"):
-            file.note(setting, "dropped", "the topology is named beside the configuration")
+            file.dropped(setting, "the topology is named beside the configuration")
         else:
-            file.note(setting, "dropped", "not a setting that is modelled")
+            file.dropped(setting, "not a setting that is modelled")

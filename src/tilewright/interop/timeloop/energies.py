@@ -108,13 +108,7 @@ def _figure(node: Node) -> float:
 
 
 def compute_action(energies: Energies, name: str) -> float | None:
-    """Return the energy of one multiply-accumulate; None if no table names the unit.
-
-    Raises
-    ------
-    InputError
-        If the table lacks it.
-    """
+    """Return the energy of one multiply-accumulate, which the unit's table must have; None if no table names it."""
     table = energies.actions.get(name)
     if not table:
         return None

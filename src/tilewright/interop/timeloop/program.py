@@ -10,17 +10,8 @@ from typing import Any
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.interop.formats import ForeignText
-from tilewright.interop.timeloop.writing import (
-    COMPUTE_CLASS,
-    Tree,
-    Trees,
-    Writer,
-    files_of,
-    flow,
-    memory_class,
-    on_both_sides,
-    problem_tree,
-)
+from tilewright.interop.timeloop import writing
+from tilewright.interop.timeloop.writing import Tree, Writer
 from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
@@ -41,9 +32,9 @@ def dump_program(operator: Operator, accelerator: Accelerator, mapping: Nest | N
         if len(name) > 1 or not name.isalpha():
             raise InputError(f"{operator.name}.{name}", "must be one letter, as timeloop-model reads permutations "
                              "letter by letter", name, "Rename the dimension")
-    writer = Writer(operator, accelerator, on_both_sides(mapping), remainders=True)
+    writer = Writer(operator, accelerator, writing.on_both_sides(mapping), remainders=True)
     writer.about_operator()
-    trees: Trees = {"arch.yaml": ("architecture", _architecture(writer)),
+    trees: writing.Trees = {"arch.yaml": ("architecture", _architecture(writer)),
                     "problem.yaml": ("problem", _problem(operator)), **writer.tables()}
     zeros = [_hyphens({"name": name, **group}) for name, group in writer.zeros().items()]
     if zeros:
@@ -55,7 +46,7 @@ def dump_program(operator: Operator, accelerator: Accelerator, mapping: Nest | N
     if constraints is not None:
         targets = [_entry(entry) for entry in writer.constraints(constraints)]
         trees["constraints.yaml"] = ("mapspace_constraints", {"version": VERSION, "targets": targets})
-    return files_of(trees, writer)
+    return writing.files_of(trees, writer)
 
 
 def dummy_of(array: str) -> str:
@@ -68,8 +59,8 @@ def _idle(dummy: str, operator: Operator) -> list[Tree]:
     names = list(operator.sizes)
     return [{"target": dummy, "type": "temporal", "factors": " ".join(f"{name}=1" for name in names),
              "permutation": "".join(names)},
-            {"target": dummy, "type": "bypass", "keep": flow([]),
-             "bypass": flow([tensor.name for tensor in operator.tensors])}]
+            {"target": dummy, "type": "bypass", "keep": writing.flow([]),
+             "bypass": writing.flow([tensor.name for tensor in operator.tensors])}]
 
 
 def _architecture(writer: Writer) -> Tree:
@@ -81,7 +72,7 @@ def _architecture(writer: Writer) -> Tree:
     def add(name: str, kind: str, attributes: Mapping[str, Any]) -> None:
         spelt = {key.replace("multiple_", "multiple-"): value for key, value in attributes.items()}
         local.append({"name": f"{name}[1..{across * down}]", "class": kind,
-                      "attributes": flow({**spelt, "meshX": across, "meshY": down})})
+                      "attributes": writing.flow({**spelt, "meshX": across, "meshY": down})})
 
     for level in machine.levels:
         if isinstance(level, Fanout):
@@ -92,8 +83,8 @@ def _architecture(writer: Writer) -> Tree:
             continue
         writer.about_memory(level)
         for name, _, room in writer.components(level):
-            add(name, memory_class(room), writer.attributes(level, room))
-    add(machine.compute.name, COMPUTE_CLASS, writer.compute_attributes())
+            add(name, writing.memory_class(room), writer.attributes(level, room))
+    add(machine.compute.name, writing.COMPUTE_CLASS, writer.compute_attributes())
     return {"version": VERSION, "subtree": [{
         "name": machine.name, "attributes": {"technology": "45nm", "global_cycle_seconds": writer.cycle_seconds},
         "local": local}]}
@@ -101,7 +92,7 @@ def _architecture(writer: Writer) -> Tree:
 
 def _problem(operator: Operator) -> Tree:
     """Return the problem with the spellings of all versions of Timeloop."""
-    tree = problem_tree(operator)
+    tree = writing.problem_tree(operator)
     for said in tree["instance"].get("densities", {}).values():
         said["distribution"] = said["distribution"].replace("_", "-")
     shape = dict(tree["shape"])

@@ -133,13 +133,7 @@ class Node:
         return [str(entry.value) for entry in self.items()]
 
     def number(self, names: Mapping[str, Any] | None = None) -> float:
-        """Return a number, or the value of an arithmetic expression of numbers and ``names``.
-
-        Raises
-        ------
-        InputError
-            If it is neither.
-        """
+        """Return what must be a number, or the value of an arithmetic expression of numbers and ``names``."""
         value = self.value
         if isinstance(value, str):
             try:
@@ -171,13 +165,7 @@ class Files:
         return [section for section in self.sections if section.name in names]
 
     def one(self, name: str) -> Section | None:
-        """Return the section of a name, None if there is none.
-
-        Raises
-        ------
-        InputError
-            If there are several.
-        """
+        """Return the section of a name, of which there must be one, or None if there is none."""
         found = self.named(name)
         if len(found) > 1:
             raise found[1].root.fail(f"must be given once; the first stands at {found[0].where(())}")
