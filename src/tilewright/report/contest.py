@@ -82,18 +82,14 @@ def _reached(found: Contest, name: str, near: float) -> Value:
 
 def duel_tables(found: Contest) -> tuple[Table, ...]:
     """Return every pair of mappers at equal samples and at equal time; no table where there is but one mapper."""
-    if len(found.contenders) < 2:
-        return ()
     heads = {"samples": f"{found.equal_samples:,} samples", "seconds": f"{significant(found.equal_seconds)} s"}
-    return tuple(_duels(found, clock, f"Every pair at {head}") for clock, head in heads.items())
-
-
-def _duels(found: Contest, clock: str, title: str) -> Table:
-    rows = tuple((first, second, _ratio(duel.ratio), percent(duel.wins), chance(duel.p),
-                  "not told apart" if duel.p > SURE else first if duel.wins > 0.5 else second)
-                 for first, second, duel in found.duels(clock))
-    return Table(f"pairs-{clock}", title, ("First", "Second", "Medians, first/second", "First wins", "p", "Better"),
-                 rows, (_MEANING,) if clock == "seconds" else ())
+    return () if len(found.contenders) < 2 else tuple(Table(
+        f"pairs-{clock}", f"Every pair at {head}",
+        ("First", "Second", "Medians, first/second", "First wins", "p", "Better"),
+        tuple((first, second, _ratio(duel.ratio), percent(duel.wins), chance(duel.p),
+               "not told apart" if duel.p > SURE else first if duel.wins > 0.5 else second)
+              for first, second, duel in found.duels(clock)), (_MEANING,) if clock == "seconds" else ())
+        for clock, head in heads.items())
 
 
 _MEANING = ("First wins: share of all pairs of searches in which the first one's score is lower, ties half. p: "

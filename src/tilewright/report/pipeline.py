@@ -6,7 +6,7 @@ from typing import Any
 from tilewright.base import Plot, Table, Value
 from tilewright.report.quantities import engineering, finite, percent, significant
 from tilewright.report.sheet import Sheet
-from tilewright.search import METRICS, PipelineFigures, PipelineLayer, PipelineResult, SearchResult
+from tilewright.search import METRICS, PipelineFigures, PipelineResult, SearchResult
 
 _NONE = "no mapping"
 
@@ -41,7 +41,8 @@ def _why_not(found: PipelineResult) -> str:
 def _totals(found: PipelineResult, before: PipelineFigures, after: PipelineFigures) -> Table:
     def row(head: str, name: str, unit: str, scale: float = 1.0) -> tuple[Value, ...]:
         first, second = scale * getattr(before, name), scale * getattr(after, name)
-        return (head, _figure(first, unit), _figure(second, unit), _change(first, second))
+        change = percent(second / first - 1) if isfinite(first) and isfinite(second) and first else ""
+        return (head, _figure(first, unit), _figure(second, unit), change)
 
     rows = (
         row("Pipeline latency (cycles)", "interval_cycles", ""),
@@ -81,26 +82,20 @@ def _figure(value: float, unit: str) -> str:
     return engineering(value, unit) if isfinite(value) else _NONE
 
 
-def _change(first: float, second: float) -> str:
-    return percent(second / first - 1) if isfinite(first) and isfinite(second) and first else ""
-
-
 def _plot(found: PipelineResult) -> Plot:
     names = [layer.name for layer in found.layers]
+    stages = (("first: latency", [layer.first for layer in found.layers]),
+              (f"then: {found.then}", [layer.final for layer in found.layers]))
     data: list[dict[str, Any]] = [
-        {"type": "bar", "name": text, "x": names, "y": [_cycles(layer, first) for layer in found.layers],
-         "marker": {"color": colour}}
-        for text, first, colour in (("first: latency", True, "@curve-0"), (f"then: {found.then}", False, "@curve-1"))]
+        {"type": "bar", "name": text, "x": names, "marker": {"color": f"@curve-{index}"},
+         "y": [layer.count * int(result.cost.latency_cycles) if result.cost is not None else 0
+               for layer, result in zip(found.layers, results, strict=True)]}
+        for index, (text, results) in enumerate(stages)]
     if found.limit_cycles is not None:
         data.append({"type": "scatter", "mode": "lines", "name": "the pipeline may take", "x": [names[0], names[-1]],
                      "y": [found.limit_cycles] * 2, "line": {"color": "@strong", "dash": "dash"}})
     return Plot("cycles", "Cycles of every layer", data, {
         "barmode": "group", "yaxis": {"title": {"text": "cycles"}, "rangemode": "tozero"}, "xaxis": {"tickangle": -50}})
-
-
-def _cycles(layer: PipelineLayer, first: bool) -> int:
-    cost = (layer.first if first else layer.final).cost
-    return layer.count * int(cost.latency_cycles) if cost is not None else 0
 
 
 def pipeline_tree(found: PipelineResult, network: str) -> dict[str, Any]:

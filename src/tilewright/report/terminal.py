@@ -53,12 +53,13 @@ def print_run(record: RunRecord, console: Console | None = None, width: int | No
     if record.headline:
         _emit(console, Text(record.headline, style="bold red"))
     _emit(console, Text(_request_line(record), style="dim"))
-    table = layer_table(record, room)
-    _emit(console, table, room)
-    _print_fronts(record, console)
-    for line in _total_lines(record):
-        _emit(console, line)
-    for line in _remark_lines(record):
+    _emit(console, layer_table(record, room), room)
+    heads, rows = front_rows(record)
+    if rows:
+        head = f"Pareto fronts of {together(record.request.front)}, from the least to the most of each"
+        _emit(console, Text(f"\n{head}", style="bold"))
+        _emit(console, listing(heads, rows, range(1, len(heads))))
+    for line in (*_total_lines(record), *_remark_lines(record)):
         _emit(console, line)
     _emit(console, Text(f"Run {record.id} · {record.totals.samples:,} samples in {search_time(record.totals)}",
                         style="dim"))
@@ -69,16 +70,6 @@ def search_time(totals: TotalsRecord) -> str:
     before = [f"{engineering(seconds, 's')} of {what}" for seconds, what in (
         (totals.loading_seconds, "loading"), (totals.setup_seconds, "set-up")) if seconds]
     return engineering(totals.seconds, "s") + (f", after {' and '.join(before)}" if before else "")
-
-
-def _print_fronts(record: RunRecord, console: Console) -> None:
-    heads, rows = front_rows(record)
-    if not rows:
-        return
-    _emit(console, Text(""))
-    _emit(console, Text(f"Pareto fronts of {together(record.request.front)}, from the least to the most of each",
-                        style="bold"))
-    _emit(console, listing(heads, rows, range(1, len(heads))))
 
 
 def layer_table(record: RunRecord, width: int | None = None) -> Table:
@@ -121,22 +112,17 @@ def cost_table(layer: LayerRecord) -> Table:
 
     Where the machine makes use of zeros, what of them is moved in the mean stands below.
     """
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=Text("Words moved", style="bold"),
-                  title_justify="left")
-    table.add_column("Memory")
-    table.add_column("Tensor")
-    for kind in ("Reads", "Fills", "Updates", "Drains"):
-        table.add_column(kind, justify="right", no_wrap=True)
-    shown = None
+    kinds, shown = ("reads", "fills", "updates", "drains"), None
+    rows: list[tuple[str | Text, ...]] = []
     for count in layer.cost.counts if layer.cost is not None else ():
         memory = "" if count.memory == shown else count.memory
         shown = count.memory
-        table.add_row(Text(memory), Text(count.tensor),
-                      *(f"{words:,}" for words in (count.reads, count.fills, count.updates, count.drains)))
+        rows.append((memory, count.tensor, *(f"{getattr(count, kind):,}" for kind in kinds)))
         if count.mean is not None:
-            mean = count.mean
-            table.add_row("", Text("  in the mean", style="dim"),
-                          *(f"{words:,.1f}" for words in (mean.reads, mean.fills, mean.updates, mean.drains)))
+            rows.append(("", Text("  in the mean", style="dim"),
+                         *(f"{getattr(count.mean, kind):,.1f}" for kind in kinds)))
+    table = listing(("Memory", "Tensor", *(kind.capitalize() for kind in kinds)), rows, range(2, 6))
+    table.title, table.title_justify = Text("Words moved", style="bold"), "left"
     return table
 
 
@@ -196,7 +182,8 @@ def listing(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Seque
         table.add_column(Text(head), justify="right" if index in right else "left", no_wrap=index in right,
                          overflow="fold")
     for row in rows:
-        table.add_row(*(Text(MISSING if cell is None else str(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(MISSING if cell is None else str(cell))
+                        for cell in row))
     return table
 
 
@@ -340,33 +327,16 @@ def _name(layer: LayerRecord, width: int) -> Text:
     return Text(shortened(layer.name, max(1, width - len(times)))).append(times, style="dim")
 
 
-def _of_cost(name: str, show: Callable[[float], str]) -> Callable[[LayerRecord, RunRecord], Text]:
-    def cell(layer: LayerRecord, _: RunRecord) -> Text:
-        return Text(show(getattr(layer.cost, name)) if layer.cost is not None else MISSING)
-
-    return cell
+def _cost(layer: LayerRecord, show: Callable[[CostRecord], str]) -> Text:
+    return Text(MISSING if layer.cost is None else show(layer.cost))
 
 
-def _share(layer: LayerRecord, record: RunRecord) -> Text:
-    if layer.cost is None:
-        return Text(MISSING)
-    return Text(percent(over(layer.count * layer.cost.latency_cycles, record.totals.latency_cycles)))
+def _marked(text: str, gap: float | None, least: float) -> Text:
+    """Return a gap to a bound, marked where it is large."""
+    return Text(text, style="yellow" if (gap or 0) >= least else "")
 
 
-def _gap(layer: LayerRecord, _: RunRecord) -> Text:
-    latency, bound = _with_bound(layer, "latency_cycles")
-    return Text(multiple(latency, bound), style="yellow" if (over(latency, bound) or 0) >= 2 else "")
-
-
-def _gap_to_bound(layer: LayerRecord) -> Text:
-    return Text(percent(layer.gap), style="yellow" if (layer.gap or 0) >= 1 else "")
-
-
-def _intensity(layer: LayerRecord, _: RunRecord) -> Text:
-    return Text(significant(layer.roofline.intensity_macs_per_byte) if layer.roofline else MISSING)
-
-
-def _bottleneck(layer: LayerRecord, _: RunRecord) -> Text:
+def _bottleneck(layer: LayerRecord) -> Text:
     if layer.cost is None:
         return Text("no mapping", style="bold red")
     return Text(layer.cost.bottleneck, style="green" if layer.cost.bottleneck == "compute" else "yellow")
@@ -375,18 +345,22 @@ def _bottleneck(layer: LayerRecord, _: RunRecord) -> Text:
 _COLUMNS = (
     _Column("Layer", 0, lambda layer, _: _name(layer, 10_000), lambda _: "Total", left=True),
     _Column("Shape", 8, lambda layer, _: Text(layer.operator.short, style="dim"), left=True),
-    _Column("Latency\n(cycles)", 0, _of_cost("latency_cycles", engineering),
+    _Column("Latency\n(cycles)", 0, lambda layer, _: _cost(layer, lambda cost: engineering(cost.latency_cycles)),
             lambda totals: engineering(totals.latency_cycles)),
-    _Column("Share of\nlatency", 4, _share),
-    _Column("Energy\n(J)", 0, _of_cost("energy_pj", lambda value: engineering(joules(value))),
+    _Column("Share of\nlatency", 4, lambda layer, record: _cost(layer, lambda cost: percent(
+        over(layer.count * cost.latency_cycles, record.totals.latency_cycles)))),
+    _Column("Energy\n(J)", 0, lambda layer, _: _cost(layer, lambda cost: engineering(joules(cost.energy_pj))),
             lambda totals: engineering(joules(totals.energy_pj))),
-    _Column("EDP\n(J·cycles)", 5, _of_cost("edp", lambda value: engineering(joules(value))),
+    _Column("EDP\n(J·cycles)", 5, lambda layer, _: _cost(layer, lambda cost: engineering(joules(cost.edp))),
             lambda totals: engineering(joules(totals.edp))),
-    _Column("Utili-\nsation", 2, _of_cost("utilisation", percent), lambda totals: percent(totals.utilisation)),
-    _Column("Gap to\nbound", 1, lambda layer, _: _gap_to_bound(layer)),
-    _Column("Latency\n/ bound", 9, _gap,
+    _Column("Utili-\nsation", 2, lambda layer, _: _cost(layer, lambda cost: percent(cost.utilisation)),
+            lambda totals: percent(totals.utilisation)),
+    _Column("Gap to\nbound", 1, lambda layer, _: _marked(percent(layer.gap), layer.gap, 1)),
+    _Column("Latency\n/ bound", 9, lambda layer, _: _marked(multiple(*_with_bound(layer, "latency_cycles")),
+                                                            over(*_with_bound(layer, "latency_cycles")), 2),
             lambda totals: multiple(totals.latency_cycles, totals.bound_latency_cycles)),
-    _Column("Intensity\n(MACs/B)", 6, _intensity),
+    _Column("Intensity\n(MACs/B)", 6, lambda layer, _: Text(
+        significant(layer.roofline.intensity_macs_per_byte) if layer.roofline else MISSING)),
     _Column("Roofline\nside", 7, lambda layer, _: Text(layer.roofline.side if layer.roofline else MISSING), left=True),
-    _Column("Bottleneck", 3, _bottleneck, left=True),
+    _Column("Bottleneck", 3, lambda layer, _: _bottleneck(layer), left=True),
 )

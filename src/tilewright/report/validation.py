@@ -1,6 +1,6 @@
 """The scoreboard of accuracy as a person sees it: a table on the terminal, and the page of the documents."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from textwrap import wrap
 
@@ -48,11 +48,9 @@ def accuracy_page(board: Scoreboard) -> str:
             "is ours over theirs, less one; *in order* is the share of all pairs of cases that stand in the same order "
             "on both sides. References are our own oracle, other models, simulations of hardware (RTL) and chips "
             "(silicon)."),
-        "", "| set | reference | compared | cases | median error | worst error | in order |",
-        "|---|---|---|---|---|---|---|"]
-    lines += [f"| [{outcome.set.name}](#{outcome.set.name}) | {outcome.set.kind} | {each.quantity} | "
-              f"{each.found.cases:,} | {' | '.join(_errors(each.found, where=True))} |"
-              for outcome in board.outcomes for each in outcome.judged]
+        "", *_rows(("set", "reference", "compared", "cases", "median error", "worst error", "in order"), (
+            (f"[{outcome.set.name}](#{outcome.set.name})", outcome.set.kind, each.quantity, f"{each.found.cases:,}",
+             *_errors(each.found, where=True)) for outcome in board.outcomes for each in outcome.judged))]
     for outcome in board.outcomes:
         lines += ["", *_section(outcome)]
     return "\n".join(lines) + "\n"
@@ -64,10 +62,11 @@ def _section(outcome: Outcome) -> Iterator[str]:
     yield from (f"## {found.name}", "", *_wrapped(f"{found.title} ({found.kind}). Source: {found.source}."), "",
                 *_wrapped(found.about))
     told = [(each.name, each.unit, each.about) for each in found.quantities]
-    yield from ("", "| compared | unit | ours |", "|---|---|---|")
-    yield from (f"| {name} | {unit} | {about} |" for name, unit, about in told)
+    yield from ("", *_rows(("compared", "unit", "ours"), told))
     if found.each_case:
-        yield from ("", *_cases(outcome))
+        yield from ("", *_rows(("compared", "case", "ours", "reference", "error"), (
+            (each.quantity, figure.case, number(figure.ours), number(figure.reference), error_text(figure.error))
+            for each in outcome.judged for figure in outcome.findings.figures if figure.quantity == each.quantity)))
     for note in (*outcome.findings.notes, found.why):
         if note:
             yield from ("", *_wrapped(note))
@@ -86,13 +85,10 @@ def _wrapped(text: str) -> list[str]:
     return lines[:-1]
 
 
-def _cases(outcome: Outcome) -> Iterator[str]:
-    """Yield a table of all cases, quantity by quantity."""
-    yield from ("| compared | case | ours | reference | error |", "|---|---|---|---|---|")
-    for each in outcome.judged:
-        yield from (f"| {each.quantity} | {figure.case} | {number(figure.ours)} | {number(figure.reference)} | "
-                    f"{error_text(figure.error)} |"
-                    for figure in outcome.findings.figures if figure.quantity == each.quantity)
+def _rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table."""
+    yield from (f"| {' | '.join(heads)} |", "|---" * len(heads) + "|")
+    yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def number(value: float) -> str:

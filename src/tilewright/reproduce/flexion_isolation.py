@@ -294,21 +294,19 @@ def study_table(study: Isolation, results: Results, title: str) -> Table:
         bound = study.bound(results, row.layer)
         single = row.layer != MODEL
         nest = _chosen(study, results[row.target, row.layer]) if single else ""
+        agree = confirmed(results[row.target, layer.name] for layer in members)[0]
         name = f"{row.layer} {study.written[row.layer].name}" if single else f"{MODEL} ({len(members)} layers)"
         rows.append((name, row.target, row.runtime, runtime, row.energy, energy, row.edp, edp, row.hardware, hardware,
-                     row.workload, workload, row.chosen, nest, bound, _word(results, row.target, members)))
+                     row.workload, workload, row.chosen, nest, bound,
+                     "agrees" if agree == len(members) else f"agrees on {agree} of {len(members)}"))
+    below = [f"{name} {target.name} {runtime:g}" for target in study.targets
+             for name, runtime, _ in study.below_bound(results, target.name)]
+    impossible = [f"Published runtimes below the compute bound: {', '.join(below)}."] if below else []
     return Table("layers", title, (
         "Layer", "Machine", "Runtime paper", "Runtime ours", "Energy paper", "Energy ours", "EDP paper", "EDP ours",
         "H-F paper", "H-F ours", "W-F paper", "W-F ours", "Chosen, paper", "Chosen, ours", "Compute bound", "Oracle"),
         tuple(rows), (f"Runtime, energy, EDP and compute bound over those of {study.base}; median runs by latency, "
-                      "equal samples for all.", *_below_note(study, results), oracle_note(results.values())))
-
-
-def _below_note(study: Isolation, results: Results) -> tuple[str, ...]:
-    """Return a sentence on the paper's runtimes that no machine of as many elements can have over our base."""
-    below = [f"{name} {target.name} {runtime:g}" for target in study.targets
-             for name, runtime, _ in study.below_bound(results, target.name)]
-    return (f"Published runtimes below the compute bound: {', '.join(below)}.",) if below else ()
+                      "equal samples for all.", *impossible, oracle_note(results.values())))
 
 
 def _chosen(study: Isolation, tried: Tried[Asked]) -> str:
@@ -317,11 +315,6 @@ def _chosen(study: Isolation, tried: Tried[Asked]) -> str:
     operator = tried.of.layer.operator
     return study.chosen(load_mapping(tried.median["mapping"], operator, flexible_machine(tried.of.target.machine)),
                         operator)
-
-
-def _word(results: Results, target: str, members: Sequence[Layer]) -> str:
-    agree, count = confirmed(results[target, layer.name] for layer in members)[0], len(members)
-    return "agrees" if agree == count else f"agrees on {agree} of {count}"
 
 
 def oracle_note(results: Iterable[Tried[Asked]]) -> str:

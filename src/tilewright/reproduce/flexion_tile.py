@@ -93,11 +93,14 @@ def run(setting: Setting, runner: Runner) -> Findings:
     swept = sweep(runner, setting, study, {size: machines(size)[1:3] for size in setting["buffers"]})
     table = study_table(study, results, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
     whole = _worked_off(runner, study)
+    by_area = 100 * (PUBLISHED_UM2["T-Flex"] / PUBLISHED_UM2["InFlex"] - 1)
     tables = (table, _whole_table(study, results, whole), _formal_table(study), _sweep_table(swept), _area_table())
     return Findings(tables, _judge(study, results, whole, swept), (_venn(study), sweep_plot(
         "buffers", "Runtime and W-F by buffer size (figure 3.8)", swept, ("hard 1:1:1", "soft"), (0, 1),
         {"xaxis": {"type": "log", "title": {"text": "Buffer (bytes)"}}, "yaxis": {"title": {"text": "Cycles"}}}, 1)),
-                    (_area_note(),))
+                    (
+        f"Table 3.2 says that flexible tiles cost 0.004 % of area; by its own areas it is {by_area:+.2f} %, and "
+        f"more than FullFlex, which contains it; {T_FLEX_READ_UM2:,} would fit both.",))
 
 
 def in_full(operator: Operator, machine: Accelerator) -> Operator:
@@ -194,10 +197,6 @@ def _area_table() -> Table:
 
 def _added(name: str) -> float:
     """Return what our model adds for a machine of table 3.2, at the published node."""
-    return flexibility_overhead(_area_machine(name)).total_um2
-
-
-def _area_machine(name: str) -> Accelerator:
     machine = preset("flexion")
     base = machine.flexibility
     assert base is not None
@@ -210,13 +209,7 @@ def _area_machine(name: str) -> Accelerator:
                 ("P", "Q", "K", "C", "R", "S"), ("K", "C", "R", "S", "P", "Q"))),
             parallelism=replace(flexibility.parallelism, choices=(("C", "K"), ("P", "Q"))),
             shape=replace(flexibility.shape, blocks=(16, 16)))
-    return with_flexibility(machine, flexibility)
-
-
-def _area_note() -> str:
-    by_area = 100 * (PUBLISHED_UM2["T-Flex"] / PUBLISHED_UM2["InFlex"] - 1)
-    return (f"Table 3.2 says that flexible tiles cost 0.004 % of area; by its own areas it is {by_area:+.2f} %, and "
-            f"more than FullFlex, which contains it; {T_FLEX_READ_UM2:,} would fit both.")
+    return flexibility_overhead(with_flexibility(machine, flexibility)).total_um2
 
 
 def _judge(study: Isolation, results: Results, whole: dict[str, float],

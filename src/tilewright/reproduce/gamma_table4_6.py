@@ -122,12 +122,9 @@ def measure(setting: Setting, runner: Runner) -> list[Pipe]:
     """Run every pipeline with every seed, and have the oracle count the mappings of the median runs."""
     asked = [(name, platform, method, goal) for name in NETWORKS for platform in setting["platforms"]
              for method in (GAMMA, OWN) for goal in GOALS]
-    cells = [_cell(one, seed, setting) for one in asked for seed in range(setting.seeds)]
-    values = runner.run(cells)
-    pipes = []
-    for index, one in enumerate(asked):
-        runs = [run for run in values[index * setting.seeds:(index + 1) * setting.seeds] if not run["missing"]]
-        pipes.append(Pipe(*one, runs, []))
+    seeds = range(setting.seeds)
+    values = iter(runner.run([_cell(one, seed, setting) for one in asked for seed in seeds]))
+    pipes = [Pipe(*one, [run for run in [next(values) for _ in seeds] if not run["missing"]], []) for one in asked]
     return [_checked(pipe, runner, setting) for pipe in pipes if pipe.runs]
 
 
@@ -135,14 +132,10 @@ def _checked(pipe: Pipe, runner: Runner, setting: Setting) -> Pipe:
     operators: dict[str, Operator] = {
         node.name: node.operator for node in network(pipe.network, setting["every"]).mac_nodes}
     accelerator = machine(pipe.platform, "s3")
-    cells = {}
-    for layer in pipe.run["layers"]:
-        operator = operators[layer["name"]]
-        for stage in ("first", "then"):
-            key = {"machine": accelerator.name, "operator": str(operator.signature)}
-            cell = oracle_cell(key, operator, accelerator, layer[stage]["mapping"])
-            cells[str(cell.key)] = cell
-    told = runner.run(list(cells.values()))
+    cells = [oracle_cell({"machine": accelerator.name, "operator": str(operators[layer["name"]].signature)},
+                         operators[layer["name"]], accelerator, layer[stage]["mapping"])
+             for layer in pipe.run["layers"] for stage in ("first", "then")]
+    told = runner.run(list({str(cell.key): cell for cell in cells}.values()))
     return replace(pipe, oracle=told)
 
 
@@ -204,15 +197,12 @@ def _bounds() -> Judgement:
 
 def _same(by_key: Mapping[tuple[str, str], Pipe]) -> tuple[str, ...]:
     """Say which layer is the slowest after the first stage, which both experiments share."""
-    slow = {goal: _slowest(by_key["resnet18", goal].run) for goal in GOALS if ("resnet18", goal) in by_key}
-    told = "; ".join(f"before {goal}: {name} at {cycles:,}" for goal, (name, cycles) in slow.items())
+    slow = {goal: max(by_key["resnet18", goal].run["layers"], key=lambda one: int(one["first"]["latency_cycles"]))
+            for goal in GOALS if ("resnet18", goal) in by_key}
+    told = "; ".join(f"before {goal}: {layer['name']} at {int(layer['first']['latency_cycles']):,}"
+                     for goal, layer in slow.items())
     return ("The bottleneck of ResNet-18 is published as layer 2 before power and layer 8 before energy, though the "
             f"first stage is the same, and layer 8 does an eighteenth of layer 2's work. Here {told}.",) if told else ()
-
-
-def _slowest(run: Mapping[str, Any]) -> tuple[str, int]:
-    layer = max(run["layers"], key=lambda one: int(one["first"]["latency_cycles"]))
-    return str(layer["name"]), int(layer["first"]["latency_cycles"])
 
 
 def _summary(pipes: Sequence[Pipe]) -> Table:

@@ -6,7 +6,7 @@ is spread evenly (fixed-structured). Layers are those of table 5.1, Y and X take
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import inf
 from typing import Any
 
@@ -124,13 +124,9 @@ def searches(runner: Runner, asked: Sequence[Asked], setting: Setting,
     seeds = range(setting.seeds)
     values = iter(runner.run([one.cell(setting["samples"], seed, begin(one, seed)) for one in asked for seed in seeds]))
     runs = [[next(values) for _ in seeds] for _ in asked]
-    best = [_own_best(some, min(one.over)) for one, some in zip(asked, runs, strict=True)]
+    best = [min(some, key=partial(edp_at, density=min(one.over))) for one, some in zip(asked, runs, strict=True)]
     checks = runner.run([check_cell(one, value, min(one.over)) for one, value in zip(asked, best, strict=True)])
     return [Tried(*each, "mapping") for each in zip(asked, runs, best, checks, strict=True)]
-
-
-def _own_best(values: Sequence[Mapping[str, Any]], density: float) -> Mapping[str, Any]:
-    return min(values, key=lambda value: edp_at(value, density))
 
 
 def edp_at(value: Mapping[str, Any] | None, density: float) -> float:

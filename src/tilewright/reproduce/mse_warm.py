@@ -114,12 +114,9 @@ class Warmed:
         """Return how many times sooner the warm search gets there, by samples or by generations; 0 if never."""
         cold, warm = (self.samples(kind, strict) for kind in ("cold", "warm"))
         if generations:
-            cold, warm = (_generations(samples) for samples in (cold, warm))
+            cold, warm = (math.ceil(samples / GENERATION) if samples < math.inf else samples
+                          for samples in (cold, warm))
         return cold / warm
-
-
-def _generations(samples: float) -> float:
-    return float(math.ceil(samples / GENERATION)) if samples < math.inf else math.inf
 
 
 def _best(run: Mapping[str, Any]) -> float:

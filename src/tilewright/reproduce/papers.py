@@ -61,18 +61,13 @@ def table_of(study: Study, found: Mapping[str, Kept]) -> str:
     (_, shown), *others = found.items()
     rows = [f"| {head(study, shown)} | published | ours | of the effect | verdict |", "|---|---|---|---|---|"]
     for place, judged in enumerate(shown["judgements"]):
-        turned = [f"{name}: {other['judgements'][place]['verdict']}" for name, other in others
-                  if _verdict(other, place) not in (judged["verdict"], "not judged", "")]
+        turned = [f"{name}: {each['verdict']}" for name, other in others
+                  for each in other["judgements"][place:place + 1] if each["verdict"] not in (judged["verdict"], "not judged", "")]
         verdict = judged["verdict"] + (f" ({'; '.join(turned)})" if turned else "")
         told = "; ".join(part for part in (judged["ours"], judged["because"]) if part)
-        rows.append("| " + " | ".join(_cell(part) for part in (
+        rows.append("| " + " | ".join(part.replace("|", "/").replace("\n", " ") for part in (
             judged["claim"]["text"], judged["claim"]["published"], told, effect(judged["reached"]), verdict)) + " |")
     return "\n".join(rows)
-
-
-def _verdict(found: Kept, place: int) -> str:
-    judged = found["judgements"]
-    return judged[place]["verdict"] if place < len(judged) else ""
 
 
 def head(study: Study, found: Kept) -> str:
@@ -94,7 +89,3 @@ def head(study: Study, found: Kept) -> str:
             parts.append(f"{key} {value:,}")
     outdated = found["cells"]["of_other_sources"]
     return f"**`{study.name}`** ({', '.join(parts)}{f'; {outdated} cells of an earlier model' if outdated else ''})"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "/").replace("\n", " ")

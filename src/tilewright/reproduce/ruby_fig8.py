@@ -46,19 +46,16 @@ def run(setting: Setting, runner: Runner) -> Findings:
     found = play(runner, [(size, strategy) for size in sizes for strategy in STRATEGIES], case)
     best = {tried.of: tried.runs[0] for tried in found}
     agree, asked, whole = confirmed(found)
+    left = sum(not value["complete"] for value in best.values())
+    ended = f"{left} searches ran out of samples" if left else f"all {len(best)} searches ended by themselves"
     table = Table("sweep", "EDP over that of Ruby-S, by the size of the dimension (figure 8)", (
         "Size", "PFM / Ruby-S", "Padding / Ruby-S", "EDP bound", "EDP Ruby-S", "Compute bound (cycles)", "Steps PFM",
         "Steps padding", "Steps Ruby-S", "Mappings PFM", "Mappings Ruby-S"),
         tuple(_row(size, best, machine) for size in sizes), (
-        f"Every mapping of every space was evaluated ({_complete(best)}). The oracle confirms "
+        f"Every mapping of every space was evaluated ({ended}). The oracle confirms "
         f"{agree} of the {asked} best ones, {whole} walked whole. "
         "EDP in pJ x cycles.",))
     return Findings((table,), _judge(best, sizes), (_plot(best, sizes),))
-
-
-def _complete(best: Any) -> str:
-    left = sum(not value["complete"] for value in best.values())
-    return f"all {len(best)} searches ended by themselves" if left == 0 else f"{left} searches ran out of samples"
 
 
 def _row(size: int, best: Any, machine: Any) -> tuple[Value, ...]:

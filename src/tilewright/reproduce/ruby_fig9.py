@@ -1,6 +1,5 @@
 """Ruby, figure 9: AlexNet's second layer on the Eyeriss-like array, mapped by hand, by perfect tiling, by Ruby-S."""
 
-from typing import Any
 
 from tilewright.cost import DenseModel
 from tilewright.jobs import Runner
@@ -52,7 +51,8 @@ def run(setting: Setting, runner: Runner) -> Findings:
 
     def case(match: Match) -> Case:
         key: dict[str, object] = {"layer": operator.name, "machine": machine.name, "strategy": HAND, "mapping": text}
-        by_hand = Case([Cell(key, lambda: _by_hand(text))], key, operator, machine)
+        by_hand = Case([Cell(key, lambda: {**costs(DenseModel(operator, machine).cost(strip_mined())),
+                                           "mapping": text})], key, operator, machine)
         return by_hand if match.strategy == HAND else match.case(setting.seeds)
 
     asked = [(HAND, "", 0), *((strategy, mapper, setting["samples"]) for mapper in setting["mappers"]
@@ -61,10 +61,6 @@ def run(setting: Setting, runner: Runner) -> Findings:
                                 mapper, samples) for strategy, mapper, samples in asked], case)
     return Findings((_table(found),), _judge(found), (_plot(found),), tuple(
         f"{_name(entry)}:\n{entry.median['mapping']}" for entry in found[:3] if entry.median))
-
-
-def _by_hand(text: str) -> dict[str, Any]:
-    return {**costs(DenseModel(layer(), eyeriss_like()).cost(strip_mined())), "mapping": text}
 
 
 def use(entry: Entry) -> float:

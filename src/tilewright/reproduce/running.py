@@ -85,7 +85,10 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
         If a name is unknown, the number of seeds is not positive, or the folder cannot be written.
     """
     study = study if isinstance(study, Study) else REPRODUCTIONS.get(study)
-    setting = setting if isinstance(setting, Setting) else _setting(study, setting)
+    if not isinstance(setting, Setting):
+        if setting not in ("quick", "full"):
+            raise InputError("setting", "must be quick or full", setting)
+        setting = study.quick if setting == "quick" else study.full
     if seeds is not None:
         if seeds < 1:
             raise InputError("--seeds", "must be a positive integer", seeds)
@@ -105,13 +108,6 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
             {"tilewright": version("tilewright"), "sources": model_sources(), "study": str(study.version)})
         write_outcome(outcome)
     return outcome
-
-
-def _setting(study: Study, name: str) -> Setting:
-    found = {"quick": study.quick, "full": study.full}.get(name)
-    if found is None:
-        raise InputError("setting", "must be quick or full", name)
-    return found
 
 
 def write_outcome(outcome: Outcome) -> None:

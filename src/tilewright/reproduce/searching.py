@@ -234,10 +234,5 @@ def best_so_far(history: Sequence[Sequence[float]], at: Sequence[float]) -> list
 def median_curve(histories: Sequence[Sequence[Sequence[float]]], at: Sequence[float]) -> list[float | None]:
     """Return the median of the best scores after each number of samples; None while half have found nothing."""
     curves = [best_so_far(history, at) for history in histories]
-    return [_median(column) for column in zip(*curves, strict=True)]
-
-
-def _median(column: Sequence[float | None]) -> float | None:
-    infinite = float("inf")
-    middle = median(infinite if value is None else value for value in column)
-    return None if middle == infinite else middle
+    middle = [median(math.inf if value is None else value for value in column) for column in zip(*curves, strict=True)]
+    return [None if value == math.inf else value for value in middle]

@@ -91,12 +91,9 @@ def _by_our_rules(name: str, ours: Cost, theirs: dict[str, Any]) -> Iterator[Fig
 
 
 def _same_counts(ours: Cost, theirs: dict[str, Any]) -> bool:
-    for place, (reads, fills, updates, instances, _) in theirs["counts"].items():
-        memory, _, tensor = place.partition(".")
-        mine = ours.counts[memory, tensor]
-        if (mine.reads, mine.fills, mine.updates) != (reads * instances, fills * instances, updates * instances):
-            return False
-    return True
+    return all((mine.reads, mine.fills, mine.updates) == (reads * instances, fills * instances, updates * instances)
+               for place, (reads, fills, updates, instances, _) in theirs["counts"].items()
+               for mine in [ours.counts[tuple(place.split("."))]])
 
 
 TIMELOOP_RANDOM = register(ReferenceSet(
