@@ -148,18 +148,13 @@ class Measured:
 
     machine: Accelerator
     dram: float
-    runtimes: Mapping[str, tuple[float, ...]]
+    rows: Rows
     bounds: Mapping[str, tuple[float, float]]
     results: Mapping[str, Results]
     targets: tuple[Target, ...]
     tuned: Mapping[str, Tuned]
     rivals: Table
     seeds: tuple[Rows, ...]
-
-    @property
-    def rows(self) -> Rows:
-        """Runtimes by class, then network."""
-        return {name: dict(zip(NETWORKS, values, strict=True)) for name, values in self.runtimes.items()}
 
 
 @reproduction(
@@ -184,21 +179,17 @@ def _measure(setting: Setting, runner: Runner, dram: float) -> Measured:
     choices = {**class_choices(own), "PartFlex-1111": partial(tuned["alexnet"].flexibility)}
     targets = tuple(Target(name, with_flexibility(machine, flexibility)) for name, flexibility in choices.items())
     results = {name: search_all(runner, targets, layers[name], setting["samples"], setting.seeds) for name in NETWORKS}
-    optimum = {name: tuned[name].latency_cycles for name in NETWORKS}
 
-    def runtimes(of: Mapping[str, Results]) -> dict[str, tuple[float, ...]]:
+    def rows(of: Mapping[str, Results]) -> Rows:
         base = {name: total(of[name], "InFlex-0000", layers[name]) for name in NETWORKS}
-        found = {target.name: tuple(total(of[name], target.name, layers[name]) / base[name] for name in NETWORKS)
+        found = {target.name: {name: total(of[name], target.name, layers[name]) / base[name] for name in NETWORKS}
                  for target in targets}
-        return {**found, "InFlex-X-Opt": tuple(optimum[name] / base[name] for name in NETWORKS)}
+        return {**found, "InFlex-X-Opt": {name: tuned[name].latency_cycles / base[name] for name in NETWORKS}}
 
-    base = {name: total(results[name], "InFlex-0000", layers[name]) for name in NETWORKS}
-    parts = {name: by_seed(some) for name, some in results.items()}
-    seeds = tuple({name: dict(zip(NETWORKS, values, strict=True)) for name, values in runtimes(
-        {network: parts[network][seed] for network in NETWORKS}).items()} for seed in range(setting.seeds))
-    bounds = {name: _bounds(layers[name], machine, base[name]) for name in NETWORKS}
-    return Measured(machine, dram, runtimes(results), bounds, results, targets, tuned,
-                    _rivals(runner, setting, machine, layers, tuned, others), seeds)
+    bounds = {name: _bounds(layers[name], machine, total(results[name], "InFlex-0000", layers[name]))
+              for name in NETWORKS}
+    return Measured(machine, dram, rows(results), bounds, results, targets, tuned,
+                    _rivals(runner, setting, machine, layers, tuned, others), tuple(map(rows, by_seed(results))))
 
 
 def _rivals(runner: Runner, setting: Setting, machine: Accelerator, layers: Mapping[str, list[Layer]],  # noqa: PLR0913, PLR0917
@@ -241,11 +232,11 @@ def _bounds(layers: list[Layer], machine: Accelerator, base: float) -> tuple[flo
 
 
 def _table(found: Measured) -> Table:
-    runtimes, bounds = found.runtimes, found.bounds
+    bounds = found.bounds
     added = {target.name: flexibility_overhead(target.machine) for target in found.targets}
     rows: list[tuple[Value, ...]] = []
     for name, published in PUBLISHED.items():
-        cells = [value for pair in zip(published, runtimes[name], strict=True) for value in pair]
+        cells = [value for pair in zip(published, found.rows[name].values(), strict=True) for value in pair]
         share = added[name].area_share * 100 if name in added else None
         rows.append((name, *cells, share))
     for place, label in enumerate(("bound: compute", "bound: compute and data")):
@@ -314,14 +305,12 @@ def _contained(at: Rows) -> list[tuple[float, float]]:
 
 
 def _plot(found: Measured) -> Plot:
-    runtimes, targets = found.runtimes, found.targets
-    data: list[dict[str, Any]] = []
-    points = [(flexibility_overhead(target.machine).total_um2, geometric_mean(runtimes[target.name]),
-               target.name) for target in targets]
-    data.append({"type": "scatter", "mode": "markers+text", "name": "classes", "x": [x for x, _, _ in points],
-                 "y": [y for _, y, _ in points],
-                 "text": [name.removeprefix("InFlex-").removeprefix("FullFlex-") for _, _, name in points],
-                 "textposition": "top center", "textfont": {"size": 10}, "marker": {"color": "@curve-0", "size": 8}})
+    names = [target.name for target in found.targets]
+    data = [{"type": "scatter", "mode": "markers+text", "name": "classes",
+             "x": [flexibility_overhead(target.machine).total_um2 for target in found.targets],
+             "y": [_mean(found.rows[name], NETWORKS) for name in names],
+             "text": [name.removeprefix("InFlex-").removeprefix("FullFlex-") for name in names],
+             "textposition": "top center", "textfont": {"size": 10}, "marker": {"color": "@curve-0", "size": 8}}]
     return Plot(f"area-{found.dram:g}", "Runtime on all networks (geometric mean) against the area that flexibility "
                 f"adds; DRAM of {found.dram:g} words per cycle", data, {
         "xaxis": {"title": {"text": "Added area (um2, table 3.2 scaled to 16 nm)"}},

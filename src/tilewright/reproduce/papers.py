@@ -62,7 +62,8 @@ def table_of(study: Study, found: Mapping[str, Kept]) -> str:
     rows = [f"| {head(study, shown)} | published | ours | of the effect | verdict |", "|---|---|---|---|---|"]
     for place, judged in enumerate(shown["judgements"]):
         turned = [f"{name}: {each['verdict']}" for name, other in others
-                  for each in other["judgements"][place:place + 1] if each["verdict"] not in (judged["verdict"], "not judged", "")]
+                  for each in other["judgements"][place:place + 1]
+                  if each["verdict"] not in (judged["verdict"], "not judged", "")]
         verdict = judged["verdict"] + (f" ({'; '.join(turned)})" if turned else "")
         told = "; ".join(part for part in (judged["ours"], judged["because"]) if part)
         rows.append("| " + " | ".join(part.replace("|", "/").replace("\n", " ") for part in (
