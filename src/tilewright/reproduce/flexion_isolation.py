@@ -267,10 +267,11 @@ def sweep(runner: Runner, setting: Setting, study: Isolation,
     return found
 
 
-def sweep_plot(name: str, title: str, swept: Sequence[Swept], names: tuple[str, str], shares: Sequence[int],  # noqa: PLR0913, PLR0917
+def sweep_plot(name: str, title: str, swept: Sequence[Swept], names: tuple[str, str], shares: Mapping[int, str],  # noqa: PLR0913, PLR0917
                axes: Mapping[str, Any], top: float) -> Plot:
-    """Return cycles of both machines, and W-F of some (drawn up to ``top``), by size."""
-    lines = [(f"{names[at]}, cycles", at, False) for at in (0, 1)] + [(f"{names[at]}, W-F", at, True) for at in shares]
+    """Return cycles of both machines, and W-F of some, by name (drawn up to ``top``), by size."""
+    lines = [*((f"{name}, cycles", at, False) for at, name in enumerate(names)),
+             *((f"{name}, W-F", at, True) for at, name in shares.items())]
     data = [{"type": "scatter", "mode": "lines+markers", "name": text, "x": [one.size for one in swept],
              "y": [(one.workload if share else one.cycles)[at] for one in swept], "yaxis": "y2" if share else "y",
              "line": {"color": f"@curve-{1 - at}", "dash": "dot" if share else "solid"}} for text, at, share in lines]

@@ -93,7 +93,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
     table = study_table(study, results, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
     venn = average_venn(study, "Spaces of shapes, averaged over the layers of MnasNet (figure 3.11 b)")
     return Findings((table, _fold_table(study), _sweep_table(swept)), _judge(study, results, swept), (venn, sweep_plot(
-        "arrays", "Runtime and W-F by array size (figure 3.12)", swept, ("square", "any shape"), (1,),
+        "arrays", "Runtime and W-F by array size (figure 3.12)", swept, ("square", "any shape"), {1: "any shape"},
         {"xaxis": {"type": "log", "title": {"text": "Elements"}},
          "yaxis": {"type": "log", "title": {"text": "Cycles"}}}, 1.05)), (_contradictions(),))
 

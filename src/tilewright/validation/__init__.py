@@ -1,39 +1,22 @@
 """How near are our figures to those of others? Sets of reference figures, and what error is accepted."""
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 from tilewright.validation.accepting import Judged, Outcome, accepted_text, read_accepted
-from tilewright.validation.eyeriss import EYERISS, EYERISS_ENERGY
-from tilewright.validation.gemmini import GEMMINI, gemmini_cases
-from tilewright.validation.nvdla import NVDLA
-from tilewright.validation.oracle import ORACLE
+from tilewright.validation.gemmini import gemmini_cases
 from tilewright.validation.random_nests import random_case
-from tilewright.validation.records import (
-    SETS,
-    Figure,
-    Findings,
-    Kind,
-    Quantity,
-    ReferenceSet,
-    Summary,
-    Watch,
-    register,
-    summary,
-)
+from tilewright.validation.records import SETS, Figure, Findings, Kind, Quantity, ReferenceSet, Summary, Watch, register
+from tilewright.validation.records import summary as summary
 from tilewright.validation.running import CaseObserver, Scoreboard, reference_sets, validate
-from tilewright.validation.scalesim import SCALESIM, ScaleSimCase, scalesim_cases
-from tilewright.validation.timeloop_random import TIMELOOP_RANDOM, timeloop_cases
-from tilewright.validation.timeloop_tutorial import TIMELOOP_DESIGNS, TIMELOOP_TUTORIAL
+from tilewright.validation.scalesim import ScaleSimCase, scalesim_cases
+from tilewright.validation.timeloop_random import timeloop_cases
+
+for _file in iter_modules(__path__, f"{__name__}."):
+    import_module(_file.name)  # each set registers itself
 
 __all__ = [
-    "EYERISS",
-    "EYERISS_ENERGY",
-    "GEMMINI",
-    "NVDLA",
-    "ORACLE",
-    "SCALESIM",
     "SETS",
-    "TIMELOOP_DESIGNS",
-    "TIMELOOP_RANDOM",
-    "TIMELOOP_TUTORIAL",
     "CaseObserver",
     "Figure",
     "Findings",

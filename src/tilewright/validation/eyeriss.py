@@ -110,7 +110,7 @@ def _milliseconds(cost: Cost, accelerator: Accelerator) -> float:
     return cost.latency_cycles / accelerator.frequency_mhz / 1000
 
 
-EYERISS = register(ReferenceSet(
+register(ReferenceSet(
     "eyeriss", "AlexNet on the Eyeriss chip", "silicon",
     "Chen, Krishna, Emer, Sze, JSSC 52(1), 2017, tables III and V and abstract: batch 4, 168 elements at 200 MHz (text "
     "of the tables in cucapra/fodlam)",
@@ -141,7 +141,7 @@ The buffer's accesses agree but for conv3: with the published mapping, 4 of 256 
 times and read back; the measured figure would be that of about 6 channels a pass. Megabytes are taken for 1024 x 1024
 bytes, as the kilobytes of table III are 1024 bytes.""", each_case=True))
 
-EYERISS_ENERGY = register(ReferenceSet(
+register(ReferenceSet(
     "eyeriss-energy", "Energies of the row-stationary dataflow", "model",
     "Chen, Emer, Sze, ISCA 2016, figure 10 (figures as carried by the tests of stanford-mast/nn_dataflow): batch 16, "
     "256 elements, normalised costs of its table IV",

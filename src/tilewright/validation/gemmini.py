@@ -51,7 +51,7 @@ def run(watch: Watch) -> Findings:
         f"too much, it is up to {100 * high.error:.1f} % ({high.case})."))
 
 
-GEMMINI = register(ReferenceSet(
+register(ReferenceSet(
     "gemmini", "Gemmini's RTL", "RTL",
     "FireSim runs of Gemmini (Genc et al., DAC 2021), data set published with DOSA (Hong et al., MICRO 2023; "
     "github.com/ucb-bar/dosa, data/firesim_test_data)",

@@ -59,7 +59,7 @@ def run(watch: Watch) -> Findings:
         f"No mapping makes more than {', '.join(most)} frames per second by our bounds, in the order of the table.",))
 
 
-NVDLA = register(ReferenceSet(
+register(ReferenceSet(
     "nvdla", "ResNet-50 on NVDLA", "model",
     "NVDLA Primer (nvdla.org), estimates of area and performance for int8 ResNet-50; arrays from github.com/nvdla/hw, "
     "spec/defs",

@@ -37,7 +37,7 @@ def _compared(name: str, ours: Cost, oracle: Cost) -> Iterator[Figure]:
     yield Figure(name, ENERGY, ours.energy_pj, oracle.energy_pj)
 
 
-ORACLE = register(ReferenceSet(
+register(ReferenceSet(
     "oracle", "The rules, walked literally", "oracle",
     "`tilewright.cost.reference`: walks every iteration of the nest by the [written rules](concepts.md#counts); it "
     "shares no code with the fast model",

@@ -103,7 +103,7 @@ def _compared(case: ScaleSimCase) -> Iterator[Figure]:
         yield Figure(f"{case.id}{part}", quantity.name, left, right)
 
 
-SCALESIM = register(ReferenceSet(
+register(ReferenceSet(
     "scale-sim", "SCALE-Sim", "model",
     "SCALE-Sim 2.0.2 and 3.0.0 (Samajdar et al., ISPASS 2020; Raj et al., arXiv 2504.15377), their reports of 90 "
     "layers on arrays of 14 shapes without a bandwidth, and of 18 runs with one",

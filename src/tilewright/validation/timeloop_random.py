@@ -96,7 +96,7 @@ def _same_counts(ours: Cost, theirs: dict[str, Any]) -> bool:
                for mine in [ours.counts[tuple(place.split("."))]])
 
 
-TIMELOOP_RANDOM = register(ReferenceSet(
+register(ReferenceSet(
     "timeloop-random", "Timeloop on random nests", "model",
     "timeloop-model of Timeloop (Parashar et al., ISPASS 2019), input format 0.4, run on 137 random mapped nests, 100 "
     "with perfect factors, 37 ragged, and, commit 4cf6d4c, on 245 further ones of ours, 168 of them ragged",

@@ -107,7 +107,7 @@ QUANTITIES = (
     Quantity(UNDRAINED, "pJ", "the same, where a drain costs nothing; Timeloop prints five digits"),
     Quantity(ENERGY, "pJ", "the same, where a drain costs as much as a read"))
 
-TIMELOOP_TUTORIAL = register(ReferenceSet(
+register(ReferenceSet(
     "timeloop-tutorial", "The exercises of Timeloop's tutorial", "model",
     "reference outputs of timeloop-model in Accelergy-Project/timeloop-accelergy-exercises (MIT), exercises 00 to 04",
     QUANTITIES, run,
@@ -121,7 +121,7 @@ TIMELOOP_TUTORIAL = register(ReferenceSet(
     "words (blocks behind an array are not modelled). Timeloop counts no read where a tile goes back to its parent; we "
     "do, and are above by just that."))
 
-TIMELOOP_DESIGNS = register(ReferenceSet(
+register(ReferenceSet(
     "timeloop-designs", "Example designs of Timeloop's", "model",
     "reference outputs of timeloop-mapper in Accelergy-Project/timeloop-accelergy-exercises (MIT), designs "
     "eyeriss_like and simple_output_stationary, default problem",

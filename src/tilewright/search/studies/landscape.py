@@ -180,21 +180,17 @@ def _random(space: MapSpace, scorer: Scorer, model: CostModel,
             wanted: tuple[int, int], *, uniform: bool) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Return features, scores and numbers of ``points`` random mappings that fit."""
     points, seed = wanted
-    rng, found, drawn = generator((seed, OWN)), 0, 0
-    features, scores, samples = [], [], []
+    rng, camera = generator((seed, OWN)), _Camera(space, scorer, model)
     for _ in range(_ROUNDS):
-        batch = space.draw(rng, min(_DRAWN, points - found), legal=True) if uniform else space.sample(rng, _DRAWN)
-        values = scorer.scores(model.score(batch))
-        legal = np.flatnonzero(values < BREAKS_CONSTRAINT)[:points - found]
-        features.append(encode(space, batch.take(legal)))
-        scores.append(values[legal])
-        samples.append(legal + drawn + 1)
-        found, drawn = found + len(legal), drawn + len(batch)
-        if found == points:
+        count = min(_DRAWN, points - camera.found)
+        camera.score(space.draw(rng, count, legal=True) if uniform else space.sample(rng, _DRAWN))
+        if camera.found >= points:
             break
-    if found < 3:
-        raise InputError(f"{space.operator.name}.mapping", "must be found among random ones", f"{found} in {drawn}")
-    return np.concatenate(features), np.concatenate(scores), np.concatenate(samples)
+    if camera.found < 3:
+        raise InputError(f"{space.operator.name}.mapping", "must be found among random ones",
+                         f"{camera.found} in {camera.seen}")
+    features, scores, samples = camera.taken()
+    return features[:points], scores[:points], samples[:points]
 
 
 class _Camera:
@@ -205,7 +201,7 @@ class _Camera:
         self.features: list[Floats] = [np.zeros((0, len(feature_names(space))))]
         self.scores: list[Floats] = [np.zeros(0)]
         self.samples: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
-        self.seen = 0
+        self.seen = self.found = 0
         self.cost = model.cost
 
     def score(self, batch: MappingBatch, *, threads: int = 1) -> Costs:
@@ -215,7 +211,7 @@ class _Camera:
         self.features.append(encode(self.space, batch.take(legal)))
         self.scores.append(values[legal])
         self.samples.append(legal + self.seen + 1)
-        self.seen += len(batch)
+        self.seen, self.found = self.seen + len(batch), self.found + len(legal)
         return costs
 
     def taken(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
