@@ -15,7 +15,7 @@ from tilewright.cost.dense.nest import Nest
 from tilewright.cost.dense.single import busiest_counts, counts, single_cost
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
-from tilewright.interop import read_cases
+from tilewright.interop import case_lines, parse_case
 from tilewright.mapping import Layout, LevelLoops, Loop, Mapping, MappingBatch
 from tilewright.validation import random_case
 from tilewright.workload import Axis, Operator, Tensor
@@ -103,7 +103,7 @@ def test_the_busiest_instances_of_nests_that_were_counted_wrong():
     """Words that a literal walk of each instance finds: reads and drains, fills and updates of the busiest."""
     path = Path(__file__).parent / "data" / "busiest_instances.jsonl"
     expected = [json.loads(line)["busiest"] for line in path.read_text().splitlines()]
-    cases = list(read_cases(path))
+    cases = [parse_case(line, where) for where, line in case_lines(path)]
     assert len(cases) == len(expected) == 16
     for case, memories in zip(cases, expected, strict=True):
         for cost in (walk(*case[1:]), single_cost(*case[1:])):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
-    from tilewright.interop.cases import Case, case_lines, case_result, parse_case, read_cases
+    from tilewright.interop.cases import Case, case_lines, case_result, parse_case
     from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, format_of
     from tilewright.interop.maestro import dump_gamma, dump_maestro, load_maestro
     from tilewright.interop.notes import Note, refuse_notes
@@ -40,7 +40,6 @@ __all__ = [
     "load_timeloop",
     "load_torch",
     "parse_case",
-    "read_cases",
     "read_config",
     "refuse_notes",
 ]

@@ -117,21 +117,6 @@ class _Case(_Entry):
     energy_pj_per_mac: Energy = 0.0
 
 
-def read_cases(path: Path) -> Iterator[Case]:
-    """Yield the cases of a JSONL file in order; blank lines are skipped.
-
-    Words have 8 bits, memories are buffets (nothing blocks the compute). The format has no energy for
-    drains: where ``energy_pj_per_word`` lacks ``drain``, as for every other energy that is left out, it is 0 pJ.
-
-    Raises
-    ------
-    InputError
-        With ``file:line`` and field, if the file cannot be read or a line is malformed.
-    """
-    for where, line in case_lines(path):
-        yield parse_case(line, where)
-
-
 def case_lines(source: Path | Iterable[bytes]) -> Iterator[tuple[str, str]]:
     """Yield ``(file:line, text)`` of each line of a file or stream that is not blank, one at a time.
 
@@ -165,7 +150,11 @@ def _numbered(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def parse_case(line: str, where: str = "case") -> Case:
-    """Return the case in one line of JSON; ``where`` (``file:line``) opens the messages of errors."""
+    """Return the case in one line of JSON; ``where`` (``file:line``) opens the messages of errors.
+
+    Words have 8 bits, memories are buffets (nothing blocks the compute). The format has no energy for
+    drains: where ``energy_pj_per_word`` lacks ``drain``, as for every other energy that is left out, it is 0 pJ.
+    """
     raw = read_json(line, where, one_line=True)
     try:
         found = _Case.model_validate(raw)

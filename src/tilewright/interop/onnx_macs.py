@@ -183,7 +183,7 @@ def translate_macs(node: NodeView, domain: str) -> Sequence[Node] | None:
     ------
     InputError
         If sizes contradict one another.
-    UnknownShape, Unsupported
+    Unsupported
         If it cannot be modelled.
     """
     if node.kind == "Attention":

@@ -55,7 +55,7 @@ def translate_vector(node: NodeView) -> VectorOperator | DataMovement | Unmodell
 
     Raises
     ------
-    UnknownShape
+    Unsupported
         If a shape that it needs is not known.
     """
     kind = node.kind

@@ -11,10 +11,6 @@ from tilewright.workload import Node, Unmodelled
 Shape = tuple[int, ...]
 
 
-class UnknownShape(Exception):
-    """A shape that a node needs is not known; the node is listed as not modelled."""
-
-
 class Unsupported(Exception):
     """A form of a node that nothing here models; the node is listed as not modelled, with this reason."""
 
@@ -39,9 +35,9 @@ class Scene:
     origins: dict[str, str] = field(default_factory=dict)
 
     def shape(self, name: str) -> Shape:
-        """Shape of a tensor; raises `UnknownShape`."""
+        """Shape of a tensor; `Unsupported` where it is not known."""
         if name not in self.shapes:
-            raise UnknownShape(name)
+            raise Unsupported(f"the shape of {name} is unknown")
         return self.shapes[name]
 
     def origin(self, name: str) -> str:
@@ -177,8 +173,6 @@ def translated(view: NodeView, translate: Translator, form: str,
     """
     try:
         nodes = translate(view)
-    except UnknownShape as error:
-        return [view.unmodelled(f"the shape of {error} is unknown", estimate(view))]
     except Unsupported as error:
         return [view.unmodelled(str(error), estimate(view))]
     except InputError as error:

@@ -119,14 +119,10 @@ def _layer(path: str, kind: type[Layer], settings: dict[str, Any]) -> Layer:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("list[", "int", "function")))
-        given = None if first["type"] == "missing" else first["input"]
-        raise InputError(f"{path}.{place}", _rule(first), given) from None
-
-
-def _rule(error: Any) -> str:
-    if error["type"] == "missing":
-        return "must be given"
-    return str(error["msg"]).replace("Input should be", "must be")
+        if first["type"] == "missing":
+            raise InputError(f"{path}.{place}", "must be given") from None
+        rule = str(first["msg"]).replace("Input should be", "must be")
+        raise InputError(f"{path}.{place}", rule, first["input"]) from None
 
 
 def _resolve(path: str, value: Any, options: dict[str, int]) -> Any:

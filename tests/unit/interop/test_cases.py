@@ -7,7 +7,7 @@ import pytest
 from tilewright.base import InputError
 from tilewright.cost.reference import walk
 from tilewright.hardware import AccessEnergy, Bandwidth
-from tilewright.interop.cases import case_result, parse_case, read_cases
+from tilewright.interop.cases import case_lines, case_result, parse_case
 from tilewright.mapping import Loop
 
 CASE = {
@@ -82,16 +82,16 @@ def test_result_of_a_walked_case():
 def test_files_are_read_in_order(tmp_path):
     path = tmp_path / "cases.jsonl"
     path.write_text(line() + "\n\n" + line(id="two") + "\n", encoding="utf-8")
-    assert [case.id for case in read_cases(path)] == ["one", "two"]
+    assert [parse_case(line, where).id for where, line in case_lines(path)] == ["one", "two"]
 
 
 def test_errors_name_file_and_line(tmp_path):
     path = tmp_path / "cases.jsonl"
     path.write_text(line() + "\n\n{broken\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"cases\.jsonl:3: must be JSON; Got .* at column 2"):
-        list(read_cases(path))
+        [parse_case(line, where) for where, line in case_lines(path)]
     with pytest.raises(InputError, match=r"missing\.jsonl: must be a readable text file"):
-        list(read_cases(tmp_path / "missing.jsonl"))
+        list(case_lines(tmp_path / "missing.jsonl"))
 
 
 @pytest.mark.parametrize(("text", "message"), [

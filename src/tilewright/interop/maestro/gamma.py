@@ -51,9 +51,7 @@ def parse_table(label: str, text: str) -> NetworkText:
             raise InputError(f"{label}:{line}", f"must have the columns {','.join(COLUMNS)} or {','.join(PRODUCT)}",
                              f"{len(cells)} columns: {', '.join(cells)[:80]}")
         columns = COLUMNS if len(cells) == len(COLUMNS) else PRODUCT
-        values = {name: _whole(f"{label}:{line} {name}", cell, 0 if name == "T" else 1)
-                  for name, cell in zip(columns, cells, strict=True)}
-        layers.append(_layer(label, f"Layer_{len(layers) + 1}", line, values))
+        layers.append(_layer(label, f"Layer_{len(layers) + 1}", line, dict(zip(columns, cells, strict=True))))
     if not layers:
         raise InputError(f"{label}:1", "must have at least one row of sizes", "none")
     return NetworkText(Path(label).stem, tuple(layers))
@@ -80,8 +78,10 @@ def _whole(where: str, text: str, least: int = 1) -> int:
     return number
 
 
-def _layer(label: str, name: str, line: int, values: dict[str, int]) -> Layer:
+def _layer(label: str, name: str, line: int, cells: dict[str, str]) -> Layer:
     """Return the layer of a row."""
+    values = {column: _whole(f"{label}:{line} {column}", cell, 0 if column == "T" else 1)
+              for column, cell in cells.items()}
     lines = {"Dimensions": line, "Type": line}
     if "M" in values:
         return Layer(label, name, line, "GEMM", {}, values, None, False, lines)
@@ -136,12 +136,10 @@ def _logged(label: str, text: str) -> Layer:
     cells = found[1].replace(",", " ").replace(".", " ").split()
     if len(cells) != len(COLUMNS):
         raise InputError(f"{label}:{line} Layer", f"must give {', '.join(COLUMNS)}", found[1].strip())
-    values = {name: _whole(f"{label}:{line} {name}", cell, 0 if name == "T" else 1)
-              for name, cell in zip(COLUMNS, cells, strict=True)}
+    layer = _layer(label, Path(label).name, line, dict(zip(COLUMNS, cells, strict=True)))
     head, mark, genome = text.partition("Best Sol:")
     if not mark:
         raise InputError(f"{label}:{line}", "must have the genome after Best Sol:")
-    layer = _layer(label, Path(label).name, line, values)
     return _with_dataflow(layer, label, head.count("\n") + 1, genome)
 
 

@@ -101,8 +101,9 @@ def _result(layers: list[tuple[MacNode, View]], accelerator: Accelerator, mappin
     for index, (node, view) in enumerate(layers):
         genome = ""
         if node.name in mappings:
-            levels = levels_of(mappings[node.name], accelerator, _encoded(view), notes, shapes.get(node.name))
-            genome = str(_genome(levels, view))
+            encoded = _encoded(view)
+            levels = levels_of(mappings[node.name], accelerator, encoded, notes, shapes.get(node.name))
+            genome = str(_genome(levels, encoded))
         else:
             notes.dropped(node.name, "it has no mapping, so that its row has no genome")
         rows.append([index, accelerator.compute_instances, genome])
@@ -118,12 +119,11 @@ def _encoded(view: View) -> View:
 
 def _genome(levels: tuple[Level, ...], view: View) -> list[list[object]]:
     """Return the genes of all levels; dimensions that a layer does not have get tiles of 1."""
-    letters = _encoded(view)
     genes: list[list[object]] = []
     for level in levels:
-        tiles = [(letters.letter(name).rstrip("'"), tile) for name, tile in level.tiles]
+        tiles = [(view.letter(name).rstrip("'"), tile) for name, tile in level.tiles]
         absent = [(letter, 1) for letter in GENES if letter not in dict(tiles)]
-        genes.append([letters.letter(level.spread).rstrip("'"), level.lanes])
+        genes.append([view.letter(level.spread).rstrip("'"), level.lanes])
         genes += [[letter, tile] for letter, tile in (*absent, *tiles)]
     return genes
 

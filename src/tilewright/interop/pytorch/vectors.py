@@ -98,7 +98,7 @@ def translate_vector(node: NodeView) -> Node | None:
 
     Raises
     ------
-    UnknownShape
+    Unsupported
         If a shape that it needs is not known.
     """
     kind = node.kind
