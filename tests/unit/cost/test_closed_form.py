@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.nest import Nest, NestLoop
-from tilewright.cost.dense.single import cold_start, last_tile, port_cycles, single_cost, tail
+from tilewright.cost.dense.single import cold_start, cycles_at, last_tile, single_cost, tail
 from tilewright.cost.records import Count
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
@@ -231,7 +231,7 @@ class TestCycles:
         assert cf.steps(nest(conv(7, 2), "P5", "P3", "P1 R1")) == 10
 
     def test_a_port_rounds_up(self):
-        assert [port_cycles(words, rate) for words, rate in ((7, 2.0), (8, 2.0), (0, 2.0), (7, None))] == [4, 4, 0, 0]
+        assert [cycles_at(words, rate) for words, rate in ((7, 2.0), (8, 2.0), (0, 2.0), (7, None))] == [4, 4, 0, 0]
 
     def test_ramp_by_hand(self):
         # First tiles: W 3, I 5 at each of the pads; Main reads their union: P in pieces of 6, two lanes of 3.

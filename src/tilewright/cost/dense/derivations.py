@@ -345,15 +345,9 @@ def _factors(nest: Nest, boundary: Boundary, view: cf.View) -> list[Factor]:
     loops = cf.by_dimension(nest, cf.roles(nest, boundary, view))
     values = cf.factors(nest, boundary, view)
     axes = {"+".join(axis.dimensions): axis for axis in boundary.tensor.axes}
-    found = []
-    for name, value in values.items():
-        if name not in axes:
-            found.append(_repeats(nest, name, loops[name], value))
-        elif len(axes[name].terms) == 1:
-            found.append(_plain(nest, name, loops[name], value))
-        else:
-            found.append(_sliding(nest, axes[name], loops, value))
-    return found
+    return [_sliding(nest, axes[name], loops, value) if "+" in name else _single(nest, name, loops[name], value,
+                                                                                 name in axes)
+            for name, value in values.items()]
 
 
 def _table(nest: Nest, name: str, size: int, loops: list[cf.RoledLoop]) -> tuple[str, tuple[PieceLine, ...]]:
@@ -367,22 +361,15 @@ def _table(nest: Nest, name: str, size: int, loops: list[cf.RoledLoop]) -> tuple
     return name, tuple(lines)
 
 
-def _pieces_text(line: PieceLine) -> str:
-    return " + ".join(f"{count:,} of {extent:,}" for extent, count in line.pieces)
-
-
-def _repeats(nest: Nest, name: str, loops: list[cf.RoledLoop], value: int) -> Factor:
+def _single(nest: Nest, name: str, loops: list[cf.RoledLoop], value: int, plain: bool) -> Factor:
+    """Return the factor of a plain axis, or of a dimension that the tensor does not use."""
+    if plain:
+        loops = [cf.RoledLoop(r.loop, cf.Role.LANE) if r.role is cf.Role.MERGED else r for r in loops]
     table = _table(nest, name, nest.operator.sizes[name], loops)
-    formula = _pieces_text(table[1][-1])
-    sentence = f"{name} is no dimension of the tensor: the pieces say how often the tile comes"
+    sentence = (f"{name} is a plain axis: each index lies in one piece" if plain else
+                f"{name} is no dimension of the tensor: the pieces say how often the tile comes")
+    formula = " + ".join(f"{count:,} {'x' if plain else 'of'} {extent:,}" for extent, count in table[1][-1].pieces)
     return Factor(name, sentence, formula, value, (table,))
-
-
-def _plain(nest: Nest, name: str, loops: list[cf.RoledLoop], value: int) -> Factor:
-    apart = [cf.RoledLoop(r.loop, cf.Role.LANE) if r.role is cf.Role.MERGED else r for r in loops]
-    table = _table(nest, name, nest.operator.sizes[name], apart)
-    formula = " + ".join(f"{count:,} x {extent:,}" for extent, count in table[1][-1].pieces)
-    return Factor(name, f"{name} is a plain axis: each index lies in one piece", formula, value, (table,))
 
 
 def _sliding(nest: Nest, axis: Axis, loops: dict[str, list[cf.RoledLoop]], value: int) -> Factor:

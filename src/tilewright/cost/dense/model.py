@@ -362,12 +362,11 @@ class Model:
         found = [self._edge(tensor, child=level) for tensor in self.operator.operands]
         edges = [edge for edge in found if edge is not None]
         own = [(self.words.tile(e.tensor, e.child), e.tensor) for e in edges]
-        rows = [self._transfer(level, "write", own) if self._limited(level, "write") else None]
+        rows = [self._transfer(level, "write", own)]
         for parent in {edge.parent: None for edge in edges}:
-            if self._limited(parent, "read"):
-                asked = [(self.words.words(e, Look(True, parent + 1, "first")), e.tensor)
-                         for e in edges if e.parent == parent]
-                rows.append(self._transfer(parent, "read", asked))
+            asked = [(self.words.words(e, Look(True, parent + 1, "first")), e.tensor)
+                     for e in edges if e.parent == parent]
+            rows.append(self._transfer(parent, "read", asked))
         return self._largest(rows)
 
     def _tail(self, level: int) -> int | None:
@@ -375,13 +374,9 @@ class Model:
         edge = self._edge(output, child=level)
         if edge is None:
             return None
-        rows = []
-        if self._limited(level, "read"):
-            rows.append(self._transfer(level, "read", [(self.words.last_tile(edge), output)]))
-        if self._limited(edge.parent, "write"):
-            merged = self.words.words(edge, Look(True, edge.parent + 1, "last"))
-            rows.append(self._transfer(edge.parent, "write", [(merged, output)]))
-        return self._largest(rows)
+        merged = self.words.words(edge, Look(True, edge.parent + 1, "last"))
+        return self._largest([self._transfer(level, "read", [(self.words.last_tile(edge), output)]),
+                              self._transfer(edge.parent, "write", [(merged, output)])])
 
     def _energy(self, latency: int) -> int:
         compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]

@@ -152,21 +152,20 @@ class PortWords:
         """Words read and written, and the cycles that the slowest port needs for them."""
         ports = self.memory.bandwidth
         read, written = self._words("read", "reads", "drains"), self._words("write", "fills", "updates")
-        cycles = max(port_cycles(read, ports.read), port_cycles(written, ports.write),
-                     port_cycles(self._words("shared", *KINDS), ports.shared))
+        shared = self._words("shared", *KINDS)
+        cycles = max(cycles_at(read, ports.read), cycles_at(written, ports.write), cycles_at(shared, ports.shared))
         return MemoryTraffic(float(read), float(written), cycles)
 
     def blocking_cycles(self) -> int:
         """Cycles of compute that a single-buffered memory blocks while its tiles come and go."""
         ports = self.memory.bandwidth
         drained, filled = self._words("blocking", "drains"), self._words("blocking", "fills")
-        return (max(port_cycles(drained, ports.read), port_cycles(drained, ports.shared))
-                + max(port_cycles(filled, ports.write), port_cycles(filled, ports.shared)))
+        return cycles_at(drained, ports.read, ports.shared) + cycles_at(filled, ports.write, ports.shared)
 
 
-def port_cycles(words: Fraction | int, bandwidth: float | None) -> int:
-    """Cycles to move ``words`` at ``bandwidth`` words per cycle, rounded up; 0 where unlimited."""
-    return 0 if bandwidth is None else ceil(words / exact_rate(bandwidth))
+def cycles_at(words: Fraction | int, *bandwidths: float | None) -> int:
+    """Cycles to move ``words`` at the slowest of some words per cycle, rounded up; None is unlimited."""
+    return max((ceil(words / exact_rate(rate)) for rate in bandwidths if rate is not None), default=0)
 
 
 def cold_start(nest: Nest, level: int) -> int:
@@ -174,11 +173,11 @@ def cold_start(nest: Nest, level: int) -> int:
     memory = memory_at(nest.accelerator, level)
     kept = [b for t in nest.operator.operands for b in nest.boundaries(t) if b.child == level]
     inside = sum(b.tensor.words(nest.extents(level)) * _scale(nest, level, b.tensor) for b in kept)
-    cycles = [max(port_cycles(inside, memory.bandwidth.write), port_cycles(inside, memory.bandwidth.shared))]
+    cycles = [cycles_at(inside, memory.bandwidth.write, memory.bandwidth.shared)]
     for parent in {b.parent for b in kept}:
         asked = sum(first_read(nest, b) * _scale(nest, parent, b.tensor) for b in kept if b.parent == parent)
         ports = memory_at(nest.accelerator, parent).bandwidth
-        cycles.append(max(port_cycles(asked, ports.read), port_cycles(asked, ports.shared)))
+        cycles.append(cycles_at(asked, ports.read, ports.shared))
     return max(cycles)
 
 
@@ -201,8 +200,7 @@ def tail(nest: Nest, level: int) -> int:
         own = last_tile(nest, boundary) * scale[level]
         merged = last_written(nest, boundary) * scale[boundary.parent]
         read, write = (memory_at(nest.accelerator, at).bandwidth for at in (level, boundary.parent))
-        return max(port_cycles(own, read.read), port_cycles(own, read.shared),
-                   port_cycles(merged, write.write), port_cycles(merged, write.shared))
+        return max(cycles_at(own, read.read, read.shared), cycles_at(merged, write.write, write.shared))
     return 0
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from tilewright.cost.records import MemoryTraffic
 from tilewright.cost.reference.boundary import Boundary, Moved
-from tilewright.cost.reference.ledger import Tally
-from tilewright.cost.reference.nest import Nest
+from tilewright.cost.reference.nest import Indices, Nest
 from tilewright.hardware import Memory, exact_rate
 from tilewright.mapping import tensor_bits
 
@@ -24,6 +23,16 @@ Crossings = dict[str, list[tuple[Boundary, Moved]]]
 def cycles(words: Fraction, *rates: float | None) -> int:
     """Return whole cycles to move ``words`` at the slowest of ``rates`` in words per cycle; None is unlimited."""
     return max((ceil(words / exact_rate(rate)) for rate in rates if rate is not None), default=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Words of one tensor at a memory by kind, each ``(i,)`` over its nominal instances."""
+
+    reads: Indices
+    fills: Indices
+    updates: Indices
+    drains: Indices
 
 
 @dataclass(frozen=True, eq=False)

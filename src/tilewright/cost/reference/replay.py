@@ -108,20 +108,6 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     return Replay(conventions, counts, macs, compute, ports, energies)
 
 
-@dataclass
-class _Sums:
-    """What crossed between a memory and the next one inward that keeps the tensor, in all.
-
-    ``parents`` are the instances that ``linked``, words from neighbours, are of.
-    """
-
-    sent: Fraction
-    asked: Fraction
-    linked: Fraction
-    parents: int
-    combines: bool
-
-
 class _Counting:
     """Counts of one nest under some conventions."""
 
@@ -159,7 +145,7 @@ class _Counting:
             above = below
         return counts
 
-    def _peers(self, above: _Sums | None, at: int) -> Fraction:
+    def _peers(self, above: Crossing | None, at: int) -> Fraction:
         """Return the words that an instance gets from neighbours; as many are read at them."""
         if above is None or not above.linked:
             return Fraction(0)
@@ -182,7 +168,7 @@ class _Counting:
             self._round(reads), Fraction(floor(fills)) if self.on.averaged_lanes else fills, self._round(updates),
             self._round(evicted), self._instances(at), self._tile(tensor, at))
 
-    def _output(self, below: _Sums, sent: Fraction | None, taken: Fraction, touched: int,
+    def _output(self, below: Crossing, sent: Fraction | None, taken: Fraction, touched: int,
                 lanes: int) -> tuple[Fraction, Fraction, Fraction]:
         """Return reads, fills and updates of an instance; what starts from zero need not be read.
 
@@ -195,15 +181,14 @@ class _Counting:
         fresh = Fraction(touched) if sent is None else sent * lanes - taken
         return updates - fresh / lanes, taken / lanes, updates
 
-    def _boundaries(self, tensor: Tensor, keepers: list[int]) -> list[_Sums]:
+    def _boundaries(self, tensor: Tensor, keepers: list[int]) -> list[Crossing]:
         """Return what crosses inward of each memory that keeps the tensor."""
-        found: dict[int, _Sums] = {}
-        inner: _Sums | None = None
+        found: dict[int, Crossing] = {}
+        inner: Crossing | None = None
         for walk in reversed(self.walks(tensor)):
-            crossing = walk.walk()
-            own = _summed(crossing)
+            own = walk.walk()
             if walk.at_compute:
-                self.each = own.sent / crossing.lanes
+                self.each = own.sent / len(walk.lanes)
             if inner is not None and walk.child not in keepers:
                 asked = inner.asked * own.asked / (own.sent - own.linked)
                 own = replace(inner, asked=asked, combines=inner.combines or own.combines)
@@ -361,8 +346,3 @@ class _Counting:
 
     def _round(self, words: Fraction) -> Fraction:
         return Fraction(floor(words + Fraction(1, 2))) if self.on.averaged_lanes else words
-
-
-def _summed(crossing: Crossing) -> _Sums:
-    return _Sums(Fraction(sum(crossing.sent.values())), Fraction(sum(crossing.asked.values())),
-                 Fraction(crossing.linked), crossing.parents, crossing.combines)

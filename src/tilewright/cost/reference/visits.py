@@ -6,7 +6,8 @@ line or two; nothing here is fast.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from math import prod
 
@@ -29,34 +30,27 @@ VISIT_BUDGET = 3_000_000
 
 @dataclass
 class Crossing:
-    """Words over one boundary.
+    """Words over one boundary, of all instances.
 
     Parameters
     ----------
     sent
-        Words that each lane of the child is sent (or sends back, for outputs).
+        Words that the lanes of the child are sent (or send back, for outputs).
     asked
-        Words read from (or written to) each instance of the parent.
+        Words read from (or written to) the parent.
     linked
-        Words that lanes got from neighbours, in all.
-    lanes, parents
-        Nominal numbers of instances.
+        Words that lanes got from neighbours.
+    parents
+        Nominal instances of the parent.
     combines
         Whether lanes that add to the same outputs reach the parent apart, so that it combines them.
     """
 
-    lanes: int
     parents: int
     combines: bool = False
-    sent: dict[Lane, int] = field(default_factory=lambda: defaultdict(int))
-    asked: dict[Lane, int] = field(default_factory=lambda: defaultdict(int))
-    linked: int = 0
-
-    def times(self, copies: int) -> "Crossing":
-        """Return what so many parents and their lanes move, that of one being known."""
-        return replace(self, sent={lane: words * copies for lane, words in self.sent.items()},
-                       asked={place: words * copies for place, words in self.asked.items()},
-                       linked=self.linked * copies)
+    sent: Fraction = Fraction(0)
+    asked: Fraction = Fraction(0)
+    linked: Fraction = Fraction(0)
 
 
 @dataclass
@@ -134,7 +128,7 @@ class BoundaryWalk:
     def walk(self) -> Crossing:
         """Walk all visits."""
         outputs = {d for axis in self.tensor.axes if len(axis.terms) == 1 for d in axis.dimensions}
-        crossing = Crossing(len(self.lanes), self.nest.lanes(self.parent), self.tensor.is_output and any(
+        crossing = Crossing(self.nest.lanes(self.parent), self.tensor.is_output and any(
             loop.dimension not in outputs for loop in self.apart))
         history: dict[Lane, _History] = {}
         before: dict[Spot, Words] = {}
@@ -147,7 +141,9 @@ class BoundaryWalk:
             handed = self._handed(sent, spots, before) if self.on.neighbour_links else set()
             self._charge(crossing, sent, handed, weight, self._shares(visit))
             before = {spots[lane]: words for lane, words in sent.items()}
-        return crossing.times(crossing.parents) if self.copies else crossing
+        copies = crossing.parents if self.copies else 1
+        return replace(crossing, sent=crossing.sent * copies, asked=crossing.asked * copies,
+                       linked=crossing.linked * copies)
 
     def _copied(self, visit: Lane, spots: dict[Lane, Spot], history: dict[Lane, _History]) -> dict[Lane, Words]:
         """Return what the lanes of the first parent are sent: what the first lane is, moved to their places."""
@@ -332,16 +328,16 @@ class BoundaryWalk:
             last.move = None if whole else move
         return new
 
-    def by_step(self) -> Iterator[tuple[Lane, int]]:
+    def by_step(self) -> Iterator[tuple[Lane, Fraction]]:
         """Yield the indices of the temporal loops at each visit, and the words asked of all instances of the parent."""
         history: dict[Lane, _History] = {}
         for index, weight in self._visits():
             visit = tuple(index[loop] for loop in self.times)
-            crossing = Crossing(len(self.lanes), self.nest.lanes(self.parent))
+            crossing = Crossing(self.nest.lanes(self.parent))
             sent = {lane: self._sent(tile, history, self._number(visit, lane), visit)
                     for lane in self.lanes if (tile := self._tile(visit, lane)) is not None}
             self._charge(crossing, sent, set(), weight, self._shares(visit))
-            yield visit, sum(crossing.asked.values())
+            yield visit, crossing.asked
 
     def _charge(self, crossing: Crossing, sent: dict[Lane, Words], handed: set[Lane], weight: int,
                 shares: bool) -> None:
@@ -351,7 +347,7 @@ class BoundaryWalk:
         """
         merged: dict[tuple[Lane, Words], list[Lane]] = defaultdict(list)
         for lane, words in sent.items():
-            crossing.sent[lane] += weight * len(words)
+            crossing.sent += weight * len(words)
             if words:
                 merged[self.groups[lane], words].append(lane)
         spared = {self.instances[lanes[0]] for lanes in merged.values() if handed.issuperset(lanes)}
@@ -361,7 +357,7 @@ class BoundaryWalk:
         for (group, words), lanes in merged.items():
             if not handed.issuperset(lanes):
                 alone = words if own else without(words, asking.get(group))
-                crossing.asked[self.instances[lanes[0]]] += weight * len(alone)
+                crossing.asked += weight * len(alone)
                 if not own:
                     asking[group] = joined(words, asking.get(group))
 

@@ -6,8 +6,7 @@ from tilewright.base import InputError
 from tilewright.cost.records import Cost, Count
 from tilewright.cost.reference.boundary import Boundary, Moved, cross_all
 from tilewright.cost.reference.energy import energies
-from tilewright.cost.reference.latency import Transfers, ramp, steady, traffic
-from tilewright.cost.reference.ledger import Tally
+from tilewright.cost.reference.latency import Tally, Transfers, ramp, steady, traffic
 from tilewright.cost.reference.nest import write_out
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping
