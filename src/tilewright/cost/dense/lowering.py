@@ -151,20 +151,22 @@ class Words:
                 return self.steps()
             if look.first_outside == 0 and not (look.merged and any(self.merges(edge, slot) for slot in inner)):
                 return self.program.product([], self.all_of(self.sizes))
-        rows = self.visits(edge, look)
+        return self._product(self.visits(edge, look), [(axis, edge, look) for axis in edge.tensor.axes])
+
+    def _product(self, rows: list[int], along: list[tuple[Axis, Boundary, Look]], kept: tuple[Axis, ...] = ()) -> int:
+        """Wide row: product of rows and the words along axes as they are looked at, or of whole axes that are kept."""
         whole: list[str] = []
         sliding = []
-        for axis in edge.tensor.axes:
+        for axis, edge, look in along:
             names = [name for name in axis.dimensions if name in self.sizes]
             if len(names) == 2:
-                sliding.append(axis)
+                sliding.append(self._sides(axis, edge, look))
                 continue
             for name in names:
                 row = self.tables.extent(self.size(name), self.actions(edge, look, name))
                 whole += [name] if row is None else []
                 rows += [] if row is None else [row]
-        rows += self.sliding.words([self._sides(axis, edge, look) for axis in sliding])
-        return self.program.product(rows, self.all_of(whole))
+        return self.program.product(rows + self.sliding.words(sliding), self.all_of(whole, kept))
 
     def visits(self, edge: Boundary, look: Look) -> list[int]:
         """Rows with the pieces of each dimension that the tensor does not use."""
@@ -323,21 +325,10 @@ class Words:
         ``keeper`` is the edge to the keeper, None for the outermost memory.
         """
         rows = [] if keeper is None else self.visits(keeper, Look(False, keeper.child))
-        whole: list[str] = []
-        axes: list[Axis] = []
-        for axis in edge.tensor.axes:
-            names = [name for name in axis.dimensions if name in self.sizes]
-            at = edge if len(axis.terms) == 1 else keeper
-            if at is None:
-                axes.append(axis)
-            elif len(names) == 2:
-                rows += self.sliding.words([self._sides(axis, at, Look(False, at.child))])
-            else:
-                for name in names:
-                    row = self.tables.extent(self.size(name), self.actions(at, Look(False, at.child), name))
-                    rows += [] if row is None else [row]
-                    whole += [name] if row is None else []
-        return self.program.product(rows, self.all_of(whole, tuple(axes)))
+        kept = tuple(axis for axis in edge.tensor.axes if keeper is None and len(axis.terms) > 1)
+        along = [(axis, edge if keeper is None or len(axis.terms) == 1 else keeper) for axis in edge.tensor.axes
+                 if axis not in kept]
+        return self._product(rows, [(axis, at, Look(False, at.child)) for axis, at in along], kept)
 
     @remembered
     def steps(self) -> int:

@@ -101,11 +101,6 @@ class _Prepared:
                 aligned((2, shape[0] + 2), np.int64))
 
 
-_Written = tuple[tuple[Machine, Machine], tuple[TallyKey, ...],
-                 tuple[NDArray[np.uint16], NDArray[np.uint16]], tuple[Number, ...]]
-"""A general and an even program, the names of their outputs, the rows that they look at, and their parameters."""
-
-
 def aligned(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
     """Return zeros that begin at a cache line: vectors that straddle two lines take twice as long to load."""
     size = prod(shape) * np.dtype(kind).itemsize
@@ -283,26 +278,24 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
     given, narrow = operator.sizes, narrow_enough(operator)
     kinds = list(dict.fromkeys([1, *given.values()]))
     alike = replace(operator, name="", dimensions=tuple((name, 1 + kinds.index(size)) for name, size in given.items()))
-    machines, names, read, parameters = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
-    general = machines[0].of(given)
-    short = machines[1].of(given) if even else general
-    sizes = np.array([given[name] for name in layout.dimensions], dtype=np.int32)
-    return _Prepared((general, short), np.float32 if narrow else np.float64, sizes, names, read, parameters)
+    found = _written(alike, accelerator.structure, layout, rows, narrow, even, kind)
+    general = found.machines[0].of(given)
+    short = found.machines[1].of(given) if even else general
+    return replace(found, machines=(general, short), sizes=np.array([given[d] for d in layout.dimensions], np.int32))
 
 
 @lru_cache(maxsize=128)
 def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: Rows, narrow: bool,  # noqa: PLR0913, PLR0917
-             even: bool, kind: Rates) -> _Written:
+             even: bool, kind: Rates) -> _Prepared:
     """Write the programs of all layers whose sizes are 1, and equal, where those of ``operator`` are.
 
     Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone.
     """
     model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
     machine, names = model.tallies() if rows == "tallies" else (model.costs(), ())
-    if not even:
-        return (machine, machine), names, _rows_read(machine), tuple(model.parameters)
-    (general, _), names, *_ = _written(operator, structure, layout, rows, narrow, False, kind)
-    return (general, machine), names, _rows_read(general, machine), tuple(model.parameters)
+    general = _written(operator, structure, layout, rows, narrow, False, kind).machines[0] if even else machine
+    return _Prepared((general, machine), np.float32 if narrow else np.float64, np.zeros(0, np.int32), names,
+                     _rows_read(general, machine), tuple(model.parameters))
 
 
 def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
