@@ -20,14 +20,7 @@ from tilewright.cost import Bounds, Cost, cost_model, kept_bounds, layer_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets, LevelLoops, Loop, MapSpace, Violation, is_legal, violations
 from tilewright.mapping import Mapping as Nest
-from tilewright.store import (
-    LayerRecord,
-    bounds_record,
-    cost_record,
-    mapping_record,
-    operator_record,
-    roofline_record,
-)
+from tilewright.store import LayerRecord, layer_record
 from tilewright.workload import Density, Operator, graph_with_densities, unique_operators
 
 COSTLESS = ("levels", "dimension", "step", "coverage", "axis", "keeps", "outermost")
@@ -57,14 +50,9 @@ class Evaluation:
     @property
     def record(self) -> LayerRecord:
         """The evaluation as it is stored and shown; it has a mapping only where that can be drawn."""
-        operator, accelerator = self.operator, self.accelerator
-        if self.cost is None:
-            return LayerRecord((operator.name,), 1, operator_record(operator, accelerator),
-                               bounds=bounds_record(self.bounds), reason="; ".join(map(str, self.violations)))
-        return LayerRecord(
-            (operator.name,), 1, operator_record(operator, accelerator),
-            mapping_record(operator, accelerator, self.mapping), cost_record(self.cost),
-            bounds_record(self.bounds) if self.legal else None, roofline_record(operator, accelerator, self.cost))
+        mapped = None if self.cost is None else (self.mapping, self.cost)
+        return layer_record(self.operator, self.accelerator, mapped, self.bounds if self.legal or not mapped else None,
+                            reason="" if mapped else "; ".join(map(str, self.violations)))
 
     def __str__(self) -> str:
         from tilewright.report import print_layer  # noqa: PLC0415  (rich loads late)

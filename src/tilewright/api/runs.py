@@ -38,25 +38,13 @@ from tilewright.store import (
     StartRecord,
     Store,
     accelerator_of,
-    accelerator_record,
-    bounds_record,
-    cost_record,
-    headline_of,
     keep,
+    layer_record,
     mapping_of,
-    mapping_record,
-    network_record,
+    new_run,
     new_run_id,
-    not_modelled,
     operator_of,
-    operator_record,
-    padded_record,
     read_run,
-    roofline_record,
-    software_record,
-    timestamp,
-    totals_of,
-    vector_records,
     write_run,
 )
 from tilewright.workload import UniqueOperator, unique_operators
@@ -241,9 +229,6 @@ def run_record(  # noqa: PLR0913
 
     A layer whose record cannot be made is left out, where there are ``errors`` to add to.
     """
-    graph, accelerator = task.graph, task.accelerator
-    machine = accelerator_record(accelerator)
-    bits = dict(accelerator.word_bits)["inputs"]
     layers = []
     for unique, result in found:
         try:
@@ -254,18 +239,13 @@ def run_record(  # noqa: PLR0913
             errors.append(error)
             unfinished = tuple(dict.fromkeys([*unfinished, unique.operator.name]))
     cause = f"Ended by an error ({type(errors[0]).__name__}: {errors[0]})" if errors else "Interrupted"
-    totals = replace(totals_of(layers, machine, seconds.search), setup_seconds=seconds.setup,
-                     loading_seconds=seconds.loading)
-    return RunRecord(
-        new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, task.request, totals,
-        tuple(layers), vector_records(graph, bits), not_modelled(graph), unfinished,
-        headline=headline_of(layers, unfinished, cause))
+    return new_run(task.graph, task.accelerator, task.request, layers, unfinished=unfinished, seconds=seconds,
+                   cause=cause)
 
 
 def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:
     accelerator, space = task.accelerator, task.space(unique.operator)
     operator, constraints = space.operator, space.constraints
-    padding = Padding(unique.operator, operator)
     known = result.bounding
     if isinstance(known, KeptBounding):
         limits = known.bounds.union
@@ -273,15 +253,13 @@ def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult, answ
         limits = KeptBounds(spaces).union
     else:
         limits = known.bounds[0] if known is not None and known.spaces == (space,) else space_bounds(space)
-    bounds = bounds_record(limits, result.bound)
-    bare = LayerRecord(unique.names, unique.count, operator_record(operator, accelerator), bounds=bounds,
-                       search=answers.marked(operator.name, _search_record(result)), front=front_record(result.front))
-    if result.mapping is None or result.cost is None:
-        return padded_record(replace(bare, reason=f"No legal mapping among {result.samples:,} samples: "
-                                    f"{why_unmapped(operator, accelerator, constraints != Constraints())}"), padding)
-    found = replace(bare, mapping=mapping_record(operator, accelerator, result.mapping), cost=cost_record(result.cost),
-                    roofline=roofline_record(operator, accelerator, result.cost))
-    return padded_record(found, padding)
+    mapped = None if result.mapping is None or result.cost is None else (result.mapping, result.cost)
+    reason = "" if mapped else (f"No legal mapping among {result.samples:,} samples: "
+                                f"{why_unmapped(operator, accelerator, constraints != Constraints())}")
+    return layer_record(
+        operator, accelerator, mapped, limits, score=result.bound, padding=Padding(unique.operator, operator),
+        names=unique.names, count=unique.count, search=answers.marked(operator.name, _search_record(result)),
+        front=front_record(result.front), reason=reason)
 
 
 def _search_record(result: SearchResult) -> SearchRecord:

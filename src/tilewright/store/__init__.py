@@ -39,29 +39,19 @@ from tilewright.store.record import (
 if TYPE_CHECKING:
     from tilewright.store.build import (
         accelerator_of,
-        accelerator_record,
-        bounds_record,
         cost_record,
-        headline_of,
+        layer_record,
         mapping_of,
         model_sources,
-        network_record,
+        new_run,
         new_run_id,
-        not_modelled,
         operator_fingerprint,
         operator_of,
-        operator_record,
-        padded_record,
-        roofline_record,
-        software_record,
-        timestamp,
-        totals_of,
-        vector_records,
     )
     from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
     from tilewright.store.database import Store
     from tilewright.store.library import Library, Provenance, Shelf, entry, problem
-    from tilewright.store.nest import level_records, mapping_from, mapping_record
+    from tilewright.store.nest import level_records, mapping_from
     from tilewright.store.opening import default_path, store_url
     from tilewright.store.results import Results, kept_in, results_in
     from tilewright.store.saving import Kept, keep, rescued
@@ -104,39 +94,28 @@ __all__ = [
     "TrafficRecord",
     "VectorRecord",
     "accelerator_of",
-    "accelerator_record",
-    "bounds_record",
     "cost_record",
     "default_path",
     "entry",
     "fingerprint",
-    "headline_of",
     "keep",
     "kept_in",
+    "layer_record",
     "level_records",
     "mapping_from",
     "mapping_of",
-    "mapping_record",
     "model_sources",
-    "network_record",
+    "new_run",
     "new_run_id",
-    "not_modelled",
     "operator_fingerprint",
     "operator_of",
-    "operator_record",
-    "padded_record",
     "problem",
     "read_run",
     "record_to_json",
     "rescued",
     "results_in",
-    "roofline_record",
     "run_from_json",
-    "software_record",
     "store_url",
-    "timestamp",
-    "totals_of",
-    "vector_records",
     "write_run",
 ]
 

@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
 from tilewright.cost import Bounds, Cost, Totals, outermost_bytes, roofline
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.store.codec import fingerprint, told
-from tilewright.store.nest import mapping_from
+from tilewright.store.nest import mapping_from, mapping_record
 from tilewright.store.record import (
     AcceleratorRecord,
     BoundsRecord,
@@ -27,7 +27,9 @@ from tilewright.store.record import (
     NetworkRecord,
     OperatorRecord,
     PaddingRecord,
+    RequestRecord,
     RooflineRecord,
+    RunRecord,
     SoftwareRecord,
     TensorRecord,
     TotalsRecord,
@@ -186,6 +188,46 @@ def _mean(cost: Cost, key: tuple[str, str]) -> MeanRecord | None:
     if cost.expected is None:
         return None
     return MeanRecord(**asdict(cost.expected[key]))
+
+
+def layer_record(  # noqa: PLR0913
+    operator: Operator, accelerator: Accelerator, mapped: tuple[Mapping, Cost] | None, bounds: Bounds | None, *,
+    score: float | None = None, padding: "Padding | None" = None, **more: Any,
+) -> LayerRecord:
+    """Return the record of a layer.
+
+    Parameters
+    ----------
+    mapped
+        Its mapping and what that costs, where it has one.
+    score
+        The bound on the objective where one is known.
+    padding
+        Of what the operator is the padded one.
+    more
+        Further fields; of a layer alone, its names are that of the operator.
+    """
+    found = LayerRecord(**{"names": (operator.name,), "count": 1, **more, "operator": operator_record(
+        operator, accelerator), "bounds": None if bounds is None else bounds_record(bounds, score)})
+    if mapped is not None:
+        mapping, cost = mapped
+        found = replace(found, mapping=mapping_record(operator, accelerator, mapping), cost=cost_record(cost),
+                        roofline=roofline_record(operator, accelerator, cost))
+    return found if padding is None else padded_record(found, padding)
+
+
+def new_run(  # noqa: PLR0913
+    graph: Graph, accelerator: Accelerator, request: RequestRecord, layers: Sequence[LayerRecord], *,
+    unfinished: tuple[str, ...], seconds: tuple[float, float, float], cause: str,
+) -> RunRecord:
+    """Return the record of a run: ``seconds`` are those of search, set-up and loading, ``cause`` is what ended it."""
+    machine, bits = accelerator_record(accelerator), dict(accelerator.word_bits)["inputs"]
+    search, setup, loading = seconds
+    totals = replace(totals_of(layers, machine, search), setup_seconds=setup, loading_seconds=loading)
+    return RunRecord(
+        new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, request, totals,
+        tuple(layers), vector_records(graph, bits), not_modelled(graph), unfinished,
+        headline=headline_of(layers, unfinished, cause))
 
 
 def padded_record(layer: LayerRecord, padding: "Padding") -> LayerRecord:

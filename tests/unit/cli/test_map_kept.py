@@ -115,14 +115,14 @@ def _ids():
 
 
 def test_an_error_in_the_record_of_one_layer_costs_that_layer_alone(tilewright, words, tmp_path, monkeypatch):
-    whole = runs.roofline_record
+    whole = runs.layer_record
 
-    def broken(operator, *rest):
+    def broken(operator, *rest, **more):
         if operator.name == "mlp.1":
             raise ZeroDivisionError("odd layer")
-        return whole(operator, *rest)
+        return whole(operator, *rest, **more)
 
-    monkeypatch.setattr(runs, "roofline_record", broken)
+    monkeypatch.setattr(runs, "layer_record", broken)
     assert tilewright(*words, *OUT).code == 70
     run = open_run(tmp_path / "run.json").record
     assert len(run.layers) == 3 and run.unfinished == ("mlp.1",) and "ZeroDivisionError" in run.headline

@@ -17,15 +17,11 @@ from tilewright.store import (
     SearchRecord,
     SoftwareRecord,
     VectorRecord,
-    accelerator_record,
-    bounds_record,
     cost_record,
     fingerprint,
-    mapping_record,
-    operator_record,
-    roofline_record,
-    totals_of,
 )
+from tilewright.store.build import accelerator_record, bounds_record, operator_record, roofline_record, totals_of
+from tilewright.store.nest import mapping_record
 from tilewright.workload import Axis, Operator, Tensor
 
 MACHINE = Accelerator(

@@ -18,22 +18,24 @@ from tilewright.store import (
     SearchRecord,
     VectorRecord,
     accelerator_of,
-    accelerator_record,
-    bounds_record,
     cost_record,
     fingerprint,
     mapping_of,
-    mapping_record,
-    network_record,
     new_run_id,
-    not_modelled,
     operator_of,
+)
+from tilewright.store.build import (
+    accelerator_record,
+    bounds_record,
+    network_record,
+    not_modelled,
     operator_record,
     roofline_record,
     software_record,
     totals_of,
     vector_records,
 )
+from tilewright.store.nest import mapping_record
 from tilewright.workload import (
     Axis,
     DataMovement,
