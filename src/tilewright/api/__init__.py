@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     )
     from tilewright.api.converting import convert, read_foreign
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
-    from tilewright.api.exploring import explore
-    from tilewright.api.flexions import flexibility
+    from tilewright.api.exploring import explore, flexibility
     from tilewright.api.inputs import (
         load_accelerator,
         load_mapping,

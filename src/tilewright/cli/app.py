@@ -36,10 +36,11 @@ from tilewright.cli import (
     training,
     validate,
 )
+from tilewright.cli.options import INTERRUPTED
 
 WRONG_INPUT = 2
 INTERNAL_ERROR = 70
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+TERMINATED = 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="tilewright", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich",

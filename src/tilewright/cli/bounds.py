@@ -1,9 +1,8 @@
 """``tilewright bounds``: what no mapping can beat."""
 
-import json
 from dataclasses import asdict
 
-from tilewright.cli.options import Arch, Bind, Density, Json, Network, console, shares, sizes, tell_lost, write_text
+from tilewright.cli.options import Arch, Bind, Density, Json, Network, console, shares, sizes, tell_lost, write_json
 
 
 def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = None, json_file: Json = None) -> None:
@@ -28,7 +27,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     if json_file is not None:
         layers = [{"names": layer.names, "count": layer.count, **asdict(found[layer.names[0]])} for layer in unique]
         data = {"network": graph.name, "accelerator": accelerator.name, "layers": layers}
-        write_text(json_file, json.dumps(data, indent=1) + "\n")
+        write_json(json_file, data)
     rows: list[tuple[str, ...]] = []
     for layer in unique:
         bound = found[layer.names[0]]

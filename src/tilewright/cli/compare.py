@@ -12,12 +12,10 @@ import typer
 
 from tilewright.api.options import CompareOptions
 from tilewright.base import csv_text
-from tilewright.cli.options import Asked, Json, console, ready, verb, write_text
+from tilewright.cli.options import INTERRUPTED, Asked, Json, console, ready, verb, write_text
 
 if TYPE_CHECKING:
     from tilewright.base import Table
-
-INTERRUPTED = 130
 
 Html = Annotated[Path | None, typer.Option(
     "--html", metavar="FILE.html", show_default=False, help="Write a page with plots.")]

@@ -129,10 +129,9 @@ def _print(found: "Evaluation", screen: "Console") -> None:
 def _as_json(found: "Evaluation") -> str:
     from tilewright.store import record_to_json
 
-    wrong = [{"kind": v.kind, "level": v.level, "subject": v.subject, "message": v.message, "mend": v.mend}
-             for v in found.violations]
-    layer = json.loads(record_to_json(found.record))
-    return json.dumps({"legal": found.legal, "violations": wrong, "layer": layer}, indent=1, ensure_ascii=False) + "\n"
+    told = {"legal": found.legal, "violations": [vars(violation) for violation in found.violations],
+            "layer": json.loads(record_to_json(found.record))}
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 
 def _run_cases(place: str, reference: bool, rounds: bool) -> None:

@@ -1,6 +1,5 @@
 """``tilewright flexibility``: how many of all ways to run a network a machine has."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tilewright.api.options import FlexibilityOptions
-from tilewright.cli.options import Asked, Json, console, ready, say, verb, write_text
+from tilewright.cli.options import Asked, Json, console, ready, say, verb, write_json
 
 
 @verb(FlexibilityOptions)
@@ -31,7 +30,6 @@ def flexibility(
     found = measure(**asked)
     sheet = flexibility_sheet(found, shlex.join(["tilewright", *sys.argv[1:]]))
     print_sheet(sheet, console(json_file))
-    if json_file is not None:
-        write_text(json_file, json.dumps(flexibility_tree(found), indent=1, ensure_ascii=False) + "\n")
+    write_json(json_file, flexibility_tree(found), ensure_ascii=False)
     if html is not None:
         say(console("-"), f"Page {write_sheet(sheet, html)}")

@@ -9,12 +9,10 @@ import typer
 
 from tilewright.api.options import RunOptions
 from tilewright.base import InputError
-from tilewright.cli.options import Asked, Json, Page, console, ready, say, verb, write_text
+from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, say, verb, write_text
 
 if TYPE_CHECKING:
     from tilewright.api import Run
-
-INTERRUPTED = 130
 
 
 @verb(RunOptions)

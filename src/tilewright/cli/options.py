@@ -1,6 +1,8 @@
 """What the verbs make of options, and arguments and options that several of them share."""
 
 import inspect
+import json
+import signal
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from tilewright.hardware import Accelerator
 
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code of a verb that Ctrl-C ended."""
 Asked = dict[str, Any]
 """What a verb was asked for, as keywords of its function in Python."""
 Verb = Callable[..., None]
@@ -162,6 +166,12 @@ def console(place: str | None = None) -> "Console":
     from rich.console import Console
 
     return Console(stderr=place == "-", highlight=False)
+
+
+def write_json(place: str | None, data: object, **how: Any) -> None:
+    """Write data as JSON where a place is given, as `write_text` does; ``how`` is as of `json.dumps`."""
+    if place is not None:
+        write_text(place, json.dumps(data, indent=1, **how) + "\n")
 
 
 def say(screen: "Console", text: object, style: str | None = None) -> None:

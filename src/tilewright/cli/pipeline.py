@@ -3,9 +3,7 @@
 import typer
 
 from tilewright.api.options import PipelineOptions
-from tilewright.cli.options import Asked, Json, Page, console, ready, verb, write_text
-
-INTERRUPTED = 130
+from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, verb, write_json
 
 
 @verb(PipelineOptions)
@@ -28,10 +26,7 @@ def pipeline(asked: Asked, report: Page = None, json: Json = None) -> None:
             typer.echo(run.kept.warning or f"Stored as run {run.record.id} in {run.kept.place}", err=True)
     if found.first.library.warning:
         typer.echo(found.first.library.warning, err=True)
-    if json is not None:
-        from json import dumps
-
-        write_text(json, dumps(found.plain, indent=1, ensure_ascii=False) + "\n")
+    write_json(json, found.plain, ensure_ascii=False)
     if report is not None:
         typer.echo(f"Report {found.write_report(report)}", err=True)
     if found.result.unfinished:

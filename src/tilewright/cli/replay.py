@@ -1,12 +1,11 @@
 """``tilewright replay``: one mapping under the conventions of several tools."""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Bind, Json, StorePlace, console, say, write_text
+from tilewright.cli.options import Bind, Json, StorePlace, console, say, write_json
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped, run_cases
 
 if TYPE_CHECKING:
@@ -54,8 +53,7 @@ def replay(
     for text in replay_effort(*nest, names, reasons):
         typer.echo(text, err=True)
     found = replay_as(*nest, names, reasons=reasons)
-    if json_file is not None:
-        write_text(json_file, json.dumps(found.record(), indent=1) + "\n")
+    write_json(json_file, found.record())
     _print(found, every, console(json_file))
 
 

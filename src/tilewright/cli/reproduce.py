@@ -7,9 +7,7 @@ from typing import Annotated
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import On, console
-
-INTERRUPTED = 130
+from tilewright.cli.options import INTERRUPTED, On, console
 
 
 def reproduce(

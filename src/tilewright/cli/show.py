@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.base import unknown_name
+from tilewright.base import InputError, unknown_name
 from tilewright.cli.options import Json, StorePlace, console, say, write_text
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ def _chosen(record: "RunRecord", pattern: str) -> "tuple[LayerRecord, ...]":
 
 
 def _mapping_text(layers: "tuple[LayerRecord, ...]") -> str:
-    from tilewright.base import InputError
-
     if len(layers) != 1 or layers[0].mapping is None:
         raise InputError("--mapping", "must come with a --layer that names one mapped layer", f"{len(layers)} layers")
     return layers[0].mapping.yaml

@@ -1,6 +1,5 @@
 """``tilewright space``: how many mappings there are to choose from."""
 
-import json
 from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -9,7 +8,7 @@ import typer
 
 from tilewright.api.options import MapSpaceOptions
 from tilewright.base import InputError
-from tilewright.cli.options import Asked, FootprintOption, Json, console, say, tell_lost, verb, write_text
+from tilewright.cli.options import Asked, FootprintOption, Json, console, say, tell_lost, verb, write_json, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +66,7 @@ def space(
     _print_drawn(chosen, drawn, screen)
     tell_lost(accelerator, screen)
     if json_file is not None:
-        write_text(json_file, _as_json(chosen, figures, drawn, padding))
+        write_json(json_file, _plain(chosen, figures, drawn, padding), ensure_ascii=False)
     if export is not None:
         from tilewright.mapping import dump_space
 
@@ -134,11 +133,11 @@ def _print_drawn(space: "MapSpace", drawn: "list[Mapping]", screen: "Console") -
         say(screen, render(mapping, space.operator, space.accelerator))
 
 
-def _as_json(space: "MapSpace", figures: "list[SpaceFigures]", drawn: "list[Mapping]",
-             padding: "Padding") -> str:
+def _plain(space: "MapSpace", figures: "list[SpaceFigures]", drawn: "list[Mapping]",
+           padding: "Padding") -> dict[str, object]:
     from tilewright.mapping import dump_mapping, dump_space
 
-    data = {
+    return {
         "operator": space.operator.name, "accelerator": space.accelerator.name,
         "dimensions": dict(space.operator.dimensions), "unpadded": dict(padding.original.dimensions),
         "ineffectual_share": padding.ineffectual_share, "space": dump_space(space),
@@ -146,7 +145,6 @@ def _as_json(space: "MapSpace", figures: "list[SpaceFigures]", drawn: "list[Mapp
                    "fitting_share": one.fitting_share, "conflict": one.conflict} for one in figures],
         "drawn": [dump_mapping(mapping, space.operator, space.accelerator) for mapping in drawn],
     }
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def _size(size: "SpaceSize") -> dict[str, int | float | bool]:

@@ -1,12 +1,11 @@
 """``tilewright systolic``: a network on a systolic array."""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.api.options import SystolicOptions
-from tilewright.cli.options import Asked, Json, console, say, verb, write_text
+from tilewright.cli.options import Asked, Json, console, say, verb, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,8 +32,7 @@ def systolic(
     if strict:
         refuse_notes(run.notes)
     screen = console(json_file)
-    if json_file is not None:
-        write_text(json_file, json.dumps(run.tree(), indent=1) + "\n")
+    write_json(json_file, run.tree())
     _print(run, screen)
 
 

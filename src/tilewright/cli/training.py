@@ -1,6 +1,5 @@
 """``tilewright train-surrogate``: networks that stand for the cost model."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from tilewright.api.options import Tilings
 from tilewright.base import InputError
-from tilewright.cli.options import Arch, Json, console, say, write_text
+from tilewright.cli.options import Arch, Json, console, say, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,8 +53,7 @@ def train_surrogate(
                  test_archs=test_arch or (),
                  hidden=_widths(hidden), epochs=epochs, seed=seed, progress=show)
     _show(done, screen)
-    if json_file is not None:
-        write_text(json_file, json.dumps(done.plain, indent=1) + "\n")
+    write_json(json_file, done.plain)
     say(screen, f"Written to {done.file}")
 
 

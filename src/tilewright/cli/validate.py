@@ -1,18 +1,13 @@
 """``tilewright validate``: our figures beside those of other models, RTL and chips."""
 
-import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tilewright.base import InputError
-from tilewright.cli.options import Json, console, ready, write_text
-
-if TYPE_CHECKING:
-    from tilewright.validation import Scoreboard
+from tilewright.cli.options import INTERRUPTED, Json, console, ready, write_json, write_text
 
 GROWN = 1
-INTERRUPTED = 130
 
 
 def validate(
@@ -53,20 +48,15 @@ def validate(
     except KeyboardInterrupt:
         typer.echo("Stopped before the end; nothing is judged.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    if json_file is not None:
-        write_text(json_file, json.dumps(board.plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_json(json_file, board.plain, ensure_ascii=False, allow_nan=False)
     if page is not None:
         write_text(page, accuracy_page(board))
     if accept is not None:
-        write_text(accept, _accepted(board))
+        from tilewright.validation import accepted_text, read_accepted
+
+        write_text(accept, accepted_text(board.outcomes, read_accepted()))
     print_scoreboard(board, console("-" if "-" in (json_file, page, accept) else None), cases=cases)
     raise typer.Exit(0 if board.holds or accept is not None else GROWN)
-
-
-def _accepted(board: "Scoreboard") -> str:
-    from tilewright.validation import accepted_text, read_accepted
-
-    return accepted_text(board.outcomes, read_accepted())
 
 
 def _list() -> None:

@@ -19,9 +19,7 @@ def wrong(rule: str, mend: str = "") -> PydanticCustomError:
 
 def parse_bytes(value: Any) -> Any:
     """Turn ``"108 KiB"`` into bytes; numbers pass, anything else is refused."""
-    if isinstance(value, bool) or value is None:
-        raise wrong("must be a positive number of bytes or a text such as '108 KiB'")
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
