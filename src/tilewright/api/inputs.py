@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union, cast, get_args
 
+import tilewright.interop
+import tilewright.mapping
 from tilewright.base import InputError, unknown_name, whole_of
 from tilewright.hardware import Accelerator, Footprint, find_accelerator
 from tilewright.mapping import Mapping as Nest
@@ -60,9 +62,7 @@ def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Gra
     if isinstance(network, str | Path):
         return _named(network, text, options)
     if is_torch(network):
-        from tilewright.interop import load_given  # noqa: PLC0415  (foreign formats load late)
-
-        return load_given(network, options)
+        return tilewright.interop.load_given(network, options)
     if options:
         raise InputError("bind", "must be left out where operators are given", ", ".join(options),
                          "Write their sizes into them")
@@ -118,9 +118,7 @@ def _foreign(text: str, part: "Part") -> "Format | None":
     no_name = not Path(text).suffix or any(len(part) > _LONGEST_NAME for part in Path(text).parts)
     if no_name and not os.path.exists(text):
         return None
-    from tilewright.interop import format_of  # noqa: PLC0415  (foreign formats load late)
-
-    return format_of(text, part)
+    return tilewright.interop.format_of(text, part)
 
 
 def load_accelerator(machine: Machine, footprint: str | None = None) -> Accelerator:
@@ -177,8 +175,6 @@ def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, "Co
 def _read_together(form: "Format", files: list[Path], network: Network | None,
                    ) -> tuple[Accelerator, "Constraints | None"]:
     """Return a foreign machine, with notes of all that was lost, and its constraints on the maps of the network."""
-    from tilewright.mapping import Constraints  # noqa: PLC0415  (map spaces load late)
-
     whole = files
     if form.together and isinstance(network, str | Path) and _foreign(str(network), "network") is form and not any(
             "network" in form.holds(file) for file in files):
@@ -187,7 +183,7 @@ def _read_together(form: "Format", files: list[Path], network: Network | None,
     assert found.accelerator is not None
     notes = [str(note) for note in found.notes]
     ours = str(network) in map(str, whole)
-    constraints = None if found.constraints == Constraints() else found.constraints
+    constraints = None if found.constraints == tilewright.mapping.Constraints() else found.constraints
     if constraints is not None and not ours and found.operator is not None:
         notes.append(f"{files[0]}: dropped: constraints on {found.operator.name}, which is not the network")
     if found.mappings:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tilewright.report
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import takes
 from tilewright.api.options import PipelineOptions, RunOptions
@@ -61,9 +62,7 @@ class Pipeline:
     @property
     def sheet(self) -> "Sheet":
         """What is to be shown of it."""
-        from tilewright.report import pipeline_sheet  # noqa: PLC0415  (rich loads late)
-
-        return pipeline_sheet(self.result, self.network, self.command)
+        return tilewright.report.pipeline_sheet(self.result, self.network, self.command)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -76,18 +75,14 @@ class Pipeline:
 
     def write_report(self, path: str | os.PathLike[str]) -> Path:
         """Write one self-contained HTML page; folders are made."""
-        from tilewright.report import write_sheet  # noqa: PLC0415  (plotly loads late)
-
-        return write_sheet(self.sheet, ready_place(path))
+        return tilewright.report.write_sheet(self.sheet, ready_place(path))
 
     def write_json(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it as JSON; folders are made."""
         return write_whole(ready_place(path), json.dumps(self.plain, indent=1, ensure_ascii=False) + "\n")
 
     def __str__(self) -> str:
-        from tilewright.report import print_sheet  # noqa: PLC0415  (rich loads late)
-
-        return shown(lambda console: print_sheet(self.sheet, console))
+        return shown(lambda console: tilewright.report.print_sheet(self.sheet, console))
 
 
 @takes(PipelineOptions)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+import tilewright.report
 from tilewright.api.answers import NO_ANSWERS, Answers, find_answers, front_of, front_record
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
@@ -112,18 +113,14 @@ class Run:
 
     def write_report(self, path: str | os.PathLike[str]) -> Path:
         """Write the page of the run: one HTML file that needs nothing else; folders are made."""
-        from tilewright.report import write_page  # noqa: PLC0415  (plotly loads late)
-
-        return write_page(self.record, ready_place(path))
+        return tilewright.report.write_page(self.record, ready_place(path))
 
     def write_json(self, path: str | os.PathLike[str]) -> Path:
         """Write the run as JSON, which `open_run` reads back; folders are made."""
         return write_run(self.record, ready_place(path))
 
     def __str__(self) -> str:
-        from tilewright.report import print_run  # noqa: PLC0415  (rich loads late)
-
-        return shown(lambda console: print_run(self.record, console))
+        return shown(lambda console: tilewright.report.print_run(self.record, console))
 
 
 def open_run(place: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Run:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import tilewright.report
 from tilewright.api.options import CompareOptions
 from tilewright.base import csv_text
 from tilewright.cli.options import INTERRUPTED, Asked, Json, console, ready, verb, write_text
@@ -38,9 +39,7 @@ def compare(asked: Asked, html: Html = None, json_file: Json = None) -> None:
 
 def contest_tables(found: Any) -> "tuple[Table, ...]":
     """Return the tables of a contest that its page does not have."""
-    from tilewright.report import contest_curves
-
-    return (contest_curves(found),)
+    return (tilewright.report.contest_curves(found),)
 
 
 def times(seeds: Any) -> str:

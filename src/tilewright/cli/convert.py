@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import tilewright.api
+import tilewright.interop
+import tilewright.mapping
 from tilewright.base import InputError
 from tilewright.cli.options import Bind, StorePlace, console, say, sizes
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
@@ -41,9 +44,6 @@ def convert(
 
     What is dropped or approximated is told, with file and line.
     """
-    from tilewright.api import convert as to_files
-    from tilewright.api import read_foreign
-
     what: Foreign
     if not sources or (form is None and to != OURS and _is_ours(sources)):
         what = _constrained(_given(sources, (network, layer, arch), bind, store), constraints)
@@ -51,8 +51,8 @@ def convert(
         raise InputError("--layer, --network, --arch, --constraints",
                          "must be left out with foreign files; these hold their own")
     else:
-        what = read_foreign(sources, form=form, bind=sizes(bind, "--bind"), strict=strict)
-    made = to_files(what, to, strict=strict)
+        what = tilewright.api.read_foreign(sources, form=form, bind=sizes(bind, "--bind"), strict=strict)
+    made = tilewright.api.convert(what, to, strict=strict)
     screen = console(None)
     for path in made.write(out):
         say(screen, f"Wrote {path}")
@@ -64,14 +64,11 @@ def _is_ours(sources: list[str]) -> bool:
     """Whether what is to be converted is a run or a mapping of ours."""
     if len(sources) > 1:
         return False
-    from tilewright.interop import format_of
-
-    return format_of(sources[0]) is None
+    return tilewright.interop.format_of(sources[0]) is None
 
 
 def _given(sources: list[str] | None, what: tuple[str | None, str | None, str | None], bind: list[str] | None,
            store: str | None) -> "Foreign":
-    from tilewright.api import load_accelerator, load_network, pick_operator
     from tilewright.interop import Foreign
     from tilewright.workload import Graph, MacNode
 
@@ -83,21 +80,19 @@ def _given(sources: list[str] | None, what: tuple[str | None, str | None, str | 
         raise InputError("FILE", "must be given, or --network or --arch")
     graph = None
     if network is not None and layer is not None:
-        operator = pick_operator(network, layer, sizes(bind, "--bind"))
+        operator = tilewright.api.pick_operator(network, layer, sizes(bind, "--bind"))
         graph = Graph(operator.name, (MacNode(operator),))
     elif network is not None:
-        graph = load_network(network, sizes(bind, "--bind"))
-    return Foreign(graph, load_accelerator(arch) if arch is not None else None)
+        graph = tilewright.api.load_network(network, sizes(bind, "--bind"))
+    return Foreign(graph, tilewright.api.load_accelerator(arch) if arch is not None else None)
 
 
 def _constrained(what: "Foreign", constraints: str | None) -> "Foreign":
     """Return what is converted with the constraints of a space file."""
     if constraints is None:
         return what
-    from tilewright.mapping import load_constraints
-
     operator, accelerator = what.operator, what.accelerator
     if operator is None or accelerator is None:
         raise InputError("--constraints", "must come with a layer and a machine",
                          "no layer" if operator is None else "no machine")
-    return replace(what, constraints=load_constraints(Path(constraints), operator, accelerator))
+    return replace(what, constraints=tilewright.mapping.load_constraints(Path(constraints), operator, accelerator))

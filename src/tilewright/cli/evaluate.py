@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import tilewright.api
+import tilewright.cost
+import tilewright.mapping
+import tilewright.report
+import tilewright.store
 from tilewright.base import InputError
 from tilewright.cli.options import Bind, Density, FootprintOption, Json, console, shares, sizes, tell_lost, write_text
 from tilewright.cli.sources import run_cases
@@ -55,7 +60,6 @@ def evaluate(
 
     Exit code 1: the mapping is illegal; what is wrong is shown with the smallest change that would mend it.
     """
-    from tilewright.api import load_target, pick_operator, refuse_density
     from tilewright.workload import with_given
 
     if cases is not None:
@@ -70,18 +74,16 @@ def evaluate(
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
-    operator = with_given(pick_operator(network, layer, sizes(bind, "--bind")), shares(density))
-    accelerator, _ = load_target(arch, network, footprint)
+    operator = with_given(tilewright.api.pick_operator(network, layer, sizes(bind, "--bind")), shares(density))
+    accelerator, _ = tilewright.api.load_target(arch, network, footprint)
     if density:
-        refuse_density(accelerator, "--density")
+        tilewright.api.refuse_density(accelerator, "--density")
     found = _evaluated(mapping, dataflow, operator, accelerator)
     screen = console("-" if "-" in (json_file, write) else None)
     if repair and not found.legal:
         found = _repaired(found, screen)
     if write is not None:
-        from tilewright.mapping import dump_mapping
-
-        write_text(write, dump_mapping(found.mapping, found.operator, found.accelerator))
+        write_text(write, tilewright.mapping.dump_mapping(found.mapping, found.operator, found.accelerator))
     if json_file is not None:
         write_text(json_file, _as_json(found))
     _print(found, screen)
@@ -91,46 +93,36 @@ def evaluate(
 
 def _evaluated(mapping: Path | None, dataflow: str | None, operator: "Operator",
                accelerator: "Accelerator") -> "Evaluation":
-    from tilewright.api import evaluate as evaluate_mapping
-    from tilewright.mapping import dataflow as follow
-
     if (mapping is None) == (dataflow is None):
         raise InputError("MAPPING", "must be given, or --dataflow in its place", None if mapping is None else "both",
                          "For example tilewright evaluate mine.yaml --network resnet50 --layer conv1 --arch eyeriss")
-    source = follow(dataflow, operator, accelerator) if dataflow is not None else mapping
+    source = tilewright.mapping.dataflow(dataflow, operator, accelerator) if dataflow is not None else mapping
     assert source is not None
-    return evaluate_mapping(source, operator, accelerator)
+    return tilewright.api.evaluate(source, operator, accelerator)
 
 
 def _repaired(found: "Evaluation", screen: "Console") -> "Evaluation":
-    from tilewright.api import evaluate as evaluate_mapping
-    from tilewright.mapping import repair
-
-    cured = repair(found.mapping, found.operator, found.accelerator)
+    cured = tilewright.mapping.repair(found.mapping, found.operator, found.accelerator)
     if cured is None:
         return found
     for violation in found.violations:
         screen.print(f"Repaired: {violation.message}.", style="yellow", markup=False, soft_wrap=True)
-    return evaluate_mapping(cured, found.operator, found.accelerator)
+    return tilewright.api.evaluate(cured, found.operator, found.accelerator)
 
 
 def _print(found: "Evaluation", screen: "Console") -> None:
-    from tilewright.report import print_layer
-
     for violation in found.violations:
         screen.print(f"Illegal: {violation}.", style="bold red", markup=False, soft_wrap=True)
     if found.cost is None:
         return
     if not found.legal:
         screen.print("\nOn a machine that is large enough for it, it would be:\n", markup=False)
-    print_layer(found.record, screen, found.accelerator.frequency_mhz)
+    tilewright.report.print_layer(found.record, screen, found.accelerator.frequency_mhz)
 
 
 def _as_json(found: "Evaluation") -> str:
-    from tilewright.store import record_to_json
-
     told = {"legal": found.legal, "violations": [vars(violation) for violation in found.violations],
-            "layer": json.loads(record_to_json(found.record))}
+            "layer": json.loads(tilewright.store.record_to_json(found.record))}
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -138,12 +130,11 @@ def _run_cases(place: str, reference: bool, rounds: bool) -> None:
     from dataclasses import asdict
 
     from tilewright.api import case_cost
-    from tilewright.cost import round_latency
     from tilewright.interop import case_result
 
     def result(case: "Case") -> dict[str, object]:
         if rounds:
-            found = round_latency(case.operator, case.accelerator, case.mapping)
+            found = tilewright.cost.round_latency(case.operator, case.accelerator, case.mapping)
             return {"id": case.id, **asdict(found), "bottleneck": found.bottleneck}
         return case_result(case.id, case_cost(case.operator, case.accelerator, case.mapping, reference=reference))
 

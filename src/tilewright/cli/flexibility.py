@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import tilewright.api
+import tilewright.report
 from tilewright.api.options import FlexibilityOptions
 from tilewright.cli.options import Asked, Json, console, ready, say, verb, write_json
 
@@ -23,13 +25,10 @@ def flexibility(
     H-F is the share of what any machine of the class can do, W-F the share of what the workload can use. The machine's
     file says what is flexible (docs/flexibility.md).
     """
-    from tilewright.api import flexibility as measure
-    from tilewright.report import flexibility_sheet, flexibility_tree, print_sheet, write_sheet
-
     ready(html, json_file)
-    found = measure(**asked)
-    sheet = flexibility_sheet(found, shlex.join(["tilewright", *sys.argv[1:]]))
-    print_sheet(sheet, console(json_file))
-    write_json(json_file, flexibility_tree(found), ensure_ascii=False)
+    found = tilewright.api.flexibility(**asked)
+    sheet = tilewright.report.flexibility_sheet(found, shlex.join(["tilewright", *sys.argv[1:]]))
+    tilewright.report.print_sheet(sheet, console(json_file))
+    write_json(json_file, tilewright.report.flexibility_tree(found), ensure_ascii=False)
     if html is not None:
-        say(console("-"), f"Page {write_sheet(sheet, html)}")
+        say(console("-"), f"Page {tilewright.report.write_sheet(sheet, html)}")

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+import tilewright.api
+import tilewright.report
+import tilewright.store
 from tilewright.base import InputError
 from tilewright.cli.options import StorePlace, console, say
 
@@ -35,8 +38,6 @@ def list_things(
     store: StorePlace = None,
 ) -> None:
     """List networks, accelerators, mappers, dataflows, formats and so on, or show one."""
-    from tilewright.report import print_listing
-
     if yaml and (kind != "accelerators" or name is None):
         raise InputError("--yaml", "must come with the name of an accelerator", None,
                          "For example tilewright list accelerators eyeriss --yaml")
@@ -49,7 +50,7 @@ def list_things(
     else:
         found = _ONE[kind](name) if name is not None else _STORED[kind](store) if kind in _STORED else _ALL[kind]()
         screen = console()
-        print_listing(found.heads, found.rows, found.right, screen)
+        tilewright.report.print_listing(found.heads, found.rows, found.right, screen)
         for note in found.notes:
             say(screen, note)
 
@@ -76,11 +77,10 @@ def _networks() -> Listing:
 
 
 def _network(name: str) -> Listing:
-    from tilewright.api import load_network
     from tilewright.report import engineering
     from tilewright.workload import coverage, unique_operators
 
-    graph = load_network(name)
+    graph = tilewright.api.load_network(name)
     rows = [(layer.names[0], layer.count, layer.operator.kind,
              " ".join(f"{dimension}{size}" for dimension, size in layer.operator.dimensions),
              engineering(layer.operator.macs), " ".join(layer.names[1:])) for layer in unique_operators(graph)]
@@ -103,10 +103,9 @@ def _accelerators() -> Listing:
 
 
 def _accelerator(name: str, yaml: bool) -> None:
-    from tilewright.api import load_accelerator
     from tilewright.hardware import describe, dump_accelerator
 
-    machine = load_accelerator(name)
+    machine = tilewright.api.load_accelerator(name)
     print(dump_accelerator(machine) if yaml else describe(machine))
 
 
@@ -119,15 +118,14 @@ def _mappers() -> Listing:
 
 
 def _mapper(name: str) -> Listing:
-    from tilewright.api import mapper_extra, mapper_options, mapper_summary
     from tilewright.base import EXTRAS
 
     screen = console()
-    say(screen, f"{name}: {mapper_summary(name)}\n")
-    if extra := mapper_extra(name):
+    say(screen, f"{name}: {tilewright.api.mapper_summary(name)}\n")
+    if extra := tilewright.api.mapper_extra(name):
         say(screen, f"Needs: {EXTRAS[extra][1]}\n")
     return Listing(("Option", "Default", "What it does"), [
-        (option.name, option.default, option.about) for option in mapper_options(name)], (1,))
+        (option.name, option.default, option.about) for option in tilewright.api.mapper_options(name)], (1,))
 
 
 def _dataflows() -> Listing:
@@ -155,9 +153,8 @@ def _technologies() -> Listing:
 
 def _runs(store: str | None) -> Listing:
     from tilewright.report import engineering
-    from tilewright.store import Store
 
-    with Store(store) as found:
+    with tilewright.store.Store(store) as found:
         runs = found.runs()
     return Listing(
         ("Run", "Network", "Accelerator", "Objective", "Mapper", "Samples", "Latency\n(cycles)", "Energy\n(J)"),
@@ -168,9 +165,8 @@ def _runs(store: str | None) -> Listing:
 
 def _library(store: str | None) -> Listing:
     from tilewright.report import engineering
-    from tilewright.store import Library
 
-    with Library(store) as found:
+    with tilewright.store.Library(store) as found:
         entries = found.entries()
     return Listing(
         ("Entry", "Shape", "Accelerator", "Objective", "Score", "Latency\n(cycles)", "Energy\n(J)", "Found for", "On"),
@@ -188,9 +184,8 @@ def _shape(one: "Entry") -> str:
 
 def _entry(name: str, store: str | None) -> None:
     from tilewright.report import significant
-    from tilewright.store import Library
 
-    with Library(store) as found:
+    with tilewright.store.Library(store) as found:
         one = found.get(name)
     for head, value in (
             ("Entry", one.id), ("Best for", " ".join(f"{key}{size}" for key, size in one.sizes.items())),

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import tilewright.api
+import tilewright.report
+import tilewright.store
 from tilewright.api.options import RunOptions
 from tilewright.base import InputError
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, say, verb, write_text
@@ -32,8 +35,6 @@ def map_network(
     has made before, of a number of mappings, is answered from there. Ctrl-C ends the searches and keeps what they found
     (exit code 130), as does SIGTERM (143). Exit code 1: some layer has no legal mapping, or none within constraints.
     """
-    from tilewright.api import Broken
-    from tilewright.api import map_network as search_all
     from tilewright.cli.progress import Progress
     from tilewright.jobs import interruptible, load_seconds
 
@@ -41,8 +42,8 @@ def map_network(
     folder = _checkpoint(checkpoint, resume)
     with Progress(earlier_seconds=load_seconds(folder) if folder else 0.0) as shown:
         try:
-            run, error = search_all(**asked, progress=shown, checkpoint=folder), None
-        except Broken as broken:
+            run, error = tilewright.api.map_network(**asked, progress=shown, checkpoint=folder), None
+        except tilewright.api.Broken as broken:
             run, error = broken.run, broken.__cause__
     with interruptible(threading.Event()):
         _deliver(run, report, json, folder)
@@ -56,11 +57,9 @@ def _checkpoint(folder: Path | None, resume: bool) -> Path | None:
         if resume:
             raise InputError("--resume", "must come with --checkpoint FOLDER")
         return None
-    from tilewright.api import ready_place
-
     if folder.exists() and not folder.is_dir():
         raise InputError("--checkpoint", "must be a folder", str(folder))
-    ready_place(folder / "0000.npz")
+    tilewright.api.ready_place(folder / "0000.npz")
     kept = any(folder.glob("*.npz"))
     if kept and not resume:
         raise InputError("--checkpoint", "must be a new or empty folder, unless --resume is given", str(folder),
@@ -74,11 +73,9 @@ def _deliver(run: "Run", report: Path | None, json: str | None, folder: Path | N
     What cannot be written does not cost the rest. Where the run is then nowhere, it goes to a file here or in the
     temporary directory.
     """
-    from tilewright.report import print_run
-
     screen = console("-")
     lines, errors = _written(run, report, json)
-    print_run(run.record, console(json))
+    tilewright.report.print_run(run.record, console(json))
     if run.kept is not None:
         say(screen, run.kept.warning or f"Stored in {run.kept.place}", style="yellow" if run.kept.warning else "dim")
     if run.library.warning:
@@ -94,11 +91,9 @@ def _deliver(run: "Run", report: Path | None, json: str | None, folder: Path | N
 
 def _written(run: "Run", report: Path | None, json: str | None) -> tuple[list[str], list[Exception]]:
     """Write the files that were asked for; return what to say of them, and what went wrong."""
-    from tilewright.store import record_to_json, rescued
-
     wanted: list[tuple[str, Callable[[], object]]] = []
     if json is not None:
-        wanted.append(("", lambda: write_text(json, record_to_json(run.record, indent=1) + "\n")))
+        wanted.append(("", lambda: write_text(json, tilewright.store.record_to_json(run.record, indent=1) + "\n")))
     if report is not None:
         wanted.append((f"Report {report}", lambda: run.write_report(report)))
     lines, errors = [], []
@@ -109,7 +104,7 @@ def _written(run: "Run", report: Path | None, json: str | None) -> tuple[list[st
         except Exception as error:
             errors.append(error)
     if errors and (run.kept is None or not run.kept.stored):
-        lines.append(f"The run was written to {rescued(run.record)} instead.")
+        lines.append(f"The run was written to {tilewright.store.rescued(run.record)} instead.")
     return lines, errors
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+import tilewright.api
+import tilewright.report
 from tilewright.api.flags import Flag
 from tilewright.api.options import FLAGS, Footprints
 from tilewright.base import InputError, value_of, whole_of, write_whole
@@ -109,11 +111,9 @@ Page = Annotated[Path | None, typer.Option(
 
 def ready(page: Path | None, json_file: str | None) -> None:
     """Make sure that files can be written before anything is computed."""
-    from tilewright.api import ready_place
-
     for place in (page, Path(json_file) if json_file and json_file != "-" else None):
         if place is not None:
-            ready_place(place)
+            tilewright.api.ready_place(place)
 
 
 def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:
@@ -181,9 +181,7 @@ def say(screen: "Console", text: object, style: str | None = None) -> None:
 
 def tell_lost(accelerator: "Accelerator", screen: "Console") -> None:
     """Say what of the files of a machine was lost when they were read."""
-    from tilewright.report import lost_lines
-
-    for line in lost_lines(accelerator.assumptions):
+    for line in tilewright.report.lost_lines(accelerator.assumptions):
         screen.print(line, soft_wrap=True)
 
 
@@ -192,6 +190,4 @@ def write_text(place: str, text: str) -> None:
     if place == "-":
         sys.stdout.write(text)
         return
-    from tilewright.api import ready_place
-
-    write_whole(ready_place(Path(place)), text)
+    write_whole(tilewright.api.ready_place(Path(place)), text)

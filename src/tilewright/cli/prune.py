@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+import tilewright.store
 from tilewright.base import InputError
 from tilewright.cli.options import StorePlace, console, say
 
@@ -20,8 +21,6 @@ def prune(
     store: StorePlace = None,
 ) -> None:
     """Remove best mappings from the library; runs stay in the store. With both options, what both name."""
-    from tilewright.store import Library
-
     if everything == (older_than is not None or arch is not None):
         raise InputError("prune", "must be told which mappings", None, "Give --older-than DAYS, --arch NAME, or --all")
     if older_than is not None and not 0 <= older_than <= MOST_DAYS:
@@ -30,6 +29,6 @@ def prune(
     before = now + timedelta(days=1) if everything else None
     if older_than is not None:
         before = now - timedelta(days=older_than)
-    with Library(store) as found:
+    with tilewright.store.Library(store) as found:
         count = found.prune(before, arch)
     say(console(), f"{count} mappings removed from {found.shown}")

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import tilewright.api
+import tilewright.report
+import tilewright.store
 from tilewright.base import InputError, unknown_name
 from tilewright.cli.options import Json, StorePlace, console, say, write_text
 
@@ -33,26 +36,22 @@ def show(
     store: StorePlace = None,
 ) -> None:
     """Show a stored run again: as a table, a page, JSON, one of its layers, or the command that repeats it."""
-    from tilewright.api import open_run
-    from tilewright.report import print_layer, print_run
-    from tilewright.store import record_to_json
-
-    found = open_run(run, store)
+    found = tilewright.api.open_run(run, store)
     screen = console("-" if "-" in (json, mapping, constraints) else None)
     if command:
         print(found.record.request.command)
         return
     chosen = _chosen(found.record, layer) if layer is not None else ()
     for one in chosen:
-        print_layer(one, screen, found.record.accelerator.frequency_mhz)
+        tilewright.report.print_layer(one, screen, found.record.accelerator.frequency_mhz)
     if layer is None:
-        print_run(found.record, screen)
+        tilewright.report.print_run(found.record, screen)
     if mapping is not None:
         write_text(mapping, _mapping_text(chosen))
     if constraints is not None:
         write_text(constraints, found.record.request.space or "{}\n")
     if json is not None:
-        write_text(json, record_to_json(found.record, indent=1) + "\n")
+        write_text(json, tilewright.store.record_to_json(found.record, indent=1) + "\n")
     if report is not None:
         say(console("-"), f"Report {found.write_report(report)}")
 

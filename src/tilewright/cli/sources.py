@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import tilewright.api
+import tilewright.interop
 from tilewright.base import InputError
 from tilewright.cli.options import shares, sizes
 
@@ -45,24 +47,22 @@ def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: l
 
 def _from_file(path: str, what: tuple[str | None, str | None, str | None], bind: dict[str, int],
                density: dict[str, str | float]) -> "Mapped":
-    from tilewright.api import load_accelerator, load_mapping, pick_operator, refuse_density
     from tilewright.workload import with_given
 
     network, layer, arch = what
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given with a mapping file")
-    operator, accelerator = pick_operator(network, layer, bind), load_accelerator(arch)
+    operator, accelerator = tilewright.api.pick_operator(network, layer, bind), tilewright.api.load_accelerator(arch)
     if density:
-        refuse_density(accelerator, "--density")
+        tilewright.api.refuse_density(accelerator, "--density")
     operator = with_given(operator, density)
-    return operator, accelerator, load_mapping(Path(path), operator, accelerator)
+    return operator, accelerator, tilewright.api.load_mapping(Path(path), operator, accelerator)
 
 
 def _from_run(place: str, layer: str | None, store: str | None) -> "Mapped":
-    from tilewright.api import open_run
     from tilewright.store import accelerator_of, mapping_of, operator_of
 
-    run = open_run(place, store)
+    run = tilewright.api.open_run(place, store)
     names = [one.name for one in run.record.layers]
     if layer is None and len(names) == 1:
         layer = names[0]
@@ -75,10 +75,8 @@ def _from_run(place: str, layer: str | None, store: str | None) -> "Mapped":
 
 def run_cases(place: str, result: "Callable[[Case], dict[str, object]]") -> None:
     """Print one line of JSON for each case of a file (- is standard input), as soon as its result is known."""
-    from tilewright.interop import case_lines, parse_case
-
-    for where, line in case_lines(sys.stdin.buffer if place == "-" else Path(place)):
-        case = parse_case(line, where)
+    for where, line in tilewright.interop.case_lines(sys.stdin.buffer if place == "-" else Path(place)):
+        case = tilewright.interop.parse_case(line, where)
         try:
             found = result(case)
         except InputError as error:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+import tilewright.api
+import tilewright.mapping
 from tilewright.api.options import MapSpaceOptions
 from tilewright.base import InputError
 from tilewright.cli.options import Asked, FootprintOption, Json, console, say, tell_lost, verb, write_json, write_text
@@ -38,24 +40,20 @@ def space(
     Without a tiling all are counted; --draw and --export then speak of imperfect (with --pad: perfect). Sizes are those
     before the memories are looked at. An empty space names the smallest set of constraints that conflict (exit code 2).
     """
-    from tilewright.api import choose_space, drawn_mappings, load_target, pick_operator, space_figures
-    from tilewright.mapping import MapSpace
-    from tilewright.mapping import Tiling as Known
-
     if "-" in (json_file, export) and json_file == export:
         raise InputError("--json, --export", "must not both go to standard output")
     tiling, pad = asked["tiling"], asked["pad"]
-    operator = pick_operator(asked["network"], layer, asked["bind"])
-    accelerator, own = load_target(asked["arch"], asked["network"], footprint)
-    choice = replace(choose_space(tiling, asked["constraints"], asked["dataflow"], (), pad), own=own)
+    operator = tilewright.api.pick_operator(asked["network"], layer, asked["bind"])
+    accelerator, own = tilewright.api.load_target(asked["arch"], asked["network"], footprint)
+    choice = replace(tilewright.api.choose_space(tiling, asked["constraints"], asked["dataflow"], (), pad), own=own)
     choice.refuse_empty([operator], accelerator)
     chosen = choice.space(operator, accelerator)
     stated = tiling is not None or (choice.file is not None and choice.file.tiling is not None)
-    shown = (choice.tiling,) if stated else get_args(Known)
-    spaces = [MapSpace(chosen.operator, accelerator, name, chosen.constraints) for name in shown]
-    figures = [space_figures(one, samples, seed) for one in spaces]
+    shown = (choice.tiling,) if stated else get_args(tilewright.mapping.Tiling)
+    spaces = [tilewright.mapping.MapSpace(chosen.operator, accelerator, name, chosen.constraints) for name in shown]
+    figures = [tilewright.api.space_figures(one, samples, seed) for one in spaces]
     screen = console("-" if "-" in (json_file, export) else None)
-    drawn = drawn_mappings(chosen, draw, seed) if draw else []
+    drawn = tilewright.api.drawn_mappings(chosen, draw, seed) if draw else []
     padding = choice.padding(operator, accelerator)
     _print(chosen, figures, choice, screen)
     if pad:
@@ -68,13 +66,10 @@ def space(
     if json_file is not None:
         write_json(json_file, _plain(chosen, figures, drawn, padding), ensure_ascii=False)
     if export is not None:
-        from tilewright.mapping import dump_space
-
-        write_text(export, dump_space(chosen))
+        write_text(export, tilewright.mapping.dump_space(chosen))
 
 
 def _print(space: "MapSpace", figures: "list[SpaceFigures]", choice: "SpaceChoice", screen: "Console") -> None:
-    from tilewright.mapping import KeptSets
     from tilewright.report import print_listing
 
     operator, accelerator = space.operator, space.accelerator
@@ -85,7 +80,7 @@ def _print(space: "MapSpace", figures: "list[SpaceFigures]", choice: "SpaceChoic
     for one in figures:
         if one.conflict:
             say(screen, f"\n{one.tiling}: {one.conflict}")
-    if len(kept := KeptSets(space)) > 1:
+    if len(kept := tilewright.mapping.KeptSets(space)) > 1:
         say(screen, f"\nMemories may keep or let pass {len(kept.open)} tensors more: so many mappings for each of "
                     f"{len(kept):,} kept sets.")
     entries = _entries(space, choice)
@@ -126,24 +121,20 @@ def _orders(orders: tuple[tuple[str, ...], ...]) -> str:
 
 
 def _print_drawn(space: "MapSpace", drawn: "list[Mapping]", screen: "Console") -> None:
-    from tilewright.mapping import render
-
     for index, mapping in enumerate(drawn, start=1):
         screen.print(f"\nDrawn {index} of {len(drawn)}\n", style="bold", markup=False)
-        say(screen, render(mapping, space.operator, space.accelerator))
+        say(screen, tilewright.mapping.render(mapping, space.operator, space.accelerator))
 
 
 def _plain(space: "MapSpace", figures: "list[SpaceFigures]", drawn: "list[Mapping]",
            padding: "Padding") -> dict[str, object]:
-    from tilewright.mapping import dump_mapping, dump_space
-
     return {
         "operator": space.operator.name, "accelerator": space.accelerator.name,
         "dimensions": dict(space.operator.dimensions), "unpadded": dict(padding.original.dimensions),
-        "ineffectual_share": padding.ineffectual_share, "space": dump_space(space),
+        "ineffectual_share": padding.ineffectual_share, "space": tilewright.mapping.dump_space(space),
         "sizes": [{"tiling": one.tiling, **_size(one.size), "fitting": one.fitting and _size(one.fitting),
                    "fitting_share": one.fitting_share, "conflict": one.conflict} for one in figures],
-        "drawn": [dump_mapping(mapping, space.operator, space.accelerator) for mapping in drawn],
+        "drawn": [tilewright.mapping.dump_mapping(mapping, space.operator, space.accelerator) for mapping in drawn],
     }
 
 

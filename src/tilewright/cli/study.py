@@ -4,6 +4,7 @@ from typing import Any
 
 import typer
 
+import tilewright.report
 from tilewright.api.options import AxesOptions, LandscapeOptions, OrdersOptions, StudyOptions
 from tilewright.cli.compare import Html, conduct, contest_tables, times
 from tilewright.cli.options import Asked, Json, Out, verb
@@ -50,10 +51,8 @@ def orders(asked: Asked, html: Html = None, json_file: Json = None, out: Out = N
 @verb(LandscapeOptions)
 def landscape(asked: Asked, html: Html = None, json_file: Json = None, out: Out = None) -> None:
     """Draw the map space in two dimensions (principal components) with what mappers sample of it."""
-    from tilewright.report import landscape_points
-
     drawn = " drawn uniformly" if asked["uniform"] else ""
     conduct("landscape", asked, lambda found: (
         f"{len(found.background):,} random mappings{drawn}, {asked['budget']} samples of each mapper, "
         f"seed {asked['seed']}"), (html, json_file), function="study_landscape",
-        tables=lambda found: (landscape_points(found),), out=out)
+        tables=lambda found: (tilewright.report.landscape_points(found),), out=out)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import tilewright.api
+import tilewright.interop
 from tilewright.api.options import SystolicOptions
 from tilewright.cli.options import Asked, Json, console, say, verb, write_json
 
@@ -25,12 +27,9 @@ def systolic(
     The network may be a topology of SCALE-Sim (.csv). By our own rules partial tiles take only what they need; the
     cycles that SCALE-Sim reports stand beside ours, its other figures in the JSON.
     """
-    from tilewright.api import systolic as run_systolic
-    from tilewright.interop import refuse_notes
-
-    run = run_systolic(**asked)
+    run = tilewright.api.systolic(**asked)
     if strict:
-        refuse_notes(run.notes)
+        tilewright.interop.refuse_notes(run.notes)
     screen = console(json_file)
     write_json(json_file, run.tree())
     _print(run, screen)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+import tilewright.report
 from tilewright.base import InputError
 from tilewright.cli.options import INTERRUPTED, Json, console, ready, write_json, write_text
 
@@ -38,7 +39,6 @@ def validate(
         raise InputError("--page", "must come without sets and --full: it tells a quick run of all of them", page)
     from tilewright.api import validate as run_sets
     from tilewright.cli.progress import Bar
-    from tilewright.report import accuracy_page, print_scoreboard
 
     ready(None, json_file)
     try:
@@ -50,18 +50,17 @@ def validate(
         raise typer.Exit(INTERRUPTED) from None
     write_json(json_file, board.plain, ensure_ascii=False, allow_nan=False)
     if page is not None:
-        write_text(page, accuracy_page(board))
+        write_text(page, tilewright.report.accuracy_page(board))
     if accept is not None:
         from tilewright.validation import accepted_text, read_accepted
 
         write_text(accept, accepted_text(board.outcomes, read_accepted()))
-    print_scoreboard(board, console("-" if "-" in (json_file, page, accept) else None), cases=cases)
+    tilewright.report.print_scoreboard(board, console("-" if "-" in (json_file, page, accept) else None), cases=cases)
     raise typer.Exit(0 if board.holds or accept is not None else GROWN)
 
 
 def _list() -> None:
-    from tilewright.report import print_listing
     from tilewright.validation import reference_sets
 
     rows = [(found.name, found.title, found.kind, found.source) for found in reference_sets()]
-    print_listing(("Set", "What it is", "Reference", "Source"), rows, (), console())
+    tilewright.report.print_listing(("Set", "What it is", "Reference", "Source"), rows, (), console())

@@ -1,40 +1,11 @@
 """Results and everything needed to repeat them: records, their JSON, the database of runs, mappings and jobs.
 
-Only the records load at once; the rest, and the libraries behind it, when first used.
+All of it, and the libraries behind it, loads when first used.
 """
 
 from typing import TYPE_CHECKING
 
 from tilewright.base import late_names
-from tilewright.store.record import (
-    SCHEMA_VERSION,
-    AcceleratorRecord,
-    AnswerRecord,
-    BoundsRecord,
-    CostRecord,
-    CountRecord,
-    FrontPointRecord,
-    FrontRecord,
-    LayerRecord,
-    LevelRecord,
-    MappingRecord,
-    NestRow,
-    NetworkRecord,
-    OperatorRecord,
-    PaddingRecord,
-    RequestRecord,
-    RooflineRecord,
-    RoomRecord,
-    RunRecord,
-    SearchRecord,
-    SoftwareRecord,
-    StartRecord,
-    TensorRecord,
-    TileRecord,
-    TotalsRecord,
-    TrafficRecord,
-    VectorRecord,
-)
 
 if TYPE_CHECKING:
     from tilewright.store.build import (
@@ -53,6 +24,35 @@ if TYPE_CHECKING:
     from tilewright.store.library import Library, Provenance, Shelf, entry, problem
     from tilewright.store.nest import level_records, mapping_from
     from tilewright.store.opening import default_path, store_url
+    from tilewright.store.record import (
+        SCHEMA_VERSION,
+        AcceleratorRecord,
+        AnswerRecord,
+        BoundsRecord,
+        CostRecord,
+        CountRecord,
+        FrontPointRecord,
+        FrontRecord,
+        LayerRecord,
+        LevelRecord,
+        MappingRecord,
+        NestRow,
+        NetworkRecord,
+        OperatorRecord,
+        PaddingRecord,
+        RequestRecord,
+        RooflineRecord,
+        RoomRecord,
+        RunRecord,
+        SearchRecord,
+        SoftwareRecord,
+        StartRecord,
+        TensorRecord,
+        TileRecord,
+        TotalsRecord,
+        TrafficRecord,
+        VectorRecord,
+    )
     from tilewright.store.results import Results, kept_in, results_in
     from tilewright.store.saving import Kept, keep, rescued
     from tilewright.store.tables import Entry, RunSummary
