@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tilewright.report
 from tilewright.api.engine import ready_cache
@@ -28,9 +28,6 @@ from tilewright.search import (
 )
 from tilewright.store import RequestRecord, record_to_json
 from tilewright.workload import UniqueOperator
-
-if TYPE_CHECKING:
-    from tilewright.report import Sheet
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Pipeline:
         return {layer.name: layer for layer in self.result.layers}
 
     @property
-    def sheet(self) -> "Sheet":
+    def sheet(self) -> "tilewright.report.Sheet":
         """What is to be shown of it."""
         return tilewright.report.pipeline_sheet(self.result, self.network, self.command)
 

@@ -6,17 +6,15 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import tilewright.api
 import tilewright.report
 from tilewright.api.options import CompareOptions
-from tilewright.base import csv_text
+from tilewright.base import Table, csv_text
 from tilewright.cli.options import INTERRUPTED, Asked, Json, console, ready, verb, write_text
-
-if TYPE_CHECKING:
-    from tilewright.base import Table
 
 Html = Annotated[Path | None, typer.Option(
     "--html", metavar="FILE.html", show_default=False, help="Write a page with plots.")]
@@ -37,7 +35,7 @@ def compare(asked: Asked, html: Html = None, json_file: Json = None) -> None:
     conduct("compare", asked, says, (html, json_file), shown="contest", tables=contest_tables)
 
 
-def contest_tables(found: Any) -> "tuple[Table, ...]":
+def contest_tables(found: Any) -> tuple[Table, ...]:
     """Return the tables of a contest that its page does not have."""
     return (tilewright.report.contest_curves(found),)
 
@@ -48,7 +46,7 @@ def times(seeds: Any) -> str:
 
 
 def conduct(name: str, asked: Asked, says: Callable[[Any], str], files: tuple[Path | None, str | None], *,
-            shown: str = "", function: str = "", tables: "Callable[[Any], tuple[Table, ...]]" = lambda found: (),
+            shown: str = "", function: str = "", tables: Callable[[Any], tuple[Table, ...]] = lambda found: (),
             out: Path | None = None, **more: Any) -> None:
     """Run a study with a bar; print it, and write its page, its JSON, and all of it with its tables into a folder.
 
@@ -67,8 +65,6 @@ def conduct(name: str, asked: Asked, says: Callable[[Any], str], files: tuple[Pa
     out
         The folder of a study without searches to keep. Others have it among what is ``asked``, and can be stopped.
     """
-    import tilewright.api
-    import tilewright.report
     from tilewright.cli.progress import SearchBar
 
     api, report = tilewright.api, tilewright.report

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,6 @@ import tilewright.store
 from tilewright.api.options import RunOptions
 from tilewright.base import InputError
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, say, verb, write_text
-
-if TYPE_CHECKING:
-    from tilewright.api import Run
 
 
 @verb(RunOptions)
@@ -67,7 +64,7 @@ def _checkpoint(folder: Path | None, resume: bool) -> Path | None:
     return folder
 
 
-def _deliver(run: "Run", report: Path | None, json: str | None, folder: Path | None) -> None:
+def _deliver(run: "tilewright.api.Run", report: Path | None, json: str | None, folder: Path | None) -> None:
     """Write the files that were asked for, then show the run, and say where everything is.
 
     What cannot be written does not cost the rest. Where the run is then nowhere, it goes to a file here or in the
@@ -89,7 +86,7 @@ def _deliver(run: "Run", report: Path | None, json: str | None, folder: Path | N
         raise errors[0]
 
 
-def _written(run: "Run", report: Path | None, json: str | None) -> tuple[list[str], list[Exception]]:
+def _written(run: "tilewright.api.Run", report: Path | None, json: str | None) -> tuple[list[str], list[Exception]]:
     """Write the files that were asked for; return what to say of them, and what went wrong."""
     wanted: list[tuple[str, Callable[[], object]]] = []
     if json is not None:
@@ -108,7 +105,7 @@ def _written(run: "Run", report: Path | None, json: str | None) -> tuple[list[st
     return lines, errors
 
 
-def _exit_code(run: "Run") -> int:
+def _exit_code(run: "tilewright.api.Run") -> int:
     if run.interrupted:
         return INTERRUPTED
     infeasible = any(layer.search is not None and not layer.search.feasible for layer in run.record.layers)

@@ -2,7 +2,7 @@
 
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ import tilewright.report
 import tilewright.store
 from tilewright.base import InputError, unknown_name
 from tilewright.cli.options import Json, StorePlace, console, say, write_text
-
-if TYPE_CHECKING:
-    from tilewright.store import LayerRecord, RunRecord
 
 
 def show(
@@ -56,7 +53,7 @@ def show(
         say(console("-"), f"Report {found.write_report(report)}")
 
 
-def _chosen(record: "RunRecord", pattern: str) -> "tuple[LayerRecord, ...]":
+def _chosen(record: "tilewright.store.RunRecord", pattern: str) -> "tuple[tilewright.store.LayerRecord, ...]":
     """Return the distinct layers with a name that matches."""
     found = tuple(layer for layer in record.layers if any(fnmatchcase(name, pattern) for name in layer.names))
     if not found:
@@ -64,7 +61,7 @@ def _chosen(record: "RunRecord", pattern: str) -> "tuple[LayerRecord, ...]":
     return found
 
 
-def _mapping_text(layers: "tuple[LayerRecord, ...]") -> str:
+def _mapping_text(layers: "tuple[tilewright.store.LayerRecord, ...]") -> str:
     if len(layers) != 1 or layers[0].mapping is None:
         raise InputError("--mapping", "must come with a --layer that names one mapped layer", f"{len(layers)} layers")
     return layers[0].mapping.yaml

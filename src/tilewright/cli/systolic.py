@@ -12,8 +12,6 @@ from tilewright.cli.options import Asked, Json, console, say, verb, write_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tilewright.api import SystolicRow, SystolicRun
-
 
 @verb(SystolicOptions)
 def systolic(
@@ -35,7 +33,7 @@ def systolic(
     _print(run, screen)
 
 
-def _print(run: "SystolicRun", screen: "Console") -> None:
+def _print(run: "tilewright.api.SystolicRun", screen: "Console") -> None:
     from tilewright.report import engineering, print_listing
 
     flow = {"os": "output", "ws": "weight", "is": "input"}[run.array.dataflow]
@@ -71,11 +69,11 @@ def _print(run: "SystolicRun", screen: "Console") -> None:
         say(screen, str(note), style="yellow")
 
 
-def _joules(row: "SystolicRow") -> float:
+def _joules(row: "tilewright.api.SystolicRow") -> float:
     return sum((row.energy_pj or {}).values()) * 1e-12
 
 
-def _cells(row: "SystolicRow", others: list[str], ours: bool) -> list[str]:
+def _cells(row: "tilewright.api.SystolicRow", others: list[str], ours: bool) -> list[str]:
     from tilewright.report import engineering, percent
 
     layer = row.layer
