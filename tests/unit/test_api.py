@@ -222,3 +222,13 @@ def test_the_engine_compiles_where_nothing_can_be_written(tmp_path, monkeypatch)
     (tmp_path / "file").unlink()
     engine.ready_cache()
     assert os.environ["NUMBA_CACHE_DIR"] == ""
+
+
+def test_a_machine_may_be_yaml_text_and_no_name_is_too_long_to_be_told_wrong():
+    machine = tw.load_accelerator("edge-s1")
+    assert tw.load_accelerator(tw.dump_accelerator(machine)) == machine
+    flow = "{name: one, note: " + "x" * 300 + ".5}"
+    with pytest.raises(tw.InputError, match="must be a known accelerator"):
+        tw.load_accelerator(flow)
+    with pytest.raises(tw.InputError, match="must be"):
+        tw.load_network(flow)
