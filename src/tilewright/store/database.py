@@ -26,15 +26,7 @@ class Store(Database):
     ----------
     place
         A file, or a SQLAlchemy URL; None takes ``TILEWRIGHT_STORE`` or the file in the platform's data directory.
-
-    Raises
-    ------
-    InputError
-        By any method, if the database cannot be opened, read or written, or is of a newer schema.
     """
-
-    def __init__(self, place: str | os.PathLike[str] | None = None) -> None:
-        super().__init__(place)
 
     def append(self, record: RunRecord) -> str:
         """Add a run with its layers in one transaction, and return its identity."""

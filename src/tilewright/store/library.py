@@ -91,11 +91,6 @@ class Library(Database):
     ----------
     place, busy_seconds
         See `tilewright.store.Store`; and how long to wait for other writers.
-
-    Raises
-    ------
-    InputError
-        By any method, if the database cannot be opened, read or written, or is of a newer schema.
     """
 
     def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float = WAIT_SECONDS) -> None:

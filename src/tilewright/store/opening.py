@@ -53,9 +53,14 @@ class Database:
         See `store_url`.
     busy_seconds
         How long to wait for another writer, and for a server to answer.
+
+    Raises
+    ------
+    InputError
+        By any method, if the database cannot be opened, read or written, or is of a newer schema.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | None, busy_seconds: float | None = None) -> None:
+    def __init__(self, place: str | os.PathLike[str] | None = None, busy_seconds: float | None = None) -> None:
         self.url = store_url(place)
         self.busy_seconds = BUSY_SECONDS if busy_seconds is None else busy_seconds
         self._engine: Engine | None = None
@@ -89,13 +94,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Connection]:
-        """Open a transaction on the database, made or lifted to the present schema where needed.
-
-        Raises
-        ------
-        InputError
-            If the database cannot be opened, read or written, or is of a newer schema.
-        """
+        """Open a transaction on the database, made or lifted to the present schema where needed."""
         try:
             if self._engine is None:
                 self._engine = _open(self.url, self.busy_seconds)

@@ -34,11 +34,6 @@ class Results(Database):
         Forget all values of the study.
     keep_outdated
         Use values of other sources too, and tell how many.
-
-    Raises
-    ------
-    InputError
-        By any method, if the database cannot be opened, read or written, or is of a newer schema.
     """
 
     def __init__(self, place: str | os.PathLike[str] | None, study: str, study_version: int = 1, *,
