@@ -32,7 +32,7 @@ def compare(asked: Asked, html: Html = None, json_file: Json = None) -> None:
                         if asked["workers"] > 1 else "")
         return f"{asked['budget']} a search, {times(found.seeds)}{side_by_side}" if found.seeds else ""
 
-    conduct("compare", asked, says, (html, json_file), shown="contest", tables=contest_tables)
+    conduct("compare", tilewright.api.compare, asked, says, (html, json_file, asked["out"]), "contest", contest_tables)
 
 
 def contest_tables(found: Any) -> tuple[Table, ...]:
@@ -45,41 +45,39 @@ def times(seeds: Any) -> str:
     return f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
 
 
-def conduct(name: str, asked: Asked, says: Callable[[Any], str], files: tuple[Path | None, str | None], *,
-            shown: str = "", function: str = "", tables: Callable[[Any], tuple[Table, ...]] = lambda found: (),
-            out: Path | None = None, **more: Any) -> None:
+def conduct(name: str, search: Callable[..., Any], asked: Asked, says: Callable[[Any], str],
+            files: tuple[Path | None, str | None, Path | None], shown: str,
+            tables: Callable[[Any], tuple[Table, ...]] = lambda found: ()) -> None:
     """Run a study with a bar; print it, and write its page, its JSON, and all of it with its tables into a folder.
 
     Parameters
     ----------
     name
-        Of the study: of its files and, unless told, of its ``function`` in Python.
+        Of its files in the folder.
+    search
+        Makes the study of what is ``asked``; one that has a folder among that can be stopped, and go on later.
     says
-        Returns what the study was asked for in words, empty where nothing is complete.
+        Returns what was asked for in words, empty where nothing is complete.
     files
-        For the page and the JSON.
+        The page, the JSON, and the folder.
     shown
-        What reports call its results, where that is another name.
+        What reports call its results.
     tables
         Returns those that go into the folder besides the ones of the page.
-    out
-        The folder of a study without searches to keep. Others have it among what is ``asked``, and can be stopped.
     """
     from tilewright.cli.progress import SearchBar
 
-    api, report = tilewright.api, tilewright.report
-    html, json_file = files
+    report, stop, (html, json_file, out) = tilewright.report, threading.Event(), files
     ready(html, json_file)
-    stop, search, kept = threading.Event(), getattr(api, function or name), "out" in asked
-    if kept:
+    if "out" in asked:
         with SearchBar() as bar:
-            found, out = search(**asked, **more, told=bar.update, stop=stop), asked["out"]
+            found = search(**asked, told=bar.update, stop=stop)
     else:
         found = search(**asked)
     if told := says(found):
-        sheet = getattr(report, f"{shown or name}_sheet")(found, told, shlex.join(["tilewright", *sys.argv[1:]]))
+        sheet = getattr(report, f"{shown}_sheet")(found, told, shlex.join(["tilewright", *sys.argv[1:]]))
         report.print_sheet(sheet, console(json_file))
-        tree = getattr(report, f"{shown or name}_tree")(found, told)
+        tree = getattr(report, f"{shown}_tree")(found, told)
         text = json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if json_file is not None:
             write_text(json_file, text)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import tilewright.api
 from tilewright.api.options import ExploreOptions
 from tilewright.cli.compare import conduct, times
 from tilewright.cli.options import Asked, Json, verb
@@ -18,4 +19,4 @@ def explore(asked: Asked, json_file: Json = None) -> None:
         return (f"{asked['budget']:,} samples a layer and choice, mapper {asked['mapper']}, "
                 f"{times(range(asked['seeds']))}{fixed}") if found.outcomes else ""
 
-    conduct("explore", asked, says, (None, json_file), shown="exploration")
+    conduct("explore", tilewright.api.explore, asked, says, (None, json_file, asked["out"]), "exploration")

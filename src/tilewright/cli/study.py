@@ -1,9 +1,11 @@
 """``tilewright study``: what matters on one layer (crossover, axes, loop orders), and its space in two dimensions."""
 
+from functools import partial
 from typing import Any
 
 import typer
 
+import tilewright.api
 import tilewright.report
 from tilewright.api.options import AxesOptions, LandscapeOptions, OrdersOptions, StudyOptions
 from tilewright.cli.compare import Html, conduct, contest_tables, times
@@ -23,8 +25,8 @@ def crossover(asked: Asked, html: Html = None, json_file: Json = None) -> None:
         lacks = "" if "standard GA" in found.names else "; no standard GA, which needs the extra 'optimizers'"
         return f"Crossover ablation, {asked['budget']} a search, {times(found.seeds)}{lacks}" if found.seeds else ""
 
-    conduct("crossover", asked, says, (html, json_file), shown="contest", function="compare", tables=contest_tables,
-            mappers=crossover_contenders())
+    conduct("crossover", partial(tilewright.api.compare, mappers=crossover_contenders()), asked, says,
+            (html, json_file, asked["out"]), "contest", contest_tables)
 
 
 @app.command()
@@ -35,8 +37,8 @@ def axes(asked: Asked, html: Html = None, json_file: Json = None) -> None:
         return (f"{found.mapper}, {asked['budget']} a search, {times(found.bases)}, from "
                 f"{asked['mapping'] or 'a random mapping each'}") if found.bases else ""
 
-    conduct("axes", asked, says, (html, json_file), function="study_axes",
-            tables=lambda found: contest_tables(found.contest))
+    conduct("axes", tilewright.api.study_axes, asked, says, (html, json_file, asked["out"]), "axes",
+            lambda found: contest_tables(found.contest))
 
 
 @app.command()
@@ -44,7 +46,7 @@ def axes(asked: Asked, html: Html = None, json_file: Json = None) -> None:
 def orders(asked: Asked, html: Html = None, json_file: Json = None, out: Out = None) -> None:
     """Score one mapping with every order of its loops, the same at all memories: how many costs are there."""
     says = str(asked["mapping"] or f"The best mapping of {asked['mapper']}, {asked['budget']}, seed {asked['seed']}")
-    conduct("orders", asked, lambda found: says, (html, json_file), function="study_orders", out=out)
+    conduct("orders", tilewright.api.study_orders, asked, lambda found: says, (html, json_file, out), "orders")
 
 
 @app.command()
@@ -52,7 +54,7 @@ def orders(asked: Asked, html: Html = None, json_file: Json = None, out: Out = N
 def landscape(asked: Asked, html: Html = None, json_file: Json = None, out: Out = None) -> None:
     """Draw the map space in two dimensions (principal components) with what mappers sample of it."""
     drawn = " drawn uniformly" if asked["uniform"] else ""
-    conduct("landscape", asked, lambda found: (
+    conduct("landscape", tilewright.api.study_landscape, asked, lambda found: (
         f"{len(found.background):,} random mappings{drawn}, {asked['budget']} samples of each mapper, "
-        f"seed {asked['seed']}"), (html, json_file), function="study_landscape",
-        tables=lambda found: (tilewright.report.landscape_points(found),), out=out)
+        f"seed {asked['seed']}"), (html, json_file, out), "landscape",
+        lambda found: (tilewright.report.landscape_points(found),))
