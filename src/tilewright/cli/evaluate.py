@@ -121,7 +121,9 @@ def _print(found: "Evaluation", screen: "Console") -> None:
 
 
 def _as_json(found: "Evaluation") -> str:
-    told = {"legal": found.legal, "violations": [vars(violation) for violation in found.violations],
+    wrong = [{name: getattr(violation, name) for name in ("kind", "level", "subject", "message", "mend")}
+             for violation in found.violations]
+    told = {"legal": found.legal, "violations": wrong,
             "layer": json.loads(tilewright.store.record_to_json(found.record))}
     return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
