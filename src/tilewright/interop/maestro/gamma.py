@@ -120,11 +120,7 @@ def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]],
     if network is None:
         raise InputError(f"{label}:1", "must come with the layer table that it is the result of", None,
                          f"For example tilewright convert model.csv {label} hw_config.m --out converted")
-    found, elements = _with_result(network, label, text)
-    rows, layers = len(_rows(label, text)) - 1, len(network.layers)
-    if rows < layers:
-        notes.approximated(f"{label}:1 {SOLUTION}", f"{rows} genomes as those of the first {rows} of {layers} layers")
-    return found, elements
+    return _with_result(network, label, text, notes)
 
 
 def _logged(label: str, text: str) -> Layer:
@@ -143,23 +139,25 @@ def _logged(label: str, text: str) -> Layer:
     return _with_dataflow(layer, label, head.count("\n") + 1, genome)
 
 
-def _with_result(network: NetworkText, label: str, text: str) -> tuple[NetworkText, int | None]:
-    rows = _rows(label, text)
-    header = rows[0][1]
+def _with_result(network: NetworkText, label: str, text: str, notes: Notes) -> tuple[NetworkText, int | None]:
+    (first, header), *rows = _rows(label, text)
     place = header.index(SOLUTION)
-    if len(rows) - 1 > len(network.layers):
-        raise InputError(f"{label}:{rows[len(network.layers) + 1][0]}", "must have at most a row for each layer of the "
-                         "table", len(rows) - 1, f"The table has {len(network.layers)}")
-    if len(rows) < 2:
-        raise InputError(f"{label}:{rows[0][0]}", "must have a row for each layer that was searched", "none")
     layers, elements = list(network.layers), 0
-    for index, (line, cells) in enumerate(rows[1:]):
+    if len(rows) > len(layers):
+        raise InputError(f"{label}:{rows[len(layers)][0]}", "must have at most a row for each layer of the table",
+                         len(rows), f"The table has {len(layers)}")
+    if not rows:
+        raise InputError(f"{label}:{first}", "must have a row for each layer that was searched", "none")
+    for index, (line, cells) in enumerate(rows):
         if len(cells) != len(header):
             raise InputError(f"{label}:{line}", f"must have {len(header)} columns as the header", len(cells))
         if ELEMENTS in header and cells[header.index(ELEMENTS)]:
             elements = max(elements, _whole(f"{label}:{line} {ELEMENTS}", cells[header.index(ELEMENTS)]))
         if cells[place]:
             layers[index] = _with_dataflow(layers[index], label, line, cells[place])
+    if len(rows) < len(layers):
+        notes.approximated(f"{label}:1 {SOLUTION}",
+                           f"{len(rows)} genomes as those of the first {len(rows)} of {len(layers)} layers")
     return replace(network, layers=tuple(layers)), elements or None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.base import InputError, unknown_name, whole_of
 from tilewright.workload.graph import Graph
+from tilewright.workload.table import read_document, table_graph
 
 _DATA = Path(__file__).parent / "data"
 _ALIASES = {"t5": "t5-base", "bert": "bert-base", "shufflenetv1": "shufflenet", "mnasnetb1": "mnasnet",
@@ -67,8 +68,6 @@ def load(name: str, /, **options: int) -> Graph:
     InputError
         If the network or an option is unknown, or an option is no positive integer.
     """
-    from tilewright.workload.table import table_graph  # noqa: PLC0415  (so that listing names stays light)
-
     bare, _, suffix = name.partition(":")
     return table_graph(_document(_canonical(bare)), {**_suffix_options(name, suffix), **options})
 
@@ -85,8 +84,6 @@ def _bare(name: str) -> str:
 
 
 def _document(name: str) -> Mapping[str, Any]:
-    from tilewright.workload.table import read_document  # noqa: PLC0415
-
     return read_document(_DATA / f"{name}.yaml")
 
 
