@@ -40,7 +40,6 @@ Flags: TypeAlias = NDArray[np.bool_]
 Dataflows: TypeAlias = str | Sequence[str] | NDArray[np.str_]
 
 _CODES = {name: code for code, names in enumerate(SYSTOLIC_DATAFLOWS.items()) for name in names}
-_OS, _WS, _IS = range(3)
 _LARGEST = 2.0**62
 
 
@@ -96,7 +95,7 @@ def systolic_counts(m: ArrayLike, n: ArrayLike, k: ArrayLike,  # noqa: PLR0913, 
 
 @dataclass(frozen=True)
 class _Folds:
-    """Products on arrays as they fold; no array is broadcast before it must be."""
+    """Products on arrays as they fold: what lies along rows and columns, what streams, and how many tiles there are."""
 
     m: Whole
     n: Whole
@@ -106,6 +105,9 @@ class _Folds:
     is_os: Flags
     is_ws: Flags
     is_is: Flags
+    down: Whole
+    across: Whole
+    streamed: Whole
 
     @classmethod
     def of(cls, sizes: tuple[ArrayLike, ArrayLike, ArrayLike], sides: tuple[ArrayLike, ArrayLike],
@@ -114,34 +116,21 @@ class _Folds:
         code = dataflow_codes(dataflow)
         m, n, k = (_sizes(name, value) for name, value in zip("mnk", sizes, strict=True))
         rows, columns = (_sizes(name, value) for name, value in zip(("rows", "columns"), sides, strict=True))
-        found = cls(m, n, k, rows, columns, code == _OS, code == _WS, code == _IS)
+        is_os, is_ws, is_is = (code == kind for kind in range(len(SYSTOLIC_DATAFLOWS)))
+        found = cls(m, n, k, rows, columns, is_os, is_ws, is_is, np.where(is_os, m, k), np.where(is_is, m, n),
+                    np.where(is_os, k, np.where(is_ws, m, n)))
         found.refuse_overflow()
         return found
-
-    @property
-    def down(self) -> Whole:
-        """What lies along the rows."""
-        return np.where(self.is_os, self.m, self.k)
-
-    @property
-    def across(self) -> Whole:
-        """What lies along the columns."""
-        return np.where(self.is_is, self.m, self.n)
-
-    @property
-    def streamed(self) -> Whole:
-        """What streams."""
-        return np.where(self.is_os, self.k, np.where(self.is_ws, self.m, self.n))
 
     @cached_property
     def row_folds(self) -> Whole:
         """Tiles one below the other."""
-        return np.where(self.is_os, -(-self.m // self.rows), -(-self.k // self.rows))
+        return -(-self.down // self.rows)
 
     @cached_property
     def column_folds(self) -> Whole:
         """Tiles side by side."""
-        return np.where(self.is_is, -(-self.m // self.columns), -(-self.n // self.columns))
+        return -(-self.across // self.columns)
 
     def refuse_overflow(self) -> None:
         """Refuse what 64 bits cannot count exactly: first by the largest of all sizes, then each product by itself."""
