@@ -3,6 +3,9 @@
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
+KINDS = ("reads", "fills", "updates", "drains")
+"""Kinds of access, in the order of a `Count`."""
+
 
 @dataclass(frozen=True)
 class Count:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost.dense.derivations import KINDS, explain
+from tilewright.cost.dense.derivations import explain
 from tilewright.cost.dense.single import single_cost
+from tilewright.cost.records import KINDS
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
 from tilewright.mapping import LevelLoops, Loop, Mapping, dataflow
 from tilewright.workload import ROLES, Operator, convolution, depthwise, matmul, transposed_convolution

@@ -11,12 +11,11 @@ from math import prod
 from tilewright.base import InputError
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.nest import Boundary, Nest, NestLoop
+from tilewright.cost.records import KINDS
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Mapping, violations
 from tilewright.workload import Axis, Operator, Tensor
-
-KINDS = ("reads", "fills", "updates", "drains")
 
 _DESCRIBED = ("levels", "dimension", "step", "coverage", "axis", "keeps", "outermost")
 """Violations that leave a mapping without a meaning; tiles and arrays that do not fit can still be counted."""

@@ -11,6 +11,7 @@ from tilewright.cost.dense.nest import Boundary, boundaries, keepers, memory_at
 from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Program, Sizes, remembered
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
+from tilewright.cost.records import KINDS
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate
 from tilewright.mapping import Layout, tensor_bits
 from tilewright.workload import Operator, Tensor
@@ -20,8 +21,6 @@ LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, BLOCKED, OTHERS = range(8)
 
 are walked: steps with all that blocks them at the other memories, and the cycles of the other memories' ports.
 """
-
-KINDS = ("reads", "fills", "updates", "drains")
 
 TallyKey = tuple[str, int, str, str]
 """View (``total`` over instances, ``busiest`` instance, ``edge``: first tile of operands, last of outputs), level (the

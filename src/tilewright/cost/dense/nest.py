@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil
 
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Mapping, full_keeps, tensor_bits
+from tilewright.mapping import Mapping, full_keeps
 from tilewright.workload import Operator, Tensor
 
 Keeps = tuple[tuple[str, ...], ...]
@@ -92,10 +92,6 @@ class Nest:
             if loop.level < level:
                 extents[loop.dimension] = loop.step
         return extents
-
-    def word_bits(self, tensor: Tensor) -> int:
-        """Width of a word of ``tensor`` on this machine."""
-        return tensor_bits(tensor, self.accelerator)
 
 
 def memory_at(accelerator: Accelerator, level: int) -> Memory:

@@ -15,7 +15,6 @@ from tilewright.cost.dense.entries import VIEWS
 from tilewright.cost.dense.model import (
     ENERGY,
     EXCESS,
-    KINDS,
     LATENCY,
     RAMP,
     STEADY,
@@ -31,7 +30,7 @@ from tilewright.cost.dense.operations import OPERATIONS
 from tilewright.cost.dense.program import LANES, Machine
 from tilewright.cost.dense.single import single_cost
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
-from tilewright.cost.records import Cost
+from tilewright.cost.records import KINDS, Cost
 from tilewright.hardware import LEAKAGE, Accelerator, AccessEnergy, Memory, Number
 from tilewright.mapping import Layout, Mapping, MappingBatch, check_homes, tensor_bits
 from tilewright.workload import Operator, matmul

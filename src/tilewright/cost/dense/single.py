@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.entries import VIEWS
-from tilewright.cost.dense.model import KINDS, TallyKey
+from tilewright.cost.dense.model import TallyKey
 from tilewright.cost.dense.nest import Boundary, Nest, memory_at
 from tilewright.cost.dense.walks import Walks
-from tilewright.cost.records import Cost, Count, MemoryTraffic
+from tilewright.cost.records import KINDS, Cost, Count, MemoryTraffic
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
-from tilewright.mapping import Mapping
+from tilewright.mapping import Mapping, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 Counts = dict[tuple[int, str], Count]
@@ -58,7 +58,7 @@ def _single(nest: Nest, level: int) -> bool:
 
 def _scale(nest: Nest, level: int, tensor: Tensor) -> Fraction:
     """Words of the memory's own width per word of ``tensor``."""
-    return Fraction(nest.word_bits(tensor), memory_at(nest.accelerator, level).word_bits)
+    return Fraction(tensor_bits(tensor, nest.accelerator), memory_at(nest.accelerator, level).word_bits)
 
 
 def counts(nest: Nest, *, busiest: bool) -> Counts:

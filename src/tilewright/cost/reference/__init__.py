@@ -1,5 +1,6 @@
 """The oracle: walks the loop nest literally, by our rules or by another tool's; shares no code with the fast model."""
 
+from tilewright.cost.records import KINDS
 from tilewright.cost.reference.conventions import (
     ASSUMPTIONS,
     CONVENTIONS,
@@ -9,7 +10,7 @@ from tilewright.cost.reference.conventions import (
     TIMELOOP,
     Conventions,
 )
-from tilewright.cost.reference.parting import KINDS, Parting, partings
+from tilewright.cost.reference.parting import Parting, partings
 from tilewright.cost.reference.replay import Replay, ReplayedCount, replay, replay_size
 from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
 from tilewright.cost.reference.systolic import WalkedSystolic, fetched_words, walk_systolic

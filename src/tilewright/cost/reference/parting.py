@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tilewright.cost.records import KINDS
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.replay import Replay, replay
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping
 from tilewright.workload import Operator
 
-KINDS = ("reads", "fills", "updates", "drains")
 TOTALS = ("compute_cycles", "cycles", "energy_pj")
 Place = tuple[str, str, str]
 

@@ -17,6 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.cost.records import KINDS
 from tilewright.cost.reference.boundary import Boundary, boundaries
 from tilewright.cost.reference.latency import steady
 from tilewright.cost.reference.nest import Indices, Nest, NestLoop, write_out
@@ -26,7 +27,6 @@ from tilewright.workload import Operator, Tensor
 
 Flags = NDArray[np.bool_]
 Masks = dict[str, Flags]
-KINDS = ("reads", "fills", "updates", "drains")
 MOST_MACS = 200_000
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import share
-from tilewright.cost.dense.model import KINDS, TallyKey
+from tilewright.cost.dense.model import TallyKey
 from tilewright.cost.dense.nest import Boundary, Nest, boundaries
 from tilewright.cost.dense.scoring import CostBatch, DenseModel
 from tilewright.cost.dense.single import tallies_of
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
-from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
+from tilewright.cost.records import KINDS, Cost, Count, Expected, MemoryTraffic
 from tilewright.cost.sparse.rates import Leader, Share, Shares, check_leaders
 from tilewright.hardware import (
     LEAKAGE,
