@@ -108,10 +108,11 @@ class Model:
             outputs += [blocked, self.constant(0) if others is None else others]
         return self.program.finish(outputs)
 
-    def tallies(self) -> tuple[Machine, tuple[TallyKey, ...]]:
+    def tallies(self, *, totals: bool) -> tuple[Machine, tuple[TallyKey, ...]]:
         """Return the program of all counts that the sparse model starts from, and the key of each output.
 
-        Those of the busiest instance, and of the first and last tiles, only where a bandwidth limits them.
+        Those of the busiest instance, and of the first and last tiles, only where a bandwidth limits them, and not
+        where ``totals`` over instances are all that is asked.
         """
         found: dict[TallyKey, int] = {("total", -1, "", "steps"): self.words.steps()}
         arrays = self.program.one(op.wide_add, self.constant(0), self.constant(0), fresh=True)
@@ -127,7 +128,8 @@ class Model:
                 found |= {(view, level, tensor.name, kind): self._moved(tensor, level, kind, view != "total")
                           for view in views for kind in KINDS}
             found |= self._edge_tallies(tensor)
-        return self.program.finish(list(found.values())), tuple(found)
+        told = {key: row for key, row in found.items() if key[0] == "total" or not totals}
+        return self.program.finish(list(told.values())), tuple(told)
 
     def _edge_tallies(self, tensor: Tensor) -> dict[TallyKey, int]:
         """Rows of what enters the compute unit, and of the first and last tiles."""

@@ -36,8 +36,8 @@ from tilewright.mapping import Layout, Mapping, MappingBatch, check_homes, tenso
 from tilewright.workload import Operator, matmul
 
 Floats = NDArray[np.float64]
-Rows = Literal["costs", "tallies"]
-"""What a program tells: the six rows of a `CostBatch`, or what `DenseModel.tallies` returns."""
+Rows = Literal["costs", "counts", "tallies"]
+"""What a program tells: the six rows of a `CostBatch`, sums over instances, or what `DenseModel.tallies` returns."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,8 @@ class DenseModel:
     def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
         """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
         found: dict[tuple[str, str], dict[str, Floats]] = {}
-        for (view, level, tensor, kind), row in self._tallied(batch, self._own).items():
-            if view == "total" and 0 <= level < len(self.layout.levels):
+        for (_, level, tensor, kind), row in self._tallied("counts", batch, self._own).items():
+            if 0 <= level < len(self.layout.levels):
                 found.setdefault((self.layout.levels[level], tensor), {})[kind] = row
         return found
 
@@ -195,13 +195,13 @@ class DenseModel:
         # The kernel is compiled for arrays without gaps.
         part = MappingBatch(batch.layout, np.ascontiguousarray(batch.steps[:, :, first:end]),
                             np.ascontiguousarray(batch.ranks[:, :, first:end]))
-        found = self._tallied(part, columns)
+        found = self._tallied("tallies", part, columns)
         return found | self._walked(part, found, columns) if self.walks.levels else found
 
-    def _tallied(self, batch: MappingBatch, columns: Columns) -> dict[TallyKey, Floats]:
+    def _tallied(self, rows: Rows, batch: MappingBatch, columns: Columns) -> dict[TallyKey, Floats]:
         """Return the tallies of the first instances."""
         self._check_layout(batch)
-        program = self._program("tallies", self._kind)
+        program = self._program(rows, self._kind)
         out = np.empty((len(program.names), len(batch)))
         kernel_run(program, batch.steps, batch.ranks, (0, len(batch)), columns, self.scratch(program), out)
         return dict(zip(program.names, out, strict=True))
@@ -291,7 +291,7 @@ def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: R
     Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone.
     """
     model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
-    machine, names = model.tallies() if rows == "tallies" else (model.costs(), ())
+    machine, names = (model.costs(), ()) if rows == "costs" else model.tallies(totals=rows == "counts")
     general = _written(operator, structure, layout, rows, narrow, False, kind).machines[0] if even else machine
     return _Prepared((general, machine), np.float32 if narrow else np.float64, np.zeros(0, np.int32), names,
                      _rows_read(general, machine), tuple(model.parameters))
