@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
-    from tilewright.report.page import page_environment, render_page, write_page
+    from tilewright.report.page import render_page, write_page
     from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
     from tilewright.report.quantities import (
         byte_size,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         significant,
     )
     from tilewright.report.search_plots import contest_plot, landscape_plots, log_axis, orders_plot
-    from tilewright.report.sheet import Sheet, print_sheet, print_tables, shown, write_sheet
+    from tilewright.report.sheet import Sheet, print_sheet, print_tables, write_plots, write_sheet
     from tilewright.report.studies import (
         axes_sheet,
         axes_tree,
@@ -77,7 +77,6 @@ __all__ = [
     "orders_sheet",
     "orders_tree",
     "padding_words",
-    "page_environment",
     "percent",
     "pipeline_sheet",
     "pipeline_tree",
@@ -89,11 +88,11 @@ __all__ = [
     "print_tables",
     "render_page",
     "shortened",
-    "shown",
     "significant",
     "venn",
     "venn_plot",
     "write_page",
+    "write_plots",
     "write_sheet",
 ]
 

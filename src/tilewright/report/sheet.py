@@ -67,15 +67,19 @@ def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
     InputError
         If the place cannot be written.
     """
+    plots = [*sheet.plots, *(plot for group in sheet.folded.values() for plot in group)]
+    return write_plots("sheet.html.j2", path, plots, sheet=sheet, numeric=numeric)
+
+
+def write_plots(template: str, path: str | os.PathLike[str], plots: Iterable[Plot], **values: object) -> Path:
+    """Write a page of tables and plots, and return its path."""
     from plotly.offline import get_plotlyjs  # noqa: PLC0415  (Plotly loads late)
 
     from tilewright.report.page import page_environment  # noqa: PLC0415
 
-    plots = [*sheet.plots, *(plot for group in sheet.folded.values() for plot in group)]
-    text = page_environment().get_template("sheet.html.j2").render(
-        sheet=sheet, figures={plot.name: {"data": plot.data, "layout": plot.layout} for plot in plots},
-        numeric=numeric, shown=shown, plotly_js=get_plotlyjs(), version=version("tilewright"))
-    return write_whole(Path(path), text)
+    figures = {plot.name: {"data": plot.data, "layout": plot.layout} for plot in plots}
+    return write_whole(Path(path), page_environment().get_template(template).render(
+        **values, figures=figures, shown=shown, plotly_js=get_plotlyjs(), version=version("tilewright")))
 
 
 def print_tables(tables: Iterable[Table], numeric: Callable[[Table], tuple[int, ...]], console: Console) -> None:

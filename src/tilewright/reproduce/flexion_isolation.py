@@ -72,7 +72,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Asked:
+class OnTarget:
     """A layer to be searched on a machine."""
 
     target: Target
@@ -83,7 +83,7 @@ class Asked:
 WRITTEN = {1: (32, 3, 224, 224, 3, 3), 10: (72, 24, 56, 56, 1, 1), 15: (40, 72, 28, 28, 1, 1),
            16: (120, 40, 28, 28, 1, 1), 21: (40, 120, 28, 28, 1, 1), 25: (480, 80, 14, 14, 1, 1),
            29: (1, 480, 14, 14, 5, 5)}
-Results = dict[tuple[str, str], Tried[Asked]]
+Results = dict[tuple[str, str], Tried[OnTarget]]
 """By machine and layer."""
 
 
@@ -200,6 +200,13 @@ class Isolation:
             self.flexions(row.target, row.layer)[not hardware:], (row.hardware, row.workload)[not hardware:],
             strict=True)]
 
+    def spaces(self, target: Target) -> dict[str, float]:
+        """Return the sizes of a machine's spaces (W, C, A, and of W what C and A have), averaged over the network."""
+        each = [flexion(layer.operator, target.machine, self.axis) for layer in self.model]
+        names = {"W": "workload_space", "C": "class_space", "A": "target_space", "CW": "class_on_workload",
+                 "AW": "target_on_workload"}
+        return {short: fmean(getattr(one, name).value for one in each) for short, name in names.items()}
+
     def search(self, runner: Runner, setting: Setting) -> "Results":
         """Search all layers on all machines."""
         names = {layer.name for layer in self.layers}
@@ -230,13 +237,13 @@ def digest(machine: Accelerator) -> str:
 
 def search_all(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer], samples: int, seeds: int) -> Results:
     """Search every layer on every machine with every seed, and have the oracle count the median run of each."""
-    def case(asked: Asked) -> Case:
+    def case(asked: OnTarget) -> Case:
         key: dict[str, object] = {"layer": asked.layer.name, "target": asked.target.name}
         operator, machine = asked.layer.operator, asked.target.machine
         return Case([flexible_cell(key, operator, machine, samples=samples, seed=seed) for seed in range(seeds)], key,
                     operator, flexible_machine(machine))
 
-    found = play(runner, [Asked(target, layer) for target in targets for layer in layers], case, "latency_cycles")
+    found = play(runner, [OnTarget(target, layer) for target in targets for layer in layers], case, "latency_cycles")
     return {(tried.of.target.name, tried.of.layer.name): tried for tried in found}
 
 
@@ -310,7 +317,7 @@ def study_table(study: Isolation, results: Results, title: str) -> Table:
                       "equal samples for all.", *impossible, oracle_note(results.values())))
 
 
-def _chosen(study: Isolation, tried: Tried[Asked]) -> str:
+def _chosen(study: Isolation, tried: Tried[OnTarget]) -> str:
     if tried.median is None:
         return "none"
     operator = tried.of.layer.operator
@@ -318,7 +325,7 @@ def _chosen(study: Isolation, tried: Tried[Asked]) -> str:
                         operator)
 
 
-def oracle_note(results: Iterable[Tried[Asked]]) -> str:
+def oracle_note(results: Iterable[Tried[OnTarget]]) -> str:
     """Return a sentence on how many of the reported mappings the oracle confirmed."""
     agree, count, whole = confirmed(results)
     return f"The oracle confirms {agree} of {count} mappings: {whole} walked whole, the others as scaled-down twins."
@@ -328,9 +335,7 @@ def average_venn(study: Isolation, title: str) -> Plot:
     """Return the diagrams of W, C and A of every machine, with counts averaged over the layers of the network."""
     panels = []
     for target in study.isolated:
-        each = [flexion(layer.operator, target.machine, study.axis) for layer in study.model]
-        w, c, a, cw, aw = (sum(getattr(one, figure).value for one in each) / len(each) for figure in (
-            "workload_space", "class_space", "target_space", "class_on_workload", "target_on_workload"))
+        w, c, a, cw, aw = study.spaces(target).values()
         labels = (f"W {w:,.4g}", f"C {c:,.4g}, of W {cw:,.4g}", f"A {a:,.4g}, of W {aw:,.4g}")
         panels.append((target.name, venn(w, c, a, cw, aw), labels))
     worst = max(diagram.error for _, diagram, _ in panels)

@@ -268,9 +268,7 @@ def _judge_sweep(swept: Sequence[Swept]) -> tuple[Judgement, Judgement]:
 def _venn(study: Isolation) -> Plot:
     panels = []
     for target in study.isolated:
-        each = [flexion(layer.operator, target.machine, "T") for layer in study.model]
-        w, cw, aw, c, a = (sum(getattr(one, figure).value for one in each) / len(each) for figure in (
-            "workload_space", "class_on_workload", "target_on_workload", "class_space", "target_space"))
+        w, c, a, cw, aw = study.spaces(target).values()
         panels.append((f"{target.name}: of the workload", nested(w, cw, aw), (
             f"W {w:,.0f}", f"C of W {cw:,.0f}", f"A of W {aw:,.0f}")))
         if target.name == "PartFlex1000":

@@ -17,14 +17,14 @@ FIGURES = {"latency": "latency_cycles", "energy": "energy_pj"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class ByMethod:
     """A layer that a method is to map."""
 
     layer: Layer
     method: Method
 
 
-Try = Tried[Asked]
+Try = Tried[ByMethod]
 Tries = dict[str, list[Try]]
 """By label of the method, in the order of the layers."""
 
@@ -32,7 +32,7 @@ Tries = dict[str, list[Try]]
 def contest(runner: Runner, layers: Sequence[Layer], machine: Accelerator, methods: Sequence[Method],  # noqa: PLR0913
             *, seeds: int, samples: int, objective: str) -> Tries:
     """Let every method map every layer for an objective; fixed dataflows have one mapping each."""
-    def case(asked: Asked) -> Case:
+    def case(asked: ByMethod) -> Case:
         layer, method, key = asked.layer, asked.method, key_of(asked.layer, machine)
         if method.flow is not None:
             return Case([Cell({**key, "flow": method.flow.about}, lambda: _fixed(asked, machine))], key, layer.operator,
@@ -43,10 +43,10 @@ def contest(runner: Runner, layers: Sequence[Layer], machine: Accelerator, metho
     return gather(runner, layers, methods, case, objective)
 
 
-def gather(runner: Runner, layers: Sequence[Layer], methods: Sequence[Method], case: Callable[[Asked], Case],
+def gather(runner: Runner, layers: Sequence[Layer], methods: Sequence[Method], case: Callable[[ByMethod], Case],
            objective: str) -> Tries:
     """Run the cases of all methods on all layers; have the oracle count the runs of median latency or energy."""
-    found = iter(play(runner, [Asked(layer, method) for method in methods for layer in layers], case,
+    found = iter(play(runner, [ByMethod(layer, method) for method in methods for layer in layers], case,
                       FIGURES[objective]))
     return {method.label: [next(found) for _ in layers] for method in methods}
 
@@ -56,7 +56,7 @@ def key_of(layer: Layer, machine: Accelerator) -> dict[str, object]:
     return {"network": layer.network, "layer": layer.name, "machine": machine.name}
 
 
-def _fixed(asked: Asked, machine: Accelerator) -> dict[str, Any]:
+def _fixed(asked: ByMethod, machine: Accelerator) -> dict[str, Any]:
     """Return the one mapping of a fixed dataflow, as `search_cell` does."""
     assert asked.method.flow is not None
     operator = asked.layer.operator

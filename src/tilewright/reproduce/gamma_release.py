@@ -18,7 +18,7 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping
-from tilewright.reproduce.gamma_contest import Asked, Tries, gather, key_of
+from tilewright.reproduce.gamma_contest import ByMethod, Tries, gather, key_of
 from tilewright.reproduce.gamma_methods import Method, baselines
 from tilewright.reproduce.searching import Case, Layer, costs
 from tilewright.reproduce.study import Cell
@@ -100,7 +100,7 @@ def release_methods() -> tuple[Method, ...]:
 
 def released(runner: Runner, layers: Sequence[Layer], machine: Accelerator, *, seeds: int, samples: int) -> Tries:
     """Let the baselines map layers for latency, as in `contest`."""
-    def case(asked: Asked) -> Case:
+    def case(asked: ByMethod) -> Case:
         layer, method, key = asked.layer, asked.method, key_of(asked.layer, machine)
         return Case([Cell({**key, "released": method.mapper, "samples": samples, "seed": seed},
                           partial(release_search, layer, machine, method, samples, seed), samples)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import walk
@@ -25,11 +24,6 @@ class Check:
     agrees: bool
     macs: int
     scale: float
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The check as plain data."""
-        return {"agrees": self.agrees, "macs": self.macs, "scale": self.scale}
 
 
 def check(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Check:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from statistics import median
 from typing import Any, Generic, Protocol, TypeVar
@@ -184,7 +184,7 @@ def oracle_cell(key: Mapping[str, object], operator: Operator, accelerator: Acce
     text = mapping if isinstance(mapping, str) else dump_mapping(mapping, operator, accelerator)
 
     def compute() -> dict[str, Any]:
-        return check(operator, accelerator, load_mapping(text, operator, accelerator)).plain
+        return asdict(check(operator, accelerator, load_mapping(text, operator, accelerator)))
 
     return Cell({**key, "oracle": text}, compute)
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.base import write_whole
-from tilewright.report import page_environment, print_tables, shown, significant
+from tilewright.report import print_tables, significant, write_plots
 from tilewright.reproduce.running import Outcome
 from tilewright.reproduce.study import Table
 
@@ -39,13 +38,8 @@ def print_reproduction(outcome: Outcome, console: Console | None = None) -> None
 
 def write_reproduction(outcome: Outcome) -> Path:
     """Write the page of a reproduction beside its data, and return its path."""
-    from plotly.offline import get_plotlyjs  # noqa: PLC0415  (Plotly loads late)
-
-    figures = {plot.name: {"data": plot.data, "layout": plot.layout} for plot in outcome.findings.plots}
-    text = page_environment().get_template("reproduction.html.j2").render(
-        outcome=outcome, figures=figures, numeric=numeric, shown=shown, plotly_js=get_plotlyjs(),
-        version=outcome.versions["tilewright"])
-    return write_whole(outcome.file("html"), text)
+    return write_plots("reproduction.html.j2", outcome.file("html"), outcome.findings.plots, outcome=outcome,
+                       numeric=numeric)
 
 
 def numeric(table: Table) -> tuple[int, ...]:

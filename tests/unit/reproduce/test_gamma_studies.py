@@ -7,7 +7,7 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import Memory, preset
 from tilewright.mapping import MapSpace, dataflow, is_legal
 from tilewright.reproduce import Setting, gamma_fig4_4, run_study
-from tilewright.reproduce.gamma_contest import Asked, least, over, ratios, span, summary_table, unmapped
+from tilewright.reproduce.gamma_contest import ByMethod, least, over, ratios, span, summary_table, unmapped
 from tilewright.reproduce.gamma_methods import BASELINES, FIXED, GAMMA, OWN, PAPER, Method, baselines
 from tilewright.reproduce.gamma_platforms import convolutions, machine
 from tilewright.reproduce.gamma_release import NUMBERS, ReleaseEncoding, release_methods, release_search
@@ -54,7 +54,7 @@ def made(label, *figures):
         runs = tuple({"edp": value, "latency_cycles": value, "samples": 10, "legal_samples": 5 if value else 0}
                      for value in (values if isinstance(values, tuple) else (values,)))
         median = runs[0] if runs[0]["edp"] else None
-        found.append(Tried(Asked(layer, Method(label, "gamma")), runs, median, {"agrees": True, "scale": 1}))
+        found.append(Tried(ByMethod(layer, Method(label, "gamma")), runs, median, {"agrees": True, "scale": 1}))
     return found
 
 
