@@ -24,7 +24,6 @@ from tilewright.mapping import (
     dump_constraints,
     padded,
     read_space,
-    refuse_empty,
 )
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Operator
@@ -105,7 +104,7 @@ class SpaceChoice:
         if self.file is not None or self.own is not None or self.tiling != "imperfect":
             for operator in operators:
                 where = self.file.where if self.file is not None else None
-                refuse_empty(self.space(operator, accelerator), where, alone=False)
+                self.space(operator, accelerator).refuse_empty(where, alone=False)
 
 
 def choose_space(tiling: str | None, constraints: Limits | None, dataflow: str | None,
@@ -171,7 +170,7 @@ class SpaceFigures:
 def space_figures(space: MapSpace, draws: int = 20_000, seed: int = 0) -> SpaceFigures:
     """Return the size of a space, and how many of its mappings fit the memories, estimated by uniform ``draws``."""
     try:
-        refuse_empty(space)
+        space.refuse_empty()
     except InputError as error:
         return SpaceFigures(space.tiling, SpaceSize(0, exact=True), conflict=error.rule)
     fitting = space.legal_size(np.random.default_rng(seed), draws) if draws else None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tilewright.mapping.legality import Violation, is_legal, repair, violations
     from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
     from tilewright.mapping.padding import Padding, padded
-    from tilewright.mapping.spaces.conflicts import Atom, conflicts, refuse_empty
+    from tilewright.mapping.spaces.conflicts import Atom, conflicts
     from tilewright.mapping.spaces.counting.size import SpaceSize
     from tilewright.mapping.spaces.files import (
         SpaceFile,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     )
     from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints, written_out
     from tilewright.mapping.spaces.rules.presets import dataflow_constraints
-    from tilewright.mapping.spaces.rules.tilings import TILINGS
-    from tilewright.mapping.spaces.space import Enumeration, MapSpace, Tiling, random_state
+    from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling
+    from tilewright.mapping.spaces.space import Enumeration, MapSpace, random_state
     from tilewright.mapping.text import NestRow, Tile, nest_rows, render
     from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples
     from tilewright.mapping.zeros import Zeros
@@ -113,7 +113,6 @@ __all__ = [
     "partition_of",
     "random_state",
     "read_space",
-    "refuse_empty",
     "render",
     "repair",
     "shared_buffer",

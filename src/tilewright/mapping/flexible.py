@@ -10,7 +10,8 @@ from tilewright.mapping.dataflows import classes_of
 from tilewright.mapping.fit import kept_tensors, tile_fits
 from tilewright.mapping.mapping import LevelLoops
 from tilewright.mapping.spaces.rules.constraints import Bounds, Constraints
-from tilewright.mapping.spaces.space import MapSpace, Tiling
+from tilewright.mapping.spaces.rules.tilings import Tiling
+from tilewright.mapping.spaces.space import MapSpace
 from tilewright.workload import Operator
 
 Pair = tuple[str | None, str | None]

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory, preset
-from tilewright.mapping import Atom, Bounds, Constraints, MapSpace, conflicts, dataflow_constraints, refuse_empty
+from tilewright.mapping import Atom, Bounds, Constraints, MapSpace, conflicts, dataflow_constraints
 from tilewright.mapping.spaces.conflicts import _given_atoms, _machine_atoms, _Oracle
 from tilewright.workload import ROLES, convolution, matmul
 
@@ -135,7 +135,7 @@ def test_a_machine_too_small_for_a_word_is_told_without_any_constraint():
     found = conflicts(CONV, machine(ARRAYS[0], capacity=2.0), "imperfect", Constraints())
     assert found == (Atom("capacity", "L1", says="the 2 bytes"),)
     with pytest.raises(InputError, match=r"small\.L1: must leave a mapping of conv on small: the 2 bytes of L1 cannot"):
-        refuse_empty(MapSpace(CONV, machine(ARRAYS[0], capacity=2.0)))
+        MapSpace(CONV, machine(ARRAYS[0], capacity=2.0)).refuse_empty()
 
 
 def test_atoms_are_named_as_in_files():

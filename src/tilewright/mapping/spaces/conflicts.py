@@ -37,8 +37,7 @@ from tilewright.mapping.spaces.rules.arrays import (
     space_arrays,
 )
 from tilewright.mapping.spaces.rules.constraints import Bounds, Constraints
-from tilewright.mapping.spaces.rules.tilings import bands
-from tilewright.mapping.spaces.space import MapSpace, Tiling
+from tilewright.mapping.spaces.rules.tilings import Tiling, bands
 from tilewright.workload import Operator, Tensor
 
 Kind = Literal["side", "capacity", "tiling", "loops", "factors", "tiles", "utilization"]
@@ -115,21 +114,12 @@ def _smaller(atoms: list[Atom], size: int) -> Iterable[tuple[Atom, ...]]:
         yield from combinations(reversed(atoms), count)
 
 
-def refuse_empty(space: MapSpace, where: Callable[[str], str | None] | None = None, alone: bool = True) -> None:
-    """Raise if a space has no mapping.
+def conflict_error(found: tuple[Atom, ...], operator: Operator, machine: str,
+                   where: Callable[[str], str | None] | None = None) -> InputError:
+    """Return the error that names atoms which leave no mapping.
 
-    ``where`` gives the file and line of an entry by its path, None where it stands in no file. With ``alone`` it is
-    raised also where the machine alone leaves none.
-
-    Raises
-    ------
-    InputError
-        Naming the smallest set of entries, array sides and capacities that conflict.
+    ``where`` gives the file and line of an entry by its path, None where it stands in no file.
     """
-    found = conflicts(space.operator, space.accelerator, space.tiling, space.constraints)
-    if not found or not (alone or any(atom.given for atom in found)):
-        return
-    operator, machine = space.operator, space.accelerator.name
     lines = {atom: (where(atom.path) if where and atom.given else None) or "" for atom in found}
     first, *others = sorted(found, key=lambda atom: (not atom.given, not lines[atom], _line_number(lines[atom])))
     told = [f"{atom} ({lines[atom]})" if lines[atom] else str(atom) for atom in others]
@@ -141,7 +131,7 @@ def refuse_empty(space: MapSpace, where: Callable[[str], str | None] | None = No
     if lines[first]:
         field = f"{lines[first]}: {first.path}"
     mend = "Loosen one of them" if told else ""
-    raise InputError(field, f"must leave a mapping of {operator.name} on {machine}: {clash}{sizes}", mend=mend)
+    return InputError(field, f"must leave a mapping of {operator.name} on {machine}: {clash}{sizes}", mend=mend)
 
 
 def _line_number(line: str) -> int:

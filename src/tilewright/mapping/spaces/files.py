@@ -32,11 +32,11 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import loop_places, slot_axes
-from tilewright.mapping.spaces.conflicts import refuse_empty
 from tilewright.mapping.spaces.rules.constraints import ANY, Bounds, Constraints
 from tilewright.mapping.spaces.rules.presets import dataflow_constraints
+from tilewright.mapping.spaces.rules.tilings import Tiling
 from tilewright.mapping.spaces.schema import SpaceFields, explained
-from tilewright.mapping.spaces.space import MapSpace, Tiling
+from tilewright.mapping.spaces.space import MapSpace
 from tilewright.workload import Operator, Tensor
 
 
@@ -217,7 +217,7 @@ class SpaceFile:
 
     def refuse_empty(self, space: MapSpace) -> None:
         """Raise if the space has no mapping, with the smallest set of entries that conflict."""
-        refuse_empty(space, self.where)
+        space.refuse_empty(self.where)
 
 
 def _parsed(name: str, text: str) -> CommentedMap:

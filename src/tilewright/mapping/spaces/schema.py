@@ -2,7 +2,7 @@
 
 import re
 from difflib import get_close_matches
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from tilewright.base import Location
 from tilewright.mapping.dataflows import DATAFLOWS
 from tilewright.mapping.spaces.rules.constraints import ANY
-from tilewright.mapping.spaces.space import Tiling
+from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling
 
 
 def _wrong(rule: str, mend: str = "") -> PydanticCustomError:
@@ -63,8 +63,8 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _tiling(value: Any) -> Any:
-    if value not in get_args(Tiling):
-        raise _wrong("must be a known tiling", _near(value, list(get_args(Tiling))))
+    if value not in TILINGS:
+        raise _wrong("must be a known tiling", _near(value, list(TILINGS)))
     return value
 
 

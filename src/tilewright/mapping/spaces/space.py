@@ -1,9 +1,8 @@
 """The mappings that a mapper may use, and how to draw, enumerate and repair them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -12,32 +11,26 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import Layout, MappingBatch
+from tilewright.mapping.spaces.conflicts import conflict_error, conflicts
 from tilewright.mapping.spaces.counting.orders import patterns_of
 from tilewright.mapping.spaces.counting.size import SpaceSize, in_time_alone
 from tilewright.mapping.spaces.drawing.uniform import UniformDraws
 from tilewright.mapping.spaces.rules.arrays import (
-    FLOOR,
-    KIND,
     META,
-    MOST_MARKED,
     ORDER_COUNT,
     ORDER_START,
     PERFECT,
     SLOT,
-    SPATIAL,
     SpaceArrays,
     add_known,
-    chains_of,
     pack,
     pack_rules,
-    reachable_lanes,
     space_arrays,
 )
 from tilewright.mapping.spaces.rules.constraints import Constraints
-from tilewright.mapping.spaces.rules.tilings import TILINGS, common_tiling
+from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling, common_tiling
 from tilewright.workload import Operator
 
-Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
 # Random mappings from which some of a space with rules are made, in draws of so many, and how many are enough.
 DRAWS, DRAWN, MOST_KNOWN = 16, 256, 64
 # Batches hold steps in 32 bits.
@@ -61,7 +54,7 @@ class MapSpace:
     ------
     InputError
         If a size is above 2^31 - 1, or a constraint names an unknown place or dimension or has a number out of range;
-        on first use, if it leaves a dimension no memory to loop at or no chain of steps, or an array too few lanes.
+        on first use, if it leaves a dimension no memory to loop at; as soon as a mapping is wanted, if it holds none.
     """
 
     operator: Operator
@@ -78,6 +71,21 @@ class MapSpace:
                                  "Split the operator")
         self.constraints.check(self.operator, self.accelerator)
 
+    def refuse_empty(self, where: Callable[[str], str | None] | None = None, alone: bool = True) -> None:
+        """Raise if the space has no mapping.
+
+        ``where`` gives the file and line of an entry by its path, None where it stands in no file. With ``alone`` it is
+        raised also where the machine alone leaves none.
+
+        Raises
+        ------
+        InputError
+            Naming the smallest set of entries, array sides and capacities that conflict.
+        """
+        found = conflicts(self.operator, self.accelerator, self.tiling, self.constraints)
+        if found and (alone or any(atom.given for atom in found)):
+            raise conflict_error(found, self.operator, self.accelerator.name, where)
+
     @cached_property
     def layout(self) -> Layout:
         """The layout of all batches of this space."""
@@ -88,10 +96,7 @@ class MapSpace:
     @cached_property
     def arrays(self) -> SpaceArrays:
         """The space as arrays."""
-        arrays = space_arrays(self.operator, self.accelerator, self.tiling, self.constraints, self.layout)
-        if arrays.ruled:
-            self._check_rules(arrays)
-        return arrays
+        return space_arrays(self.operator, self.accelerator, self.tiling, self.constraints, self.layout)
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
@@ -292,7 +297,7 @@ class MapSpace:
             raise InputError("space", "must be of the same operator and accelerator to be intersected",
                              f"{self.operator.name} on {self.accelerator.name} and {other.operator.name} on "
                              f"{other.accelerator.name}")
-        return MapSpace(self.operator, self.accelerator, cast(Tiling, common_tiling(self.tiling, other.tiling)),
+        return MapSpace(self.operator, self.accelerator, common_tiling(self.tiling, other.tiling),
                         self.constraints.intersect(other.constraints, self.operator))
 
     __and__ = intersect
@@ -351,26 +356,11 @@ class MapSpace:
             try:
                 known = self.draw(rng, MOST_KNOWN).steps
             except InputError as error:
+                self.refuse_empty()
                 raise InputError("space.constraints", "must leave at least one mapping",
                                  f"{self.tiling} tiling with constraints on {', '.join(self.constraints.named())}",
                                  "Loosen factors, tiles, loops or utilization") from error
         return add_known(rules, known)
-
-    def _check_rules(self, arrays: SpaceArrays) -> None:
-        """Raise where a dimension is left no chain of steps, or an array too few lanes."""
-        # Above that a dimension without chains shows when they are counted.
-        for d in np.flatnonzero((arrays.sizes > 1) & (arrays.sizes <= MOST_MARKED) & ~_unbound(arrays)):
-            if not chains_of(arrays, int(d)).outward()[-1, 1]:
-                name = self.layout.dimensions[d]
-                raise InputError("space.constraints", f"must leave {name} ({arrays.sizes[d]}) a chain of steps",
-                                 "; ".join([f"{self.tiling} tiling", *self.constraints.about(name)]),
-                                 f"Loosen one of those for {name}")
-        for s in np.flatnonzero(arrays.slots[:, FLOOR] > 1):
-            reachable, needed = reachable_lanes(arrays, int(s)), int(arrays.slots[s, FLOOR])
-            if reachable < needed:
-                level = self.layout.levels[self.layout.slots[s].level]
-                raise InputError(f"space.utilization.{level}", f"must leave mappings that use {needed} instances",
-                                 f"at most {reachable} can be used", "Lower the share, or loosen what may loop there")
 
 
 class Enumeration:
@@ -399,14 +389,6 @@ class Enumeration:
         where = (self.state["extents"], self.state["ranks"], self.state["orders"])
         written = enumeration.enumerate_into(self.space.unaided, *where, work, batch.steps, batch.ranks)
         return batch if written == count else batch.take(slice(0, written))
-
-
-def _unbound(arrays: SpaceArrays) -> NDArray[np.bool_]:
-    """Return ``(d)``: whether one loop may run over all of a dimension, at some memory, and nothing forbids that."""
-    bands, sizes = arrays.bands, arrays.sizes
-    held = ((bands.least <= 1) & (bands.tile_least <= 1) & (bands.tile_most >= sizes)).all(axis=0)
-    loops = (bands.most >= sizes) & (arrays.slots[:, KIND] != SPATIAL)[:, None] & (arrays.free != 0)
-    return np.asarray(held & loops.any(axis=0))
 
 
 def random_state(rng: Generator, count: int = 1) -> NDArray[np.uint64]:

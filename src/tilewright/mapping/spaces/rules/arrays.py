@@ -296,9 +296,10 @@ def pack_rules(space: SpaceArrays) -> NDArray[np.int64]:
         both = chains.outward() & inward
         for part, marks in enumerate((both, inward)):
             whole[start + part * bits + i:start + (part + 1) * bits:len(active)] = as_bits(marks, width)
-        for part, order in ((TILE_LEAST, 1), (TILE_MOST, -1)):
-            ends = both[:-1, ::order].argmax(axis=1)
-            whole[rules + part * slots:rules + (part + 1) * slots, i] = ends if order > 0 else chains.size - ends
+        # Where there is no chain, no extent is allowed.
+        least = np.where(both[:-1].any(axis=1), both[:-1].argmax(axis=1), chains.size + 1)
+        for part, ends in ((TILE_LEAST, least), (TILE_MOST, chains.size - both[:-1, ::-1].argmax(axis=1))):
+            whole[rules + part * slots:rules + (part + 1) * slots, i] = ends
     whole[META, RULES] = rules
     return whole
 
@@ -331,47 +332,6 @@ def side_limits(slots: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return ``(s)``: the most lanes that each side of an array may have, 0 at memories and where there is no limit."""
     limits = np.where(slots[:, MODE] == BLOCKS, slots[:, LIMIT] * slots[:, BLOCK], slots[:, LIMIT])
     return np.where(slots[:, KIND] == SPATIAL, np.maximum(limits, 0), 0).astype(np.int64)
-
-
-def reachable_lanes(space: SpaceArrays, s: int) -> int:
-    """Return a bound on the lanes that the array with its first side at slot ``s`` can have in use.
-
-    Every count of a dimension that some chain has at a side is combined with all of the others; that both sides must
-    share one chain is left aside.
-    """
-    partner = int(space.slots[s, PARTNER])
-    sides = [side for side in (s, partner) if side >= 0]
-    limits, reached = side_limits(space.slots), []
-    for side in sides:
-        lanes = np.zeros(limits[side] + 1, dtype=np.bool_)
-        lanes[1] = True
-        for d in np.flatnonzero(space.sizes > 1):
-            chains = chains_of(space, int(d))
-            counts = chains.counts(side, chains.outward()[side], chains.inward()[side + 1])
-            more = np.zeros_like(lanes)
-            for count in counts:
-                top = limits[side] // count
-                more[count:count * top + 1:count] |= lanes[1:top + 1]
-            lanes = more
-        reached.append(np.flatnonzero(lanes))
-    if len(sides) == 1:
-        return int(reached[0].max(initial=0))
-    return _best_pair(space.slots[s], *reached)
-
-
-def _best_pair(slot: NDArray[np.int32], first: NDArray[np.intp], second: NDArray[np.intp]) -> int:
-    """Return the largest product of lanes along both sides that the array has room for."""
-    best = 0
-    for x in first.tolist():
-        if slot[MODE] == FIXED:
-            top = len(second)
-        elif slot[MODE] == FLEXIBLE:
-            top = int(np.searchsorted(second, slot[LIMIT] // x, side="right"))
-        else:
-            most = slot[LIMIT] // -(-x // slot[BLOCK]) * slot[PARTNER_BLOCK]
-            top = int(np.searchsorted(second, most, side="right"))
-        best = max(best, x * int(second[top - 1])) if top else best
-    return best
 
 
 def active_axes(axes: NDArray[np.int32], active: NDArray[np.intp]) -> NDArray[np.int64]:

@@ -182,14 +182,6 @@ class Constraints:
         """Return the parts that say anything, each with the places it speaks of."""
         return [f"{name} at {' and '.join(entries)}" for name in _KINDS if (entries := getattr(self, name))]
 
-    def about(self, dimension: str) -> list[str]:
-        """Return what bears on the steps of one dimension, a few words each."""
-        found = [f"loops.{place} without it" for place, dims in self.loops.items() if dimension not in dims]
-        for name in ("factors", "tiles"):
-            found += [f"{name}.{place}.{dimension} {limits[dimension]}"
-                      for place, limits in getattr(self, name).items() if dimension in limits]
-        return found
-
     def lanes_needed(self, fanout: str, instances: int) -> int:
         """Return how many instances of ``fanout`` a mapping must use; 0 where that is left open."""
         return ceil(self.utilization.get(fanout, 0) * instances - SLACK)

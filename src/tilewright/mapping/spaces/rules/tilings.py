@@ -7,7 +7,7 @@ slot that may have no remainder has a count that divides ``ceil(D / inside)``, w
 """
 
 from math import isqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from tilewright.hardware import Accelerator
 from tilewright.mapping.batch import Layout
 from tilewright.mapping.spaces.rules.constraints import Constraints
 
-TILINGS = ("perfect", "imperfect", "ruby", "ruby-s", "ruby-t")
+Tiling = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
+TILINGS: tuple[Tiling, ...] = get_args(Tiling)
 """How steps may split what is outside: exactly, anyhow, or with remainders everywhere, in space alone or time alone."""
 
 _REMAINDERS = {"perfect": (), "imperfect": ("T", "S"), "ruby": ("T", "S"), "ruby-s": ("S",), "ruby-t": ("T",)}
@@ -38,14 +39,15 @@ class Bands(NamedTuple):
     tile_most: NDArray[np.int64]
 
 
-def common_tiling(first: str, second: str) -> str:
+def common_tiling(first: Tiling, second: Tiling) -> Tiling:
     """Return the tiling of what two tilings share (perfect < ruby-s, ruby-t < ruby < imperfect).
 
     A chain of Ruby-S and Ruby-T has no remainder in time nor in space: it is perfect.
     """
     if {first, second} == {"ruby-s", "ruby-t"}:
         return "perfect"
-    return min(first, second, key=("perfect", "ruby-s", "ruby-t", "ruby", "imperfect").index)
+    order: tuple[Tiling, ...] = ("perfect", "ruby-s", "ruby-t", "ruby", "imperfect")
+    return min(first, second, key=order.index)
 
 
 def exact_slots(tiling: str, layout: Layout) -> NDArray[np.int64]:
@@ -122,27 +124,6 @@ class Chains:
         for s in range(self.slots - 1, -1, -1):
             found[s] = self.outside_of(found[s + 1], s) & self._tiles(s)
         return found
-
-    def counts(self, s: int, outside: Marks, inside: Marks) -> list[int]:
-        """Return the counts of slot ``s`` between extents that are marked."""
-        found = []
-        outside = outside & self._tiles(s)
-        for count in range(int(self.band.least[s]), int(min(self.band.most[s], self.size)) + 1):
-            if self._between(s, outside, inside, count):
-                found.append(count)
-        return found
-
-    def _between(self, s: int, outside: Marks, inside: Marks, count: int) -> bool:
-        if count == 1:
-            return bool((outside & inside).any())
-        if not self.whole:
-            total = np.concatenate([[0], np.cumsum(outside)])
-            top = np.minimum(self.extents * count, self.size)
-            bottom = np.minimum(self.extents * (count - 1), self.size)
-            return bool(((total[top + 1] > total[bottom + 1]) & inside)[1:].any())
-        reach = self.size // count
-        fits = outside[count:count * reach + 1:count] & inside[1:reach + 1] & self._divides(s, count, reach)
-        return bool(fits.any() or (outside[self.size] and (inside & (self.left == count))[1:].any()))
 
     def _tiles(self, s: int) -> Marks:
         return np.asarray((self.extents >= self.band.tile_least[s]) & (self.extents <= self.band.tile_most[s]))
