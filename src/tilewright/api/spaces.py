@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
@@ -130,7 +129,7 @@ def choose_space(tiling: str | None, constraints: Limits | None, dataflow: str |
     if dataflow is not None:
         file = file or replace(SpaceFile.parse("dataflow", "{}\n"), text="")
         file = replace(file, fields=file.fields.model_copy(update={"dataflow": dataflow}))
-    chosen = cast(Tiling, tiling or (file and file.tiling) or ("perfect" if pad else "imperfect"))
+    chosen = tiling or (file and file.tiling) or ("perfect" if pad else "imperfect")
     elsewhere = frozenset(name for operator in operators
                           for name in (*operator.sizes, *(tensor.name for tensor in operator.tensors)))
     return SpaceChoice(chosen, file, dataflow or "", elsewhere, pad)

@@ -21,7 +21,7 @@ The long form of a loop is ``{dimension: K, step: 1, axis: X}``, with ``count`` 
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -149,7 +149,7 @@ class _Reader:
         if "dimension" in fields:
             fields = self.fields(node, path, ("dimension", "step", "count", "axis"))
             name_node, axis_node = fields["dimension"], fields.get("axis")
-            text, axis = self.scalar(name_node, f"{path}.dimension", "text"), None
+            text = self.scalar(name_node, f"{path}.dimension", "text")
             axis = self.scalar(axis_node, f"{path}.axis", "text") if axis_node is not None else None
         elif len(fields) == 1:
             (key, value), = fields.items()
@@ -165,10 +165,9 @@ class _Reader:
             if axis is not None:
                 raise self.error(node, path, f"must have no axis at {level.name}, a memory", axis, "Take the axis out")
             return None
-        for side in get_args(SpatialAxis):
-            if axis == side:
-                known: SpatialAxis = side
-                return known
+        sides: dict[str | None, SpatialAxis] = {"X": "X", "Y": "Y"}
+        if axis in sides:
+            return sides[axis]
         raise self.error(node, path, f"must say the side of the array at {level.name}, a fan-out", axis or "no axis",
                          "Write K@X: 1 or K@Y: 1")
 

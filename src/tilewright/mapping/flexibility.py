@@ -108,10 +108,9 @@ class Flexion:
         return self.target_on_workload.value / self.workload_space.value
 
     def __mul__(self, other: "Flexion") -> "Flexion":
-        return Flexion(self.axes + other.axes, self.class_space * other.class_space,
-                       self.target_space * other.target_space, self.workload_space * other.workload_space,
-                       self.class_on_workload * other.class_on_workload,
-                       self.target_on_workload * other.target_on_workload)
+        _, *mine = vars(self).values()
+        _, *others = vars(other).values()
+        return Flexion(self.axes + other.axes, *(a * b for a, b in zip(mine, others, strict=True)))
 
 
 def flexion(operator: Operator, accelerator: Accelerator, axes: str = AXES, rule: TileRule | None = None,
@@ -336,20 +335,15 @@ class _Room:
         return cls(int(8 * size) // copies, dict(accelerator.word_bits), parts or None)
 
     def shared_fit(self, words: Words) -> Fits:
-        """Return whether tiles fit the buffer together."""
-        def fits(extents: Extents) -> NDArray[np.bool_]:
-            return reduce(np.add, [count * self.bits[role] for role, count in words(extents).items()]) <= self.capacity
-
-        return fits
+        """Return what tells whether tiles fit the buffer together."""
+        return lambda extents: reduce(np.add, [count * self.bits[role]
+                                               for role, count in words(extents).items()]) <= self.capacity
 
     def parted_fit(self, words: Words) -> Fits:
-        """Return whether the tile of each role fits its partition."""
+        """Return what tells whether the tile of each role fits its partition."""
         parts = self.parts or {}
-        def fits(extents: Extents) -> NDArray[np.bool_]:
-            return reduce(np.logical_and, [count * self.bits[role] <= parts[role]
-                                           for role, count in words(extents).items()])
-
-        return fits
+        return lambda extents: reduce(np.logical_and, [count * self.bits[role] <= parts[role]
+                                                       for role, count in words(extents).items()])
 
 
 def _flexion(axes: str, *values: float) -> Flexion:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ from tilewright.mapping.spaces.rules.arrays import (
     side_limits,
     space_arrays,
 )
-from tilewright.mapping.spaces.rules.constraints import Bounds, Constraints
+from tilewright.mapping.spaces.rules.constraints import Constraints
 from tilewright.mapping.spaces.rules.tilings import Tiling, bands
 from tilewright.workload import Operator, Tensor
 
@@ -216,19 +216,15 @@ class _Oracle:
 
     def _part(self, active: frozenset[Atom]) -> Constraints:
         """Return the constraints that are among the atoms."""
-        kinds = {kind: {(atom.place, atom.dimension) for atom in active if atom.kind == kind}
-                 for kind in ("loops", "factors", "tiles", "utilization")}
-
-        def limits(kind: Literal["factors", "tiles"]) -> dict[str, dict[str, Bounds]]:
-            entries = getattr(self.constraints, kind)
-            return {place: {dim: bounds for dim, bounds in found.items() if (place, dim) in kinds[kind]}
-                    for place, found in entries.items()}
-
-        return Constraints(
-            loops={place: dims for place, dims in self.constraints.loops.items() if (place, "") in kinds["loops"]},
-            factors=limits("factors"), tiles=limits("tiles"),
-            utilization={place: share for place, share in self.constraints.utilization.items()
-                         if (place, "") in kinds["utilization"]})
+        found: dict[str, dict[str, Any]] = {"loops": {}, "factors": {}, "tiles": {}, "utilization": {}}
+        for atom in active:
+            if atom.kind in found:
+                entry = getattr(self.constraints, atom.kind)[atom.place]
+                if atom.dimension:
+                    found[atom.kind].setdefault(atom.place, {})[atom.dimension] = entry[atom.dimension]
+                else:
+                    found[atom.kind][atom.place] = entry
+        return Constraints(**found)
 
     def _least_extents(self, space: SpaceArrays, d: int) -> tuple[int, ...] | None:
         """Return the least extents of a dimension outside each slot; None where it has no chain."""

@@ -91,8 +91,7 @@ def next_tiling(sp: Compiled, e: Compiled, used: Compiled, fresh: Compiled) -> C
     if fresh:
         for i in range(dims):
             e[0, i] = sp[table.SIZES, i]
-        d, opened = 0, True
-        close_chain(sp, e, 0, 0)
+        d, opened = 0, close_chain(sp, e, 0, 0)
     while d >= 0:
         found = opened and chain_fits(sp, e, d, used)
         while not found and next_chain(sp, e, d):
@@ -102,8 +101,8 @@ def next_tiling(sp: Compiled, e: Compiled, used: Compiled, fresh: Compiled) -> C
             continue
         if d == dims - 1:
             return True
-        d, opened = d + 1, True
-        close_chain(sp, e, d, 0)
+        d += 1
+        opened = close_chain(sp, e, d, 0)
     return False
 
 
