@@ -6,7 +6,7 @@ from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.front import Front, FrontPoint, joined, read_front
 from tilewright.search.layers import largest_first
-from tilewright.search.mapper import MAPPERS, Mapper, Options, State, Task, read_options
+from tilewright.search.mapper import MAPPERS, Mapper, Options, Task, read_options
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
 from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
@@ -22,6 +22,7 @@ from tilewright.search.records import (
 from tilewright.search.run import Watch, search
 from tilewright.search.scoring import CostModel
 from tilewright.search.start import Origin, Source, Start
+from tilewright.search.state import Resumable, State
 from tilewright.search.sweep import PAPER, Densities, Sweep, SweptCosts, SweptModel
 from tilewright.search.vectors import VectorSpace
 from tilewright.search.warm import NEIGHBOURS, WARM_STARTS, Beginning, WarmStart, beginnings, rounds
@@ -58,6 +59,7 @@ __all__ = [
     "Problem",
     "Progress",
     "ProgressObserver",
+    "Resumable",
     "Scorer",
     "SearchResult",
     "Source",

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.base import InputError, replace_file
-from tilewright.search.mapper import State
 from tilewright.search.records import Budget
+from tilewright.search.state import State
 
 _KEY = "search"
 
@@ -40,8 +40,6 @@ def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError("checkpoint", "must be a file written by a search", str(path),
                          "Delete it to start afresh") from error
-    # Older files name the budget too.
-    found.pop("budget", None)
     different = sorted(name for name in {*found, *identity} if found.get(name) != identity.get(name))
     if different:
         raise InputError("checkpoint", f"must belong to the same search; {', '.join(different)} differ", str(path),
@@ -51,7 +49,7 @@ def load_checkpoint(path: Path, identity: dict[str, str]) -> State | None:
 
 def plan_of(kept: State | None, budget: Budget) -> Budget:
     """Return what the mapper plans for: the budget, or that under which the search was begun."""
-    if kept is None or "run.plan" not in kept:
+    if kept is None:
         return budget
-    samples, seconds = kept["run.plan"].tolist()
+    samples, seconds = kept["plan"].tolist()
     return Budget(int(samples) or None, seconds or None)

@@ -10,6 +10,7 @@ from tilewright.base import InputError, unknown_name
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MappingBatch, MapSpace
 from tilewright.search.objective import METRICS, Costs
+from tilewright.search.state import Resumable
 
 MOST_POINTS = 1 << 14
 """Points that a front keeps; beyond, every other one is left out."""
@@ -86,7 +87,7 @@ def first_of_front(values: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.asarray(order, dtype=np.intp)
 
 
-class Archive:
+class Archive(Resumable):
     """The front of what was scored so far, in the layout of one space.
 
     Raises
@@ -94,6 +95,8 @@ class Archive:
     InputError
         If a metric needs the area of a machine whose area is unknown.
     """
+
+    changing = "values", "batch", "thinned"
 
     def __init__(self, metrics: tuple[str, ...], space: MapSpace) -> None:
         machine = space.accelerator
@@ -135,18 +138,6 @@ class Archive:
         points = (FrontPoint(tuple(row), self.batch.mapping(index, sizes))
                   for index, row in enumerate(self.values.tolist()))
         return Front(self.metrics, tuple(points), self.thinned)
-
-    def state(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that changes."""
-        return {"values": self.values, "steps": self.batch.steps, "ranks": self.batch.ranks,
-                "thinned": np.array([self.thinned])}
-
-    def restore(self, state: dict[str, NDArray[np.generic]]) -> None:
-        """Set all that changes."""
-        self.values = np.asarray(state["values"], dtype=np.float64)
-        self.batch = MappingBatch(self.space.layout, np.asarray(state["steps"], dtype=np.int32),
-                                  np.asarray(state["ranks"], dtype=np.int8))
-        self.thinned = bool(state["thinned"][0])
 
 
 def joined(fronts: Sequence[Front | None]) -> Front | None:

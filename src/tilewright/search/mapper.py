@@ -1,9 +1,10 @@
 """What the search loop asks of a mapper, and where mappers are registered."""
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, NamedTuple, Protocol, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from numpy.random import Generator
@@ -13,8 +14,8 @@ from tilewright.base import InputError, Registry, unknown_name
 from tilewright.cost import HardwareBatch
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.objective import Objective
+from tilewright.search.state import State
 
-State = dict[str, NDArray[Any]]
 Options = Mapping[str, object]
 
 
@@ -102,6 +103,43 @@ MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper")
 """Every mapper by name. One module and one line ``@MAPPERS.register(name)`` add one."""
 
 LARGEST_OPTION = 1 << 24
+ENDS = {"ge": ("at least", operator.ge), "gt": ("above", operator.gt),
+        "le": ("at most", operator.le), "lt": ("below", operator.lt)}
+
+
+class Limits(NamedTuple):
+    """What a number must be: at least ``ge``, above ``gt``, at most ``le``, below ``lt``."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+
+
+Count = Annotated[int, Limits(ge=1)]
+Natural = Annotated[int, Limits(ge=0)]
+Share = Annotated[float, Limits(ge=0, le=1)]
+Positive = Annotated[float, Limits(gt=0)]
+
+
+@dataclass(frozen=True)
+class MapperOptions:
+    """Options of a mapper: fields with defaults, their limits beside their types; these are none.
+
+    Raises
+    ------
+    InputError
+        If a value is not within its limits.
+    """
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self), include_extras=True).items():
+            value, marks = getattr(self, name), [mark for mark in get_args(hint)[1:] if isinstance(mark, Limits)]
+            ends = [(*ENDS[end], limit) for mark in marks for end, limit in mark._asdict().items() if limit is not None]
+            if not all(holds(value, limit) for _, holds, limit in ends):
+                raise InputError(f"options.{name}", "must be " + " and ".join(
+                    f"{word} {limit}" for word, _, limit in ends), value)
+
 
 O = TypeVar("O")  # noqa: E741
 
@@ -130,22 +168,3 @@ def read_options(kind: type[O], given: Options, mapper: str) -> O:
             raise InputError(f"options.{name}", f"must be at most {LARGEST_OPTION}", value)
         chosen[name] = float(value) if type(default) is float and isinstance(value, (int, float)) else value
     return kind(**chosen)
-
-
-def pack_generator(rng: Generator) -> NDArray[np.uint64]:
-    """Return the state of a PCG64 generator as ``(6)`` words."""
-    state = rng.bit_generator.state
-    values = (state["state"]["state"], state["state"]["inc"])
-    words = [value >> shift & (2**64 - 1) for value in values for shift in (0, 64)]
-    return np.array([*words, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
-
-
-def unpack_generator(rng: Generator, words: NDArray[np.uint64]) -> None:
-    """Put a PCG64 generator into the state that `pack_generator` returned."""
-    low, high, inc_low, inc_high, has, spare = (int(word) for word in words)
-    rng.bit_generator.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
-        "has_uint32": has,
-        "uinteger": spare,
-    }

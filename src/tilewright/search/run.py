@@ -7,25 +7,26 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import cast, get_args
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel, compile_aside
+from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, finished, interruptible, present_stop
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding, KeptBounding
 from tilewright.search.checkpoint import load_checkpoint, plan_of, save_checkpoint
 from tilewright.search.front import Archive, joined, metric_values, read_front
-from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, State, Task
+from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
 from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
 from tilewright.search.scoring import CostModel, machine_of, machine_rows, model_of, score_on
 from tilewright.search.start import Origin, Start, start_batch
+from tilewright.search.state import Resumable, State
 from tilewright.search.sweep import Densities, SweptModel
 from tilewright.workload import Operator
 
@@ -37,7 +38,8 @@ FIRST_RATE = 1000.0
 """Mappings a second that a mapper is taken to propose at first, where time is limited."""
 FEWEST = 8
 """Mappings asked for at least, however little time is left."""
-REASONS: tuple[Stopped, ...] = get_args(Stopped)
+CHECKPOINTS = "2"
+"""Version of what checkpoints hold."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class Request:
         begin = {} if self.start is None else {"start": digest(_plain(self.start))}
         front = {"front": ",".join(self.front)} if self.front else {}
         return begin | front | {
+            "version": CHECKPOINTS,
             "operator": digest(space.operator.signature),
             "accelerator": digest(space.accelerator),
             "space": digest((space.tiling, space.constraints)),
@@ -188,12 +191,6 @@ def searching(request: Request, watch: Watch, model: CostModel | None = None) ->
 
 
 
-def dense_model(space: MapSpace) -> DenseModel:
-    """Return the dense cost model of a space; on a new machine, another process compiles its engine meanwhile."""
-    compile_aside()
-    return DenseModel(space.operator, space.accelerator, space.layout)
-
-
 def generator(seed: Seed) -> np.random.Generator:
     """Return the generator of a seed: a number, or a number and the path of a child (as a layer's index)."""
     first, *path = seed if isinstance(seed, tuple) else (seed,)
@@ -209,12 +206,10 @@ def digest(thing: object) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
-def _part(state: State, prefix: str) -> State:
-    return {name[len(prefix):]: array for name, array in state.items() if name.startswith(prefix)}
-
-
-class Run:
+class Run(Resumable):
     """One search under way."""
+
+    changing = "mapper", "archive", "samples", "legal_samples", "best", "spent_seconds", "best_mapping"
 
     def __init__(self, request: Request, watch: Watch, model: CostModel) -> None:
         self.request, self.watch, self.model = request, watch, model
@@ -397,20 +392,12 @@ class Run:
         self.saved = self.watch.clock()
         if self.watch.checkpoint is None:
             return
-        reason = -1 if self.stopped in (None, "interrupted") else REASONS.index(self.stopped)
-        state: State = {f"mapper.{name}": array for name, array in self.mapper.state().items()}
-        state |= {
-            "run.counts": np.array([self.samples, self.legal_samples, reason], dtype=np.int64),
-            "run.figures": np.array([self.best, self.seconds]),
-            "run.plan": np.array([self.plan.samples or 0, self.plan.seconds or 0.0]),
-            "run.steps": self.best_mapping.steps,
-            "run.ranks": self.best_mapping.ranks,
-            "run.history": np.array([(i.samples, i.seconds, i.score) for i in self.history]).reshape(-1, 3),
-        }
+        state = self.state() | {
+            "spent_seconds": np.array(self.seconds), "exhausted": np.array(self.stopped == "exhausted"),
+            "history": np.array([astuple(step) for step in self.history]).reshape(-1, 3),
+            "plan": np.array([self.plan.samples or 0, self.plan.seconds or 0.0])}
         if self.best_machine is not None:
-            state["run.machine"] = machine_rows(self.best_machine)
-        if self.archive is not None:
-            state |= {f"front.{name}": array for name, array in self.archive.state().items()}
+            state["machine"] = machine_rows(self.best_machine)
         try:
             save_checkpoint(self.watch.checkpoint, self.request.identity, state)
         except OSError as error:
@@ -422,17 +409,11 @@ class Run:
 
     def _take_up(self, state: State) -> None:
         """Go on where a search was kept."""
-        self.mapper.restore(_part(state, "mapper."))
-        if self.archive is not None:
-            self.archive.restore(_part(state, "front."))
-        self.samples, self.legal_samples, reason = (int(value) for value in state["run.counts"])
-        self.best, self.spent_seconds = (float(value) for value in state["run.figures"])
-        self.best_mapping = MappingBatch(self.best_mapping.layout, state["run.steps"], state["run.ranks"])
-        self.history = [Improvement(int(n), float(s), float(v)) for n, s, v in state["run.history"]]
-        if "run.machine" in state:
-            self.best_machine = machine_of(state["run.machine"], self.request.space.accelerator)
-        if reason >= 0 and REASONS[reason] == "exhausted":
-            self.stopped = "exhausted"
+        self.restore(state)
+        self.history = [Improvement(int(n), float(s), float(v)) for n, s, v in state["history"]]
+        if "machine" in state:
+            self.best_machine = machine_of(state["machine"], self.request.space.accelerator)
+        self.stopped = "exhausted" if state["exhausted"] else None
 
     def _plain_score(self, cost: Cost) -> float:
         """Return the objective of the best mapping, whose cost this is, whether or not it meets the constraints."""

@@ -13,7 +13,7 @@ from tilewright.search import MAPPERS, Budget, Objective, Task, Watch, search
 from tilewright.search.mappers.auto import AutoMapper
 from tilewright.search.mappers.auto.tables import bound_arrays
 from tilewright.search.objective import Scorer
-from tilewright.search.run import dense_model
+from tilewright.search.scoring import model_of
 from tilewright.workload import ROLES, convolution, depthwise, einsum, matmul, transposed_convolution
 
 EYERISS, EDGE = preset("eyeriss"), preset("edge-s2")
@@ -51,7 +51,7 @@ def bounds(space, objective, batch):
 
 def scores(space, objective, batch):
     scorer = Scorer(Objective.parse(objective), space.operator, space.accelerator)
-    costs = dense_model(space).score(batch)
+    costs = model_of(space, Objective.parse("edp")).score(batch)
     return np.asarray(scorer.values(costs.latency_cycles, costs.energy_pj, costs.area_um2))
 
 

@@ -9,7 +9,8 @@ from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, F
 from tilewright.mapping import MapSpace, random_state
 from tilewright.search import MAPPERS, Task, search
 from tilewright.search.mappers.gamma import GammaOptions, levels_in_use
-from tilewright.search.run import dense_model
+from tilewright.search.objective import Objective
+from tilewright.search.scoring import model_of
 from tilewright.workload import ROLES, convolution, matmul
 
 
@@ -148,7 +149,7 @@ CASES = [
 @pytest.mark.parametrize("objective", ["edp", "latency", "energy"])
 def test_median_over_ten_seeds_is_within_two_percent_of_the_optimum(operator, accelerator, tiling, objective):
     space = MapSpace(operator, accelerator, tiling)
-    model = dense_model(space)
+    model = model_of(space, Objective.parse("edp"))
     best = search(operator, accelerator, mapper="exhaustive", budget=10**8, space=space, model=model,
                   objective=objective)
     assert best.complete

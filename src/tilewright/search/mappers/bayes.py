@@ -1,8 +1,8 @@
 """Bayesian optimisation on vectors, with a window that keeps it usable at any budget."""
 
 import math
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.search.blas import single_thread
 from tilewright.search.boxes import Problem, black_box
+from tilewright.search.mapper import Limits, MapperOptions
 from tilewright.search.mappers.neighbours import reflected
 
 LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -19,10 +20,11 @@ CHOSEN = 8
 NOISE = 0.05
 NEAR = 0.2
 CHANGED = 3.0
+Several = Annotated[int, Limits(ge=2)]
 
 
 @dataclass(frozen=True)
-class BayesOptions:
+class BayesOptions(MapperOptions):
     """Options of ``bayes``.
 
     Parameters
@@ -37,15 +39,13 @@ class BayesOptions:
         Points among which it chooses: half of them random, half near the best ones.
     """
 
-    first: int = 100
-    population: int = 50
-    window: int = 160
-    candidates: int = 800
+    first: Several = 100
+    population: Several = 50
+    window: Several = 160
+    candidates: Several = 800
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            if getattr(self, entry.name) < 2:
-                raise InputError(f"options.{entry.name}", "must be at least 2", getattr(self, entry.name))
+        super().__post_init__()
         if self.candidates < self.population:
             raise InputError("options.candidates", f"must be at least the population ({self.population})",
                              self.candidates)

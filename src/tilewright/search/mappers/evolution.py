@@ -5,7 +5,7 @@ Settings are those of table 4.4 of Kao's thesis, which names Nevergrad's impleme
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.search.blas import single_thread
 from tilewright.search.boxes import Optimiser, Problem, black_box
+from tilewright.search.mapper import Limits, MapperOptions, Natural, Positive, Share
 
 EXTRA = "optimizers"
 MOST = 10_000
@@ -23,17 +24,7 @@ NEAR = 0.4
 """Share of its first step with which CMA-ES begins from a known point."""
 TURN = 30
 """Points that a member of the portfolio proposes at a time."""
-
-
-@dataclass(frozen=True)
-class BatchOptions:
-    """Options of optimisers that propose ``population`` points at a time."""
-
-    population: int = 1
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.population <= MOST:
-            raise InputError("options.population", f"must be at least 1 and at most {MOST}", self.population)
+Population = Annotated[int, Limits(ge=1, le=MOST)]
 
 
 class Asked:
@@ -65,7 +56,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class DifferentialOptions(BatchOptions):
+class DifferentialOptions(MapperOptions):
     """Options of ``de``.
 
     Parameters
@@ -78,15 +69,10 @@ class DifferentialOptions(BatchOptions):
         Chance that a child takes a number from the sum of differences.
     """
 
-    population: int = 30
+    population: Population = 30
     local_weight: float = 0.8
     global_weight: float = 0.8
-    crossover: float = 0.5
-
-    def __post_init__(self) -> None:
-        BatchOptions.__post_init__(self)
-        if not 0 <= self.crossover <= 1:
-            raise InputError("options.crossover", "must be from 0 to 1", self.crossover)
+    crossover: Share = 0.5
 
 
 @black_box("de", DifferentialOptions, EXTRA)
@@ -103,7 +89,7 @@ def differential_evolution(options: DifferentialOptions, problem: Problem) -> Op
 
 
 @dataclass(frozen=True)
-class PopulationOptions(BatchOptions):
+class PopulationOptions(MapperOptions):
     """Options of ``tbpsa``.
 
     Parameters
@@ -112,7 +98,7 @@ class PopulationOptions(BatchOptions):
         Points of the first generation, and the fewest of any.
     """
 
-    population: int = 50
+    population: Population = 50
 
 
 @black_box("tbpsa", PopulationOptions, EXTRA)
@@ -127,7 +113,7 @@ def population_size_adaptation(options: PopulationOptions, problem: Problem) -> 
 
 
 @dataclass(frozen=True)
-class SwarmOptions(BatchOptions):
+class SwarmOptions(MapperOptions):
     """Options of ``pso``.
 
     Parameters
@@ -140,7 +126,7 @@ class SwarmOptions(BatchOptions):
         Weights of the way to the best point that the particle, that any particle has found.
     """
 
-    population: int = 40
+    population: Population = 40
     momentum: float = 1.6
     parent_weight: float = 0.8
     global_weight: float = 0.8
@@ -160,13 +146,8 @@ def particle_swarm(options: SwarmOptions, problem: Problem) -> Optimiser:
     return Asked(kind, problem, options.population)
 
 
-@dataclass(frozen=True)
-class NoOptions:
-    """No options."""
-
-
-@black_box("one-plus-one", NoOptions, EXTRA)
-def one_plus_one(options: NoOptions, problem: Problem) -> Optimiser:
+@black_box("one-plus-one", MapperOptions, EXTRA)
+def one_plus_one(options: MapperOptions, problem: Problem) -> Optimiser:
     """(1+1) evolution strategy on vectors with the one-fifth rule, by Nevergrad (Schumer and Steiglitz, 1968)."""
     from nevergrad import families  # noqa: PLC0415  (an extra)
 
@@ -174,7 +155,7 @@ def one_plus_one(options: NoOptions, problem: Problem) -> Optimiser:
 
 
 @dataclass(frozen=True)
-class CovarianceOptions:
+class CovarianceOptions(MapperOptions):
     """Options of ``cma-es``.
 
     Parameters
@@ -185,14 +166,13 @@ class CovarianceOptions:
         Standard deviation of the first generation.
     """
 
-    population: int = 0
-    step: float = 0.25
+    population: Natural = 0
+    step: Positive = 0.25
 
     def __post_init__(self) -> None:
-        if self.population < 0 or self.population == 1:
+        super().__post_init__()
+        if self.population == 1:
             raise InputError("options.population", "must be 0 or at least 2", self.population)
-        if self.step <= 0:
-            raise InputError("options.step", "must be positive", self.step)
 
 
 @black_box("cma-es", CovarianceOptions, EXTRA)
@@ -235,7 +215,7 @@ class CovarianceMatrixAdaptation:
             self.inner.tell(self.points, losses.tolist())
 
 
-@black_box("portfolio", NoOptions, EXTRA)
+@black_box("portfolio", MapperOptions, EXTRA)
 class PassivePortfolio:
     """CMA-ES, two-point differential evolution and a scrambled Halton sequence on vectors, in equal parts.
 
@@ -243,7 +223,7 @@ class PassivePortfolio:
     sequence stands for Hammersley's, which must know its length beforehand.
     """
 
-    def __init__(self, options: NoOptions, problem: Problem) -> None:
+    def __init__(self, options: MapperOptions, problem: Problem) -> None:
         from nevergrad import families  # noqa: PLC0415  (an extra)
 
         pairs = families.DifferentialEvolution(crossover="twopoints")

@@ -1,20 +1,20 @@
 """Genetic algorithms on vectors, by pymoo."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
 from tilewright.search.boxes import Optimiser, Problem, black_box
+from tilewright.search.mapper import Limits, MapperOptions, Share
 
 EXTRA = "optimizers"
 
 
 @dataclass(frozen=True)
-class GeneticOptions:
+class GeneticOptions(MapperOptions):
     """Options of the genetic algorithms.
 
     Parameters
@@ -27,18 +27,9 @@ class GeneticOptions:
         Chance that two parents exchange numbers.
     """
 
-    population: int = 100
-    mutation: float = 0.1
-    crossover: float = 0.1
-
-    def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if entry.name == "population":
-                if value < 2:
-                    raise InputError("options.population", "must be at least 2", value)
-            elif not 0 <= value <= 1:
-                raise InputError(f"options.{entry.name}", "must be from 0 to 1", value)
+    population: Annotated[int, Limits(ge=2)] = 100
+    mutation: Share = 0.1
+    crossover: Share = 0.1
 
 
 class Bred:
@@ -101,8 +92,8 @@ def genetic_algorithm(options: GeneticOptions, problem: Problem) -> Optimiser:
 class FrontOptions(GeneticOptions):
     """Options of ``nsga2``."""
 
-    crossover: float = 0.9
-    mutation: float = 0.03
+    crossover: Share = 0.9
+    mutation: Share = 0.03
 
 
 @black_box("nsga2", FrontOptions, EXTRA, metrics=("latency", "energy"))

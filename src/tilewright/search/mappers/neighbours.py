@@ -7,8 +7,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
 from tilewright.search.boxes import Problem, black_box
+from tilewright.search.mapper import Count, MapperOptions, Positive
 
 UNLIMITED = 10_000
 """Points of one cooling where the budget names none."""
@@ -17,7 +17,7 @@ MOST_STEP, LEAST_STEP = 1.0, 1e-4
 
 
 @dataclass(frozen=True)
-class LambdaOptions:
+class LambdaOptions(MapperOptions):
     """Options of ``one-plus-lambda``.
 
     Parameters
@@ -28,14 +28,8 @@ class LambdaOptions:
         Standard deviation of the first generation.
     """
 
-    children: int = 20
-    step: float = 0.25
-
-    def __post_init__(self) -> None:
-        if self.children < 1:
-            raise InputError("options.children", "must be at least 1", self.children)
-        if self.step <= 0:
-            raise InputError("options.step", "must be positive", self.step)
+    children: Count = 20
+    step: Positive = 0.25
 
 
 @black_box("one-plus-lambda", LambdaOptions)
@@ -75,7 +69,7 @@ class OnePlusLambda:
 
 
 @dataclass(frozen=True)
-class AnnealingOptions:
+class AnnealingOptions(MapperOptions):
     """Options of ``annealing``.
 
     Parameters
@@ -90,18 +84,11 @@ class AnnealingOptions:
         Standard deviation of such a change.
     """
 
-    chains: int = 10
-    hot: float = 1.0
-    cold: float = 0.01
-    changes: float = 2.0
-    step: float = 0.3
-
-    def __post_init__(self) -> None:
-        if self.chains < 1:
-            raise InputError("options.chains", "must be at least 1", self.chains)
-        for name in ("hot", "cold", "changes", "step"):
-            if getattr(self, name) <= 0:
-                raise InputError(f"options.{name}", "must be positive", getattr(self, name))
+    chains: Count = 10
+    hot: Positive = 1.0
+    cold: Positive = 0.01
+    changes: Positive = 2.0
+    step: Positive = 0.3
 
 
 @black_box("annealing", AnnealingOptions)

@@ -1,13 +1,13 @@
 """Random mappers: any mapping, or only those that fit and differ in cost (as Timeloop's pruned random search)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
 from tilewright.mapping import Enumeration, MappingBatch
-from tilewright.search.mapper import MAPPERS, State, Task, pack_generator, read_options, unpack_generator
+from tilewright.search.mapper import MAPPERS, Count, MapperOptions, Natural, Share, Task, read_options
+from tilewright.search.state import Resumable, State, part
 
 WALKED = 1 << 20
 """Mappings of a space that is walked through once draws bring hardly anything new."""
@@ -16,7 +16,7 @@ VAIN = 1 / 64
 
 
 @dataclass(frozen=True)
-class RandomOptions:
+class RandomOptions(MapperOptions):
     """Options of the random mappers.
 
     Parameters
@@ -30,28 +30,20 @@ class RandomOptions:
         hardly a mapping has few remainders otherwise, as good ones mostly do.
     """
 
-    batch: int = 2048
-    filling: float = 0.0
-    dividing: float = 0.0
-
-    def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if isinstance(value, float) and not 0 <= value <= 1:
-                raise InputError(f"options.{entry.name}", "must be from 0 to 1", value)
-            least = 0 if entry.name == "stall" else 1
-            if not isinstance(value, float) and value < least:
-                raise InputError(f"options.{entry.name}", f"must be at least {least}", value)
+    batch: Count = 2048
+    filling: Share = 0.0
+    dividing: Share = 0.0
 
 
 @MAPPERS.register("random")
-class RandomMapper:
+class RandomMapper(Resumable):
     """Proposes random mappings, fit or not.
 
     Nothing is preferred unless options say so: what `MapSpace.sample` draws is proposed as it comes.
     """
 
     covers_space = False
+    changing = ("rng",)
 
     def __init__(self, task: Task) -> None:
         self.space = task.space
@@ -65,14 +57,6 @@ class RandomMapper:
 
     def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Learn nothing."""
-
-    def state(self) -> State:
-        """Return the generator's state."""
-        return {"rng": pack_generator(self.rng)}
-
-    def restore(self, state: State) -> None:
-        """Set the generator's state."""
-        unpack_generator(self.rng, state["rng"])
 
 
 @dataclass(frozen=True)
@@ -95,16 +79,16 @@ class PrunedOptions(RandomOptions):
         Searches that go on side by side, taking turns, each with a best of its own. Timeloop's `num_threads`.
     """
 
-    dividing: float = 0.7
-    remembered: int = 1 << 18
-    draws: int = 200
-    dry: int = 20
-    stall: int = 0
-    walkers: int = 1
+    dividing: Share = 0.7
+    remembered: Count = 1 << 18
+    draws: Count = 200
+    dry: Count = 20
+    stall: Natural = 0
+    walkers: Count = 1
 
 
 @MAPPERS.register("random-pruned")
-class PrunedRandomMapper:
+class PrunedRandomMapper(Resumable):
     """Proposes random mappings whose tiles fit, and of those that cannot differ in cost only one.
 
     After the pruned random search of Timeloop (Parashar et al., ISPASS 2019): mappings that need more capacity than
@@ -114,6 +98,7 @@ class PrunedRandomMapper:
     """
 
     covers_space = False
+    changing = "rng", "seen", "best", "since", "proposed", "spare", "walk"
 
     def __init__(self, task: Task) -> None:
         self.space = task.space
@@ -167,10 +152,12 @@ class PrunedRandomMapper:
             left -= sum(map(len, fresh))
             if not left or vain == self.options.dry:
                 break
-        if vain == self.options.dry and left:
-            if self.space.within(WALKED):
-                self.walk, self.covers_space = Enumeration(self.space, distinct=True), True
+        if vain == self.options.dry and left and self.space.within(WALKED):
+            self._walk()
         return parts
+
+    def _walk(self) -> None:
+        self.walk, self.covers_space = Enumeration(self.space, distinct=True), True
 
     def _fresh(self, batch: MappingBatch, most: int) -> list[MappingBatch]:
         """Return those that fit and that nothing proposed before is equal to, as a list of one batch or none."""
@@ -195,21 +182,8 @@ class PrunedRandomMapper:
             self.since[walker] = len(own) - 1 - better[-1] if len(better) else self.since[walker] + len(own)
             self.best[walker] = lower[-1]
 
-    def state(self) -> State:
-        """Return the generator's state, what was proposed, and how far the space is walked through."""
-        walk = {} if self.walk is None else {f"walk.{name}": part.copy() for name, part in self.walk.state.items()}
-        return {"rng": pack_generator(self.rng), "seen": self.seen.copy(),
-                "best": self.best.copy(), "since": self.since.copy(),
-                "proposed": np.array([self.proposed], dtype=np.int64), "spare.steps": self.spare.steps,
-                "spare.ranks": self.spare.ranks, **walk}
-
     def restore(self, state: State) -> None:
-        """Set all of that."""
-        unpack_generator(self.rng, state["rng"])
-        self.seen, self.proposed = state["seen"].copy(), int(state["proposed"][0])
-        self.best, self.since = state["best"].copy(), state["since"].copy()
-        self.spare = MappingBatch(self.space.layout, state["spare.steps"], state["spare.ranks"])
-        walk = {name.removeprefix("walk."): part.copy() for name, part in state.items() if name.startswith("walk.")}
-        if walk:
-            self.walk, self.covers_space = Enumeration(self.space, distinct=True), True
-            self.walk.state = walk
+        """Set all that changes, and walk on where the space was walked through."""
+        if part(state, "walk"):
+            self._walk()
+        super().restore(state)

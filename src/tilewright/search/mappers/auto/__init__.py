@@ -7,20 +7,20 @@ one of the least bound is scored all the same. The bound also tells which tensor
 orders of loops need no search.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
 from tilewright.mapping import MappingBatch
-from tilewright.search.mapper import MAPPERS, Mapper, State, Task, read_options
+from tilewright.search.mapper import MAPPERS, Count, MapperOptions, Natural, Share, Task, read_options
 from tilewright.search.mappers.auto.tables import BoundArrays, bound_arrays
 from tilewright.search.mappers.exact import ExactMapper
 from tilewright.search.mappers.exhaustive import ExhaustiveMapper
 from tilewright.search.mappers.gamma import STRANDS, GammaMapper, Span
 from tilewright.search.objective import ILLEGAL
+from tilewright.search.state import Resumable, State, part
 
 FEW = 100_000
 """Largest space that is enumerated where time alone is limited."""
@@ -32,7 +32,7 @@ _OF_GAMMA = ("population", "islands", "parents", "patience", "inherit")
 
 
 @dataclass(frozen=True)
-class AutoOptions:
+class AutoOptions(MapperOptions):
     """Options of ``auto``.
 
     Parameters
@@ -57,27 +57,19 @@ class AutoOptions:
         Mappings bred before branch and bound goes on beside the breeding, where tiling is perfect; 0 for never.
     """
 
-    population: int = 100
-    islands: int = 0
-    candidates: int = 6
-    climb: int = 200
-    parents: float = 1.0
-    patience: int = 15
-    inherit: float = 0.5
+    population: Count = 100
+    islands: Natural = 0
+    candidates: Count = 6
+    climb: Count = 200
+    parents: Share = 1.0
+    patience: Natural = 15
+    inherit: Share = 0.5
     enumerate: bool = True
-    prove: int = 20_000
-
-    def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            least = 1 if entry.name in ("population", "candidates", "climb") else 0
-            if not least <= value or (isinstance(value, float) and value > 1):
-                raise InputError(f"options.{entry.name}", f"must be at least {least}" + (
-                    " and at most 1" if isinstance(value, float) else ""), value)
+    prove: Natural = 20_000
 
 
 @MAPPERS.register("auto")
-class AutoMapper:
+class AutoMapper(Resumable):
     """Breeds as gamma does, but looks at the bounds of children before it scores one; enumerates and proves if it can.
 
     Of a few children the first is scored whose bound lets it survive. Where bounds rule all of them out, that of the
@@ -87,6 +79,7 @@ class AutoMapper:
     """
 
     takes_start = True
+    changing = "gamma", "walk", "proof", "bred", "best", "best_mapping", "covers_space"
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -101,7 +94,8 @@ class AutoMapper:
             _ = self._tables  # before time counts
         self.bred, self.best = 0, np.inf
         self.best_mapping = task.space.empty(0)
-        self.proving = False
+        self.proof: ExactMapper | None = None
+        """The branch and bound, once it goes on beside the breeding."""
         self.turn: GammaMapper | ExactMapper = self.gamma
 
     def _enumeration(self) -> ExhaustiveMapper | None:
@@ -114,7 +108,7 @@ class AutoMapper:
     @property
     def bound(self) -> float | None:
         """What no mapping of the space scores below; None while nothing is proved."""
-        return self._proof.bound if self.proving and self._proof is not None else None
+        return None if self.proof is None else self.proof.bound
 
     @cached_property
     def _tables(self) -> tuple[BoundArrays, NDArray[np.float64]]:
@@ -144,11 +138,11 @@ class AutoMapper:
         if self.bred < self.options.prove or self._proof is None:
             return self.gamma
         proof = self._proof
-        if not self.proving:
+        if self.proof is None:
             sizes = [len(chains) for chains in proof.tables.chains[:2]]
-            self.proving = int(np.prod(sizes)) <= HEADS_PER_SAMPLE * self.bred
-        if not self.proving:
-            return self.gamma
+            if int(np.prod(sizes)) > HEADS_PER_SAMPLE * self.bred:
+                return self.gamma
+            self.proof = proof
         if self.best < proof.best:
             proof.best, proof.best_mapping = self.best, self.best_mapping
         waits = len(proof.kept) or proof.ended
@@ -178,28 +172,7 @@ class AutoMapper:
             (self.options.candidates, self.options.climb), tables, room[strand],
         )
 
-    def state(self) -> State:
-        """Return the populations, and where the enumeration or the proof stands."""
-        parts: dict[str, Mapper] = {"gamma": self.gamma}
-        if self.walk is not None:
-            parts["walk"] = self.walk
-        if self.proving and self._proof is not None:
-            parts["proof"] = self._proof
-        packed = {f"{part}.{name}": array for part, mapper in parts.items() for name, array in mapper.state().items()}
-        return packed | {"auto.bred": np.array([self.bred]), "auto.best": np.array([self.best]),
-                         "auto.steps": self.best_mapping.steps, "auto.ranks": self.best_mapping.ranks}
-
     def restore(self, state: State) -> None:
-        """Take all of them up again."""
-        def of(part: str) -> State:
-            return {name[len(part) + 1:]: array for name, array in state.items() if name.startswith(f"{part}.")}
-
-        self.gamma.restore(of("gamma"))
-        self.bred, self.best = int(state["auto.bred"][0]), float(state["auto.best"][0])
-        self.best_mapping = MappingBatch(self.task.space.layout, state["auto.steps"], state["auto.ranks"])
-        if self.walk is not None:
-            self.walk.restore(of("walk"))
-        if of("proof") and self._proof is not None:
-            self.proving = True
-            self._proof.restore(of("proof"))
-            self.covers_space = self._proof.covers_space
+        """Set all that changes, and go on with the proof where one had begun."""
+        self.proof = self._proof if part(state, "proof") else None
+        super().restore(state)

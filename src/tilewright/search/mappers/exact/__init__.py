@@ -7,27 +7,27 @@ up in the order of their bounds, so that the least bound left rises all the time
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.search.mapper import MAPPERS, State, Task, read_options
+from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Task, read_options
 from tilewright.search.mappers.exact.orders import Orders
 from tilewright.search.mappers.exact.tables import Tables
 from tilewright.search.mappers.gamma import GammaMapper
-from tilewright.search.objective import ILLEGAL
+from tilewright.search.objective import ILLEGAL, Objective
+from tilewright.search.state import Resumable
 from tilewright.workload import matmul
 
 MOST_HEADS = 2_000_000
 FOUND = 2048
-LEFT = "left."
 
 
 @dataclass(frozen=True)
-class ExactOptions:
+class ExactOptions(MapperOptions):
     """Options of ``exact``.
 
     Parameters
@@ -40,20 +40,13 @@ class ExactOptions:
         Partial mappings looked at before the search may show progress or be stopped.
     """
 
-    start: int = 20_000
-    gap: float = 0.0
-    nodes: int = 300_000
-
-    def __post_init__(self) -> None:
-        for name in ("start", "nodes"):
-            if getattr(self, name) < 1:
-                raise InputError(f"options.{name}", "must be at least 1", getattr(self, name))
-        if not 0 <= self.gap < 1:
-            raise InputError("options.gap", "must be at least 0 and less than 1", self.gap)
+    start: Count = 20_000
+    gap: Annotated[float, Limits(ge=0, lt=1)] = 0.0
+    nodes: Count = 300_000
 
 
 @MAPPERS.register("exact")
-class ExactMapper:
+class ExactMapper(Resumable):
     """Proposes what may beat the best so far; ends by itself once nothing is left that can.
 
     Where a dimension has too many chains of steps to list (large ones without perfect tiling), and where scores are not
@@ -61,6 +54,8 @@ class ExactMapper:
     """
 
     takes_start = True
+    changing = ("gamma", "given", "best", "best_mapping", "kept", "heads", "bounds", "top", "at", "ended",
+                "covers_space")
 
     def __init__(self, task: Task) -> None:
         self.options = read_options(ExactOptions, task.options, "exact")
@@ -102,8 +97,6 @@ class ExactMapper:
 
     @cached_property
     def _tables(self) -> Tables | None:
-        from tilewright.search.objective import Objective  # noqa: PLC0415
-
         if not self.task.bounded:
             return None
         return Tables.of(self.task.space, self.task.objective or Objective.parse("edp"))
@@ -194,28 +187,6 @@ class ExactMapper:
         self.heads, self.bounds = heads[:count][order], bounds[:count][order]
         self.at = np.zeros(len(tables.dims) + 4, dtype=np.int64)
         self.at[0] = -1
-
-    def state(self) -> State:
-        """Return where the descent stands, and gamma's state."""
-        return {
-            "exact.numbers": np.array([self.given, self.top, self.ended], dtype=np.int64),
-            "exact.best": np.array([self.best]), "exact.at": self.at.copy(),
-            "exact.heads": self.heads, "exact.bounds": self.bounds,
-            "exact.best_steps": self.best_mapping.steps, "exact.best_ranks": self.best_mapping.ranks,
-            "exact.kept_steps": self.kept.steps, "exact.kept_ranks": self.kept.ranks,
-            **{f"gamma.{name}": array for name, array in self.gamma.state().items()},
-        }
-
-    def restore(self, state: State) -> None:
-        """Take the descent up again."""
-        layout = self.task.space.layout
-        self.given, self.top, ended = (int(number) for number in state["exact.numbers"])
-        self._end(bool(ended))
-        self.best = float(state["exact.best"][0])
-        self.at, self.heads, self.bounds = (state[f"exact.{name}"].copy() for name in ("at", "heads", "bounds"))
-        self.best_mapping = MappingBatch(layout, state["exact.best_steps"], state["exact.best_ranks"])
-        self.kept = MappingBatch(layout, state["exact.kept_steps"], state["exact.kept_ranks"])
-        self.gamma.restore({name[6:]: array for name, array in state.items() if name.startswith("gamma.")})
 
 
 _COMPILED: list[bool] = []

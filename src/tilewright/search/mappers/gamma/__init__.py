@@ -8,16 +8,18 @@ on one array (systems S1, S2), three where arrays are scaled out (S3).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, share
+from tilewright.base import share
 from tilewright.mapping import MappingBatch, random_state
-from tilewright.search.mapper import MAPPERS, State, Task, read_options
+from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Natural, Share, Task, read_options
 from tilewright.search.mappers.gamma.paper import PublishedGamma
+from tilewright.search.state import Resumable, State
 
 MOST_ISLANDS = 8
 SAMPLES_PER_ISLAND = 40_000
@@ -31,7 +33,7 @@ STRANDS = 2
 
 
 @dataclass(frozen=True)
-class GammaOptions:
+class GammaOptions(MapperOptions):
     """Options of ``gamma``. Rates are chances per child.
 
     Parameters
@@ -84,39 +86,29 @@ class GammaOptions:
         Extension: places in each island's table of earlier children.
     """
 
-    population: int = 200
-    islands: int = 0
+    population: Count = 200
+    islands: Natural = 0
     paper: bool = False
-    crossover: float = 0.5
-    tile: float = 0.2
-    parallel: float = 0.2
-    reorder: float = 0.2
-    growth: float = 0.2
-    aging: float = 0.2
-    move: float = 0.2
-    fill: float = 0.2
-    nudge: float = 0.2
-    expand: float = 0.2
-    rebuild: float = 1.0
-    single: float = 1.0
-    chain: float = 0.3
-    newcomer: float = 0.02
-    inherit: float = 0.5
+    crossover: Share = 0.5
+    tile: Share = 0.2
+    parallel: Share = 0.2
+    reorder: Share = 0.2
+    growth: Share = 0.2
+    aging: Share = 0.2
+    move: Share = 0.2
+    fill: Share = 0.2
+    nudge: Share = 0.2
+    expand: Share = 0.2
+    rebuild: Share = 1.0
+    single: Share = 1.0
+    chain: Annotated[float, Limits(ge=0, lt=1)] = 0.3
+    newcomer: Share = 0.02
+    inherit: Share = 0.5
     repair: bool = True
     distinct: bool = True
-    parents: float = 0.5
-    patience: int = 15
-    remembered: int = 1 << 14
-
-    def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            least = 1 if entry.name in ("population", "remembered") else 0
-            if not least <= value or (isinstance(value, float) and value > 1):
-                raise InputError(f"options.{entry.name}", f"must be at least {least}" + (
-                    " and at most 1" if isinstance(value, float) else ""), value)
-        if self.chain >= 1:
-            raise InputError("options.chain", "must be below 1", self.chain)
+    parents: Share = 0.5
+    patience: Natural = 15
+    remembered: Count = 1 << 14
 
     def rates(self) -> NDArray[np.float64]:
         """Return what the compiled operators read, in the order that they name."""
@@ -127,7 +119,7 @@ class GammaOptions:
 
 
 @MAPPERS.register("gamma")
-class GammaMapper:
+class GammaMapper(Resumable):
     """A genetic algorithm over tiles, orders and levels of parallelism (Kao and Krishna, ICCAD 2020), with extensions.
 
     Every generation each island's best mappings have as many children as there are survivors; of both, the best live
@@ -159,6 +151,7 @@ class GammaMapper:
 
     covers_space = False
     takes_start = True
+    changing = "steps", "ranks", "places", "scores", "counts", "rng", "seen"
 
     def __init__(self, task: Task) -> None:
         self.space = task.space
@@ -275,20 +268,14 @@ class GammaMapper:
 
     def state(self) -> State:
         """Return the populations, generators and what was proposed."""
-        if self.published is not None:
-            return self.published.state()
-        return {name: getattr(self, name).copy() for name in _STATE}
+        return super().state() if self.published is None else self.published.state()
 
     def restore(self, state: State) -> None:
         """Set the populations, generators and what was proposed."""
-        if self.published is not None:
+        if self.published is None:
+            super().restore(state)
+        else:
             self.published.restore(state)
-            return
-        for name in _STATE:
-            getattr(self, name)[:] = state[name]
-
-
-_STATE = ("steps", "ranks", "places", "scores", "counts", "rng", "seen")
 
 
 def levels_in_use(task: Task) -> int:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import Fanout
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.search.mapper import State, Task, pack_generator, unpack_generator
+from tilewright.search.mapper import Task
 from tilewright.search.objective import BREAKS_CONSTRAINT
+from tilewright.search.state import Resumable
 
 RATE = 0.5
 """Chance of crossover, mutation and each other operator (section 4.4.1)."""
@@ -309,11 +310,15 @@ class Decoding:
         return np.minimum.accumulate(steps, axis=0), ranks
 
 
-class PublishedGamma:
+class PublishedGamma(Resumable):
     """Proposes generations of genomes and breeds the next from the best."""
 
+    changing = "elite", "parents", "scores", "rng", "begun"
+
     def __init__(self, task: Task, population: int, least: int) -> None:
-        self.rng, self.population, self.start = task.rng, population, task.start
+        self.rng, self.population = task.rng, population
+        self.start = task.space.empty(0) if task.start is None else task.start.take(slice(0, population // 2))
+        self.begun = False
         self.breeding = Breeding(task.space, least, task.rng)
         self.decoding = Decoding(task.space, self.breeding)
         self.elite, self.scores = self.breeding.first(0), np.empty(0)
@@ -326,24 +331,22 @@ class PublishedGamma:
         fresh = not len(self.parents)
         self.asked = (self.breeding.first(self.population) if fresh
                       else self.breeding.children(self.parents, self.population))
-        given = 0 if self.start is None else min(len(self.start), self.population // 2)
-        if self.start is not None and given:
-            read = self.decoding.genomes(self.start.take(slice(0, given)))
+        given = 0 if self.begun else len(self.start)
+        if given:
+            read = self.decoding.genomes(self.start)
             for part, other in zip(self.asked.parts, read.parts, strict=True):
                 part[given:2 * given] = other
             self.breeding.mend(self.asked)
         batch = self.decoding.batch(self.asked)
-        if self.start is not None:
-            batch.steps[:, :, :given], batch.ranks[:, :, :given] = (
-                self.start.steps[:, :, :given], self.start.ranks[:, :, :given])
+        batch.steps[:, :, :given], batch.ranks[:, :, :given] = (
+            self.start.steps[:, :, :given], self.start.ranks[:, :, :given])
         return batch.take(slice(0, most)) if most < len(batch) else batch
 
     def tell(self, scores: NDArray[np.float64]) -> None:
         """Choose elite and parents among the generation and the elite before it, of those that fit."""
         scores = np.where(scores < BREAKS_CONSTRAINT, scores, np.inf)
-        if self.start is not None:
-            scores[:min(len(self.start), self.population // 2)] = np.inf
-            self.start = None
+        if not self.begun:
+            scores[:len(self.start)], self.begun = np.inf, True
         every = self.elite.joined(self.asked.take(np.arange(len(scores))))
         values = np.concatenate([self.scores, scores])
         ranked = values.argsort(kind="stable")
@@ -353,18 +356,3 @@ class PublishedGamma:
         self.parents = every.take(ranked[:round(PARENTS * self.population) or 1])
         kept = ranked[:round(ELITE * self.population) or 1]
         self.elite, self.scores = every.take(kept), values[kept]
-
-    def state(self) -> State:
-        """Return elite, parents, whether the given mappings were proposed, and the generator's state."""
-        parts = {f"{name}{index}": part.copy() for name in ("elite", "parents")
-                 for index, part in enumerate(getattr(self, name).parts)}
-        return {**parts, "scores": self.scores.copy(), "rng": pack_generator(self.rng),
-                "begun": np.array([self.start is None])}
-
-    def restore(self, state: State) -> None:
-        """Set all of that."""
-        self.elite, self.parents = (Genomes(*(state[f"{name}{index}"] for index in range(len(self.elite.parts))))
-                                    for name in ("elite", "parents"))
-        self.scores = state["scores"]
-        unpack_generator(self.rng, state["rng"])
-        self.start = None if state["begun"][0] else self.start

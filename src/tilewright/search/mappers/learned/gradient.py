@@ -1,22 +1,24 @@
 """Gradient descent on a relaxation of the cost model itself, with rounding and correction among whole mappings."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, require_extra
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.search.mapper import MAPPERS, State, Task, pack_generator, read_options, unpack_generator
+from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Share, Task, read_options
 from tilewright.search.objective import BREAKS_CONSTRAINT, Objective, Scorer
 from tilewright.search.points import Points, fitted, to_mappings, to_points
+from tilewright.search.state import Resumable
 
 FREE_COUNT = 0.5
 """Share of the moves that split off a factor of any size, in spaces where tiles need not divide."""
 
 
 @dataclass(frozen=True)
-class GradientOptions:
+class GradientOptions(MapperOptions):
     """Options of ``gradient``.
 
     Parameters
@@ -41,29 +43,19 @@ class GradientOptions:
         Places in the table of mappings already proposed.
     """
 
-    starts: int = 64
-    steps: int = 40
-    rate: float = 0.15
-    elite: int = 24
-    corrections: int = 256
-    patience: int = 4
-    newcomers: float = 0.5
-    greed: float = 1.0
-    remembered: int = 1 << 16
-
-    def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if isinstance(value, int) and value < 1:
-                raise InputError(f"options.{entry.name}", "must be at least 1", value)
-            if isinstance(value, float) and value < 0:
-                raise InputError(f"options.{entry.name}", "must not be negative", value)
-        if self.newcomers > 1:
-            raise InputError("options.newcomers", "must be at most 1", self.newcomers)
+    starts: Count = 64
+    steps: Count = 40
+    rate: Annotated[float, Limits(ge=0)] = 0.15
+    elite: Count = 24
+    corrections: Count = 256
+    patience: Count = 4
+    newcomers: Share = 0.5
+    greed: Annotated[float, Limits(ge=0)] = 1.0
+    remembered: Count = 1 << 16
 
 
 @MAPPERS.register("gradient")
-class GradientMapper:
+class GradientMapper(Resumable):
     """Descends a smooth form of the cost model, rounds to mappings, and corrects the best of them along the gradient.
 
     Needs the extra `learn` (PyTorch), but no training. Loop counts become real numbers and loop orders scores; the
@@ -77,6 +69,7 @@ class GradientMapper:
     covers_space = False
     takes_start = True
     extra = "learn"
+    changing = "best", "scores", "waiting", "seen", "idle", "rng"
     options_type = GradientOptions
 
     def __init__(self, task: Task) -> None:
@@ -210,22 +203,6 @@ class GradientMapper:
     def floor(self, before: float) -> float:
         """Score below which a round of corrections counts as an improvement."""
         return before * (1 - 1e-4) if np.isfinite(before) else before
-
-    def state(self) -> State:
-        """Return the best mappings, what is still to be proposed, what was, and the generator."""
-        return {
-            "best.steps": self.best.steps, "best.ranks": self.best.ranks, "scores": self.scores,
-            "waiting.steps": self.waiting.steps, "waiting.ranks": self.waiting.ranks, "seen": self.seen.copy(),
-            "idle": self.idle.copy(), "rng": pack_generator(self.rng),
-        }
-
-    def restore(self, state: State) -> None:
-        """Set all of that."""
-        layout = self.space.layout
-        self.best = MappingBatch(layout, state["best.steps"], state["best.ranks"])
-        self.waiting = MappingBatch(layout, state["waiting.steps"], state["waiting.ranks"])
-        self.scores, self.seen, self.idle = state["scores"].copy(), state["seen"].copy(), state["idle"].copy()
-        unpack_generator(self.rng, state["rng"])
 
 
 def perfect_part(space: MapSpace) -> MapSpace | None:

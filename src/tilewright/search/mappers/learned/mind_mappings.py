@@ -1,18 +1,19 @@
 """Mind Mappings: gradient descent on a network that has learnt what mappings cost (Hegde et al., ASPLOS 2021)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, require_extra
+from tilewright.base import require_extra
 from tilewright.mapping import MappingBatch
-from tilewright.search.mapper import MAPPERS, State, Task, pack_generator, read_options, unpack_generator
+from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Positive, Task, read_options
 from tilewright.search.objective import BREAKS_CONSTRAINT, Objective, Scorer, floors
 from tilewright.search.points import Points, fitted, onto_simplex, to_mappings, to_points
+from tilewright.search.state import Resumable, State, part
 
 if TYPE_CHECKING:
     from tilewright.search.surrogate import Surrogate
@@ -25,7 +26,7 @@ DRAWN = 512
 
 
 @dataclass(frozen=True)
-class MindMappingsOptions:
+class MindMappingsOptions(MapperOptions):
     """Options of ``mind-mappings``.
 
     Parameters
@@ -52,27 +53,17 @@ class MindMappingsOptions:
     """
 
     surrogate: str = ""
-    learnt: float = 0.4
-    hidden: int = 64
-    epochs: int = 40
-    walkers: int = 8
-    rate: float = 1.0
-    restart: int = 10
+    learnt: Annotated[float, Limits(gt=0, lt=1)] = 0.4
+    hidden: Count = 64
+    epochs: Count = 40
+    walkers: Count = 8
+    rate: Positive = 1.0
+    restart: Count = 10
     whole: bool = True
-
-    def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if isinstance(value, int) and value < 1:
-                raise InputError(f"options.{entry.name}", "must be at least 1", value)
-        if not 0 < self.learnt < 1:
-            raise InputError("options.learnt", "must be above 0 and below 1", self.learnt)
-        if self.rate <= 0:
-            raise InputError("options.rate", "must be positive", self.rate)
 
 
 @MAPPERS.register("mind-mappings")
-class MindMappingsMapper:
+class MindMappingsMapper(Resumable):
     """Descends a network that has learnt from samples what mappings cost (Hegde et al., Mind Mappings, ASPLOS 2021).
 
     Needs the extra `learn` (PyTorch). Points set out from random mappings and follow the network's gradient; after
@@ -84,6 +75,7 @@ class MindMappingsMapper:
     covers_space = False
     takes_start = True
     extra = "learn"
+    changing = "rows", "points", "age", "rng"
     options_type = MindMappingsOptions
 
     def __init__(self, task: Task) -> None:
@@ -196,21 +188,16 @@ class MindMappingsMapper:
         self.rows = np.concatenate([self.rows, rows]) if len(self.rows) else rows
 
     def state(self) -> State:
-        """Return the points, what is to be learnt from, the network if it was trained here, and the generator."""
-        found: State = {"rows": self.rows, "logs": self.points[0], "orders": self.points[1], "age": self.age.copy(),
-                        "rng": pack_generator(self.rng)}
-        if self.surrogate is not None and not self.options.surrogate:
-            found |= {f"network.{name}": part for name, part in self.surrogate.regressor.arrays().items()}
-        return found
+        """Return all that changes; a network only where it was trained here."""
+        trained = self.surrogate is not None and not self.options.surrogate
+        network = self.surrogate.regressor.arrays() if self.surrogate is not None and trained else {}
+        return super().state() | {f"network.{name}": array for name, array in network.items()}
 
     def restore(self, state: State) -> None:
-        """Set all of that."""
+        """Set all that changes."""
         from tilewright.learn import Regressor  # noqa: PLC0415  (PyTorch loads late)
         from tilewright.search.surrogate import Surrogate  # noqa: PLC0415
 
-        self.rows, self.age = state["rows"].copy(), state["age"].copy()
-        self.points = state["logs"].copy(), state["orders"].copy()
-        network = {name.removeprefix("network."): part for name, part in state.items() if name.startswith("network.")}
-        if network:
+        super().restore(state)
+        if network := part(state, "network"):
             self.surrogate = Surrogate(Regressor.from_arrays(network), self.family)
-        unpack_generator(self.rng, state["rng"])
