@@ -23,16 +23,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Layout, MapSpace, tensor_bits
+from tilewright.hardware import Fanout, Memory
+from tilewright.mapping import MapSpace, tensor_bits
 from tilewright.search.objective import Objective, Scorer
-from tilewright.workload import Axis, Operator, Tensor
+from tilewright.search.points import temporal_slots
 
-Array = NDArray[np.float64]
 LOG2 = log(2.0)
 TINY = 1e-30
-PARENT, PARENT_BUSIEST, CHILD, CHILD_BUSIEST = range(4)
-"""Views of a transfer: all instances or the busiest one, seen from its parent (where lanes merge) or from its child."""
+PARENT, CHILD = 0, 2
+"""Views of a transfer: all instances, seen from its parent (where lanes merge) or from its child; the next view of each
+is that of the busiest instance."""
 
 
 @dataclass(frozen=True)
@@ -84,20 +84,64 @@ class RelaxedModel:
 
     def __init__(self, space: MapSpace) -> None:
         self.operator, self.accelerator, self.layout = space.operator, space.accelerator, space.layout
-        self.transfers = transfers(self.operator, self.layout)
-        masks = _Masks(self.operator, self.accelerator, self.layout, self.transfers)
-        self.temporal = [s for s, slot in enumerate(self.layout.slots) if slot.axis == "T"]
-        self.relevant = torch.from_numpy(masks.relevant())
+        levels = len(self.layout.levels)
+        keepers = [[level for level, kept in enumerate(self.layout.keeps) if tensor.name in kept]
+                   for tensor in self.operator.tensors]
+        self.transfers = [Transfer(t, *pair) for t, own in enumerate(keepers) for pair in pairwise((*own, levels))]
+        self.memories = [(i, level) for i, level in enumerate(self.accelerator.levels) if isinstance(level, Memory)]
+        self.axes = [[row for row in space.arrays.axes.tolist() if row[0] == t] for t in range(len(keepers))]
+        self.temporal = temporal_slots(space)
+        self.further = torch.from_numpy(np.triu(np.ones((len(self.temporal),) * 2), 1))
+        self.relevant = torch.from_numpy(space.arrays.relevant.astype(np.float64))
         self.own = torch.tensor([transfer.tensor for transfer in self.transfers])
         self.relevant_to = self.relevant[self.own]
-        self.plain = torch.from_numpy(masks.plain())[self.own]
-        self.time, self.inside = torch.from_numpy(masks.time()), torch.from_numpy(masks.inside())
-        self.counted, self.merged = (torch.from_numpy(found) for found in masks.lanes())
-        self.reloads = torch.from_numpy(masks.reloads())
-        self.halo = torch.from_numpy(masks.halo())
-        self.further = torch.from_numpy(np.triu(np.ones((len(self.temporal),) * 2), 1))
-        self.sliding = masks.sliding()
-        self.fitting = _Fitting(self.operator, self.accelerator, self.layout)
+        alone = torch.zeros_like(self.relevant)
+        for tensor, dimension, _, second, *_ in space.arrays.axes.tolist():
+            alone[tensor, dimension] = max(float(alone[tensor, dimension]), float(second < 0))
+        self.plain = alone[self.own]
+        self.sliding = [_Sliding(torch.tensor([k for k, move in enumerate(self.transfers) if move.tensor == t]), row)
+                        for t, axes in enumerate(self.axes) for row in axes if row[3] >= 0]
+        self._lay_out()
+        self.sides, self.groups = self._limits(space)
+
+    def _lay_out(self) -> None:
+        """Set what of the layout each transfer looks at, as arrays of 0 and 1.
+
+        By transfer and slot ``(k, s)``: ``time``, the temporal loops outside the child, and ``inside``, the loops that
+        make up its tile; ``counted`` and ``merged`` ``(v, k, s)``, the spatial loops whose lanes are counted apart, and
+        those whose lanes merge. By transfer: ``reloads``, where each temporal loop advances the child (compute), and
+        ``halo``, where words of the visit before stay.
+        """
+        outputs = np.array([tensor.is_output for tensor in self.operator.tensors])[self.own.numpy()]
+        parent, child = (np.array([[getattr(move, end)] for move in self.transfers]) for end in ("parent", "child"))
+        level = np.array([slot.level for slot in self.layout.slots])
+        temporal = np.array([slot.axis == "T" for slot in self.layout.slots])
+        networks = np.array([[getattr(each, kind, False) for each in self.accelerator.levels]
+                             for kind in ("multicast", "reduce")])
+        lanes = ~temporal & (level < child)
+        near = lanes & (level > parent)
+        merges = near & networks[outputs.astype(int)[:, None], level]
+        none = np.zeros_like(lanes)
+
+        def masked(mask: NDArray[np.bool_]) -> torch.Tensor:
+            return torch.from_numpy(mask.astype(np.float64))
+
+        self.time, self.inside = masked(temporal & (level < child)), masked(level >= child)
+        self.counted = masked(np.stack([lanes & ~merges, near & ~merges, lanes, none]))
+        self.merged = masked(np.stack([merges, merges, none, none]))
+        compute = child[:, 0] == len(self.layout.levels)
+        self.reloads, self.halo = masked(compute), masked(~compute & ~outputs)
+
+    def _limits(self, space: MapSpace) -> tuple[list[tuple[list[int], float]], list[list[int]]]:
+        """Return slots of arrays and the logarithm of their lanes; and the stores of memories, as in `SpaceArrays`."""
+        sides = []
+        for index, level in enumerate(self.accelerator.levels):
+            own = [s for s, slot in enumerate(self.layout.slots) if slot.level == index]
+            if isinstance(level, Fanout):
+                together = level.flexible or level.blocks is not None
+                sides += [(own, log(level.instances))] if together else [
+                    ([s], log(level.shape[0 if self.layout.slots[s].axis == "X" else 1])) for s in own]
+        return sides, [group for group in space.arrays.groups.tolist() if any(group[2:])]
 
     def estimate(self, logs: torch.Tensor, orders: torch.Tensor, softness: Softness) -> Estimate:
         """Return costs of points."""
@@ -105,7 +149,7 @@ class RelaxedModel:
         traffic = _Traffic(self, words, logs)
         log_cycles = self._log_cycles(logs, traffic, softness)
         energy = traffic.energy_pj(torch.exp(log_cycles))
-        return Estimate(log_cycles, torch.log(torch.clamp(energy, min=TINY)), self.fitting.excess(logs))
+        return Estimate(log_cycles, torch.log(torch.clamp(energy, min=TINY)), self._excess(logs))
 
     def scores(self, scorer: Scorer, found: Estimate, penalty: float) -> torch.Tensor:
         """Return ``(b)``: the logarithm of the objective, and penalties for what does not fit or breaks its limits."""
@@ -163,6 +207,32 @@ class RelaxedModel:
         stepped = (last * (1 - torch.exp(-own))[:, None]).sum(2) * self.halo[None, :, None]
         return visits, stepped
 
+    def _excess(self, logs: torch.Tensor) -> torch.Tensor:
+        """Return ``(b)``: logarithms of the ratios by which limits are exceeded, summed."""
+        total = torch.zeros(len(logs), dtype=logs.dtype)
+        for slots, limit in self.sides:
+            total = total + torch.relu(logs[:, slots].sum((1, 2)) - limit)
+        for first, capacity, *bits in self.groups:
+            extents = torch.exp(logs[:, first:].sum(1))
+            used = sum((each * self.tile_words(t, extents, self.accelerator.footprint == "box")
+                        for t, each in enumerate(bits) if each), start=torch.zeros(()))
+            total = total + torch.relu(torch.log(used) - log(max(1, capacity)))
+        return total
+
+    def tile_words(self, tensor: int, extents: torch.Tensor, box: bool = False) -> torch.Tensor:
+        """Return ``(b)``: words of a tile of ``extents`` ``(b, d)``, or of the smallest box around it."""
+        total = torch.ones(len(extents), dtype=extents.dtype)
+        for row in self.axes[tensor]:
+            _, first, stride, second, dilation, _ = row
+            if box:
+                others = [(second, dilation)] if second >= 0 else []
+                total = total * (1 + sum(times * (extents[:, d] - 1) for d, times in ((first, stride), *others)))
+            elif second < 0:
+                total = total * extents[:, first]
+            else:
+                total = total * _Sliding(torch.empty(0), row).words(extents[:, first], extents[:, second])
+        return total
+
     def _log_cycles(self, logs: torch.Tensor, traffic: "_Traffic", softness: Softness) -> torch.Tensor:
         steps = logs[:, self.temporal].sum((1, 2))
         blocked = torch.logaddexp(steps, torch.log(traffic.blocking() + TINY))
@@ -177,162 +247,17 @@ def _largest(logs: list[torch.Tensor], softness: Softness) -> torch.Tensor:
     return torch.logsumexp(softness.maximum * stacked, 0) / softness.maximum
 
 
-def transfers(operator: Operator, layout: Layout) -> list[Transfer]:
-    """List every transfer of every tensor, outermost first."""
-    found = []
-    for index, tensor in enumerate(operator.tensors):
-        keepers = [level for level, kept in enumerate(layout.keeps) if tensor.name in kept]
-        found += [Transfer(index, *pair) for pair in pairwise((*keepers, len(layout.levels)))]
-    return found
-
-
-@dataclass(frozen=True)
 class _Sliding:
-    """An axis of two dimensions, and the transfers of its tensor."""
+    """An axis of two dimensions (a row of `SpaceArrays.axes`), and the ``transfers`` of its tensor."""
 
-    transfers: torch.Tensor
-    dimensions: tuple[int, int]
-    stride: float
-    dilation: float
+    def __init__(self, transfers: torch.Tensor, row: list[int]) -> None:
+        _, first, stride, second, dilation, _ = row
+        self.transfers, self.dimensions = transfers, (first, second)
+        self.stride, self.dilation = (each / gcd(stride, dilation) for each in (stride, dilation))
 
     def words(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """Distinct words of a box (rule 1)."""
         return first * second - torch.relu(first - self.dilation) * torch.relu(second - self.stride)
-
-
-class _Masks:
-    """What of the layout each transfer looks at, as arrays of 0 and 1."""
-
-    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout, moved: list[Transfer]) -> None:
-        self.operator, self.accelerator, self.layout, self.moved = operator, accelerator, layout, moved
-
-    def _by_slot(self, holds: "list[list[bool]]") -> Array:
-        return np.array(holds, dtype=np.float64).reshape(len(self.moved), len(self.layout.slots))
-
-    def relevant(self) -> Array:
-        """``(t, d)``: the tensor uses the dimension."""
-        return np.array([[float(name in tensor.dimensions) for name in self.layout.dimensions]
-                         for tensor in self.operator.tensors])
-
-    def plain(self) -> Array:
-        """``(t, d)``: it does so along an axis of its own."""
-        return np.array([[float(any(axis.dimensions == (name,) for axis in tensor.axes))
-                          for name in self.layout.dimensions] for tensor in self.operator.tensors])
-
-    def time(self) -> Array:
-        """``(k, s)``: temporal loops outside the child."""
-        return self._by_slot([[slot.axis == "T" and slot.level < move.child for slot in self.layout.slots]
-                              for move in self.moved])
-
-    def inside(self) -> Array:
-        """``(k, s)``: loops that make up the child's tile."""
-        return self._by_slot([[slot.level >= move.child for slot in self.layout.slots] for move in self.moved])
-
-    def reloads(self) -> Array:
-        """``(k)``: every temporal loop advances the child, the compute unit."""
-        return np.array([float(move.child == len(self.layout.levels)) for move in self.moved])
-
-    def halo(self) -> Array:
-        """``(k)``: words of the visit before stay."""
-        computes, tensors = len(self.layout.levels), self.operator.tensors
-        return np.array([float(move.child < computes and not tensors[move.tensor].is_output) for move in self.moved])
-
-    def lanes(self) -> tuple[Array, Array]:
-        """Two arrays ``(v, k, s)``: spatial loops whose lanes are counted apart, and those whose lanes merge."""
-        shape = (4, len(self.moved), len(self.layout.slots))
-        counted, merged = np.zeros(shape), np.zeros(shape)
-        for k, move in enumerate(self.moved):
-            for s, slot in enumerate(self.layout.slots):
-                if slot.axis == "T" or slot.level >= move.child:
-                    continue
-                merges = slot.level > move.parent and self._merges(move, slot.level)
-                counted[PARENT, k, s] = counted[CHILD, k, s] = 1.0
-                counted[PARENT_BUSIEST, k, s] = float(slot.level > move.parent)
-                if merges:
-                    counted[PARENT, k, s] = counted[PARENT_BUSIEST, k, s] = 0.0
-                    merged[PARENT, k, s] = merged[PARENT_BUSIEST, k, s] = 1.0
-        return counted, merged
-
-    def _merges(self, move: Transfer, level: int) -> bool:
-        fanout = self.accelerator.levels[level]
-        assert isinstance(fanout, Fanout)
-        return fanout.reduce if self.operator.tensors[move.tensor].is_output else fanout.multicast
-
-    def sliding(self) -> list[_Sliding]:
-        """Every axis of two dimensions."""
-        at = {name: d for d, name in enumerate(self.layout.dimensions)}
-        found = []
-        for index, tensor in enumerate(self.operator.tensors):
-            ks = torch.tensor([k for k, move in enumerate(self.moved) if move.tensor == index])
-            for axis in (axis for axis in tensor.axes if len(axis.terms) == 2):
-                first, second = axis.dimensions
-                found.append(_Sliding(ks, (at[first], at[second]), *_coefficients(axis)))
-        return found
-
-
-def _coefficients(axis: Axis) -> tuple[float, float]:
-    stride, dilation = (coefficient for _, coefficient in axis.terms)
-    return stride / gcd(stride, dilation), dilation / gcd(stride, dilation)
-
-
-class _Fitting:
-    """Capacities and array sides, as limits on points."""
-
-    def __init__(self, operator: Operator, accelerator: Accelerator, layout: Layout) -> None:
-        self.operator, self.layout, self.box = operator, layout, accelerator.footprint == "box"
-        self.groups: list[tuple[int, float, list[tuple[int, float]]]] = []
-        self.sides: list[tuple[list[int], float]] = []
-        for index, level in enumerate(accelerator.levels):
-            own = [s for s, slot in enumerate(layout.slots) if slot.level == index]
-            if isinstance(level, Fanout):
-                together = level.flexible or level.blocks is not None
-                limits = [(own, level.instances)] if together else [
-                    ([s], level.shape[0 if layout.slots[s].axis == "X" else 1]) for s in own]
-                self.sides += [(slots, log(limit)) for slots, limit in limits]
-            else:
-                stores = _stores(operator, accelerator, level, layout.keeps[index])
-                self.groups += [(own[0], *store) for store in stores]
-
-    def excess(self, logs: torch.Tensor) -> torch.Tensor:
-        """Return ``(b)``: logarithms of the ratios by which limits are exceeded, summed."""
-        total = torch.zeros(len(logs), dtype=logs.dtype)
-        for slots, limit in self.sides:
-            total = total + torch.relu(logs[:, slots].sum((1, 2)) - limit)
-        for first, capacity, members in self.groups:
-            extents = torch.exp(logs[:, first:].sum(1))
-            used = sum((bits * tile_words(self.operator.tensors[t], self.layout, extents, self.box)
-                        for t, bits in members), start=torch.zeros(()))
-            total = total + torch.relu(torch.log(used) - log(capacity))
-        return total
-
-
-def _stores(operator: Operator, accelerator: Accelerator, memory: Memory,
-            kept: tuple[str, ...]) -> list[tuple[float, list[tuple[int, float]]]]:
-    """Return the bits of each store of a memory, and what a word of each tensor in it takes of them."""
-    copies = 2.0 if memory.buffering == "double" else 1.0
-    owners = dict(memory.partitions_bytes)
-    found: dict[str, list[tuple[int, float]]] = {}
-    for index, tensor in enumerate(operator.tensors):
-        if tensor.name in kept:
-            owner = tensor.name if tensor.name in owners else tensor.role if tensor.role in owners else ""
-            found.setdefault(owner, []).append((index, copies * tensor_bits(tensor, accelerator)))
-    sizes: dict[str, float | None] = {**owners, "": memory.capacity_bytes}
-    return [(8.0 * size, members) for owner, members in found.items() if (size := sizes[owner]) is not None]
-
-
-def tile_words(tensor: Tensor, layout: Layout, extents: torch.Tensor, box: bool = False) -> torch.Tensor:
-    """Return ``(b)``: words of a tile of ``extents`` ``(b, d)``, or of the smallest box around it."""
-    at = {name: d for d, name in enumerate(layout.dimensions)}
-    total = torch.ones(len(extents), dtype=extents.dtype)
-    for axis in tensor.axes:
-        if box:
-            total = total * (1 + sum(times * (extents[:, at[name]] - 1) for name, times in axis.terms))
-        elif len(axis.terms) == 1:
-            total = total * extents[:, at[axis.dimensions[0]]]
-        else:
-            window = _Sliding(torch.empty(0), (0, 0), *_coefficients(axis))
-            total = total * window.words(*(extents[:, at[name]] for name in axis.dimensions))
-    return total
 
 
 class _Traffic:
@@ -340,40 +265,42 @@ class _Traffic:
 
     def __init__(self, model: RelaxedModel, words: torch.Tensor, logs: torch.Tensor) -> None:
         self.model, self.words, self.logs = model, words, logs
+        self.none = torch.zeros(len(logs), dtype=logs.dtype)
         self.moved: dict[tuple[int, int, str, bool], torch.Tensor] = {}
         for index, tensor in enumerate(model.operator.tensors):
-            own = [(k, move) for k, move in enumerate(model.transfers) if move.tensor == index]
+            own = [k for k, move in enumerate(model.transfers) if move.tensor == index]
             for busiest in (False, True):
                 if tensor.is_output:
                     self._outputs(own, busiest)
-                else:
-                    for k, move in own:
-                        self.moved[move.parent, index, "reads", busiest] = words[:, PARENT + busiest, k]
-                        self.moved[move.child, index, "fills", busiest] = words[:, CHILD + busiest, k]
+                    continue
+                for k in own:
+                    self._move(k, "reads", words[:, PARENT + busiest, k], busiest)
+                    self._move(k, "fills", words[:, CHILD + busiest, k], busiest)
 
-    def _outputs(self, own: list[tuple[int, Transfer]], busiest: bool) -> None:
-        model = self.model
-        index = own[0][1].tensor
-        extents = torch.exp(self.logs.sum(1))
-        evicted = tile_words(model.operator.tensors[index], model.layout, extents)
+    def _move(self, k: int, kind: str, words: torch.Tensor, busiest: bool) -> None:
+        """Take note of words of transfer ``k`` at its parent or its child."""
+        move = self.model.transfers[k]
+        level = move.parent if kind in ("reads", "updates") else move.child
+        self.moved[level, move.tensor, kind, busiest] = words
+
+    def _outputs(self, own: list[int], busiest: bool) -> None:
+        index = self.model.transfers[own[0]].tensor
+        evicted = self.model.tile_words(index, torch.exp(self.logs.sum(1)))
         filled = torch.zeros_like(evicted)
-        for k, move in own:
+        for k in own:
             updates, leaving = self.words[:, PARENT + busiest, k], self.words[:, CHILD + busiest, k]
             back = torch.relu(updates - (evicted - filled))
-            self.moved[move.parent, index, "updates", busiest] = updates
-            self.moved[move.parent, index, "reads", busiest] = back
-            delivered = torch.minimum(torch.relu(leaving - self._first(k)), back) if busiest else back
-            filled = delivered * (1 - self._apart(k))
-            evicted = leaving
-            self.moved[move.child, index, "fills", busiest] = filled
-            self.moved[move.child, index, "drains", busiest] = leaving
+            # Busiest: no more than what its first instance does not begin with.
+            delivered = torch.minimum(torch.relu(leaving - self._tile(k, self.model.time[k] + self.model.inside[k])),
+                                      back) if busiest else back
+            filled, evicted = delivered * (1 - self._apart(k)), leaving
+            for kind, words in (("updates", updates), ("reads", back), ("fills", filled), ("drains", leaving)):
+                self._move(k, kind, words, busiest)
 
-    def _first(self, k: int) -> torch.Tensor:
-        """Words that the first instance of the child touches at all."""
-        model = self.model
-        where = model.time[k] + model.inside[k]
-        touched = torch.exp(torch.einsum("s,bsd->bd", where, self.logs))
-        return tile_words(model.operator.tensors[model.transfers[k].tensor], model.layout, touched)
+    def _tile(self, k: int, where: torch.Tensor) -> torch.Tensor:
+        """Words of the tensor of transfer ``k`` that loops at the slots ``where`` ``(s)`` touch."""
+        extents = torch.exp(torch.einsum("s,bsd->bd", where, self.logs))
+        return self.model.tile_words(self.model.transfers[k].tensor, extents)
 
     def _apart(self, k: int) -> torch.Tensor:
         """How far lanes that share output words are not merged: the parent combines their partial sums (rule 5)."""
@@ -381,29 +308,25 @@ class _Traffic:
         apart = [s for s, slot in enumerate(model.layout.slots) if slot.axis != "T"
                  and move.parent < slot.level < move.child and not model.merged[PARENT, k, s]]
         if not apart:
-            return torch.zeros(len(self.logs), dtype=self.logs.dtype)
+            return self.none
         runs = torch.clamp(self.logs[:, apart] / LOG2, 0.0, 1.0) * (1 - model.plain[k])
         return runs.amax((1, 2))
 
-    def _scale(self, level: int, index: int) -> float:
-        memory = self.model.accelerator.levels[level]
-        assert isinstance(memory, Memory)
+    def _scale(self, memory: Memory, index: int) -> float:
         return tensor_bits(self.model.operator.tensors[index], self.model.accelerator) / memory.word_bits
 
     def _sum(self, level: int, kinds: tuple[str, ...], busiest: bool = True) -> torch.Tensor:
-        total = torch.zeros(len(self.logs), dtype=self.logs.dtype)
+        memory, total = self.model.accelerator.levels[level], self.none
+        assert isinstance(memory, Memory)
         for (at, index, kind, of), words in self.moved.items():
             if at == level and kind in kinds and of == busiest:
-                total = total + words * self._scale(level, index)
+                total = total + words * self._scale(memory, index)
         return total
-
-    def _memories(self) -> list[tuple[int, Memory]]:
-        return [(i, level) for i, level in enumerate(self.model.accelerator.levels) if isinstance(level, Memory)]
 
     def ports(self) -> list[torch.Tensor]:
         """Cycles of every limited port."""
         found = []
-        for level, memory in self._memories():
+        for level, memory in self.model.memories:
             read, write = self._sum(level, ("reads", "drains")), self._sum(level, ("updates", "fills"))
             for words, limit in ((read, memory.bandwidth.read), (write, memory.bandwidth.write),
                                  (read + write, memory.bandwidth.shared)):
@@ -413,8 +336,8 @@ class _Traffic:
 
     def blocking(self) -> torch.Tensor:
         """Cycles of compute that single-buffered memories block."""
-        total = torch.zeros(len(self.logs), dtype=self.logs.dtype)
-        for level, memory in self._memories():
+        total = self.none
+        for level, memory in self.model.memories:
             if level and memory.buffering == "single":
                 ports = memory.bandwidth
                 total = total + _cycles(self._sum(level, ("drains",)), ports.read, ports.shared)
@@ -423,22 +346,16 @@ class _Traffic:
 
     def ramp(self) -> torch.Tensor:
         """Cycles of the cold start and the tail that nothing overlaps: of the first and the last whole tiles."""
-        model = self.model
-        total = torch.zeros(len(self.logs), dtype=self.logs.dtype)
+        model, total, memories = self.model, self.none, dict(self.model.memories)
         for k, move in enumerate(model.transfers):
-            if move.child == len(model.layout.levels):
+            if move.child == len(model.layout.levels) or memories[move.child].buffering == "single":
                 continue
-            child = model.accelerator.levels[move.child]
-            parent = model.accelerator.levels[move.parent]
-            assert isinstance(child, Memory) and isinstance(parent, Memory)
-            if child.buffering == "single":
-                continue
-            tensor = model.operator.tensors[move.tensor]
-            own, merged = (tile_words(tensor, model.layout, torch.exp(torch.einsum("s,bsd->bd", where, self.logs)))
-                           for where in (model.inside[k], model.inside[k] + model.merged[PARENT, k]))
-            own, merged = own * self._scale(move.child, move.tensor), merged * self._scale(move.parent, move.tensor)
+            child, parent = memories[move.child], memories[move.parent]
+            own = self._tile(k, model.inside[k]) * self._scale(child, move.tensor)
+            merged = self._tile(k, model.inside[k] + model.merged[PARENT, k]) * self._scale(parent, move.tensor)
             near, far = child.bandwidth, parent.bandwidth
-            ports = (near.read, far.write) if tensor.is_output else (near.write, far.read)
+            is_output = model.operator.tensors[move.tensor].is_output
+            ports = (near.read, far.write) if is_output else (near.write, far.read)
             total = total + torch.maximum(_cycles(own, ports[0], near.shared), _cycles(merged, ports[1], far.shared))
         return total
 
@@ -447,7 +364,7 @@ class _Traffic:
         accelerator, operator = self.model.accelerator, self.model.operator
         total = cycles * (accelerator.leakage_mw / accelerator.frequency_mhz * 1000)
         total = total + operator.macs * accelerator.compute.energy_pj_per_mac
-        for level, memory in self._memories():
+        for level, memory in self.model.memories:
             each = memory.energy
             for kind, price in (("reads", each.read_pj), ("fills", each.fill_pj), ("updates", each.update_pj),
                                 ("drains", each.drain_pj)):
@@ -455,15 +372,10 @@ class _Traffic:
                     total = total + price * self._sum(level, (kind,), busiest=False)
         for level, fanout in enumerate(accelerator.levels):
             if isinstance(fanout, Fanout) and fanout.network_energy_pj_per_word:
-                total = total + fanout.network_energy_pj_per_word * self._through(level)
-        return total
-
-    def _through(self, level: int) -> torch.Tensor:
-        total = torch.zeros(len(self.logs), dtype=self.logs.dtype)
-        for move in self.model.transfers:
-            if move.parent < level < move.child:
-                for kind in ("fills", "drains"):
-                    total = total + self.moved.get((move.child, move.tensor, kind, False), torch.zeros(()))
+                through = [words for move in self.model.transfers if move.parent < level < move.child
+                           for kind in ("fills", "drains")
+                           if (words := self.moved.get((move.child, move.tensor, kind, False))) is not None]
+                total = total + fanout.network_energy_pj_per_word * sum(through, start=self.none)
         return total
 
 
