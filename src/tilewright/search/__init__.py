@@ -3,13 +3,13 @@
 from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, KeptBounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
-from tilewright.search.flexible import search_flexible, search_spaces
 from tilewright.search.front import Front, FrontPoint, joined, read_front
 from tilewright.search.layers import largest_first
 from tilewright.search.mapper import MAPPERS, Mapper, Options, Task, read_options
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
 from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
+from tilewright.search.race import search_flexible, search_spaces
 from tilewright.search.records import (
     Budget,
     Improvement,

@@ -12,8 +12,7 @@ from tilewright.base import replace_file
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Clock, Job, Runner, Stop, finished
 from tilewright.mapping import KeptSets, MapSpace, flexible_spaces
-from tilewright.search.flexible import searching_spaces
-from tilewright.search.kept import searching_kept
+from tilewright.search.race import racing
 from tilewright.search.records import Budget, SearchResult
 from tilewright.search.run import Request, Searching, Watch, searching
 from tilewright.search.warm import Beginning, WarmStart
@@ -76,11 +75,9 @@ class LayerSearch:
         if request.start is None:
             lent = {lender.place: result for lender, result in zip(self.begin.lenders, found, strict=True)}
             request = replace(request, start=self.begin.start(self.warm_start, lent))
-        if isinstance(self.spaces, KeptSets):
-            return searching_kept(self.spaces, request, watch)
         flexible = request.space.accelerator.flexibility is not None
         if len(self.spaces) > 1 or (flexible and watch.checkpoint is None):
-            return searching_spaces(self.spaces, request, watch)
+            return racing(self.spaces, request, watch)
         if self.span is not None:
             request = replace(request, budget=Budget(request.budget.samples, self.span), plan=request.budget)
         return searching(request, watch)

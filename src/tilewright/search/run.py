@@ -5,7 +5,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from tilewright.jobs import Stop, finished, interruptible, present_stop
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding, KeptBounding
 from tilewright.search.checkpoint import load_checkpoint, plan_of, save_checkpoint
-from tilewright.search.front import Archive, joined, metric_values, read_front
+from tilewright.search.front import Archive, metric_values, read_front
 from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
 from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
@@ -452,13 +452,3 @@ class Run(Resumable):
             bounding=self.bounding, start=request.origins,
             front=None if self.archive is None else self.archive.front(), machine=self.best_machine,
         )
-
-
-def united(runs: Sequence[Run], request: Request) -> SearchResult:
-    """Return the best result of searches that share the budget of ``request``, with what all spent and found."""
-    # Stopped before the first batch, none has a sample.
-    best = min((run for run in runs if run.samples), key=lambda run: run.best, default=runs[0]).result()
-    return replace(
-        best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),
-        seconds=sum(run.seconds for run in runs), seed=request.seed, budget=request.budget, mapper=request.mapper,
-        front=joined([run.archive.front() for run in runs if run.archive is not None]))

@@ -11,7 +11,7 @@ from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, F
 from tilewright.jobs import finished
 from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
 from tilewright.search import MAPPERS, Budget, Objective, Start, search, search_network, search_spaces
-from tilewright.search.kept import searching_kept
+from tilewright.search.race import racing
 from tilewright.search.run import Request, Watch
 from tilewright.workload import ROLES, convolution, matmul
 
@@ -139,16 +139,16 @@ def test_the_same_seed_finds_the_same(mapper):
 def test_a_race_is_taken_up_where_it_was_left(tmp_path):
     kept, goal = KeptSets(MapSpace(LAYER, preset("edge-s2"))), Objective.parse("edp")
     request = Request(kept.space, goal, "auto", Budget(1200), 5, {})
-    whole = finished(searching_kept(kept, request, Watch()))
+    whole = finished(racing(kept, request, Watch()))
     for steps in (2, 4, 5):
         file = tmp_path / f"{steps}" / "0000.npz"
         watch = Watch(checkpoint=file, checkpoint_seconds=0.0)
-        cut = searching_kept(kept, request, watch)
+        cut = racing(kept, request, watch)
         for _ in range(steps):
             next(cut)
         watch.stop.set()
         assert finished(cut).stopped == "interrupted"
-        again = finished(searching_kept(kept, request, Watch(checkpoint=file)))
+        again = finished(racing(kept, request, Watch(checkpoint=file)))
         assert (again.score, again.mapping, again.samples) == (whole.score, whole.mapping, whole.samples)
         assert [step.score for step in again.history] == [step.score for step in whole.history]
 

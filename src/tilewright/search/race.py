@@ -1,0 +1,359 @@
+"""Searches over unions of spaces: what a flexible machine can run, and what memories keep."""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.base import InputError
+from tilewright.hardware import Accelerator
+from tilewright.jobs import finished, interruptible
+from tilewright.mapping import KeptSets, Layout, MapSpace, Tiling, flexible_spaces
+from tilewright.search.bounding import Bounding, KeptBounding
+from tilewright.search.front import joined, read_front
+from tilewright.search.mapper import Options
+from tilewright.search.objective import Constraint, Objective
+from tilewright.search.records import Budget, Improvement, Progress, SearchResult, Stopped
+from tilewright.search.run import Request, Run, Searching, Seed, Watch, searching
+from tilewright.search.scoring import CostModel, model_of
+from tilewright.search.start import Start
+from tilewright.search.sweep import Densities
+from tilewright.workload import Operator
+
+FEW = 4096
+"""Largest union of kept sets, or member of any, that is enumerated where the budget is time alone."""
+ENTRANTS, LEAST_SAMPLES = 3, 250
+"""Kept sets that race at most, and samples for each of them at least."""
+LEGS = 0.25, 0.25
+"""Shares of the budget of their first legs; the best one gets the rest."""
+
+
+def search_flexible(operator: Operator, accelerator: Accelerator, *, tiling: Tiling = "imperfect",
+                    **asked: Any) -> SearchResult:
+    """Search the best mapping among those that the flexibility of ``accelerator`` allows: see `search_spaces`.
+
+    The budget is that of all members of the feasible space together, so that machines of different flexibility compare
+    at equal samples.
+    """
+    return search_spaces(flexible_spaces(operator, accelerator, tiling), **asked)
+
+
+def search_spaces(  # noqa: PLR0913  (keywords of the one entry point)
+    spaces: Sequence[MapSpace] | KeptSets,
+    *,
+    objective: str | Objective = "edp",
+    mapper: str = "auto",
+    budget: Budget | str | int = 10_000,
+    seed: Seed = 0,
+    constraints: Iterable[str | Constraint] = (),
+    options: Options | None = None,
+    start: Start | None = None,
+    densities: Densities | None = None,
+    front: str | Iterable[str] = (),
+    watch: Watch | None = None,
+) -> SearchResult:
+    """Search the best mapping of a union of spaces of one operator, as `racing` does.
+
+    Each member begins from ``start``, mended as its space asks. The ``front`` is that of all together.
+
+    Raises
+    ------
+    InputError
+        If there is no space, or spaces of different operators, or there are fewer samples than spaces, or a checkpoint
+        is asked for of more than one (but for kept sets).
+    """
+    if not isinstance(spaces, KeptSets) and (not spaces or any(one.operator != spaces[0].operator for one in spaces)):
+        raise InputError("spaces", "must be one or more of one operator", len(spaces))
+    watch, goal = watch or Watch(), Objective.parse(objective, constraints).over(densities)
+    request = Request(goal.widest(spaces[0]), goal, mapper, Budget.parse(budget), seed, options or {}, start,
+                      read_front(front))
+    alone = len(spaces) == 1 and watch.checkpoint is not None
+    with interruptible(watch.stop):
+        return finished(searching(request, watch) if alone else racing(spaces, request, watch))
+
+
+def racing(spaces: Sequence[MapSpace] | KeptSets, request: Request, watch: Watch) -> Searching:
+    """Search a union of spaces step by step; ``request`` is that of the union.
+
+    Members race by successive halving: all get an equal part of a share of the samples (or seconds), the better half
+    goes on with the same populations, and so forth; the best one gets the rest. Where its mapper comes to an end, the
+    next one goes on. Of spaces those that their part of the samples covers are enumerated first, all others race, in as
+    many equal rounds as it takes to come down to one. Of kept sets, a union that the budget covers is enumerated member
+    by member; else a few race: that of the mapping to begin from, if any, those of the least bounds, and that in which
+    memories keep what they can. None of them gets a sample whose bound is not below the best score.
+
+    Raises
+    ------
+    InputError
+        If there are fewer samples than spaces, or a checkpoint is asked for of several that are no kept sets.
+    """
+    race = _Race(spaces, request, watch)
+    alive = race.entrants()
+    yield
+    for number in race.first:
+        yield from race.give(race.member(number))
+    race.begin()
+    for share in race.legs if len(alive) > 1 else ():
+        for entrant in alive:
+            yield from race.grant(entrant, share / len(alive))
+        alive = race.better(alive)
+    yield from race.rest(alive)
+    found = race.result()
+    if watch.recorder is not None:
+        watch.recorder(found)
+    return found
+
+
+@dataclass
+class _Entrant:
+    """A member under search, and what it was granted so far: samples and seconds."""
+
+    run: Run
+    limit: float
+    more: int
+    """Enumeration knows its end by one mapping more than there are."""
+    samples: float = 0
+    seconds: float = 0.0
+    told: int = 0
+    """Its improvements that are in the history of the race."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether its mapper has nothing more to propose."""
+        return self.run.stopped == "exhausted"
+
+    @property
+    def best(self) -> float:
+        """Best score within what was granted: a search that is taken up again may be further than that."""
+        if self.run.samples <= self.samples:
+            return self.run.best
+        return min((step.score for step in self.within()), default=math.inf)
+
+    def within(self) -> list[Improvement]:
+        """Return its improvements within what was granted."""
+        return [step for step in self.run.history if step.samples <= self.samples]
+
+
+class _Race:
+    """The searches of members; each is set up when it first gets samples.
+
+    Its rules: members ``covered`` are enumerated, those that are ``first`` before all others; what else races goes in
+    ``legs``, and plans for the share ``plan`` of the budget, which the best one gets.
+    """
+
+    def __init__(self, spaces: Sequence[MapSpace] | KeptSets, request: Request, watch: Watch) -> None:
+        self.request, self.watch, self.budget = request, watch, request.budget
+        self.samples, self.seconds = self.budget.samples or math.inf, self.budget.seconds or math.inf
+        """What those that race may spend together."""
+        self.entered: dict[int, _Entrant] = {}
+        self.models: dict[Layout, CostModel] = {}
+        self.history: list[Improvement] = []
+        goal, samples, part = request.objective, self.budget.samples, (self.budget.samples or FEW) // len(spaces)
+        self.covered: Collection[int]
+        self.legs: tuple[float, ...]
+        self.first: Collection[int] = ()
+        self.members: Sequence[MapSpace] | KeptSets
+        self.bounding: Bounding | KeptBounding
+        if isinstance(spaces, KeptSets):
+            self.members = KeptSets(goal.widest(spaces.space))
+            self.bounding = KeptBounding(self.members, goal)
+            self.bounded = self.bounding.bounded
+            self.covered = range(len(spaces) if self.members.space.within(part) else 0)
+            self.legs, self.plan = LEGS, 1 - sum(LEGS) / 2
+            return
+        if samples is not None and samples < len(spaces):
+            raise InputError("budget.samples", f"must be at least 1 for each of the {len(spaces)} spaces", samples)
+        if watch.checkpoint is not None:
+            raise InputError("checkpoint", "must be left out where several spaces are searched", str(watch.checkpoint))
+        self.members = tuple(map(goal.widest, spaces))
+        self.bounding, self.bounded = Bounding(self.members, goal), False
+        most = part if samples is not None else FEW
+        self.first = self.covered = [number for number, space in enumerate(self.members) if space.within(most)]
+        rounds = max(1, math.ceil(math.log2(max(1, len(spaces) - len(self.covered)))))
+        self.legs, self.plan = (1 / rounds,) * (rounds - 1), 1 / rounds
+
+    @property
+    def best(self) -> float:
+        """Best score of all."""
+        return min((entrant.run.best for entrant in self.entered.values()), default=math.inf)
+
+    def _numbers(self) -> Iterable[int]:
+        """Return the numbers of all members, those that promise most first."""
+        return self.bounding.scores if isinstance(self.bounding, KeptBounding) else range(len(self.members))
+
+    def entrants(self) -> list[_Entrant]:
+        """Return the members that race, set up; of kept sets none where all are enumerated."""
+        numbers: Iterable[int] = [number for number in range(len(self.members)) if number not in self.covered]
+        if isinstance(self.bounding, KeptBounding) and numbers:
+            samples, start = self.budget.samples, self.request.start
+            most = ENTRANTS if samples is None else min(ENTRANTS, max(1, samples // LEAST_SAMPLES))
+            given = [self.bounding.kept.number_of(source.mapping)
+                     for source in start.sources] if isinstance(start, Start) else []
+            numbers = list(dict.fromkeys([*given[:1], *self.bounding.leading(most)]))[:most]
+        found = [self.member(number) for number in numbers]
+        for number in (*self.first, *self._kept_numbers()):
+            self.member(number)
+        for entrant in found:
+            # Programs are written before time counts.
+            getattr(entrant.run.model, "program", None)
+        return found
+
+    def begin(self) -> None:
+        """Let the race be for what the enumeration of members has left over."""
+        for number in self.first:
+            self.samples -= self.entered[number].run.samples
+            self.seconds -= self.entered[number].run.seconds
+
+    def member(self, number: int) -> _Entrant:
+        """Return the search of a member, from where it was left."""
+        if number in self.entered:
+            return self.entered[number]
+        samples, seconds, covered = self.budget.samples, self.budget.seconds, number in self.covered
+        share = 1.0 if covered else self.plan
+        plan = Budget(None if samples is None else max(1, int(samples * share)),
+                      None if seconds is None else seconds * share)
+        seed = self.request.seed if isinstance(self.request.seed, tuple) else (self.request.seed,)
+        own = replace(self.request, space=self.members[number], plan=plan,
+                      seed=(*seed, number) if len(self.members) > 1 else self.request.seed)
+        if covered:
+            own = replace(own, mapper="exhaustive", options={}, start=None)
+        watch = replace(self.watch, recorder=None, checkpoint=self._file(str(number)),
+                        progress=self if self.watch.progress is not None else None)
+        run = Run(own, watch, self._model(own.space))
+        if run.bounding is None:
+            self.bounded = False
+        else:
+            run.bounding = self.bounding
+        self.entered[number] = _Entrant(run, self._limit(number), int(covered))
+        return self.entered[number]
+
+    def _model(self, space: MapSpace) -> CostModel:
+        """Return what scores a member; those that differ by constraints alone are scored by one model."""
+        if space.accelerator != self.request.space.accelerator:
+            return model_of(space, self.request.objective)
+        if space.layout not in self.models:
+            self.models[space.layout] = model_of(space, self.request.objective)
+        return self.models[space.layout]
+
+    def _file(self, number: str) -> Path | None:
+        """Return the file that a member is kept in; one that is enumerated has another, as its mapper is another."""
+        file = self.watch.checkpoint
+        return file and file.with_name(f"{file.stem}-{number}{'-whole' if self.covered else ''}.npz")
+
+    def _kept_numbers(self) -> list[int]:
+        """Return the numbers of the members that were searched before, perhaps under a larger budget."""
+        file = self._file("*")
+        names = [path.stem.split("-")[1] for path in file.parent.glob(file.name)] if file else []
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def grant(self, entrant: _Entrant, share: float) -> Iterator[None]:
+        """Let a member go on for a share of what there is."""
+        entrant.samples += self.samples if self.samples == math.inf else max(1, int(self.samples * share))
+        entrant.seconds += self.seconds if self.seconds == math.inf else self.seconds * share
+        yield from self._on(entrant)
+
+    def better(self, alive: Sequence[_Entrant]) -> list[_Entrant]:
+        """Return the better half of those that can still win."""
+        best = min(entrant.best for entrant in alive)
+        able = [entrant for entrant in alive if entrant.limit < best or entrant.best == best]
+        return sorted(able, key=lambda entrant: entrant.best)[:math.ceil(len(alive) / 2)]
+
+    def rest(self, alive: Sequence[_Entrant]) -> Iterator[None]:
+        """Give what is left to the best member, then, where that ends by itself, to the one that promises most."""
+        numbers = iter(self._numbers())
+        following = iter(alive[:1])
+        while not self.watch.stop.is_set():
+            entrant = next(following, None)
+            if entrant is None:
+                number = next(numbers, None)
+                if number is None or self._limit(number) >= self.best:
+                    break
+                entrant = self.member(number)
+            yield from self.give(entrant)
+            if not entrant.ended:
+                break
+
+    def give(self, entrant: _Entrant) -> Iterator[None]:
+        """Let a member have all that is left."""
+        samples, seconds = self.budget.samples, self.budget.seconds
+        others = [other for other in self.entered.values() if other is not entrant]
+        entrant.samples = math.inf if samples is None else (
+            samples + entrant.more - sum(other.run.samples for other in others))
+        if self.watch.left is not None:  # time is shared with other layers: what they do not need is ours
+            entrant.seconds = entrant.run.seconds + max(0.0, self.watch.left())
+        else:
+            entrant.seconds = math.inf if seconds is None else seconds - sum(other.run.seconds for other in others)
+        yield from self._on(entrant)
+
+    def _on(self, entrant: _Entrant) -> Iterator[None]:
+        """Let a member use up what it was granted."""
+        run, stop = entrant.run, self.watch.stop
+        others = [other for other in self.entered.values() if other is not entrant]
+        if self.budget.samples is not None:
+            entrant.samples = min(entrant.samples, self.budget.samples + entrant.more - sum(min(
+                other.run.samples, other.samples) for other in others))
+        if not stop.is_set():
+            yield from run.spend(None if entrant.samples == math.inf else int(entrant.samples) - run.samples,
+                                 None if entrant.seconds == math.inf else entrant.seconds - run.seconds)
+            run.keep()
+        before = (sum(min(other.run.samples, int(min(other.samples, 1 << 62))) for other in others),
+                  sum(min(other.run.seconds, other.seconds) for other in others))
+        steps = entrant.within()
+        for step in steps[entrant.told:]:
+            if not self.history or step.score < self.history[-1].score:
+                self.history.append(Improvement(step.samples + before[0], step.seconds + before[1], step.score))
+        entrant.told = len(steps)
+
+    def update(self, progress: Progress) -> None:
+        """Show the progress of one member as that of the union."""
+        assert self.watch.progress is not None
+        runs = [entrant.run for entrant in self.entered.values()]
+        samples, seconds = sum(run.samples for run in runs), sum(run.seconds for run in runs)
+        known = [run.best for run in runs if run.feasible]
+        left = [seconds * (self.budget.samples / samples - 1)] if self.budget.samples and samples else []
+        left += [] if self.budget.seconds is None else [self.budget.seconds - seconds]
+        self.watch.progress.update(replace(
+            progress, samples=samples, legal_samples=sum(run.legal_samples for run in runs), seconds=seconds,
+            best=min(known, default=None), total_samples=self.budget.samples,
+            eta_seconds=max(0.0, min(left)) if left else None, bound=self.bounding.score))
+
+    def result(self) -> SearchResult:
+        """Return the best that was found, with what all spent and found."""
+        request, runs = self.request, [entrant.run for entrant in self.entered.values()] or [self.member(0).run]
+        # Stopped before the first batch, none has a sample.
+        best = min((run for run in runs if run.samples), key=lambda run: run.best, default=runs[0]).result()
+        floors = [self._floor(number) for number in self._numbers()]
+        floor = min(floors) if len(floors) == len(self.members) else -math.inf
+        complete = floor >= self.best
+        size = best.space_size if len(self.members) == 1 else None
+        if isinstance(self.members, KeptSets) and self.covered:
+            size = self.members.size()
+        return replace(
+            best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),
+            seconds=sum(run.seconds for run in runs), seed=request.seed, budget=request.budget, mapper=request.mapper,
+            front=joined([run.archive.front() for run in runs if run.archive is not None]),
+            history=tuple(self.history), complete=complete, stopped=self._why(complete), space_size=size,
+            proven=min(floor, self.best) if floor > -math.inf else None)
+
+    def _limit(self, number: int) -> float:
+        """Return a score that no mapping of a member beats, before any is searched."""
+        return self.bounding.scores[number] if self.bounded and isinstance(self.bounding, KeptBounding) else -math.inf
+
+    def _floor(self, number: int) -> float:
+        """Return what no mapping of a member is known to score below."""
+        entrant = self.entered.get(number)
+        if entrant is None:
+            return self._limit(number)
+        if entrant.ended and entrant.run.mapper.covers_space:
+            return entrant.run.best
+        return max(entrant.limit, -math.inf if entrant.run.proven is None else entrant.run.proven)
+
+    def _why(self, complete: bool) -> Stopped:
+        if self.watch.stop.is_set():
+            return "interrupted"
+        runs = [entrant.run for entrant in self.entered.values()]
+        if complete or all(run.stopped == "exhausted" for run in runs):
+            return "exhausted"
+        late = self.budget.seconds is not None and sum(run.seconds for run in runs) >= self.budget.seconds
+        return "seconds" if late or self.budget.samples is None else "samples"
