@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from tilewright.base import InputError
@@ -118,20 +119,22 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
         raise InputError("seeds", "must be a positive integer", seeds)
     machines = {name: with_flexibility(accelerator, flexibility) for name, flexibility in choices.items()}
     digests = {name: _digest(machine) for name, machine in machines.items()}
-    work = [_Search(network, choice, turn, index) for network, members in layers.items() for choice in choices
+    work = [(network, choice, turn, index) for network, members in layers.items() for choice in choices
             for turn in range(seed, seed + seeds) for index in range(len(members))]
-    jobs = [_job(item, layers[item.network][item.index].operator, machines[item.choice],
-                 {"machine": digests[item.choice], "objective": objective, "mapper": mapper, "samples": samples})
-            for item in work]
+    jobs = [_job((turn, index), layers[network][index].operator, machines[choice],
+                 {"machine": digests[choice], "objective": objective, "mapper": mapper, "samples": samples})
+            for network, choice, turn, index in work]
     values = (runner or Runner()).part(jobs)
     results = dict(zip(work, values, strict=True))
-
-    def turns(network: str, choice: str) -> list[_Figures | None]:
-        return [_total([(layer.count, results[_Search(network, choice, turn, index)])
-                        for index, layer in enumerate(layers[network])]) for turn in range(seed, seed + seeds)]
-
-    outcomes = [_outcome(network, choice, machines[choice], [turn for turn in found if turn is not None], objective)
-                for network in layers for choice in choices if None not in (found := turns(network, choice))]
+    outcomes = []
+    for network, choice in product(layers, choices):
+        turns = [_outcome(network, choice, machines[choice], [
+            (layer.count, results[network, choice, turn, index]) for index, layer in enumerate(layers[network])])
+            for turn in range(seed, seed + seeds)]
+        whole = [turn for turn in turns if turn is not None]
+        if len(whole) == seeds:
+            ordered = sorted(whole, key=lambda turn: float(getattr(turn, FIGURES.get(objective, "edp"))))
+            outcomes.append(replace(ordered[(seeds - 1) // 2], samples=sum(turn.samples for turn in whole)))
     base = next(iter(choices))
     return Exploration(_complete(outcomes, base, len(choices)), base, objective)
 
@@ -148,36 +151,15 @@ def _check(layers: Mapping[str, Sequence[UniqueOperator]], accelerator: Accelera
             raise InputError(name, "must have layers of multiply-accumulates", "none")
 
 
-@dataclass(frozen=True)
-class _Search:
-    network: str
-    choice: str
-    seed: int
-    index: int
-
-
-@dataclass(frozen=True)
-class _Figures:
-    """Cycles and picojoules of a network."""
-
-    latency_cycles: float
-    energy_pj: float
-    samples: int
-
-    @property
-    def edp(self) -> float:
-        return self.latency_cycles * self.energy_pj
-
-
 def _digest(thing: object) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
-def _job(item: _Search, operator: Operator, machine: Accelerator, asked: dict[str, Any]) -> Job[dict[str, Any]]:
-    key = {"operator": _digest(operator.signature), **asked, "seed": [item.seed, item.index]}
+def _job(seed: tuple[int, int], operator: Operator, machine: Accelerator,
+         asked: dict[str, Any]) -> Job[dict[str, Any]]:
+    key = {"operator": _digest(operator.signature), **asked, "seed": [*seed]}
     return Job(key, _searched, samples=lambda value: int(value["samples"]),
-               inputs=(operator, machine, asked["objective"], asked["mapper"], asked["samples"],
-                       (item.seed, item.index)))
+               inputs=(operator, machine, asked["objective"], asked["mapper"], asked["samples"], seed))
 
 
 def _searched(operator: Operator, machine: Accelerator, objective: str, mapper: str,  # noqa: PLR0913, PLR0917
@@ -189,22 +171,17 @@ def _searched(operator: Operator, machine: Accelerator, objective: str, mapper: 
             "energy_pj": cost.energy_pj if cost is not None else None, "samples": found.samples}
 
 
-def _total(layers: Sequence[tuple[int, dict[str, Any] | None]]) -> _Figures | None:
-    """Return the sum over a network: None where a layer was not searched, infinite where one has no mapping."""
+def _outcome(network: str, choice: str, machine: Accelerator,
+             layers: Sequence[tuple[int, dict[str, Any] | None]]) -> Outcome | None:
+    """Return what a machine makes of a network; None where a layer was not searched."""
     searched = [layer for _, layer in layers if layer is not None]
     if len(searched) < len(layers):
         return None
     latency, energy = (network_sum((count, layer and layer[figure]) for count, layer in layers)
                        for figure in ("latency_cycles", "energy_pj"))
-    return _Figures(latency, energy, sum(layer["samples"] for layer in searched))
-
-
-def _outcome(network: str, choice: str, machine: Accelerator, turns: Sequence[_Figures], objective: str) -> Outcome:
-    figure = FIGURES.get(objective, "edp")
-    median = sorted(turns, key=lambda turn: float(getattr(turn, figure)))[(len(turns) - 1) // 2]
     plain = replace(machine, flexibility=None).area_um2
-    return Outcome(network, choice, stated(machine), median.latency_cycles, median.energy_pj,
-                   machine.area_um2, machine.area_um2 - plain, sum(turn.samples for turn in turns))
+    return Outcome(network, choice, stated(machine), latency, energy, machine.area_um2, machine.area_um2 - plain,
+                   sum(layer["samples"] for layer in searched))
 
 
 def _complete(outcomes: Sequence[Outcome], base: str, choices: int) -> tuple[Outcome, ...]:

@@ -77,13 +77,11 @@ def fixed_mappings(designs: FixedDesign, operator: Operator, accelerator: Accele
 
     Equal to the only member of `flexible_spaces` for the design, written down without a search.
     """
-    flexibility = stated(accelerator)
-    machine = flexible_machine(replace(accelerator, flexibility=replace(
-        flexibility, shape=ShapeFlexibility(), tile=TileFlexibility())))
+    flexibility, machine = stated(accelerator), _of_any_shape(accelerator)
     layout = Layout.of(operator, machine)
     names, count = list(operator.sizes), len(designs)
     sizes = np.array(list(operator.sizes.values()))[:, None]
-    lanes, extents, ranks = _in_operator(designs, operator, flexibility)
+    lanes, extents, ranks, along = _in_operator(designs, operator, flexibility)
     tile = np.minimum(sizes, extents * lanes)
     lanes = np.minimum(lanes, sizes)
     inside = [level.name for level in machine.levels]
@@ -98,15 +96,22 @@ def fixed_mappings(designs: FixedDesign, operator: Operator, accelerator: Accele
         elif slot.level < array:
             steps[s] = lanes
         elif slot.level == array and slot.axis == "X":
-            steps[s] = np.where(_along(designs, operator, flexibility, 0), 1, lanes)
+            steps[s] = np.where(along, 1, lanes)
     order = np.broadcast_to(ranks.astype(np.int8), (len(layout.slots), len(names), count)).copy()
     return MappingBatch(layout, steps, order)
 
 
-def _in_operator(designs: FixedDesign, operator: Operator, flexibility: Flexibility) -> tuple[Ints, Ints, Ints]:
-    """Return lanes, extents for one element, and ranks ``(d, b)`` of the operator's dimensions."""
+def _of_any_shape(accelerator: Accelerator) -> Accelerator:
+    return flexible_machine(replace(accelerator, flexibility=replace(
+        stated(accelerator), shape=ShapeFlexibility(), tile=TileFlexibility())))
+
+
+def _in_operator(designs: FixedDesign, operator: Operator,
+                 flexibility: Flexibility) -> tuple[Ints, Ints, Ints, NDArray[np.bool_]]:
+    """Return lanes, extents for one element, ranks, and what lies along X, of the operator's dimensions ``(d, b)``."""
     ours, names, count = stand_ins(operator, flexibility), list(operator.sizes), len(designs)
     lanes, extents = np.ones((len(names), count), dtype=np.int64), np.ones((len(names), count), dtype=np.int64)
+    along = np.zeros((len(names), count), dtype=np.bool_)
     places = np.tile(np.arange(len(names))[:, None] - len(names), (1, count))  # those not spoken of: outside
     for d, dimension in enumerate(flexibility.dimensions):
         name = ours[dimension]
@@ -114,20 +119,10 @@ def _in_operator(designs: FixedDesign, operator: Operator, flexibility: Flexibil
             continue
         row = names.index(name)
         extents[row], places[row] = designs.tiles[:, d], designs.ranks[:, d]
+        along[row] |= designs.pairs[:, 0] == d
         for side in (0, 1):
             lanes[row] = np.where(designs.pairs[:, side] == d, designs.sides[:, side], lanes[row])
-    return lanes, extents, np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0, kind="stable")
-
-
-def _along(designs: FixedDesign, operator: Operator, flexibility: Flexibility, side: int) -> NDArray[np.bool_]:
-    """Return ``(d, b)``: whether the operator's dimension lies along a side."""
-    ours = stand_ins(operator, flexibility)
-    found = np.zeros((len(operator.sizes), len(designs)), dtype=np.bool_)
-    for d, dimension in enumerate(flexibility.dimensions):
-        name = ours[dimension]
-        if name is not None:
-            found[list(operator.sizes).index(name)] |= designs.pairs[:, side] == d
-    return found
+    return lanes, extents, np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0, kind="stable"), along
 
 
 class _Scores:
@@ -135,9 +130,7 @@ class _Scores:
 
     def __init__(self, layers: Sequence[UniqueOperator], accelerator: Accelerator) -> None:
         self.layers, self.accelerator = layers, accelerator
-        flexibility = stated(accelerator)
-        self.machine = flexible_machine(replace(accelerator, flexibility=replace(
-            flexibility, shape=ShapeFlexibility(), tile=TileFlexibility())))
+        self.machine = _of_any_shape(accelerator)
         self.models = [DenseModel(layer.operator, self.machine, Layout.of(layer.operator, self.machine))
                        for layer in layers]
 
@@ -159,7 +152,7 @@ class _Scores:
         assert isinstance(memory, Memory)
         fits = np.ones(len(designs), dtype=np.bool_)
         for layer in self.layers:
-            lanes, extents, _ = _in_operator(designs, layer.operator, flexibility)
+            lanes, extents, *_ = _in_operator(designs, layer.operator, flexibility)
             whole = dict(zip(layer.operator.sizes, lanes * extents, strict=True))
             bits = np.zeros(len(designs), dtype=np.int64)
             for tensor in layer.operator.tensors:

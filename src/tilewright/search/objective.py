@@ -248,14 +248,15 @@ class Scorer:
         if isinstance(costs, SweptCosts):
             scores = costs.together(values)
         if self.objective.constraints:
-            over = sum((self._over(part) for _, part in parts), start=np.zeros(len(legal)))
+            over = sum((self.over(part.latency_cycles, part.energy_pj, part.area_um2) for _, part in parts),
+                       start=np.zeros(len(legal)))
             scores = np.where(over > 0.0, BREAKS_CONSTRAINT * (1.0 + np.minimum(over, 1e40)), scores)
         if legal.all():
             return scores
         return np.where(legal, scores, ILLEGAL * (1.0 + np.minimum(costs.excess, 1e90)))
 
-    def _over(self, costs: Costs) -> NDArray[np.float64]:
-        """Return ``(b)``: by which shares limits are exceeded, summed."""
-        metrics = (costs.latency_cycles, costs.energy_pj, costs.area_um2, self.accelerator.frequency_mhz)
-        over = [np.maximum(METRICS[c.metric].of(*metrics) / c.most - 1.0, 0.0) for c in self.objective.constraints]
-        return np.asarray(sum(over, start=np.zeros(len(costs.legal))))
+    def over(self, latency_cycles: Values, energy_pj: Values, area_um2: Values) -> Values:
+        """Return by which shares limits are exceeded, summed, elementwise."""
+        metrics = (latency_cycles, energy_pj, area_um2, self.accelerator.frequency_mhz)
+        parts = [np.maximum(METRICS[c.metric].of(*metrics) / c.most - 1.0, 0.0) for c in self.objective.constraints]
+        return sum(parts, start=0.0)

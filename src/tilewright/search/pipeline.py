@@ -2,6 +2,7 @@
 
 import math
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -260,32 +261,41 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     found = search_network(network, accelerator, objective="latency", mapper=mapper, budget=budget, seed=seed,
                            space=space, options=options, workers=workers, progress=progress, stop=stop, on=on)
     first = {name: layer.result for layer in found.layers for name in layer.names}
-    plan = _planned(nodes, first, accelerators or len(nodes), pace, accelerator)
-    layers = plan.layers
-    if plan.limit is not None and not stop.is_set() and not found.unfinished:
-        second = _Second(goal, mapper, Budget.parse(budget), seed, space, options or {}, accelerator)
-        layers = second.search(layers, Abreast(workers, len(layers), on), Watch(progress=progress, stop=stop), begin)
+    layers, limit, bound = _planned(nodes, first, accelerators or len(nodes), pace, accelerator)
+
+    def made(layer: PipelineLayer, place: int) -> LayerSearch:
+        spaces, limited = spaces_of(layer.operator, accelerator, space), _limited(goal, layer)
+        start = None if layer.first.mapping is None else Start.of(layer.first.mapping, layer.first.operator)
+        return LayerSearch(spaces, Request(limited.widest(spaces[0]), limited, mapper, Budget.parse(budget),
+                                           (seed, place), options or {}, start))
+
+    if limit is not None and not stop.is_set() and not found.unfinished:
+        distinct, abreast = _distinct(layers), Abreast(workers, len(layers), on)
+        again = list(distinct.values())
+        begin("then", len(again))
+        watch = Watch(progress=progress, stop=stop, threads=abreast.threads)
+        results, error = search_layers([layer.operator for layer in again], lambda place: made(again[place], place),
+                                       abreast.runner(stop=stop), watch)
+        if error is not None:
+            raise error
+        better = {key: kept_if_better(layer.first, results[place], _limited(goal, layer), accelerator)
+                  for place, (key, layer) in enumerate(distinct.items()) if place in results}
+        layers = tuple(replace(layer, then=better.get((layer.operator.signature, layer.limit_cycles)))
+                       for layer in layers)
     late = tuple(layer.name for layer in layers if layer.then is None or layer.then.stopped == "interrupted")
-    return PipelineResult(layers, accelerator, str(goal), plan.limit, plan.bound,
+    return PipelineResult(layers, accelerator, str(goal), limit, bound,
                           (found.unfinished or late) if stop.is_set() else (), time.perf_counter() - started)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    layers: tuple[PipelineLayer, ...]
-    limit: int | None
-    bound: float
-
-
 def _planned(nodes: Sequence[MacNode], first: dict[str, SearchResult], accelerators: int, pace: Pace,
-             accelerator: Accelerator) -> _Plan:
-    """Share layers out among accelerators, and say how slow each may become."""
+             accelerator: Accelerator) -> tuple[tuple[PipelineLayer, ...], int | None, float]:
+    """Share layers out among accelerators; return them with their limits, the pipeline's, and the least it can be."""
     found = [(node, first[node.name]) for node in nodes if node.name in first]
     cycles = [node.count * int(result.cost.latency_cycles) for node, result in found if result.cost is not None]
     if len(cycles) < len(nodes):
         layers = tuple(PipelineLayer(node.name, node.operator, node.count, min(index, accelerators - 1), None, result)
                        for index, (node, result) in enumerate(found))
-        return _Plan(layers, None, 0.0)
+        return layers, None, 0.0
     places = share_out(cycles, accelerators)
     busy = [0] * (places[-1] + 1)
     for length, place in zip(cycles, places, strict=True):
@@ -296,7 +306,7 @@ def _planned(nodes: Sequence[MacNode], first: dict[str, SearchResult], accelerat
                       max(cost, cost * limit // busy[place]) // node.count, result)
         for (node, result), cost, place in zip(found, cycles, places, strict=True))
     bounds = [node.count * math.ceil(result.bound or 0) for node, result in found]
-    return _Plan(layers, limit, float(least_longest(bounds, accelerators)))
+    return layers, limit, float(least_longest(bounds, accelerators))
 
 
 def share_out(cycles: Sequence[int], parts: int) -> list[int]:
@@ -304,75 +314,37 @@ def share_out(cycles: Sequence[int], parts: int) -> list[int]:
 
     The longest part is as short as can be.
     """
-    if len(cycles) <= parts:
-        return list(range(len(cycles)))
-    most, places, filled = least_longest(cycles, parts), [0], cycles[0]
-    for length in cycles[1:]:
-        filled = filled + length if filled + length <= most else length
-        places.append(places[-1] + int(filled == length))
-    return places
+    return list(range(len(cycles))) if len(cycles) <= parts else _runs(cycles, least_longest(cycles, parts))
 
 
 def least_longest(cycles: Sequence[int], parts: int) -> int:
     """Return the length of the longest of at most ``parts`` runs of consecutive entries, the least that can be."""
     low, high = max(cycles), sum(cycles)
-    while low < high:
-        middle = (low + high) // 2
-        if _runs(cycles, middle) <= parts:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return low + bisect_left(range(low, high), True, key=lambda most: _runs(cycles, most)[-1] < parts)
 
 
-def _runs(cycles: Sequence[int], most: int) -> int:
-    """Return how many runs of consecutive entries it takes where none may be longer than ``most``."""
-    runs, filled = 1, 0
-    for length in cycles:
-        if filled + length > most:
-            runs, filled = runs + 1, 0
-        filled += length
+def _runs(cycles: Sequence[int], most: int) -> list[int]:
+    """Return the run of each entry where all are filled up to ``most`` in turn."""
+    runs, filled = [0], cycles[0]
+    for length in cycles[1:]:
+        full = filled + length > most
+        filled = length if full else filled + length
+        runs.append(runs[-1] + full)
     return runs
 
 
-@dataclass(frozen=True)
-class _Second:
-    """The second search, of every distinct layer and limit."""
+def _limited(goal: Objective, layer: PipelineLayer) -> Objective:
+    """Return the second objective of a layer: within the cycles that it may take."""
+    assert layer.limit_cycles is not None
+    return replace(goal, constraints=(*goal.constraints, Constraint("latency", layer.limit_cycles)))
 
-    goal: Objective
-    mapper: str
-    budget: Budget
-    seed: int
-    space: Spaces | None
-    options: Options
-    accelerator: Accelerator
 
-    def search(self, layers: tuple[PipelineLayer, ...], abreast: Abreast, watch: Watch,
-               begin: Callable[[str, int], None]) -> tuple[PipelineLayer, ...]:
-        """Return the layers with what was found."""
-        jobs: dict[tuple[object, int | None], PipelineLayer] = {}
-        for layer in layers:
-            jobs.setdefault((layer.operator.signature, layer.limit_cycles), layer)
-        distinct = list(jobs.values())
-        begin("then", len(distinct))
-        found, error = search_layers([layer.operator for layer in distinct], lambda place: self._one(
-            distinct[place], place), abreast.runner(stop=watch.stop), replace(watch, threads=abreast.threads))
-        if error is not None:
-            raise error
-        better = {key: kept_if_better(layer.first, found[place], self._limited(layer), self.accelerator)
-                  for place, (key, layer) in enumerate(jobs.items()) if place in found}
-        return tuple(replace(layer, then=better.get((layer.operator.signature, layer.limit_cycles)))
-                     for layer in layers)
-
-    def _limited(self, layer: PipelineLayer) -> Objective:
-        assert layer.limit_cycles is not None
-        return Objective(self.goal.terms, (*self.goal.constraints, Constraint("latency", layer.limit_cycles)))
-
-    def _one(self, layer: PipelineLayer, place: int) -> LayerSearch:
-        spaces, goal = spaces_of(layer.operator, self.accelerator, self.space), self._limited(layer)
-        start = None if layer.first.mapping is None else Start.of(layer.first.mapping, layer.first.operator)
-        return LayerSearch(spaces, Request(goal.widest(spaces[0]), goal, self.mapper, self.budget, (self.seed, place),
-                                           self.options, start))
+def _distinct(layers: Sequence[PipelineLayer]) -> dict[tuple[object, int | None], PipelineLayer]:
+    """Return the first of the layers of each operator and limit."""
+    found: dict[tuple[object, int | None], PipelineLayer] = {}
+    for layer in layers:
+        found.setdefault((layer.operator.signature, layer.limit_cycles), layer)
+    return found
 
 
 def kept_if_better(first: SearchResult, found: SearchResult, goal: Objective, accelerator: Accelerator) -> SearchResult:
@@ -383,9 +355,7 @@ def kept_if_better(first: SearchResult, found: SearchResult, goal: Objective, ac
         if cost is None:
             return math.inf, math.inf
         figures = float(cost.latency_cycles), cost.energy_pj, accelerator.area_um2
-        over = sum(max(0.0, cast(float, METRICS[one.metric].of(*figures, accelerator.frequency_mhz)) / one.most - 1.0)
-                   for one in goal.constraints)
-        return over, cast(float, scorer.values(*figures))
+        return float(scorer.over(*figures)), cast(float, scorer.values(*figures))
 
     before, after = rank(first.cost), rank(found.cost)
     if after <= before:

@@ -90,11 +90,6 @@ class Progress:
         return relative_gap(self.best, self.bound)
 
     @property
-    def samples_per_second(self) -> float:
-        """Rate since the start (or since the search was resumed, over the time of all runs)."""
-        return self.samples / self.seconds if self.seconds > 0 else 0.0
-
-    @property
     def fraction(self) -> float | None:
         """Share of the budget that is spent, None if unknown."""
         if self.eta_seconds is None:

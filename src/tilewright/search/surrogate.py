@@ -83,7 +83,7 @@ class Family:
         for s, at in enumerate(self._seats(space)):
             shown[:, at] += logs[:, s]
         own = [place for place, slot in zip(space.layout.places, space.layout.slots, strict=True) if slot.axis == "T"]
-        memories = [place for place in self.places if "." not in place]
+        memories = self._memories
         ranked = np.full((len(logs), len(memories), len(self.dimensions)), 0.5)
         for m, place in enumerate(own):
             if place in memories:
@@ -97,7 +97,7 @@ class Family:
         """Write to ``features`` ``(b, f)`` what `features` returns of the points of mappings, in one compiled pass."""
         from tilewright.search.encoding_kernels import encode  # noqa: PLC0415  (Numba loads late)
 
-        memories = [place for place in self.places if "." not in place]
+        memories = self._memories
         sizes, dims = np.array(list(space.operator.sizes.values())), len(self.dimensions)
         first, most = dims + 2 * len(self.windows), int(sizes.max())
         layer = np.zeros(self.width, dtype=np.float32)
@@ -111,8 +111,7 @@ class Family:
     @property
     def width(self) -> int:
         """``f``."""
-        memories = sum("." not in place for place in self.places)
-        return 2 * len(self.windows) + len(self.dimensions) * (1 + len(self.places) + memories)
+        return 2 * len(self.windows) + len(self.dimensions) * (1 + len(self.places) + len(self._memories))
 
     def _layer(self, space: MapSpace) -> Floats:
         sizes = [float(size) for size in space.operator.sizes.values()]
@@ -127,10 +126,14 @@ class Family:
         ranked = steps[:, count:].reshape(len(steps), -1, len(self.dimensions))
         seats, known = self._seats(space), [place in self.places for place in space.layout.places]
         logs = np.stack([shown[:, at] * here for at, here in zip(seats, known, strict=True)], axis=1)
-        memories = [place for place in self.places if "." not in place]
+        memories = self._memories
         orders = [ranked[:, memories.index(place)] if place in memories else np.zeros_like(ranked[:, 0])
                   for place, slot in zip(space.layout.places, space.layout.slots, strict=True) if slot.axis == "T"]
         return logs, np.stack(orders, axis=1)
+
+    @property
+    def _memories(self) -> list[str]:
+        return [place for place in self.places if "." not in place]
 
     def _seats(self, space: MapSpace) -> list[int]:
         seats, seat = [], 0

@@ -7,18 +7,18 @@ one of the least bound is scored all the same. The bound also tells which tensor
 orders of loops need no search.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.mapping import MappingBatch
-from tilewright.search.mapper import MAPPERS, Count, MapperOptions, Natural, Share, Task, read_options
+from tilewright.search.mapper import MAPPERS, Count, Natural, Share, Task, read_options
 from tilewright.search.mappers.auto.tables import BoundArrays, bound_arrays
 from tilewright.search.mappers.exact import ExactMapper
 from tilewright.search.mappers.exhaustive import ExhaustiveMapper
-from tilewright.search.mappers.gamma import STRANDS, GammaMapper, Span
+from tilewright.search.mappers.gamma import STRANDS, BreedingOptions, GammaMapper, Span
 from tilewright.search.objective import ILLEGAL
 from tilewright.search.state import Resumable, State, part
 
@@ -28,29 +28,18 @@ NODES_PER_SAMPLE = 120
 """Partial mappings that the proof looks at for every mapping bred meanwhile: most of the time."""
 HEADS_PER_SAMPLE = 20
 """Before that, choices for the first dimensions that it lists for every mapping bred."""
-_OF_GAMMA = ("population", "islands", "parents", "patience", "inherit")
 
 
 @dataclass(frozen=True)
-class AutoOptions(MapperOptions):
+class AutoOptions(BreedingOptions):
     """Options of ``auto``.
 
     Parameters
     ----------
-    population
-        Children per generation and island, and how many survive.
-    islands
-        Populations that evolve apart; 0 takes one, and with large budgets up to eight.
     candidates
         Children bred, at most, for one that is scored: the first whose bound lets it survive.
     climb
         Mappings looked at for each that is drawn: it is changed where that does not raise its bound.
-    parents
-        Share of the survivors that have children, the better the more.
-    patience
-        Generations without improvement after which an island starts afresh; 0 for never.
-    inherit
-        Where the search begins from given mappings: share of the first population that are changed copies of them.
     enumerate
         Whether spaces that the budget covers are enumerated.
     prove
@@ -58,12 +47,9 @@ class AutoOptions(MapperOptions):
     """
 
     population: Count = 100
-    islands: Natural = 0
+    parents: Share = 1.0
     candidates: Count = 6
     climb: Count = 200
-    parents: Share = 1.0
-    patience: Natural = 15
-    inherit: Share = 0.5
     enumerate: bool = True
     prove: Natural = 20_000
 
@@ -84,7 +70,8 @@ class AutoMapper(Resumable):
     def __init__(self, task: Task) -> None:
         self.task = task
         self.options = read_options(AutoOptions, task.options, "auto")
-        self.gamma = GammaMapper(replace(task, options={name: getattr(self.options, name) for name in _OF_GAMMA}))
+        breeding = {entry.name: getattr(self.options, entry.name) for entry in fields(BreedingOptions)}
+        self.gamma = GammaMapper(replace(task, options=breeding))
         self.gamma.bear = self._bear
         slots = task.space.scratch().shape[1:]
         self.kept = np.zeros((STRANDS, 2, *slots), dtype=np.int64)

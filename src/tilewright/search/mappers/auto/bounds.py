@@ -22,7 +22,7 @@ from tilewright.mapping.spaces.kernels import (
 )
 from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto.tables import CUT, FED, FIRST, IGNORED, INSIDE, KNOWN, MERGED
-from tilewright.search.mappers.exact.kernels import SLACK, worth
+from tilewright.search.mappers.exact.kernels import SLACK, words_of, worth
 from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, OUTSIDE, TENSOR
 
 
@@ -105,20 +105,6 @@ def count_into(tables: Compiled, e: Compiled, d: Compiled, size: Compiled, row: 
 
 
 @inlined
-def words_in(tables: Compiled, e: Compiled, s: Compiled, t: Compiled) -> Compiled:
-    """Return the words of tensor ``t`` in the tile outside slot ``s``."""
-    axes, spans = tables.axes, tables.spans
-    total = 1.0
-    for a in range(spans[t], spans[t + 1]):
-        p = np.float64(e[s, axes[a, 0]])
-        if axes[a, 1] >= 0:
-            r = np.float64(e[s, axes[a, 1]])
-            p = p * r - max(0.0, p - axes[a, 3]) * max(0.0, r - axes[a, 2])
-        total *= p
-    return total
-
-
-@inlined
 def ramping(tables: Compiled, e: Compiled, last: Compiled) -> Compiled:
     """Return the least cycles in which first tiles come in and last ones go out; ``last`` are the extents then."""
     slots, ramp = tables.memory_slots, tables.ramp
@@ -130,8 +116,8 @@ def ramping(tables: Compiled, e: Compiled, last: Compiled) -> Compiled:
         cycles = 0.0
         for t in range(tables.tensors):
             if ramp[i, CYCLES + t] > 0:
-                tile = words_in(tables, e, s, t) if comes else words_in(tables, last, s, t)
-                cycles += ramp[i, CYCLES + t] * tile
+                tile = e[s] if comes else last[s]
+                cycles += ramp[i, CYCLES + t] * words_of(tables.rules.axes, tables.rules.spans, t, tile)
         worst = max(worst, np.ceil(cycles * SLACK))
     return total + worst
 
@@ -182,9 +168,9 @@ def moving(tables: Compiled, sp: Compiled, e: Compiled, b: Compiled, side: Compi
 
     Along at most one sliding axis, loops at memory ``at`` bring in only what is new. 0 where none are charged for it.
     """
-    axes, spans, windows = tables.axes, tables.spans, tables.windows
-    t, places = tables.edges[b, TENSOR], tables.memories + 1
-    if side == 1 and not charged(tables.weights, len(tables.edges) + b):
+    axes, spans, windows = tables.rules.axes, tables.rules.spans, tables.windows
+    t, places = tables.rules.edges[b, TENSOR], tables.memories + 1
+    if side == 1 and not charged(tables.weights, len(tables.rules.edges) + b):
         return 0.0
     total, saved = tables.plain_words[t], 1.0
     for a in range(spans[t], spans[t + 1]):
@@ -194,13 +180,13 @@ def moving(tables: Compiled, sp: Compiled, e: Compiled, b: Compiled, side: Compi
             total *= words
             if at >= 0 and tables.counting[b] != 0:
                 saved = min(saved, sliding(axes, e, a, windows, k + 1 + at, sp, parts) / words)
-    return max(total * saved, tables.words[t])
+    return max(total * saved, tables.rules.words[t])
 
 
 @compiled
 def sharing(tables: Compiled, e: Compiled, b: Compiled, t: Compiled) -> Compiled:
     """Return how many lanes share an access by compute at boundary ``b`` along sliding axes."""
-    axes, spans, windows = tables.axes, tables.spans, tables.windows
+    axes, spans, windows = tables.rules.axes, tables.rules.spans, tables.windows
     shared, k = 1.0, b * 2 * (tables.memories + 1)
     for a in range(spans[t], spans[t + 1]):
         if axes[a, 1] >= 0:
@@ -227,7 +213,7 @@ def moved(sp: Compiled, tables: Compiled, e: Compiled, m: Compiled, t: Compiled)
 @inlined
 def charge(tables: Compiled, sums: Compiled, place: Compiled, b: Compiled, out: Compiled, into: Compiled) -> Compiled:
     """Add to row ``place`` of ``sums`` what ``out`` words at the parent and ``into`` at the children of ``b`` take."""
-    weights, n = tables.weights, len(tables.edges)
+    weights, n = tables.weights, len(tables.rules.edges)
     for i in range(weights.shape[1]):
         sums[place, i] += weights[b, i] * out + weights[n + b, i] * into
 
@@ -236,16 +222,16 @@ def charge(tables: Compiled, sums: Compiled, place: Compiled, b: Compiled, out: 
 def visits(tables: Compiled, product: Compiled, b: Compiled, side: Compiled, advancing: Compiled) -> Compiled:
     """Return how often all of the tensor crosses boundary ``b`` where so many memories have loops that advance it."""
     k = tables.mode_of[b, side, advancing]
-    return product[tables.edges[b, TENSOR], k] if k >= 0 else 1.0
+    return product[tables.rules.edges[b, TENSOR], k] if k >= 0 else 1.0
 
 
 @inlined
 def feed(tables: Compiled, sums: Compiled, e: Compiled, b: Compiled, product: Compiled, lanes: Compiled) -> Compiled:
     """Charge what compute reads or writes at boundary ``b``; every instance that feeds it takes part in each step."""
-    weights, t, macs = tables.weights, tables.edges[b, TENSOR], tables.macs
+    weights, t, macs = tables.weights, tables.rules.edges[b, TENSOR], tables.rules.macs
     if tables.counting[b] == MERGED:
-        often = visits(tables, product, b, 0, tables.memories)
-        charge(tables, sums, 0, b, max(tables.words[t], tables.accesses[t] * often / sharing(tables, e, b, t)), macs)
+        fed = tables.accesses[t] * visits(tables, product, b, 0, tables.memories) / sharing(tables, e, b, t)
+        charge(tables, sums, 0, b, max(tables.rules.words[t], fed), macs)
         return
     charge(tables, sums, 0, b, macs, macs)
     if tables.counting[b] == FED:
@@ -261,7 +247,7 @@ def tally(sp: Compiled, tables: Compiled, e: Compiled, product: Compiled, lanes:
 
     Columns are energy and the cycles of every port (``weights``). Return the memories where it matters, as bits.
     """
-    edges, weights, classes = tables.edges, tables.weights, tables.classes
+    edges, weights, classes = tables.rules.edges, tables.weights, tables.classes
     memories, n, ways, matters = tables.memories, len(edges), len(classes), 0
     for i in range(weights.shape[1]):
         sums[0, i] = weights[2 * n, i]
@@ -306,7 +292,7 @@ def total(tables: Compiled, steps: Compiled, ahead: Compiled, sums: Compiled, fa
         else:
             cycles = max(cycles, value * factors[i])
     cycles = np.ceil(cycles * SLACK) + ahead
-    return worth(tables, cycles, energy + tables.leakage_pj_per_cycle * cycles)
+    return worth(tables.rules, cycles, energy + tables.rules.leakage_pj_per_cycle * cycles)
 
 
 @inlined
@@ -391,7 +377,7 @@ def bound_of(sp: Compiled, tables: Compiled, e: Compiled, last: Compiled, room: 
     if len(tables.ramp):
         last_into(sp, tables, e, last)
         ahead = ramping(tables, e, last)
-    if worth(tables, room[tensors, 0] + ahead, tables.least_energy_pj) >= cut:
+    if worth(tables.rules, room[tensors, 0] + ahead, tables.least_energy_pj) >= cut:
         return np.inf, 0
     matters = tally(sp, tables, e, room, lanes, sums, parts)
     return least(tables, room[tensors, 0], ahead, sums, factors, matters, cut)

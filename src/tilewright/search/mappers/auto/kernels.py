@@ -77,7 +77,7 @@ def change(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: C
 @compiled
 def weigh(sp: Compiled, rng: Compiled, work: Compiled, tables: Compiled, room: Compiled, cut: Compiled) -> Compiled:
     """Return the bound of the mapping in ``work``, infinite if that is not below ``cut``; most follow it in order."""
-    if len(tables.terms) == 0:
+    if len(tables.rules.terms) == 0:
         return 0.0
     bound, kind = bound_of(sp, tables, work[EXTENTS], work[COUNTS], room, cut)
     if bound < cut and chance(rng) < FOLLOWING:
@@ -99,7 +99,7 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
     have their loops in the order that the bound asks for. ``kept`` ``(2, s + 1, d)`` is room for the best candidate.
     """
     e, r = work[EXTENTS], work[RANKS]
-    descends = parents == 0 and len(tables.terms) > 0
+    descends = parents == 0 and len(tables.rules.terms) > 0
     for b in range(span[0], span[1]):
         least, found = np.inf, False
         for _ in range(tries[0 if parents > 0 else 1]):

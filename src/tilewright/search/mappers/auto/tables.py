@@ -34,19 +34,17 @@ class BoundArrays(NamedTuple):
         ``(t, d)``: whether a tensor uses a dimension.
     memories, fanouts, tensors
         How many there are.
-    axes, spans, edges, ramp, words
-        As in `exact_tables.Arrays`.
+    rules, ramp
+        What the exact mapper reads; and its ``ramp`` with tails (see `Tables.ramp`).
     modes, mode_of
         Ways to count pieces: ``(k, s)`` what loops do, and ``(b, 2, m + 1)`` which way to use, by boundary, side and
         the memories that advance (-1: there is one piece).
     weights
         ``(2 b + 1, r)``: energy, then cycles of each port, of a word read and of one filled at every boundary.
-    macs, leakage_pj_per_cycle, least_energy_pj
-        Operations, leakage, and what any mapping takes.
+    least_energy_pj
+        What any mapping takes.
     accesses
         ``(t)``: operations of the dimensions that a tensor uses.
-    terms
-        As in `exact_tables.Arrays`; none where the objective cannot be bound.
     plain_words
         ``(t)``: words of the axes that do not slide.
     classes
@@ -69,19 +67,13 @@ class BoundArrays(NamedTuple):
     memories: int
     fanouts: int
     tensors: int
-    axes: Integers
-    spans: Integers
-    edges: Integers
+    rules: Arrays
     modes: Integers
     mode_of: Integers
     weights: Floats
-    macs: float
-    leakage_pj_per_cycle: float
     least_energy_pj: float
     accesses: Floats
-    terms: Floats
     ramp: Floats
-    words: Floats
     plain_words: Floats
     classes: Integers
     lanes: Integers
@@ -116,9 +108,8 @@ def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArr
     kinds = np.indices((len(classes),) * (memories - 1)).reshape(memories - 1, len(classes) ** (memories - 1)).T
     kinds = np.ascontiguousarray(kinds + 1 + len(classes) * np.arange(memories - 1))
     found = BoundArrays(
-        own, np.ascontiguousarray(lanes_of), np.ascontiguousarray(1 - unused.T), memories, fanouts, tensors, given.axes,
-        spans, given.edges, modes, mode_of, np.ascontiguousarray(given.weights.T), given.macs,
-        given.leakage_pj_per_cycle, _least_energy(given), accesses, given.terms, tables.ramp(tails=True), given.words,
+        own, np.ascontiguousarray(lanes_of), np.ascontiguousarray(1 - unused.T), memories, fanouts, tensors, given,
+        modes, mode_of, np.ascontiguousarray(given.weights.T), _least_energy(given), accesses, tables.ramp(tails=True),
         plain, classes, lanes, tables.ports, _counting(tables, given.edges, given.share), windows, kinds)
     return found, (tensors + 8 + (memories - 1) * len(classes) + KNOWN * len(active),
                    max(len(modes) + slots, len(given.weights), slots + 2))

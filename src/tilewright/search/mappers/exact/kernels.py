@@ -15,7 +15,7 @@ from tilewright.search.mappers.exact.tables import CHILD, CYCLES, KEY, MEMORY, O
 SLACK = 1 - 1e-9
 
 
-@compiled
+@inlined
 def words_of(axes: Compiled, spans: Compiled, t: Compiled, extents: Compiled) -> Compiled:
     """Return the words of tensor ``t`` in a box of ``extents`` ``(d)``."""
     total = 1.0

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,8 @@ from numpy.typing import NDArray
 
 from tilewright.cost import Traffic
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
-from tilewright.mapping import MapSpace, partition_of, tensor_bits
+from tilewright.mapping import MapSpace, tensor_bits
+from tilewright.mapping.spaces.rules.arrays import BLOCKS, FIXED, PARTNER_BLOCK, SPATIAL, active_axes, axis_table
 from tilewright.search.objective import Objective, Scorer
 from tilewright.workload import Tensor
 
@@ -22,7 +22,6 @@ TENSOR, PARENT, CHILD = range(3)
 KEY, MEMORY, OUTSIDE, CYCLES = range(4)
 """Columns of what nothing overlaps (`Arrays.ramp`); from the last on, cycles of a word of each tensor."""
 MOST_CHAINS = 60_000
-ROOM = 1 + 1e-9
 
 
 def chains_of(space: MapSpace, dimension: int) -> Integers | None:
@@ -197,13 +196,8 @@ class Tables:
             size = int(self.space.arrays.sizes[place])
             outside = np.hstack([np.full((len(chains), 1), size), chains[:, :-1]])
             counts = -(-outside // chains)
-            tiles, around = [], []
-            for memory in self.memories:
-                slot = self.slots[memory.name][0]
-                tiles.append(outside[:, slot])
-                while slot > 0 and self.space.layout.slots[slot - 1].axis != "T":
-                    slot -= 1
-                around.append(outside[:, slot])
+            tiles = [outside[:, self.slots[memory.name][0]] for memory in self.memories]
+            around = [outside[:, self.around(memory)] for memory in self.memories]
             lanes = [counts[:, self.slots[fanout.name]].prod(axis=1) for fanout in self.accelerator.fanouts]
             spread = np.prod(lanes, axis=0) if lanes else np.ones(len(chains), dtype=np.int64)
             times = [counts[:, self.slots[memory.name][0]] for memory in self.memories]
@@ -232,34 +226,20 @@ class Tables:
 
     @cached_property
     def _axes(self) -> tuple[Integers, Integers]:
-        rows: list[tuple[int, int, int, int]] = []
-        spans = [0]
-        for tensor in self.space.operator.tensors:
-            for axis in tensor.axes:
-                known = [(self.names.index(name), factor) for name, factor in axis.terms if name in self.names]
-                divisor = int(np.gcd.reduce([factor for _, factor in axis.terms]))
-                if len(known) == 2:
-                    (p, stride), (r, dilation) = known
-                    rows.append((p, r, stride // divisor, dilation // divisor))
-                elif known:
-                    rows.append((known[0][0], -1, 0, 0))
-            spans.append(len(rows))
-        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(spans)
+        rows = active_axes(axis_table(self.space.operator, False), np.array(self.dims, dtype=np.intp))
+        spans = np.searchsorted(rows[:, 0], np.arange(len(self.space.operator.tensors) + 1))
+        return np.ascontiguousarray(rows[:, [1, 3, 2, 4]]), spans
 
     @cached_property
     def _sides(self) -> Integers:
         """Limits of arrays: the slots, the block's sides (0 without blocks) and the most lanes or blocks."""
         rows = []
-        for fanout in self.accelerator.fanouts:
-            x, *y = self.slots[fanout.name]
-            other = y[0] if y else -1
-            if fanout.blocks:
-                width, height = fanout.blocks
-                rows.append((x, other, width, height, fanout.instances // (width * height)))
-            elif fanout.flexible:
-                rows.append((x, other, 0, 0, fanout.instances))
-            else:
-                rows += [(slot, -1, 0, 0, most) for slot, most in zip((x, *y), fanout.shape, strict=False)]
+        slots = self.space.arrays.slots[:, :PARTNER_BLOCK + 1].tolist()
+        for s, (kind, partner, mode, limit, *block) in enumerate(slots):
+            if kind == SPATIAL and mode == FIXED:
+                rows.append((s, -1, 0, 0, limit))
+            elif kind == SPATIAL and not 0 <= partner < s:
+                rows.append((s, partner, *(block if mode == BLOCKS else (0, 0)), limit))
         return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
     def _kept(self, memory: Memory) -> list[tuple[int, Tensor]]:
@@ -268,20 +248,10 @@ class Tables:
 
     @cached_property
     def _groups(self) -> tuple[Floats, Floats]:
-        rows, bits = [], []
-        for m, memory in enumerate(self.memories):
-            capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
-            copies = 2 if memory.buffering == "double" else 1
-            for room, most in capacities.items():
-                held = np.zeros(len(self.space.operator.tensors))
-                for t, tensor in self._kept(memory):
-                    if partition_of(memory, tensor) == room:
-                        held[t] = copies * tensor_bits(tensor, self.accelerator)
-                if most is not None and held.any():
-                    rows.append((m, most * 8 * ROOM))
-                    bits.append(held)
-        return (np.array(rows, dtype=np.float64).reshape(-1, 2),
-                np.array(bits).reshape(len(bits), len(self.space.operator.tensors)))
+        numbers = {self.slots[memory.name][0]: m for m, memory in enumerate(self.memories)}
+        groups = self.space.arrays.groups.astype(np.float64)
+        groups[:, 0] = [numbers[slot] for slot in self.space.arrays.groups[:, 0].tolist()]
+        return np.ascontiguousarray(groups[:, :2]), np.ascontiguousarray(groups[:, 2:])
 
     @cached_property
     def _traffic(self) -> Traffic:
@@ -389,8 +359,3 @@ class Tables:
         while slot > 0 and self.space.layout.slots[slot - 1].axis != "T":
             slot -= 1
         return slot
-
-    @cached_property
-    def choices(self) -> int:
-        """How many choices of chains there are, those that do not fit included."""
-        return prod(len(chains) for chains in self.chains)

@@ -28,13 +28,15 @@ NOMINAL_RATE, LONG = 100_000, 3600.0
 LINE_WORDS = 8
 NOT_BEGUN = -1
 Span = tuple[int, int]
+RATES = ("crossover", "tile", "parallel", "reorder", "growth", "aging", "move", "fill", "nudge", "expand", "rebuild",
+         "single", "chain", "newcomer", "repair", "distinct")
 STRANDS = 2
 """Parts in which the children of an island are bred, each with random numbers of its own: on threads, or in turn."""
 
 
 @dataclass(frozen=True)
-class GammaOptions(MapperOptions):
-    """Options of ``gamma``. Rates are chances per child.
+class BreedingOptions(MapperOptions):
+    """Options of those that breed as ``gamma`` does.
 
     Parameters
     ----------
@@ -42,6 +44,27 @@ class GammaOptions(MapperOptions):
         Children per generation and island, and how many survive.
     islands
         Populations that evolve apart; 0 takes one, and with large budgets up to eight.
+    parents
+        Share of the survivors that have children, the better the more.
+    patience
+        Generations without improvement after which an island starts afresh; 0 for never.
+    inherit
+        Where the search begins from given mappings: share of the first population that are changed copies of them.
+    """
+
+    population: Count = 200
+    islands: Natural = 0
+    parents: Share = 0.5
+    patience: Natural = 15
+    inherit: Share = 0.5
+
+
+@dataclass(frozen=True)
+class GammaOptions(BreedingOptions):
+    """Options of ``gamma``. Rates are chances per child.
+
+    Parameters
+    ----------
     paper
         The published algorithm, with `population` alone to choose: none of the options below holds.
     crossover
@@ -72,22 +95,14 @@ class GammaOptions(MapperOptions):
         Extension: chance that a child changed by one operator is changed by another.
     newcomer
         Extension: share of children drawn afresh.
-    inherit
-        Where the search begins from given mappings: share of the first population that are changed copies of them.
     repair
         Extension: make tiles that do not fit smaller until they do.
     distinct
         Extension: avoid children that are equal in cost to an earlier one by the counting rules.
-    parents
-        Share of the survivors that have children, the better the more.
-    patience
-        Extension: generations without improvement after which an island starts afresh; 0 for never.
     remembered
         Extension: places in each island's table of earlier children.
     """
 
-    population: Count = 200
-    islands: Natural = 0
     paper: bool = False
     crossover: Share = 0.5
     tile: Share = 0.2
@@ -103,19 +118,13 @@ class GammaOptions(MapperOptions):
     single: Share = 1.0
     chain: Annotated[float, Limits(ge=0, lt=1)] = 0.3
     newcomer: Share = 0.02
-    inherit: Share = 0.5
     repair: bool = True
     distinct: bool = True
-    parents: Share = 0.5
-    patience: Natural = 15
     remembered: Count = 1 << 14
 
     def rates(self) -> NDArray[np.float64]:
         """Return what the compiled operators read, in the order that they name."""
-        return np.array([
-            self.crossover, self.tile, self.parallel, self.reorder, self.growth, self.aging, self.move, self.fill,
-            self.nudge, self.expand, self.rebuild, self.single, self.chain, self.newcomer, self.repair, self.distinct,
-        ])
+        return np.array([getattr(self, name) for name in RATES])
 
 
 @MAPPERS.register("gamma")
