@@ -66,7 +66,7 @@ class GammaOptions(BreedingOptions):
     Parameters
     ----------
     paper
-        The published algorithm, with `population` alone to choose: none of the options below holds.
+        The published algorithm, with `population` alone to choose: none of the others holds.
     crossover
         Take the tile sizes of some dimensions, or the order at one memory, from another parent.
     tile
