@@ -3,6 +3,7 @@
 from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, KeptBounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
+from tilewright.search.checkpoint import Resumable, State
 from tilewright.search.front import Front, FrontPoint, joined, read_front
 from tilewright.search.layers import largest_first
 from tilewright.search.mapper import MAPPERS, Mapper, Options, Task, read_options
@@ -22,7 +23,6 @@ from tilewright.search.records import (
 from tilewright.search.run import Watch, search
 from tilewright.search.scoring import CostModel
 from tilewright.search.start import Origin, Source, Start
-from tilewright.search.state import Resumable, State
 from tilewright.search.sweep import PAPER, Densities, Sweep, SweptCosts, SweptModel
 from tilewright.search.vectors import VectorSpace
 from tilewright.search.warm import NEIGHBOURS, WARM_STARTS, Beginning, WarmStart, beginnings, rounds

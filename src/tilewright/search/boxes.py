@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from tilewright.base import require_extra
 from tilewright.mapping import MappingBatch
+from tilewright.search.checkpoint import State
 from tilewright.search.mapper import MAPPERS, Task, read_options
 from tilewright.search.objective import BREAKS_CONSTRAINT
-from tilewright.search.state import State
 from tilewright.search.vectors import VectorSpace
 
 LEAST_SCORE = 1e-300

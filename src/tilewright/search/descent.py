@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from tilewright.learn import one_thread
 from tilewright.mapping import MapSpace
 from tilewright.search.objective import Scorer
-from tilewright.search.points import Points, onto_simplex, temporal_slots
+from tilewright.search.points import Points, onto_simplex, temporal_slots, whole_chains
 from tilewright.search.relaxed import RelaxedModel, Softness
-from tilewright.search.rounding import whole_chains
 
 PENALTIES = (1.0, 8.0)
 MAXIMA = (4.0, 32.0)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from tilewright.base import InputError, unknown_name
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MappingBatch, MapSpace
+from tilewright.search.checkpoint import Resumable
 from tilewright.search.objective import METRICS, Costs
-from tilewright.search.state import Resumable
 
 MOST_POINTS = 1 << 14
 """Points that a front keeps; beyond, every other one is left out."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tilewright.base import InputError, Registry, unknown_name
 from tilewright.cost import HardwareBatch
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search.checkpoint import State
 from tilewright.search.objective import Objective
-from tilewright.search.state import State
 
 Options = Mapping[str, object]
 

@@ -19,14 +19,13 @@ from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, finished, interruptible, present_stop
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding, KeptBounding
-from tilewright.search.checkpoint import load_checkpoint, plan_of, save_checkpoint
+from tilewright.search.checkpoint import Resumable, State, load_checkpoint, save_checkpoint
 from tilewright.search.front import Archive, metric_values, read_front
 from tilewright.search.mapper import MAPPERS, FrontMapper, Mapper, Options, Task
 from tilewright.search.objective import BREAKS_CONSTRAINT, ILLEGAL, Constraint, Costs, Objective, Scorer
 from tilewright.search.records import Budget, Improvement, Progress, ProgressObserver, SearchResult, Stopped
 from tilewright.search.scoring import CostModel, machine_of, machine_rows, model_of, score_on
 from tilewright.search.start import Origin, Start, start_batch
-from tilewright.search.state import Resumable, State
 from tilewright.search.sweep import Densities, SweptModel
 from tilewright.workload import Operator
 
@@ -219,7 +218,10 @@ class Run(Resumable):
         own = isinstance(model, DenseModel | SparseModel | SweptModel)
         start = start_batch(request.start, space)
         kept = None if watch.checkpoint is None else load_checkpoint(watch.checkpoint, request.identity)
-        self.plan = plan_of(kept, request.plan or request.budget)
+        self.plan = request.plan or request.budget
+        if kept is not None:  # the mapper goes on as it began
+            samples, seconds = kept["plan"].tolist()
+            self.plan = Budget(int(samples) or None, seconds or None)
         task = Task(space, generator(request.seed), self.plan.samples, request.options, watch.threads,
                     request.objective, start, isinstance(model, DenseModel), request.front, self.plan.seconds,
                     lambda: self._left() <= 0)

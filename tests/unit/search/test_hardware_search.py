@@ -9,7 +9,7 @@ from tilewright.cost import DenseModel, HardwareBatch, cost_model, layer_bounds
 from tilewright.hardware import preset
 from tilewright.mapping import is_legal
 from tilewright.search import MAPPERS, search
-from tilewright.search.state import pack_generator, unpack_generator
+from tilewright.search.checkpoint import pack_generator, unpack_generator
 from tilewright.workload import matmul, with_densities
 
 OPERATOR = matmul("small", m=24, n=18, k=20)

@@ -11,9 +11,14 @@ from tilewright.workload import convolution, matmul
 
 torch = pytest.importorskip("torch")
 
-from tilewright.search.points import fitted, onto_simplex, to_mappings, to_points  # noqa: E402
+from tilewright.search.points import (  # noqa: E402
+    fitted,
+    onto_simplex,
+    to_mappings,
+    to_points,
+    whole_chains,
+)
 from tilewright.search.relaxed import HARD, RelaxedModel, Softness  # noqa: E402
-from tilewright.search.rounding import whole_chains  # noqa: E402
 
 MATMUL = matmul("m", m=48, n=64, k=96)
 CONV = convolution("c", in_channels=64, out_channels=64, in_size=(56, 56), kernel=3, padding=1)

@@ -14,9 +14,8 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import preset
 from tilewright.mapping import Constraints, MapSpace
 from tilewright.search import Budget, Progress, Watch, search
-from tilewright.search.checkpoint import load_checkpoint, save_checkpoint
+from tilewright.search.checkpoint import load_checkpoint, pack_generator, save_checkpoint, unpack_generator
 from tilewright.search.run import generator
-from tilewright.search.state import pack_generator, unpack_generator
 from tilewright.workload import matmul
 
 OPERATOR = matmul("small", m=24, n=18, k=20)

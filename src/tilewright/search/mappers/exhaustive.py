@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.mapping import Enumeration, MappingBatch
+from tilewright.search.checkpoint import Resumable
 from tilewright.search.mapper import MAPPERS, Count, MapperOptions, Task, read_options
-from tilewright.search.state import Resumable
 
 
 @dataclass(frozen=True)

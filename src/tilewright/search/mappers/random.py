@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.mapping import Enumeration, MappingBatch
+from tilewright.search.checkpoint import Resumable, State, part
 from tilewright.search.mapper import MAPPERS, Count, MapperOptions, Natural, Share, Task, read_options
-from tilewright.search.state import Resumable, State, part
 
 WALKED = 1 << 20
 """Mappings of a space that is walked through once draws bring hardly anything new."""

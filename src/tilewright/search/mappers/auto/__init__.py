@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.mapping import MappingBatch
+from tilewright.search.checkpoint import Resumable, State, part
 from tilewright.search.mapper import MAPPERS, Count, Natural, Share, Task, read_options
 from tilewright.search.mappers.auto.tables import BoundArrays, bound_arrays
 from tilewright.search.mappers.exact import ExactMapper
 from tilewright.search.mappers.exhaustive import ExhaustiveMapper
 from tilewright.search.mappers.gamma import STRANDS, BreedingOptions, GammaMapper, Span
 from tilewright.search.objective import ILLEGAL
-from tilewright.search.state import Resumable, State, part
 
 FEW = 100_000
 """Largest space that is enumerated where time alone is limited."""

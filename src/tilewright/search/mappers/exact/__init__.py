@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search.checkpoint import Resumable
 from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Task, read_options
 from tilewright.search.mappers.exact.orders import Orders
 from tilewright.search.mappers.exact.tables import Tables
 from tilewright.search.mappers.gamma import GammaMapper
 from tilewright.search.objective import ILLEGAL, Objective
-from tilewright.search.state import Resumable
 from tilewright.workload import matmul
 
 MOST_HEADS = 2_000_000

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from tilewright.base import share
 from tilewright.mapping import MappingBatch, random_state
+from tilewright.search.checkpoint import Resumable, State
 from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Natural, Share, Task, read_options
 from tilewright.search.mappers.gamma.paper import PublishedGamma
-from tilewright.search.state import Resumable, State
 
 MOST_ISLANDS = 8
 SAMPLES_PER_ISLAND = 40_000

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import Fanout
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search.checkpoint import Resumable
 from tilewright.search.mapper import Task
 from tilewright.search.objective import BREAKS_CONSTRAINT
-from tilewright.search.state import Resumable
 
 RATE = 0.5
 """Chance of crossover, mutation and each other operator (section 4.4.1)."""

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, require_extra
 from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search.checkpoint import Resumable
 from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Share, Task, read_options
 from tilewright.search.objective import BREAKS_CONSTRAINT, Objective, Scorer
 from tilewright.search.points import Points, fitted, to_mappings, to_points
-from tilewright.search.state import Resumable
 
 FREE_COUNT = 0.5
 """Share of the moves that split off a factor of any size, in spaces where tiles need not divide."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tilewright.base import require_extra
 from tilewright.mapping import MappingBatch
+from tilewright.search.checkpoint import Resumable, State, part
 from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Positive, Task, read_options
 from tilewright.search.objective import BREAKS_CONSTRAINT, Objective, Scorer, floors
 from tilewright.search.points import Points, fitted, onto_simplex, to_mappings, to_points
-from tilewright.search.state import Resumable, State, part
 
 if TYPE_CHECKING:
     from tilewright.search.surrogate import Surrogate
