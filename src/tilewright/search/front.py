@@ -116,14 +116,12 @@ class Archive(Resumable):
             return
         fresh = fresh[np.sort(first_of_front(values[fresh]))]
         whole = np.concatenate([self.values, values[fresh]])
-        steps = np.concatenate([self.batch.steps, batch.steps[:, :, fresh]], axis=2)
-        ranks = np.concatenate([self.batch.ranks, batch.ranks[:, :, fresh]], axis=2)
         kept = first_of_front(whole)
         while len(kept) > MOST_POINTS:
             kept, self.thinned = np.union1d(kept[::2], kept[-1:]), True
             kept = kept[np.lexsort(whole[kept].T[::-1])]
         self.values = whole[kept]
-        self.batch = MappingBatch(self.space.layout, steps, ranks).take(kept)
+        self.batch = MappingBatch.joined([self.batch, batch.take(fresh)]).take(kept)
 
     def _dominated(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return ``(b)``: whether a point of the front is as good in every metric. Exact for two metrics."""

@@ -11,7 +11,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, Registry, unknown_name
-from tilewright.cost import HardwareBatch
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.checkpoint import State
 from tilewright.search.objective import Objective
@@ -64,7 +63,11 @@ class Task:
 
 
 class Mapper(Protocol):
-    """Proposes mappings and learns their scores. The loop in `search.run` does all the rest."""
+    """Proposes mappings and learns their scores. The loop in `search.run` does all the rest.
+
+    One that proposes machines too, others of the structure of its space's machine, has them in ``hardware``: a
+    `HardwareBatch`, the machine of each mapping proposed last, or None where all are that of the space.
+    """
 
     covers_space: bool
     """Whether the mapper, once it proposes nothing more, has proposed every mapping of the space (up to equal cost)."""
@@ -90,13 +93,6 @@ class FrontMapper(Mapper, Protocol):
 
     def tell_metrics(self, batch: MappingBatch, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
         """Learn the scores ``(b)`` and the metrics ``(b, m)`` of the batch proposed last, instead of `tell`."""
-
-
-class HardwareMapper(Mapper, Protocol):
-    """A mapper that proposes machines beside mappings: others of the structure of its space's machine."""
-
-    hardware: HardwareBatch | None
-    """The machine of each mapping proposed last; None where all are those of the space."""
 
 
 MAPPERS: Registry[Callable[[Task], Mapper]] = Registry("mapper")

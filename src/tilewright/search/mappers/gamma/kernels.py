@@ -260,12 +260,6 @@ def largest_part(sp: Compiled, e: Compiled, d: Compiled, source: Compiled, targe
 
 
 @compiled
-def next_part(sp: Compiled, d: Compiled, count: Compiled, factor: Compiled) -> Compiled:
-    """Return the next smaller divisor of ``count`` than ``factor``."""
-    return near_divisor(sp, d, count, factor - 1, factor - 1)
-
-
-@compiled
 def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled) -> Compiled:
     """Move as much of dimension ``d`` from an outer memory to an inner one as fits there and between.
 
@@ -289,7 +283,7 @@ def expand(sp: Compiled, e: Compiled, rng: Compiled, d: Compiled, kept: Compiled
             return
         for s in range(source, target):
             e[s + 1, d] = kept[s]
-        factor = next_part(sp, d, count, factor)
+        factor = near_divisor(sp, d, count, factor - 1, factor - 1)
 
 
 @compiled
@@ -481,16 +475,6 @@ def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Co
         store(sp, e, r, children, child_ranks, b)
 
 
-@compiled
-def replace(steps: Compiled, ranks: Compiled, place: Compiled, children: Compiled, child_ranks: Compiled,
-            child: Compiled) -> Compiled:
-    """Copy child number ``child`` over the mapping at ``place`` of a population."""
-    for s in range(steps.shape[0]):
-        for d in range(steps.shape[1]):
-            steps[s, d, place] = children[s, d, child]
-            ranks[s, d, place] = child_ranks[s, d, child]
-
-
 @entry
 def survive(steps: Compiled, ranks: Compiled, places: Compiled, kept: Compiled, have: Compiled, children: Compiled,
             child_ranks: Compiled, scores: Compiled, first: Compiled) -> Compiled:
@@ -512,5 +496,7 @@ def survive(steps: Compiled, ranks: Compiled, places: Compiled, kept: Compiled, 
             kept[at], places[at] = kept[at - 1], places[at - 1]
             at -= 1
         kept[at], places[at] = score, place
-        replace(steps, ranks, place, children, child_ranks, child)
+        for s in range(steps.shape[0]):
+            for d in range(steps.shape[1]):
+                steps[s, d, place], ranks[s, d, place] = children[s, d, child], child_ranks[s, d, child]
     return have
