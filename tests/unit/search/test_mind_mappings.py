@@ -106,7 +106,7 @@ def test_places_that_it_does_not_know_are_counted_outside():
     assert shown.sum(1) == pytest.approx(features[:, :7], abs=1e-5)
     logs, orders = family.back(np.ones_like(features), other, np.ones(features.shape[1], dtype=np.float32))
     assert logs.shape == points[0].shape and orders.shape == points[1].shape
-    assert (logs[:, other.places.index("ALUs.X")] == 0).all()
+    assert (logs[:, other.layout.places.index("ALUs.X")] == 0).all()
 
 
 def test_layers_of_another_kind_are_refused(trained):
