@@ -64,7 +64,7 @@ def test_it_pads_under_a_dataflow_and_on_flexible_machines(tilewright):
     assert open_run("last").record.layers[0].padding is not None
     assert tilewright(*words, "-a", "flexion", "--tiling", "imperfect").code == 0
     refused = tilewright(*words, "-a", "flexion")
-    assert refused.code == 2 and "tiles.GLB.P 3" in refused.err  # Its tiles are fixed, and not what is padded to.
+    assert refused.code == 2 and "tiles.GLB.Q = 3" in refused.err  # Its tiles are fixed, and not what is padded to.
 
 
 def test_the_space_of_the_padded_layer_is_counted(tilewright, machine, tmp_path):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tilewright.cost import Traffic
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import MapSpace, tensor_bits
-from tilewright.mapping.spaces.rules.arrays import BLOCKS, FIXED, PARTNER_BLOCK, SPATIAL, active_axes, axis_table
+from tilewright.mapping.spaces.rules import arrays as rules
 from tilewright.search.objective import Objective, Scorer
 from tilewright.workload import Tensor
 
@@ -226,7 +226,7 @@ class Tables:
 
     @cached_property
     def _axes(self) -> tuple[Integers, Integers]:
-        rows = active_axes(axis_table(self.space.operator, False), np.array(self.dims, dtype=np.intp))
+        rows = rules.active_axes(rules.axis_table(self.space.operator, False), np.array(self.dims, dtype=np.intp))
         spans = np.searchsorted(rows[:, 0], np.arange(len(self.space.operator.tensors) + 1))
         return np.ascontiguousarray(rows[:, [1, 3, 2, 4]]), spans
 
@@ -234,12 +234,12 @@ class Tables:
     def _sides(self) -> Integers:
         """Limits of arrays: the slots, the block's sides (0 without blocks) and the most lanes or blocks."""
         rows = []
-        slots = self.space.arrays.slots[:, :PARTNER_BLOCK + 1].tolist()
+        slots = self.space.arrays.slots[:, :rules.PARTNER_BLOCK + 1].tolist()
         for s, (kind, partner, mode, limit, *block) in enumerate(slots):
-            if kind == SPATIAL and mode == FIXED:
+            if kind == rules.SPATIAL and mode == rules.FIXED:
                 rows.append((s, -1, 0, 0, limit))
-            elif kind == SPATIAL and not 0 <= partner < s:
-                rows.append((s, partner, *(block if mode == BLOCKS else (0, 0)), limit))
+            elif kind == rules.SPATIAL and not 0 <= partner < s:
+                rows.append((s, partner, *(block if mode == rules.BLOCKS else (0, 0)), limit))
         return np.array(rows, dtype=np.int64).reshape(-1, 5)
 
     def _kept(self, memory: Memory) -> list[tuple[int, Tensor]]:
