@@ -16,7 +16,7 @@ from tilewright.api.inputs import (
 )
 from tilewright.api.text import shown
 from tilewright.base import InputError
-from tilewright.cost import Bounds, Cost, cost_model, kept_bounds, layer_bounds
+from tilewright.cost import Cost, LowerBounds, cost_model, kept_bounds, layer_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets, LevelLoops, Loop, MapSpace, Violation, is_legal, violations
 from tilewright.mapping import Mapping as Nest
@@ -40,7 +40,7 @@ class Evaluation:
     mapping: Nest
     violations: tuple[Violation, ...]
     cost: Cost | None
-    bounds: Bounds
+    bounds: LowerBounds
 
     @property
     def legal(self) -> bool:
@@ -131,8 +131,8 @@ def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, re
 
 
 def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None,
-           density: Mapping[str, Density] | None = None, bypass: bool = True) -> dict[str, Bounds]:
-    """Return what no mapping of each layer can beat, by the layer's name; equal layers share one `Bounds`.
+           density: Mapping[str, Density] | None = None, bypass: bool = True) -> dict[str, LowerBounds]:
+    """Return what no mapping of each layer can beat, by the layer's name; equal layers share one `LowerBounds`.
 
     They hold whatever memories keep, as far as the machine leaves that open, as in a search; without ``bypass`` they
     are those of mappings in which memories keep every tensor that they can. ``density`` is as of `evaluate`.
@@ -140,7 +140,7 @@ def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = 
     accelerator, _ = load_target(arch, network)
     if density:
         refuse_density(accelerator, "density")
-    found: dict[str, Bounds] = {}
+    found: dict[str, LowerBounds] = {}
     for unique in unique_operators(graph_with_densities(load_layers(network, bind), density or {})):
         found.update(dict.fromkeys(unique.names, (kept_bounds if bypass else layer_bounds)(
             unique.operator, accelerator)))

@@ -6,7 +6,7 @@ from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.cost.bounds.kept import KeptBounds, kept_bounds
-    from tilewright.cost.bounds.layer import Bounds, Roofline, outermost_bytes, roofline
+    from tilewright.cost.bounds.layer import LowerBounds, Roofline, outermost_bytes, roofline
     from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, space_bounds
     from tilewright.cost.bounds.traffic import Traffic
     from tilewright.cost.dense.derivations import Explanation, explain
@@ -46,7 +46,6 @@ __all__ = [
     "SYSTOLIC_RESTING",
     "SYSTOLIC_RULES",
     "BoundBatch",
-    "Bounds",
     "Columns",
     "Cost",
     "CostBatch",
@@ -57,6 +56,7 @@ __all__ = [
     "HardwareBatch",
     "KeptBounds",
     "LayerCosts",
+    "LowerBounds",
     "MemoryTraffic",
     "NetworkModel",
     "Roofline",

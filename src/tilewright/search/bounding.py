@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from tilewright.cost import Bounds, KeptBounds, space_bounds
+from tilewright.cost import KeptBounds, LowerBounds, space_bounds
 from tilewright.mapping import KeptSets, MapSpace
 from tilewright.search.objective import METRICS, Objective, Scorer
 
@@ -19,7 +19,7 @@ class Bounding:
     objective: Objective
 
     @cached_property
-    def bounds(self) -> tuple[Bounds, ...]:
+    def bounds(self) -> tuple[LowerBounds, ...]:
         """Those of each space."""
         return tuple(map(space_bounds, self.spaces))
 
@@ -79,7 +79,7 @@ def _bounded(objective: Objective) -> bool:
     return objective.densities is None and all(min(metric.latency, metric.energy) >= 0 for metric in metrics)
 
 
-def score_bound(space: MapSpace, objective: Objective, bounds: Bounds) -> float | None:
+def score_bound(space: MapSpace, objective: Objective, bounds: LowerBounds) -> float | None:
     """Return what no mapping's score can beat.
 
     None where more latency or energy can lower the objective (power), and where it is over several densities.

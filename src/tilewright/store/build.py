@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
-from tilewright.cost import Bounds, Cost, Totals, outermost_bytes, roofline
+from tilewright.cost import Cost, LowerBounds, Totals, outermost_bytes, roofline
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.store.codec import fingerprint, told
@@ -191,7 +191,7 @@ def _mean(cost: Cost, key: tuple[str, str]) -> MeanRecord | None:
 
 
 def layer_record(  # noqa: PLR0913
-    operator: Operator, accelerator: Accelerator, mapped: tuple[Mapping, Cost] | None, bounds: Bounds | None, *,
+    operator: Operator, accelerator: Accelerator, mapped: tuple[Mapping, Cost] | None, bounds: LowerBounds | None, *,
     score: float | None = None, padding: "Padding | None" = None, **more: Any,
 ) -> LayerRecord:
     """Return the record of a layer.
@@ -251,7 +251,7 @@ def padded_record(layer: LayerRecord, padding: "Padding") -> LayerRecord:
     return found
 
 
-def bounds_record(bounds: Bounds, score: float | None = None) -> BoundsRecord:
+def bounds_record(bounds: LowerBounds, score: float | None = None) -> BoundsRecord:
     """Return the record of a layer's bounds; ``score`` is the bound on the objective where one is known."""
     return BoundsRecord(
         compute_cycles=int(bounds.compute_cycles), data_movement_cycles=int(bounds.data_movement_cycles),

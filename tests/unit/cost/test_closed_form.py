@@ -134,7 +134,7 @@ class TestSlidingAxis:
             "P": [r for r in cf.roles(found, boundary(found, "I"), cf.View(merged=True))], "R": []})
         assert (moving.name, still.name) == ("P", "R")
         assert set(cf.windows(moving, still)) == {
-            cf.Window(None, 3, 3, 1, 5, 0), cf.Window(3, 3, 3, 1, 5, 2), cf.Window(3, 1, 3, 1, 3, 2)}
+            cf.TileGroup(None, 3, 3, 1, 5, 0), cf.TileGroup(3, 3, 3, 1, 5, 2), cf.TileGroup(3, 1, 3, 1, 3, 2)}
         assert cf.factors(found, boundary(found, "I"), cf.View(merged=True)) == {"P+R": 9, "K": 1}
 
     def test_holes_are_no_words(self):

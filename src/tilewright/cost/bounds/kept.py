@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.layer import Bounds, compute_bound, keepers, layer_bounds, ports_of
+from tilewright.cost.bounds.layer import LowerBounds, compute_bound, keepers, layer_bounds, ports_of
 from tilewright.cost.bounds.sparse import sparse_bounds
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.hardware import Accelerator
@@ -35,7 +35,7 @@ class KeptBounds:
     kept: KeptSets
 
     @cached_property
-    def union(self) -> Bounds:
+    def union(self) -> LowerBounds:
         """Bounds that every legal mapping of any member respects; parts are those of the least total."""
         space = self.kept.space
         keeps, perfect = dict(space.constraints.keeps), space.tiling == "perfect"
@@ -73,7 +73,7 @@ class KeptBounds:
         return dict(sorted(((number, known.get(number, total)) for total, number in sums),
                            key=lambda each: (each[1], each[0] not in known)))
 
-    def _bounds(self, number: int) -> Bounds:
+    def _bounds(self, number: int) -> LowerBounds:
         if number not in self._known:
             space = self.kept[number]
             self._known[number] = layer_bounds(
@@ -81,7 +81,7 @@ class KeptBounds:
         return self._known[number]
 
     @cached_property
-    def _known(self) -> dict[int, Bounds]:
+    def _known(self) -> dict[int, LowerBounds]:
         return {}
 
     @cached_property
@@ -146,6 +146,6 @@ class KeptBounds:
         return sorted(found)
 
 
-def kept_bounds(operator: Operator, accelerator: Accelerator) -> Bounds:
+def kept_bounds(operator: Operator, accelerator: Accelerator) -> LowerBounds:
     """Return bounds that every legal mapping respects, whatever memories keep of what the machine leaves open."""
     return KeptBounds(KeptSets(MapSpace(operator, accelerator))).union

@@ -67,7 +67,7 @@ class Roofline:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LowerBounds:
     """Lower bounds for one operator on one accelerator.
 
     Parameters
@@ -130,7 +130,7 @@ class _Least:
 
 
 def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | None = None, *,
-                 bypass: bool = False, perfect: bool = False) -> Bounds:
+                 bypass: bool = False, perfect: bool = False) -> LowerBounds:
     """Return bounds that every legal mapping respects.
 
     Memories keep all that they can, or what ``keeps`` says for some of them. With ``bypass`` any memory but the
@@ -165,7 +165,7 @@ def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | No
     moving = parts - energy[accelerator.compute.name] - energy.get("leakage", 0.0)
     refetch = max(0.0, again.energy_pj - moving)
     total = (parts + refetch) * _ROUNDING
-    return Bounds(
+    return LowerBounds(
         macs=operator.macs, compute_cycles=compute, blocked_cycles=blocked, data_cycles=data, latency_cycles=latency,
         latency_binding=binding, energy_by_component_pj=energy, refetch_pj=refetch, energy_pj=total,
         energy_binding=max(energy, key=lambda name: energy[name]), edp=total * latency,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.bounds import layer as bounds
-from tilewright.cost.bounds.layer import Bounds, Keeps
+from tilewright.cost.bounds.layer import Keeps, LowerBounds
 from tilewright.cost.bounds.sparse import sparse_bounds
 from tilewright.cost.hardware import HardwareBatch
 from tilewright.hardware import Accelerator
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tilewright.mapping import MapSpace
 
 
-def space_bounds(space: "MapSpace") -> Bounds:
+def space_bounds(space: "MapSpace") -> LowerBounds:
     """Return bounds that every legal mapping of ``space`` respects."""
     return layer_bounds(space.operator, space.accelerator, dict(space.constraints.keeps),
                         perfect=space.tiling == "perfect")
 
 
 def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | None = None, *,
-                 bypass: bool = False, perfect: bool = False) -> Bounds:
+                 bypass: bool = False, perfect: bool = False) -> LowerBounds:
     """Return bounds that every legal mapping respects, as `tilewright.cost.bounds.layer.layer_bounds` does.
 
     Where zeros are made use of, they are those of `sparse_bounds`, which hold whatever memories keep.
@@ -36,7 +36,7 @@ def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | No
 
 @dataclass(frozen=True)
 class BoundBatch:
-    """Lower bounds (b,) for one operator on ``b`` machines, as of `Bounds`."""
+    """Lower bounds (b,) for one operator on ``b`` machines, as of `LowerBounds`."""
 
     latency_cycles: NDArray[np.float64]
     energy_pj: NDArray[np.float64]

@@ -36,15 +36,15 @@ _ROOM = 1 + 1e-9
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Tiles that fit one memory, as cells of `Tiles`; only those that no other fitting cell surpasses.
+class MemoryStage:
+    """Tiles that fit one memory, as cells of `Tiles`; cells that another fitting cell beats are left out.
 
     Parameters
     ----------
     pieces
         (c, t) how often each tensor's own group is cut at least.
     resting
-        (s, t) for each kind of innermost loop which tensors it leaves in place.
+        (s, t) which tensors each kind of innermost loop leaves in place.
     lanes
         All instances between, and by tensor those that can share its words.
     """
@@ -130,19 +130,19 @@ class Stages:
         return [name, *(keeper for keeper in self.chains[tensor] if self.places[keeper] < self.places[name])][-1]
 
     @cached_property
-    def by_name(self) -> dict[str, Stage]:
+    def by_name(self) -> dict[str, MemoryStage]:
         """Every stage."""
         return {name: self._known_stage(name) for name in self.order}
 
-    def _known_stage(self, name: str) -> Stage:
+    def _known_stage(self, name: str) -> MemoryStage:
         """Return a stage, made once for all chains where the memory keeps the same behind the same arrays."""
         total, each = self._lanes(name)
         kept = tuple(tensor for tensor, chain in self.chains.items() if name in chain)
         key = self.accelerator.level(name), self.accelerator.word_bits, kept, total, tuple(each.tolist())
-        found: Stage = self.tiles.once(key, lambda: self._stage(name))
+        found: MemoryStage = self.tiles.once(key, lambda: self._stage(name))
         return found
 
-    def _stage(self, name: str) -> Stage:
+    def _stage(self, name: str) -> MemoryStage:
         operator = self.operator
         fits = self._fits(name)
         fits.flat[0] |= not fits.any()
@@ -154,7 +154,7 @@ class Stages:
         kinds = {tuple(dim not in tensor.dimensions for tensor in operator.tensors)
                  for dim, size in operator.dimensions if size > 1}
         resting = np.array(sorted(kinds) or [(False,) * len(names)])
-        return Stage(pieces, resting, self._lanes(name))
+        return MemoryStage(pieces, resting, self._lanes(name))
 
     def _fits(self, name: str) -> NDArray[np.bool_]:
         memory = self.accelerator.level(name)

@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from tilewright.cost.bounds.layer import Bounds, compute_bound, roofline
+from tilewright.cost.bounds.layer import LowerBounds, compute_bound, roofline
 from tilewright.cost.sparse.rates import Shares, all_zero
 from tilewright.hardware import Accelerator, Sparsity
 from tilewright.mapping import compression, tensor_bits
@@ -19,7 +19,7 @@ from tilewright.workload import Operator
 _ROUNDING = 1 - 1e-9
 
 
-def sparse_bounds(operator: Operator, accelerator: Accelerator, *, perfect: bool = False) -> Bounds:
+def sparse_bounds(operator: Operator, accelerator: Accelerator, *, perfect: bool = False) -> LowerBounds:
     """Return bounds that the expected cycles and energy of every legal mapping respect."""
     shares = Shares(operator, accelerator, accelerator.sparsity or Sparsity())
     steps = compute_bound(operator, accelerator, perfect)
@@ -43,7 +43,7 @@ def sparse_bounds(operator: Operator, accelerator: Accelerator, *, perfect: bool
     if leakage:
         parts["leakage"] = leakage * _ROUNDING
     total = sum(parts.values())
-    return Bounds(
+    return LowerBounds(
         macs=operator.macs, compute_cycles=compute, blocked_cycles=0, data_cycles={outermost.name: data},
         latency_cycles=latency, latency_binding="compute" if compute >= data else outermost.name,
         energy_by_component_pj=parts, refetch_pj=0.0, energy_pj=total,

@@ -20,11 +20,12 @@ COMPUTE = ""
 
 
 @dataclass(frozen=True)
-class Flow:
-    """The accesses for one tensor as sums.
+class TensorTraffic:
+    """The accesses for one tensor as weighted sums.
 
-    Every array (1 + 2 n) weighs one, what crosses the port of the parent at each of the n boundaries (outermost first),
-    and what the children there receive or evict, all in words. ``accesses`` are by memory and kind, ``sent`` by array.
+    Every array (1 + 2 n) holds the weights of a constant, of the words that cross the port of the parent at each of the
+    n boundaries (outermost first), and of those that the children there receive or evict. ``accesses`` are by memory
+    and kind, ``sent`` by array.
     """
 
     tensor: Tensor
@@ -55,7 +56,7 @@ class Flow:
         return weights if weights[1:].min() >= -1e-9 else None
 
 
-def flow(tensor: Tensor, operator: Operator, accelerator: Accelerator, chain: tuple[str, ...]) -> Flow:
+def flow(tensor: Tensor, operator: Operator, accelerator: Accelerator, chain: tuple[str, ...]) -> TensorTraffic:
     """Return how the accesses for ``tensor`` follow from what crosses the boundaries of ``chain`` (rules 4 to 6)."""
     n, names = len(chain), [level.name for level in accelerator.levels]
     unit = np.eye(1 + 2 * n)
@@ -83,7 +84,7 @@ def flow(tensor: Tensor, operator: Operator, accelerator: Accelerator, chain: tu
             accesses[chain[at + 1], "fill"] = filled
             if tensor.is_output:
                 accesses[chain[at + 1], "drain"] = received[at]
-    return Flow(tensor, chain, tuple(apart), accesses, sent)
+    return TensorTraffic(tensor, chain, tuple(apart), accesses, sent)
 
 
 def _merging(tensor: Tensor, operator: Operator, arrays: Iterable[Fanout]) -> bool:
@@ -134,7 +135,7 @@ class Traffic:
     """Lower bounds on weighted sums of accesses, over all tiles that fit and all loop orders at once."""
 
     stages: Stages
-    flows: tuple[Flow, ...]
+    flows: tuple[TensorTraffic, ...]
 
     @classmethod
     def of(cls, operator: Operator, accelerator: Accelerator, chains: dict[str, tuple[str, ...]],
@@ -144,7 +145,7 @@ class Traffic:
         return cls(Stages(operator, accelerator, chains, perfect), flows)
 
     def least(self, sums: list[list[Floats]]) -> list[float]:
-        """Return lower bounds on sums of accesses, each given by tensor as `Flow` does; 0 where none is known."""
+        """Return lower bounds on sums of accesses, each by tensor as in `TensorTraffic`; 0 where none is known."""
         known: dict[int, list[Floats]] = {}
         for index, weights in enumerate(sums):
             settled = [flow.settled(given) for flow, given in zip(self.flows, weights, strict=True)]
@@ -191,7 +192,7 @@ class Traffic:
         return ComputeStage(self.stages.tiles, self.stages.accelerator, feeding)
 
     def energy_weights(self) -> list[Floats]:
-        """Return the energy of all memories and networks as sums by tensor (see `Flow`)."""
+        """Return the energy of all memories and networks as sums by tensor (see `TensorTraffic`)."""
         sums = []
         for each in self.flows:
             bits, total = tensor_bits(each.tensor, self.stages.accelerator), np.zeros(1 + 2 * each.boundaries)

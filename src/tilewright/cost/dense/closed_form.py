@@ -204,7 +204,7 @@ def axis_words(axis: Axis, sizes: dict[str, int], loops: Loops) -> int:
 
 
 @dataclass(frozen=True)
-class Side:
+class SlidingDimension:
     """One dimension of a sliding axis: its name, size, reduced coefficient and loops outside the child."""
 
     name: str
@@ -223,16 +223,16 @@ class Side:
         return tuple(roled.loop.step for roled in self.loops if roled.role is Role.MERGED)
 
 
-def sides(axis: Axis, sizes: dict[str, int], loops: Loops) -> tuple[Side, Side]:
+def sides(axis: Axis, sizes: dict[str, int], loops: Loops) -> tuple[SlidingDimension, SlidingDimension]:
     """Dimensions of a sliding axis: first the one along which the tile steps on where words carry over."""
     divisor = gcd(*(coefficient for _, coefficient in axis.terms))
-    first, second = (Side(name, sizes[name], coefficient // divisor, tuple(loops[name]))
+    first, second = (SlidingDimension(name, sizes[name], coefficient // divisor, tuple(loops[name]))
                      for name, coefficient in axis.terms)
     return (second, first) if any(roled.halo for roled in second.loops) else (first, second)
 
 
 @dataclass(frozen=True)
-class Window:
+class TileGroup:
     """Tiles along a sliding axis that are alike, ``times`` in number.
 
     Parameters
@@ -254,7 +254,7 @@ class Window:
     carried: int
 
 
-def windows(moving: Side, still: Side) -> list[Window]:
+def windows(moving: SlidingDimension, still: SlidingDimension) -> list[TileGroup]:
     """Tiles along a sliding axis over all visits and instances."""
     step = next((roled.loop.step for roled in moving.loops if roled.halo), 0)
     found = []
@@ -262,11 +262,11 @@ def windows(moving: Side, still: Side) -> list[Window]:
         for extent, times in pieces(still.size, still.outer).items():
             words = present * extent - max(0, present - still.coefficient) * max(0, extent - moving.coefficient)
             held = 0 if previous is None else carried(moving, still, step, (previous, present, extent))
-            found.append(Window(previous, present, extent, count * times, words, held))
+            found.append(TileGroup(previous, present, extent, count * times, words, held))
     return found
 
 
-def pair_pieces(side: Side) -> PairTable:
+def pair_pieces(side: SlidingDimension) -> PairTable:
     """Cut the moving dimension into (previous extent, present extent); previous is None where a whole tile comes."""
     table: PairTable = {(None, side.size): 1}
     for roled in side.outer:
@@ -294,7 +294,7 @@ def _cut_pair(pair: tuple[int | None, int], roled: RoledLoop) -> Sequence[tuple[
     return [((step, step), whole)] * (whole > 0) + [((min(step, previous - whole * step), rest), 1)] * (rest > 0)
 
 
-def carried(moving: Side, still: Side, step: int, piece: tuple[int, int, int]) -> int:
+def carried(moving: SlidingDimension, still: SlidingDimension, step: int, piece: tuple[int, int, int]) -> int:
     """Words of a visit that every merged lane needing them held in the visit before, ``step`` further back.
 
     ``piece`` is (previous extent, present extent, extent of the other dimension). Words fall into classes by the
@@ -334,7 +334,7 @@ def _finest_lane(extent: int, steps: tuple[int, ...], position: int) -> tuple[in
     return start, extent
 
 
-def _corner(moving: Side, step: int, dilation: int, where: tuple[int, int, int]) -> int:
+def _corner(moving: SlidingDimension, step: int, dilation: int, where: tuple[int, int, int]) -> int:
     """First later window whose lane held no word of the residue at all; 0 if there is none."""
     previous, residue, most = where
     if dilation == 1 or not moving.lanes or step % dilation == 0:

@@ -49,7 +49,7 @@ class PieceLine:
 
 
 @dataclass(frozen=True)
-class Factor:
+class ProductFactor:
     """One factor of the product: along an axis of the tensor, or of a dimension that it does not use.
 
     Parameters
@@ -69,7 +69,7 @@ class Factor:
     formula: str
     value: int
     tables: tuple[tuple[str, tuple[PieceLine, ...]], ...]
-    windows: tuple[cf.Window, ...] = ()
+    windows: tuple[cf.TileGroup, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Derivation:
     title: str
     sentence: str
     loops: tuple[LoopLine, ...]
-    factors: tuple[Factor, ...]
+    factors: tuple[ProductFactor, ...]
 
     @property
     def value(self) -> int:
@@ -88,7 +88,7 @@ class Derivation:
 
 
 @dataclass(frozen=True)
-class Line:
+class ArithmeticLine:
     """A step of arithmetic: ``formula`` = ``value``, and the reason."""
 
     name: str
@@ -118,7 +118,7 @@ class Explanation:
     count: str
     value: int
     derivations: tuple[Derivation, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ArithmeticLine, ...]
     oracle: int | None
     check: str
 
@@ -201,7 +201,7 @@ class _Story:
         self.outward = {boundary.child: boundary for boundary in nest.boundaries(tensor)}
         self.outermost = nest.keepers(tensor)[0]
         self.derivations: list[Derivation] = []
-        self.lines: list[Line] = []
+        self.lines: list[ArithmeticLine] = []
 
     def name(self, level: int) -> str:
         """Name of a level, or of the compute unit after the last."""
@@ -229,7 +229,7 @@ class _Story:
 
     def line(self, kind: str, level: int, formula: str, value: int, sentence: str) -> int:
         """Add a step of arithmetic."""
-        self.lines.append(Line(f"{self.name(level)}.{self.tensor.name}.{kind}", formula, value, sentence))
+        self.lines.append(ArithmeticLine(f"{self.name(level)}.{self.tensor.name}.{kind}", formula, value, sentence))
         return value
 
     def product(self, kind: str, level: int, boundary: Boundary, view: cf.View, sentence: str) -> int:
@@ -340,7 +340,7 @@ def _why_merged(tensor: Tensor, loop: NestLoop) -> str:
             else "lanes want the same words: one read serves all")
 
 
-def _factors(nest: Nest, boundary: Boundary, view: cf.View) -> list[Factor]:
+def _factors(nest: Nest, boundary: Boundary, view: cf.View) -> list[ProductFactor]:
     loops = cf.by_dimension(nest, cf.roles(nest, boundary, view))
     values = cf.factors(nest, boundary, view)
     axes = {"+".join(axis.dimensions): axis for axis in boundary.tensor.axes}
@@ -360,7 +360,7 @@ def _table(nest: Nest, name: str, size: int, loops: list[cf.RoledLoop]) -> tuple
     return name, tuple(lines)
 
 
-def _single(nest: Nest, name: str, loops: list[cf.RoledLoop], value: int, plain: bool) -> Factor:
+def _single(nest: Nest, name: str, loops: list[cf.RoledLoop], value: int, plain: bool) -> ProductFactor:
     """Return the factor of a plain axis, or of a dimension that the tensor does not use."""
     if plain:
         loops = [cf.RoledLoop(r.loop, cf.Role.LANE) if r.role is cf.Role.MERGED else r for r in loops]
@@ -368,10 +368,10 @@ def _single(nest: Nest, name: str, loops: list[cf.RoledLoop], value: int, plain:
     sentence = (f"{name} is a plain axis: each index lies in one piece" if plain else
                 f"{name} is no dimension of the tensor: the pieces say how often the tile comes")
     formula = " + ".join(f"{count:,} {'x' if plain else 'of'} {extent:,}" for extent, count in table[1][-1].pieces)
-    return Factor(name, sentence, formula, value, (table,))
+    return ProductFactor(name, sentence, formula, value, (table,))
 
 
-def _sliding(nest: Nest, axis: Axis, loops: dict[str, list[cf.RoledLoop]], value: int) -> Factor:
+def _sliding(nest: Nest, axis: Axis, loops: dict[str, list[cf.RoledLoop]], value: int) -> ProductFactor:
     moving, still = cf.sides(axis, nest.operator.sizes, loops)
     windows = tuple(cf.windows(moving, still))
     position = " + ".join(f"{coefficient} {name}" if coefficient > 1 else name for name, coefficient in axis.terms)
@@ -384,10 +384,10 @@ def _sliding(nest: Nest, axis: Axis, loops: dict[str, list[cf.RoledLoop]], value
     formula = " + ".join(f"{w.times:,} x ({w.words:,} - {w.carried:,})" if w.carried else f"{w.times:,} x {w.words:,}"
                          for w in windows)
     tables = tuple(_table(nest, side.name, side.size, list(side.outer)) for side in (moving, still))
-    return Factor("+".join(axis.dimensions), sentence, formula, value, tables, windows)
+    return ProductFactor("+".join(axis.dimensions), sentence, formula, value, tables, windows)
 
 
-__all__ = ["Derivation", "Explanation", "Factor", "Line", "LoopLine", "PieceLine", "explain"]
+__all__ = ["ArithmeticLine", "Derivation", "Explanation", "LoopLine", "PieceLine", "ProductFactor", "explain"]
 
 
 def _text(explanation: Explanation) -> str:
@@ -415,7 +415,7 @@ def _derivation_text(derivation: Derivation) -> Iterator[str]:
         yield from _factor_text(factor)
 
 
-def _factor_text(factor: Factor) -> Iterator[str]:
+def _factor_text(factor: ProductFactor) -> Iterator[str]:
     cut = [(name, lines) for name, lines in factor.tables if len(lines) > 1]
     yield f"{_INDENT}{factor.name}: {factor.formula} -> {factor.value:,}"
     if not cut and not factor.windows:

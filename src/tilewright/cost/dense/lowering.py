@@ -10,7 +10,7 @@ from math import gcd
 
 from tilewright.cost.dense import operations as op
 from tilewright.cost.dense.nest import Boundary
-from tilewright.cost.dense.pieces import Action, Kind, Link, Tables
+from tilewright.cost.dense.pieces import Action, Kind, Link, PieceTables
 from tilewright.cost.dense.program import Program, Sizes, remembered
 from tilewright.cost.dense.sliding import Side, Sliding
 from tilewright.hardware import Accelerator, Fanout
@@ -37,7 +37,7 @@ class Words:
         self.layout = layout
         self.program = program
         self.even = even
-        self.tables = Tables(program)
+        self.tables = PieceTables(program)
         self.sliding = Sliding(program, self.tables)
         self.sizes = {name: size for name, size in operator.dimensions if size > 1}
         self.compute = len(layout.levels)

@@ -62,7 +62,7 @@ class Pieces:
         return ((self.extent, self.many), *self.rests)
 
 
-class Tables:
+class PieceTables:
     """Emits tables into a program; equal tables are emitted once."""
 
     def __init__(self, program: Program) -> None:

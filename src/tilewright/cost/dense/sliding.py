@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from tilewright.cost.dense import operations as op
-from tilewright.cost.dense.pieces import Action, Link, Pieces, Tables
+from tilewright.cost.dense.pieces import Action, Link, Pieces, PieceTables
 from tilewright.cost.dense.program import Program, remembered
 
 
@@ -59,7 +59,7 @@ class _Variant:
 class Sliding:
     """Emits the words of sliding axes."""
 
-    def __init__(self, program: Program, tables: Tables) -> None:
+    def __init__(self, program: Program, tables: PieceTables) -> None:
         self.program = program
         self.tables = tables
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.cost.reference.nest import Indices, Nest, NestLoop
+from tilewright.cost.reference.nest import Indices, WalkedLoop, WalkedNest
 from tilewright.workload import Tensor
 
 LARGEST_KEY = 2**62
@@ -55,7 +55,7 @@ class Moved:
     held: NDArray[np.bool_]
 
 
-class Boundary:
+class WalkedBoundary:
     """The boundary of one tensor between a parent memory and its child, a memory or the compute unit.
 
     Parameters
@@ -64,7 +64,7 @@ class Boundary:
         Their positions in the accelerator; the compute unit comes after the last level.
     """
 
-    def __init__(self, nest: Nest, tensor: Tensor, parent: int, child: int) -> None:
+    def __init__(self, nest: WalkedNest, tensor: Tensor, parent: int, child: int) -> None:
         self.nest, self.tensor, self.parent, self.child = nest, tensor, parent, child
         self.feeds_compute = child == len(nest.accelerator.levels)
         outside = nest.outside(child)
@@ -105,7 +105,7 @@ class Boundary:
                 total = _sums(total, self._contribution(((name, 0),), 0, place))
         return np.sort(total)
 
-    def _contribution(self, terms: tuple[tuple[str, int], ...], weight: int, place: dict[NestLoop, int]) -> Indices:
+    def _contribution(self, terms: tuple[tuple[str, int], ...], weight: int, place: dict[WalkedLoop, int]) -> Indices:
         """Distinct (instance, visit, word) digits over all values of the dimensions in ``terms``."""
         total = np.zeros(1, dtype=np.int64)
         for dimension, coefficient in terms:
@@ -206,9 +206,9 @@ def _held(visit: Indices, parents_touch: Indices, delivered: Indices) -> NDArray
     return crossed | np.isin(parents_touch, delivered)
 
 
-def _places(loops: list[NestLoop], unit: int) -> dict[NestLoop, int]:
+def _places(loops: list[WalkedLoop], unit: int) -> dict[WalkedLoop, int]:
     """Worth of one iteration of each loop in a number whose last digit is the innermost loop's and worth ``unit``."""
-    places: dict[NestLoop, int] = {}
+    places: dict[WalkedLoop, int] = {}
     for loop in reversed(loops):
         places[loop] = unit
         unit *= loop.count
@@ -219,16 +219,16 @@ def _sums(first: Indices, second: Indices) -> Indices:
     return np.add.outer(first, second).ravel()
 
 
-def boundaries(nest: Nest, tensor: Tensor) -> list[Boundary]:
+def boundaries(nest: WalkedNest, tensor: Tensor) -> list[WalkedBoundary]:
     """Return the tensor's boundaries, from the outermost memory to the compute unit."""
     keepers = nest.keepers(tensor.name)
     children = chain(keepers[1:], [len(nest.accelerator.levels)])
-    return [Boundary(nest, tensor, parent, child) for parent, child in zip(keepers, children, strict=True)]
+    return [WalkedBoundary(nest, tensor, parent, child) for parent, child in zip(keepers, children, strict=True)]
 
 
-def cross_all(nest: Nest, tensor: Tensor) -> list[tuple[Boundary, Moved]]:
+def cross_all(nest: WalkedNest, tensor: Tensor) -> list[tuple[WalkedBoundary, Moved]]:
     """Return what crosses each of the tensor's boundaries, outermost first."""
-    found: list[tuple[Boundary, Moved]] = []
+    found: list[tuple[WalkedBoundary, Moved]] = []
     delivered, visits = np.zeros(0, dtype=np.int64), 1
     for boundary in boundaries(nest, tensor):
         moved = boundary.output(delivered, visits) if tensor.is_output else boundary.operand()

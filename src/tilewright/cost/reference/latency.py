@@ -12,12 +12,12 @@ from math import ceil
 import numpy as np
 
 from tilewright.cost.records import MemoryTraffic
-from tilewright.cost.reference.boundary import Boundary, Moved
-from tilewright.cost.reference.nest import Indices, Nest
+from tilewright.cost.reference.boundary import Moved, WalkedBoundary
+from tilewright.cost.reference.nest import Indices, WalkedNest
 from tilewright.hardware import Memory, exact_rate
 from tilewright.mapping import tensor_bits
 
-Crossings = dict[str, list[tuple[Boundary, Moved]]]
+Crossings = dict[str, list[tuple[WalkedBoundary, Moved]]]
 
 
 def cycles(words: Fraction, *rates: float | None) -> int:
@@ -42,7 +42,7 @@ class Transfers:
     ``tallies`` are by ``(level, tensor)``, ``crossings`` by tensor, outermost boundary first.
     """
 
-    nest: Nest
+    nest: WalkedNest
     crossings: Crossings
     tallies: dict[tuple[int, str], Tally]
 
@@ -102,7 +102,7 @@ def ramp(transfers: Transfers) -> int:
     return sum(_cold_start(transfers, memory) + _tail(transfers, memory) for memory in overlapping)
 
 
-def _entering(transfers: Transfers, memory: Memory) -> list[tuple[Boundary, Moved]]:
+def _entering(transfers: Transfers, memory: Memory) -> list[tuple[WalkedBoundary, Moved]]:
     """Return the boundaries whose child is ``memory``."""
     level = transfers.nest.accelerator.levels.index(memory)
     return [(b, m) for crossed in transfers.crossings.values() for b, m in crossed if b.child == level]

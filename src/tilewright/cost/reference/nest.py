@@ -15,7 +15,7 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class NestLoop:
+class WalkedLoop:
     """One loop that runs more than once, in nominal terms.
 
     Parameters
@@ -48,7 +48,7 @@ class NestLoop:
 
 
 @dataclass(frozen=True, eq=False)
-class Nest:
+class WalkedNest:
     """The whole nest: its loops, outermost first, and what each memory keeps.
 
     ``keeps[level]`` are the names of the tensors kept at a level, none at fan-outs. The level after the last one is the
@@ -57,10 +57,10 @@ class Nest:
 
     operator: Operator
     accelerator: Accelerator
-    loops: tuple[NestLoop, ...]
+    loops: tuple[WalkedLoop, ...]
     keeps: tuple[tuple[str, ...], ...]
 
-    def outside(self, level: int) -> tuple[NestLoop, ...]:
+    def outside(self, level: int) -> tuple[WalkedLoop, ...]:
         """Return the loops outside ``level``; its own temporal loops run while its tile is resident."""
         return tuple(loop for loop in self.loops if loop.level < level)
 
@@ -68,13 +68,13 @@ class Nest:
         """Return the memories that keep ``tensor``, outermost first."""
         return [level for level, kept in enumerate(self.keeps) if tensor in kept]
 
-    def apart(self, tensor: Tensor, parent: int, child: int, *, overlapping: bool = True) -> list[NestLoop]:
+    def apart(self, tensor: Tensor, parent: int, child: int, *, overlapping: bool = True) -> list[WalkedLoop]:
         """Return the lane loops between parent and child whose instances do not merge (rules 4 and 5).
 
         ``overlapping``: instances merge along a sliding axis only where their tiles abut.
         """
         sliding = {d for axis in tensor.axes if len(axis.terms) > 1 and overlapping for d in axis.dimensions}
-        apart: list[NestLoop] = []
+        apart: list[WalkedLoop] = []
         broken: set[str] = set()
         for loop in reversed(self.outside(child)):
             if loop.spatial and loop.level >= parent:
@@ -87,7 +87,7 @@ class Nest:
             broken.add(loop.dimension)
         return apart[::-1]
 
-    def advancing(self, tensor: Tensor, child: int) -> list[NestLoop]:
+    def advancing(self, tensor: Tensor, child: int) -> list[WalkedLoop]:
         """Rule 2: skip the innermost loops that do not concern the tensor; the others advance. At compute, all do."""
         temporal = [loop for loop in self.outside(child) if not loop.spatial]
         count = len(temporal)
@@ -111,30 +111,30 @@ class Nest:
             macs = np.multiply.outer(macs, np.bincount(lane, minlength=prod(loop.count for loop in own))).ravel()
         return int(macs.max())
 
-    def inside(self, loop: NestLoop) -> list[NestLoop]:
+    def inside(self, loop: WalkedLoop) -> list[WalkedLoop]:
         """Return the loops inside this one, over the same dimension."""
         return [other for other in self.loops[self.loops.index(loop) + 1:] if other.dimension == loop.dimension]
 
-    def around(self, loop: NestLoop) -> list[NestLoop]:
+    def around(self, loop: WalkedLoop) -> list[WalkedLoop]:
         """Return the loops outside this one, over the same dimension."""
         return [other for other in self.loops[:self.loops.index(loop)] if other.dimension == loop.dimension]
 
-    def left(self, loop: NestLoop, index: dict[NestLoop, int]) -> int:
+    def left(self, loop: WalkedLoop, index: dict[WalkedLoop, int]) -> int:
         """Return how often a loop really runs, given the ``index`` of loops outside it (the first where not given)."""
         extent = self.operator.sizes[loop.dimension]
         for other in self.around(loop):
             extent = min(other.step, extent - index.get(other, 0) * other.step)
         return -(-extent // loop.step)
 
-    def remainder(self, loop: NestLoop) -> int:
+    def remainder(self, loop: WalkedLoop) -> int:
         """Return how often a loop runs in its very last round."""
         return (self.operator.sizes[loop.dimension] - 1) // loop.step % loop.count + 1
 
-    def remains(self, loop: NestLoop) -> bool:
+    def remains(self, loop: WalkedLoop) -> bool:
         """Whether a loop inside this one, over the same dimension, has a last round smaller than the others."""
         return any(self.remainder(other) < other.count for other in self.inside(loop))
 
-    def is_last(self, loop: NestLoop, index: dict[NestLoop, int]) -> bool:
+    def is_last(self, loop: WalkedLoop, index: dict[WalkedLoop, int]) -> bool:
         """Whether the loops outside this one, over the same dimension, are all at their last iterations."""
         return all(index.get(other, 0) + 1 >= self.remainder(other) for other in self.around(loop))
 
@@ -147,7 +147,7 @@ class Nest:
         return max(at for at in outside if at < arrays[0]) if arrays else outside[:-1][-1] if outside[1:] else 0
 
 
-def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Nest:
+def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> WalkedNest:
     """Return the nest that ``mapping`` describes.
 
     Raises
@@ -160,7 +160,7 @@ def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) ->
     given = [entry.level for entry in mapping.levels]
     if names != given:
         raise InputError("mapping.levels", f"must be the accelerator's levels {', '.join(names)}", ", ".join(given))
-    loops: list[NestLoop] = []
+    loops: list[WalkedLoop] = []
     extents = dict(operator.sizes)
     rest = {name: np.arange(size, dtype=np.int64) for name, size in operator.dimensions}
     for at, (level, entry) in enumerate(zip(accelerator.levels, mapping.levels, strict=True)):
@@ -176,13 +176,13 @@ def write_out(operator: Operator, accelerator: Accelerator, mapping: Mapping) ->
             extents[loop.dimension] = step
             side = loop.axis or "X" if isinstance(level, Fanout) else None
             if count > 1:
-                loops.append(NestLoop(at, loop.dimension, step, count, side, ragged, index))
+                loops.append(WalkedLoop(at, loop.dimension, step, count, side, ragged, index))
     left = {name: extent for name, extent in extents.items() if extent > 1}
     if left:
         raise InputError("mapping.levels", "must cover every dimension down to steps of 1",
                          ", ".join(f"{name}: {extent} left" for name, extent in left.items()),
                          "Add a loop of step 1 over it at some level")
-    return Nest(operator, accelerator, tuple(loops), _keeps(operator, accelerator, mapping))
+    return WalkedNest(operator, accelerator, tuple(loops), _keeps(operator, accelerator, mapping))
 
 
 def _keeps(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tuple[tuple[str, ...], ...]:
@@ -209,7 +209,7 @@ def _keeps(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tu
     return tuple(kept)
 
 
-def lockstep(nest: Nest, visit: tuple[int, ...] | None = None) -> int:
+def lockstep(nest: WalkedNest, visit: tuple[int, ...] | None = None) -> int:
     """Return the steps of compute where all lanes wait for the busiest of them, iteration by iteration.
 
     Parameters

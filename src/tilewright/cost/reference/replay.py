@@ -7,7 +7,7 @@ from math import ceil, floor, prod
 
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles
-from tilewright.cost.reference.nest import Nest, NestLoop, lockstep, write_out
+from tilewright.cost.reference.nest import WalkedLoop, WalkedNest, lockstep, write_out
 from tilewright.cost.reference.visits import BoundaryWalk, Crossing
 from tilewright.hardware import Accelerator, Memory
 from tilewright.mapping import Mapping, tensor_bits
@@ -111,7 +111,7 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
 class _Counting:
     """Counts of one nest under some conventions."""
 
-    def __init__(self, nest: Nest, conventions: Conventions) -> None:
+    def __init__(self, nest: WalkedNest, conventions: Conventions) -> None:
         self.nest, self.on = nest, conventions
         self.each = Fraction(0)
         """Multiply-accumulates of a lane, on average."""
@@ -241,7 +241,7 @@ class _Counting:
         busy = prod((self._occupancy(loop) for loop in self.nest.outside(level) if loop.side), start=Fraction(1))
         return floor(busy)
 
-    def _occupancy(self, loop: NestLoop) -> Fraction:
+    def _occupancy(self, loop: WalkedLoop) -> Fraction:
         """Return the mean number of iterations that a spatial loop really has."""
         extents = [self.nest.operator.sizes[loop.dimension]]
         for other in self.nest.loops:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.cost.records import KINDS
-from tilewright.cost.reference.boundary import Boundary, boundaries
+from tilewright.cost.reference.boundary import WalkedBoundary, boundaries
 from tilewright.cost.reference.latency import steady
-from tilewright.cost.reference.nest import Indices, Nest, NestLoop, write_out
+from tilewright.cost.reference.nest import Indices, WalkedLoop, WalkedNest, write_out
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.workload import Operator, Tensor
@@ -31,7 +31,7 @@ MOST_MACS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class AccessWords:
     """What one kind of access moves at the instances of a memory, each array ``(i,)``.
 
     ``words`` of the tensor that take energy, ``timed`` those that take time, ``bits`` of metadata.
@@ -46,7 +46,7 @@ class Flow:
 class SparseWalk:
     """What given tensors cost. ``flows`` are by (memory, tensor, kind of access)."""
 
-    flows: dict[tuple[str, str, str], Flow]
+    flows: dict[tuple[str, str, str], AccessWords]
     performed_macs: int
     steps: int
     steady_cycles: int
@@ -65,7 +65,7 @@ class SparseNest:
         if operator.macs > MOST_MACS:
             raise InputError(operator.name, f"must have at most {MOST_MACS} MACs to be walked with its zeros",
                              operator.macs, "Use the fast model")
-        self.nest: Nest = write_out(operator, accelerator, mapping)
+        self.nest: WalkedNest = write_out(operator, accelerator, mapping)
         self.operator, self.accelerator = operator, accelerator
         names = list(operator.sizes)
         grid = np.indices(tuple(operator.sizes.values())).reshape(len(names), -1)
@@ -75,7 +75,7 @@ class SparseNest:
         self.crossings = {tensor.name: self._crossings(tensor) for tensor in operator.tensors}
 
     def _words(self, tensor: Tensor) -> Indices:
-        """Word of each multiply-accumulate, numbered as at a `Boundary`."""
+        """Word of each multiply-accumulate, numbered as at a `WalkedBoundary`."""
         total = np.zeros(self.operator.macs, dtype=np.int64)
         for axis in tensor.axes:
             total = total * axis.words(self.operator.sizes, box=True) + sum(c * self.at[d] for d, c in axis.terms)
@@ -90,13 +90,13 @@ class SparseNest:
             found.append(crossed)
         return found
 
-    def _number(self, loops: list[NestLoop]) -> Indices:
+    def _number(self, loops: list[WalkedLoop]) -> Indices:
         total = np.zeros(self.operator.macs, dtype=np.int64)
         for loop in loops:
             total = total * loop.count + loop.index[self.at[loop.dimension]]
         return total
 
-    def _touches(self, boundary: Boundary) -> Indices:
+    def _touches(self, boundary: WalkedBoundary) -> Indices:
         """Touch of the child that each multiply-accumulate works on."""
         lane, visit = self._number(boundary.lanes), self._number(boundary.advancing)
         return (lane * boundary.visits + visit) * boundary.words + self.word[boundary.tensor.name]
@@ -167,10 +167,10 @@ class Crossed:
     touches
         Touch of each multiply-accumulate.
     delivered, visits
-        Of the parent, for outputs (see `Boundary.output`).
+        Of the parent, for outputs (see `WalkedBoundary.output`).
     """
 
-    def __init__(self, boundary: Boundary, touches: Indices, delivered: Indices, visits: int) -> None:
+    def __init__(self, boundary: WalkedBoundary, touches: Indices, delivered: Indices, visits: int) -> None:
         self.boundary = boundary
         known, of_mac = np.unique(touches, return_inverse=True)
         self.delivered = np.zeros(0, dtype=np.int64)
@@ -211,7 +211,7 @@ class _Walk:
         self.nest, self.nonzero = nest, nonzero
         self.sparsity = nest.accelerator.sparsity
         self.live = {name: mask[nest.word[name]] for name, mask in nonzero.items()}
-        self.flows: dict[tuple[str, str, str], Flow] = {}
+        self.flows: dict[tuple[str, str, str], AccessWords] = {}
         self.carried: dict[str, float] = {}
 
     def _named(self, names: tuple[str, ...]) -> list[Tensor]:
@@ -285,7 +285,7 @@ class _Walk:
         def total(weights: NDArray[Any]) -> NDArray[np.float64]:
             return np.asarray(np.bincount(instance, weights=weights, minlength=lanes), dtype=np.float64)
 
-        self.flows[self._level(level).name, tensor.name, kind] = Flow(
+        self.flows[self._level(level).name, tensor.name, kind] = AccessWords(
             total(stored & made).astype(np.int64), total(stored & timed).astype(np.int64), total(bits))
 
     def _tensor(self, tensor: Tensor) -> None:

@@ -13,7 +13,7 @@ from math import prod
 
 from tilewright.base import InputError
 from tilewright.cost.reference.conventions import Conventions
-from tilewright.cost.reference.nest import Nest, NestLoop
+from tilewright.cost.reference.nest import WalkedLoop, WalkedNest
 from tilewright.cost.reference.words import Boxes, Words, joined, moved, strided, without
 from tilewright.hardware import Fanout
 from tilewright.workload import Tensor
@@ -72,7 +72,7 @@ class BoundaryWalk:
         If there are too many words to walk.
     """
 
-    def __init__(self, nest: Nest, tensor: Tensor, parent: int, child: int, conventions: Conventions) -> None:
+    def __init__(self, nest: WalkedNest, tensor: Tensor, parent: int, child: int, conventions: Conventions) -> None:
         self.nest, self.tensor, self.parent, self.child, self.on = nest, tensor, parent, child, conventions
         self.loops = nest.outside(child)
         self.times = [loop for loop in self.loops if loop.side is None]
@@ -106,13 +106,13 @@ class BoundaryWalk:
         sizes = dict(self.nest.operator.sizes) | {loop.dimension: loop.step for loop in self.loops}
         return visits * lanes * self.tensor.words(sizes, box=True)
 
-    def _sent_full(self, loop: NestLoop) -> bool:
+    def _sent_full(self, loop: WalkedLoop) -> bool:
         """Whether the last tile of a temporal loop counts as a full one (not where lanes take turns)."""
         if not (self.on.full_edge_tiles and self.inside) or self.tensor.is_output:
             return False
         return not self._takes_turns(loop)
 
-    def _takes_turns(self, loop: NestLoop) -> bool:
+    def _takes_turns(self, loop: WalkedLoop) -> bool:
         """Whether a temporal loop only says in how many turns the lanes of the next loop cover its dimension."""
         inner = [other for other in self.nest.inside(loop) if other.level < self.child]
         return bool(inner) and inner[0].side is not None
@@ -153,7 +153,7 @@ class BoundaryWalk:
         words = self._sent(tile, history, first, visit)
         return {lane: moved(words, self.shifts[lane]) for lane in spots}
 
-    def _spots(self, index: dict[NestLoop, int]) -> dict[Lane, Spot]:
+    def _spots(self, index: dict[WalkedLoop, int]) -> dict[Lane, Spot]:
         """Return the lanes that work in a round, of the first parent only where lanes are copies, and their spots.
 
         Lanes of a parent are numbered along the rows of the array, without gaps.
@@ -173,8 +173,8 @@ class BoundaryWalk:
             self.every_round = found
         return found
 
-    def _round(self, index: dict[NestLoop, int],
-               spaces: list[NestLoop]) -> Iterator[tuple[tuple[int, int], ...]]:
+    def _round(self, index: dict[WalkedLoop, int],
+               spaces: list[WalkedLoop]) -> Iterator[tuple[tuple[int, int], ...]]:
         """Yield, for each lane that works in a round, which iteration of each spatial loop it is, and of how many."""
         if not spaces:
             yield ()
@@ -201,8 +201,8 @@ class BoundaryWalk:
         tile = self._tile((0,) * len(self.times), lane)
         return 0 if tile is None else len(tile[0])
 
-    def _visits(self, loops: list[NestLoop] | None = None,
-                index: dict[NestLoop, int] | None = None) -> Iterator[tuple[dict[NestLoop, int], int]]:
+    def _visits(self, loops: list[WalkedLoop] | None = None,
+                index: dict[WalkedLoop, int] | None = None) -> Iterator[tuple[dict[WalkedLoop, int], int]]:
         """Yield the index of each temporal loop at each visit that is walked, and how many it is charged as."""
         loops, index = self.times if loops is None else loops, index or {}
         if not loops:
@@ -214,7 +214,7 @@ class BoundaryWalk:
             for inside, rest in self._visits(loops[1:], {**index, loop: at}):
                 yield inside, weight * rest
 
-    def _steps(self, loop: NestLoop, runs: int, index: dict[NestLoop, int]) -> list[tuple[int, int]]:
+    def _steps(self, loop: WalkedLoop, runs: int, index: dict[WalkedLoop, int]) -> list[tuple[int, int]]:
         """Return the iterations that are walked, and how many each is charged as.
 
         Where the last round of a loop inside is smaller, the last iteration is walked, and the one before it too where

@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewright.base import InputError
 from tilewright.cost.records import Cost, Count
-from tilewright.cost.reference.boundary import Boundary, Moved, cross_all
+from tilewright.cost.reference.boundary import Moved, WalkedBoundary, cross_all
 from tilewright.cost.reference.energy import energies
 from tilewright.cost.reference.latency import Tally, Transfers, ramp, steady, traffic
 from tilewright.cost.reference.nest import write_out
@@ -49,7 +49,7 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
     )
 
 
-def _tallies(crossings: dict[str, list[tuple[Boundary, Moved]]]) -> dict[tuple[int, str], Tally]:
+def _tallies(crossings: dict[str, list[tuple[WalkedBoundary, Moved]]]) -> dict[tuple[int, str], Tally]:
     """Gather both sides of every memory: what it exchanges with its parent, and with its child."""
     tallies: dict[tuple[int, str], Tally] = {}
     for tensor, crossed in crossings.items():

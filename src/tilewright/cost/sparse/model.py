@@ -53,7 +53,7 @@ CHUNK = 8192
 
 
 @dataclass(frozen=True)
-class Kept:
+class _KeptTensor:
     """A tensor in a memory: how it is compressed, and its boundaries outward (None: outermost) and inward."""
 
     level: int
@@ -71,11 +71,11 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Moved:
+class _MovedShares:
     """What is moved for each word that the static schedule moves, by kind of access.
 
-    ``data`` are words of the tensor in energy, ``timed`` those that take time too; ``metadata`` are bits, of any kind
-    of access.
+    ``data`` are words of the tensor that take energy, ``timed`` those that also take time; ``metadata`` are bits,
+    whatever the access.
     """
 
     data: dict[str, Share]
@@ -148,15 +148,15 @@ class Plan:
                         for at in self.crossings for time in (False, True)}
         self.kept = [self._kept(at) for at in self.crossings]
 
-    def _kept(self, inward: Boundary) -> Kept:
+    def _kept(self, inward: Boundary) -> _KeptTensor:
         memory = self.accelerator.levels[inward.parent]
         assert isinstance(memory, Memory)
         tensor = inward.tensor
         outward = next((at for at in self.crossings if at.tensor is tensor and at.child == inward.parent), None)
-        return Kept(inward.parent, tensor, memory, compression(self.accelerator, memory.name, tensor),
-                    tensor_bits(tensor, self.accelerator), outward, inward)
+        return _KeptTensor(inward.parent, tensor, memory, compression(self.accelerator, memory.name, tensor),
+                           tensor_bits(tensor, self.accelerator), outward, inward)
 
-    def of(self, level: int) -> list[Kept]:
+    def of(self, level: int) -> list[_KeptTensor]:
         """Return what a memory keeps."""
         return [kept for kept in self.kept if kept.level == level]
 
@@ -200,7 +200,7 @@ class Sums:
                            box) for axis in tensor.axes] or [np.ones(len(self.steps))]
         return self._tiles[key]
 
-    def _moved(self, kept: Kept) -> Moved:
+    def _moved(self, kept: _KeptTensor) -> _MovedShares:
         """Return what is moved for each word of the schedule."""
         zeros = self.plan.shares.zeros[kept.tensor.name]
         words: Share = 1.0
@@ -211,9 +211,9 @@ class Sums:
         edges = {"reads": kept.inward, "updates": kept.inward, "fills": kept.outward, "drains": kept.outward}
         by_time = [{kind: words * self.made(edge, time=time) for kind, edge in edges.items() if edge is not None}
                    for time in (False, True)]
-        return Moved(by_time[0], by_time[1], metadata)
+        return _MovedShares(by_time[0], by_time[1], metadata)
 
-    def _words(self, view: str, kept: Kept, kind: str, *, time: bool) -> Share:
+    def _words(self, view: str, kept: _KeptTensor, kind: str, *, time: bool) -> Share:
         """Words of the memory's own width, metadata included."""
         count = self.tallies[view, kept.level, kept.tensor.name, kind]
         moved = self.moved[kept.level, kept.tensor.name]
@@ -301,7 +301,7 @@ class Sums:
                 total = total + self._cold_start(level, memory) + self._tail(level, memory)
         return total
 
-    def _edge(self, kept: Kept, child: int, side: str, kind: str) -> Share:
+    def _edge(self, kept: _KeptTensor, child: int, side: str, kind: str) -> Share:
         """Words of one side of a boundary in one visit, in the memory's own width."""
         count = self.tallies.get(("edge", child, kept.tensor.name, side))
         if count is None:
@@ -420,7 +420,7 @@ class Sums:
         cycles = self.traffic[level][2] if level in self.traffic else 0.0
         return MemoryTraffic(_one(read), _one(written), int(_one(cycles)))
 
-    def _expected(self, kept: Kept) -> Expected:
+    def _expected(self, kept: _KeptTensor) -> Expected:
         moved = self.moved[kept.level, kept.tensor.name]
         counts = {kind: self.tallies["total", kept.level, kept.tensor.name, kind] for kind in KINDS}
         words = {kind: _one(count * moved.data.get(kind, 0.0)) for kind, count in counts.items()}
