@@ -131,10 +131,12 @@ def _storage(name: str, kind: str, table: Mapping[str, Any], base: Storage | Non
     area = whole(f"{kind}_area", "area_um2") or (base.area_um2 if base else None)
     if area is None:
         raise InputError(f"technology.{name}.{kind}_area", "is required")
+    low, high = limits
     return Storage(
-        base.read_pj_per_bit if base and not rows else per_bit("read"),
-        base.write_pj_per_bit if base and not rows else per_bit("write"),
-        area, whole(f"{kind}_leakage", "leakage_mw") or (base.leakage_mw if base else None))
+        replace(base.read_pj_per_bit, low=low, high=high) if base and not rows else per_bit("read"),
+        replace(base.write_pj_per_bit, low=low, high=high) if base and not rows else per_bit("write"),
+        replace(area, low=low, high=high),
+        whole(f"{kind}_leakage", "leakage_mw") or (base.leakage_mw if base else None))
 
 
 def _limits(kind: str, table: Mapping[str, Any], base: Storage | None) -> tuple[float, float]:
