@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tilewright.report.quantities import MISSING
 from tilewright.report.terminal import print_listing
-from tilewright.validation import Judged, Outcome, Scoreboard, Summary
+from tilewright.validation import Judged, Scoreboard, SetOutcome, Summary
 
 _COLOURS = {"as accepted": "green", "better": "green", "grown": "red", "not accepted yet": "red"}
 COMMAND = "tilewright validate --page docs/accuracy.md"
@@ -56,7 +56,7 @@ def accuracy_page(board: Scoreboard) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _section(outcome: Outcome) -> Iterator[str]:
+def _section(outcome: SetOutcome) -> Iterator[str]:
     """Yield the part of the page on one set."""
     found = outcome.set
     yield from (f"## {found.name}", "", *_wrapped(f"{found.title} ({found.kind}). Source: {found.source}."), "",

@@ -2,7 +2,7 @@
 
 A study is a record in `REPRODUCTIONS`: its claims, two settings, and ``run(setting, runner)``, which gives all
 work that takes time to ``runner.run`` as cells (kept as they end) and returns tables, plots and a judgement for every
-claim. `run_study` runs one; `print_reproduction` shows its `Outcome`.
+claim. `run_study` runs one; `print_reproduction` shows its `StudyOutcome`.
 """
 
 from importlib import import_module
@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 from tilewright.reproduce.claims import Claim, Judgement, Verdict
 from tilewright.reproduce.oracle import Check, check, same, twin
 from tilewright.reproduce.papers import write_page
-from tilewright.reproduce.running import DEFAULT_FOLDER, Outcome, run_study
+from tilewright.reproduce.running import DEFAULT_FOLDER, StudyOutcome, run_study
 from tilewright.reproduce.showing import print_reproduction, write_reproduction
 from tilewright.reproduce.study import REPRODUCTIONS, Cell, Findings, Setting, Study
 
@@ -26,9 +26,9 @@ __all__ = [
     "Claim",
     "Findings",
     "Judgement",
-    "Outcome",
     "Setting",
     "Study",
+    "StudyOutcome",
     "Verdict",
     "check",
     "print_reproduction",

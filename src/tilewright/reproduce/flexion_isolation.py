@@ -15,8 +15,8 @@ from tilewright.mapping import dump_mapping, extents_at, flexible_machine, flexi
 from tilewright.report import venn, venn_plot
 from tilewright.reproduce.claims import Claim, Judgement, judge
 from tilewright.reproduce.searching import (
-    Case,
     Layer,
+    SeededSearch,
     Tried,
     bound_figures,
     by_seed,
@@ -58,8 +58,8 @@ def axis_targets(base: Accelerator, axis: str, full: object, **partial: object) 
 
 
 @dataclass(frozen=True)
-class Published:
-    """A row of a table of the paper: runtime, energy and EDP over those of InFlex, the Flexions, what was chosen."""
+class PublishedRow:
+    """A row of a table in the paper: runtime, energy and EDP relative to InFlex, the Flexions, and what was chosen."""
 
     layer: str
     target: str
@@ -127,7 +127,7 @@ class Isolation:
     layers: tuple[Layer, ...]
     written: Mapping[str, Operator]
     model: tuple[Layer, ...]
-    published: tuple[Published, ...]
+    published: tuple[PublishedRow, ...]
     chosen: Callable[[Nest, Operator], str]
 
     @classmethod
@@ -136,7 +136,7 @@ class Isolation:
         """Return the study of machines on the layers of these numbers, and on every so manieth of the network."""
         layers, written = shown_layers(*numbers)
         return cls(axis, targets, layers, written, tuple(network_layers("mnasnet", every=every)),
-                   tuple(Published(*row) for row in published), chosen)
+                   tuple(PublishedRow(*row) for row in published), chosen)
 
     @property
     def base(self) -> str:
@@ -237,18 +237,18 @@ def digest(machine: Accelerator) -> str:
 
 def search_all(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer], samples: int, seeds: int) -> Results:
     """Search every layer on every machine with every seed, and have the oracle count the median run of each."""
-    def case(asked: OnTarget) -> Case:
+    def case(asked: OnTarget) -> SeededSearch:
         key: dict[str, object] = {"layer": asked.layer.name, "target": asked.target.name}
         operator, machine = asked.layer.operator, asked.target.machine
-        return Case([flexible_cell(key, operator, machine, samples=samples, seed=seed) for seed in range(seeds)], key,
-                    operator, flexible_machine(machine))
+        cells = [flexible_cell(key, operator, machine, samples=samples, seed=seed) for seed in range(seeds)]
+        return SeededSearch(cells, key, operator, flexible_machine(machine))
 
     found = play(runner, [OnTarget(target, layer) for target in targets for layer in layers], case, "latency_cycles")
     return {(tried.of.target.name, tried.of.layer.name): tried for tried in found}
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepPoint:
     """Two machines of one size: their cycles on the network, also by seed, and their W-F averaged over its layers."""
 
     size: int
@@ -258,7 +258,7 @@ class Swept:
 
 
 def sweep(runner: Runner, setting: Setting, study: Isolation,
-          machines: Mapping[int, tuple[Target, ...]]) -> list[Swept]:
+          machines: Mapping[int, tuple[Target, ...]]) -> list[SweepPoint]:
     """Search the network on two machines of every size."""
     found = []
     for size, targets in machines.items():
@@ -269,12 +269,12 @@ def sweep(runner: Runner, setting: Setting, study: Isolation,
         def cycles(one: Results, pair: tuple[Target, ...] = targets) -> tuple[float, float]:
             return total(one, pair[0].name, study.model), total(one, pair[1].name, study.model)
 
-        found.append(Swept(size, cycles(results), (fmean(each[0]), fmean(each[1])),
-                           tuple(cycles(one) for one in by_seed(results))))
+        found.append(SweepPoint(size, cycles(results), (fmean(each[0]), fmean(each[1])),
+                                tuple(cycles(one) for one in by_seed(results))))
     return found
 
 
-def sweep_plot(name: str, title: str, swept: Sequence[Swept], names: tuple[str, str], shares: Mapping[int, str],  # noqa: PLR0913, PLR0917
+def sweep_plot(name: str, title: str, swept: Sequence[SweepPoint], names: tuple[str, str], shares: Mapping[int, str],  # noqa: PLR0913, PLR0917
                axes: Mapping[str, Any], top: float) -> Plot:
     """Return cycles of both machines, and W-F of some, by name (drawn up to ``top``), by size."""
     lines = [*((f"{name}, cycles", at, False) for at, name in enumerate(names)),

@@ -12,9 +12,9 @@ from tilewright.reproduce.flexion_isolation import (
     MODEL,
     WRITTEN,
     Isolation,
-    Published,
+    PublishedRow,
     Results,
-    Swept,
+    SweepPoint,
     Target,
     average_venn,
     axis_targets,
@@ -109,7 +109,7 @@ def _least(layer: str, target: str) -> tuple[int, tuple[int, int]]:
     return min((folds(_parallel(layer), shape), shape) for shape in shapes(SIDE * SIDE, BLOCKS[target]))
 
 
-def _folding(study: Isolation) -> list[Published]:
+def _folding(study: Isolation) -> list[PublishedRow]:
     """Return the rows of layers on machines whose shapes are of blocks."""
     return [row for row in study.published if row.layer != MODEL and row.target in BLOCKS]
 
@@ -136,7 +136,7 @@ def _machines(side: int) -> tuple[Target, Target]:
     return Target("InFlex0001", base), Target("FullFlex0001", with_flexibility(base, shape=ShapeFlexibility()))
 
 
-def _sweep_table(swept: Sequence[Swept]) -> Table:
+def _sweep_table(swept: Sequence[SweepPoint]) -> Table:
     rows = tuple((f"{isqrt(one.size)}x{isqrt(one.size)}", *one.cycles, one.cycles[1] / one.cycles[0],
                   swept[0].cycles[1] / one.cycles[1], one.workload[1]) for one in swept)
     return Table("arrays", "Flexible shapes by array size (figure 3.12)", (
@@ -154,7 +154,7 @@ def _contradictions() -> str:
             "27x37 would). 24x42 is no array of 4x4 blocks: 42 is 10.5 of them.")
 
 
-def _judge(study: Isolation, results: Results, swept: Sequence[Swept]) -> tuple[Judgement, ...]:
+def _judge(study: Isolation, results: Results, swept: Sequence[SweepPoint]) -> tuple[Judgement, ...]:
     sizes = study.printed()
     best = [(_least(row.layer, row.target)[0] / folds(_parallel(row.layer), (SIDE, SIDE)), row.runtime)
             for row in _folding(study) if row.target != "InFlex0001"]
@@ -172,7 +172,7 @@ def _judge(study: Isolation, results: Results, swept: Sequence[Swept]) -> tuple[
     )
 
 
-def _judge_sweep(swept: Sequence[Swept]) -> Judgement:
+def _judge_sweep(swept: Sequence[SweepPoint]) -> Judgement:
     if len(swept) < 3:
         return Judgement(LARGER, "too few sizes", "not judged")
 

@@ -23,7 +23,7 @@ from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
     Results,
-    Swept,
+    SweepPoint,
     Target,
     axis_targets,
     flexible_cell,
@@ -147,7 +147,7 @@ def _whole_table(study: Isolation, results: Results, whole: dict[str, float]) ->
         "S3 on layers of 1 x 1 filters; worked off in whole tiles, that is nine times the work.",))
 
 
-def _sweep_table(swept: Sequence[Swept]) -> Table:
+def _sweep_table(swept: Sequence[SweepPoint]) -> Table:
     rows = tuple((one.size, *one.cycles, one.cycles[0] / one.cycles[1], *one.workload) for one in swept)
     return Table("buffers", "Flexible tiles by buffer size (figure 3.8)", (
         "Buffer (bytes)", "Cycles hard 1:1:1", "Cycles soft", "Hard / soft", "W-F hard", "W-F soft"), rows, (
@@ -213,7 +213,7 @@ def _added(name: str) -> float:
 
 
 def _judge(study: Isolation, results: Results, whole: dict[str, float],
-           swept: Sequence[Swept]) -> tuple[Judgement, ...]:
+           swept: Sequence[SweepPoint]) -> tuple[Judgement, ...]:
     hardware = study.flexions("PartFlex1000", "Layer 16")[0]
     ours = study.printed(hardware=False)
     layer, machine = study.written["Layer 16"], study.machine("InFlex1000")
@@ -242,7 +242,7 @@ def _judge(study: Isolation, results: Results, whole: dict[str, float],
     )
 
 
-def _judge_sweep(swept: Sequence[Swept]) -> tuple[Judgement, Judgement]:
+def _judge_sweep(swept: Sequence[SweepPoint]) -> tuple[Judgement, Judgement]:
     early = [one.size <= 6400 for one in swept]
     if sum(early) < 2 or all(early):
         return Judgement(LARGER, "too few sizes", "not judged"), Judgement(SMALLER, "too few sizes", "not judged")

@@ -10,7 +10,17 @@ from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dataflow, dump_mapping
 from tilewright.reproduce.gamma_methods import Method
-from tilewright.reproduce.searching import Case, Layer, Tried, bound_figures, confirmed, costs, play, searched, total
+from tilewright.reproduce.searching import (
+    Layer,
+    SeededSearch,
+    Tried,
+    bound_figures,
+    confirmed,
+    costs,
+    play,
+    searched,
+    total,
+)
 from tilewright.reproduce.study import Cell, Plot, Table, Value
 
 FIGURES = {"latency": "latency_cycles", "energy": "energy_pj"}
@@ -32,18 +42,18 @@ Tries = dict[str, list[Try]]
 def contest(runner: Runner, layers: Sequence[Layer], machine: Accelerator, methods: Sequence[Method],  # noqa: PLR0913
             *, seeds: int, samples: int, objective: str) -> Tries:
     """Let every method map every layer for an objective; fixed dataflows have one mapping each."""
-    def case(asked: ByMethod) -> Case:
+    def case(asked: ByMethod) -> SeededSearch:
         layer, method, key = asked.layer, asked.method, key_of(asked.layer, machine)
         if method.flow is not None:
-            return Case([Cell({**key, "flow": method.flow.about}, lambda: _fixed(asked, machine))], key, layer.operator,
-                        machine)
+            alone = Cell({**key, "flow": method.flow.about}, lambda: _fixed(asked, machine))
+            return SeededSearch([alone], key, layer.operator, machine)
         return searched(key, MapSpace(layer.operator, machine), seeds, mapper=method.mapper, samples=samples,
                         objective=objective, options=method.options)
 
     return gather(runner, layers, methods, case, objective)
 
 
-def gather(runner: Runner, layers: Sequence[Layer], methods: Sequence[Method], case: Callable[[ByMethod], Case],
+def gather(runner: Runner, layers: Sequence[Layer], methods: Sequence[Method], case: Callable[[ByMethod], SeededSearch],
            objective: str) -> Tries:
     """Run the cases of all methods on all layers; have the oracle count the runs of median latency or energy."""
     found = iter(play(runner, [ByMethod(layer, method) for method in methods for layer in layers], case,

@@ -20,7 +20,7 @@ from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping
 from tilewright.reproduce.gamma_contest import ByMethod, Tries, gather, key_of
 from tilewright.reproduce.gamma_methods import Method, baselines
-from tilewright.reproduce.searching import Case, Layer, costs
+from tilewright.reproduce.searching import Layer, SeededSearch, costs
 from tilewright.reproduce.study import Cell
 from tilewright.search import MAPPERS, BlackBox, Problem
 
@@ -100,10 +100,10 @@ def release_methods() -> tuple[Method, ...]:
 
 def released(runner: Runner, layers: Sequence[Layer], machine: Accelerator, *, seeds: int, samples: int) -> Tries:
     """Let the baselines map layers for latency, as in `contest`."""
-    def case(asked: ByMethod) -> Case:
+    def case(asked: ByMethod) -> SeededSearch:
         layer, method, key = asked.layer, asked.method, key_of(asked.layer, machine)
-        return Case([Cell({**key, "released": method.mapper, "samples": samples, "seed": seed},
-                          partial(release_search, layer, machine, method, samples, seed), samples)
+        return SeededSearch([Cell({**key, "released": method.mapper, "samples": samples, "seed": seed},
+                                  partial(release_search, layer, machine, method, samples, seed), samples)
                      for seed in range(seeds)], key, layer.operator, machine)
 
     return gather(runner, layers, release_methods(), case, "latency")

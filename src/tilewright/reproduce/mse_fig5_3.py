@@ -102,7 +102,7 @@ def _train(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Method:
+class _Method:
     """A mapper by the name that it has here; ``chosen`` are options of it."""
 
     label: str
@@ -117,14 +117,14 @@ class Method:
         return {"batch": FEW} if self.mapper == "random-pruned" and not timed else dict(self.chosen)
 
 
-def methods_of(networks: Mapping[str, Network], machine: str, setting: Setting) -> list[Method]:
+def methods_of(networks: Mapping[str, Network], machine: str, setting: Setting) -> list[_Method]:
     """Return the mappers of one panel: the three, ours, and on the unseen machine that with a network of its own."""
-    found = [Method(RANDOM, "random-pruned"), Method(GAMMA, "gamma"), Method(MIND, "mind-mappings", networks[SEEN]),
-             Method(OURS, "gradient", chosen=setting.values.get("descent", {}))]
-    return [*found, Method(RETRAINED, "mind-mappings", networks[UNSEEN])] if machine == UNSEEN else found
+    found = [_Method(RANDOM, "random-pruned"), _Method(GAMMA, "gamma"), _Method(MIND, "mind-mappings", networks[SEEN]),
+             _Method(OURS, "gradient", chosen=setting.values.get("descent", {}))]
+    return [*found, _Method(RETRAINED, "mind-mappings", networks[UNSEEN])] if machine == UNSEEN else found
 
 
-def _search(space: MapSpace, method: Method, budget: Budget, seed: int) -> dict[str, Any]:
+def _search(space: MapSpace, method: _Method, budget: Budget, seed: int) -> dict[str, Any]:
     found = search(space.operator, space.accelerator, mapper=method.mapper, budget=budget, seed=seed, space=space,
                    options=method.options(timed=budget.samples is None), watch=Watch(threads=1))
     known = {"samples": found.samples, "seconds": found.seconds, "edp": None, "latency_cycles": None,
@@ -169,7 +169,7 @@ class Panel:
 
 def measure(runner: Runner, setting: Setting, networks: Mapping[str, Network]) -> list[Panel]:
     """Search all panels at equal samples side by side, then at equal time one after the other."""
-    def seeds(method: Method) -> range:
+    def seeds(method: _Method) -> range:
         return range(setting["ours"] if method.label == OURS else setting.seeds)
 
     plan = {panel: methods_of(networks, panel[0], setting) for panel in PANELS}
@@ -184,7 +184,7 @@ def measure(runner: Runner, setting: Setting, networks: Mapping[str, Network]) -
     return [Panel(*panel, sampled[panel], timed[panel]) for panel in PANELS]
 
 
-def _cell(budget: int | float, machine: str, name: str, method: Method, seed: int) -> Cell:
+def _cell(budget: int | float, machine: str, name: str, method: _Method, seed: int) -> Cell:
     space = space_of(name, machine)
     timed = isinstance(budget, float)
     spent = Budget(seconds=budget) if timed else Budget(samples=int(budget))

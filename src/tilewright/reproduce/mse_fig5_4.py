@@ -12,7 +12,7 @@ from tilewright.jobs import Runner
 from tilewright.report import landscape_plots
 from tilewright.reproduce.claims import Judgement, cases, judge, kept
 from tilewright.reproduce.mse_fig5_3 import FULL_NETWORK, QUICK_NETWORK, Network, trained
-from tilewright.reproduce.mse_study import Entry, bound, published, scores_table, searches, space_of
+from tilewright.reproduce.mse_study import SearchSetup, bound, published, scores_table, searches, space_of
 from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, reproduction
 from tilewright.search.studies import ENCODING, Contender, Landscape, Points, study_landscape
 
@@ -57,7 +57,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
     network = trained(runner, setting, MACHINE) if has_extra("learn") else None
     drawers = contenders(network)
     pictures = runner.run([_cell(seed, setting, drawers, network) for seed in range(setting.seeds)])
-    searched = searches(runner, [Entry(NAME, each.name, each.mapper, each.options, MACHINE)
+    searched = searches(runner, [SearchSetup(NAME, each.name, each.mapper, each.options, MACHINE)
                                    for each in drawers if each.name != MIND], setting)
     first = pictures[0]
     drawn = Landscape(NAME, MACHINE, "edp", "pJ x cycles", tuple(first["explained"]), first["features"], ((), ()),

@@ -12,7 +12,16 @@ from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.report import contest_plot
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower
-from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, published, scores_table, searches, space_of
+from tilewright.reproduce.mse_study import (
+    SIZES,
+    Found,
+    SearchSetup,
+    contest_of,
+    published,
+    scores_table,
+    searches,
+    space_of,
+)
 from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
 from tilewright.search.studies import AXES, AxisStudy, axis_sets, axis_space, base_mapping, label, median_interval
@@ -42,10 +51,10 @@ def run(setting: Setting, runner: Runner) -> Findings:
     """Search with one mutation at a time, and with any mapper in spaces where other axes are fixed."""
     names = tuple(SIZES)[:setting["workloads"]]
     mutated = searches(runner, [
-        Entry(name, title, "gamma", options, MACHINE)
+        SearchSetup(name, title, "gamma", options, MACHINE)
         for name in names for title, options in (
             (FULL, published()), *((f"mutate {axis}", published([axis], crossover=False)) for axis in AXES))], setting)
-    alone = searches(runner, [Entry(name, label(axes), "gamma", {}, MACHINE, partial(_fixed, name, axes))
+    alone = searches(runner, [SearchSetup(name, label(axes), "gamma", {}, MACHINE, partial(_fixed, name, axes))
                                 for name in names for axes in axis_sets()], setting)
     spreads = runner.run([_spread(name) for name in names])
     studies = {name: _study(alone, name) for name in names}

@@ -4,7 +4,7 @@ from tilewright.jobs import Runner
 from tilewright.report import contest_plot
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
 from tilewright.reproduce.gamma_methods import baselines
-from tilewright.reproduce.mse_study import SIZES, Entry, Found, contest_of, published, scores_table, searches
+from tilewright.reproduce.mse_study import SIZES, Found, SearchSetup, contest_of, published, scores_table, searches
 from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import Findings, Setting, reproduction
 from tilewright.search.studies import CROSSOVER_ONLY
@@ -36,7 +36,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
                (ONLY, "gamma", published(())), (OURS, "gamma", {}), (OURS_WITHOUT, "gamma", {"crossover": 0.0}),
                (OURS_ONLY, "gamma", {name: float(rate) for name, rate in CROSSOVER_ONLY.items()}),
                *((STANDARD, method.mapper, {}) for method in ready if method.label == STANDARD)]
-    found = searches(runner, [Entry(name, title, mapper, options, MACHINE)
+    found = searches(runner, [SearchSetup(name, title, mapper, options, MACHINE)
                                 for name in names for title, mapper, options in methods], setting)
     labels = [title for title, _, _ in methods]
     plots = tuple(contest_plot(contest_of(found, name, labels), "samples", bands=False,

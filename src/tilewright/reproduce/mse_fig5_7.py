@@ -8,7 +8,7 @@ from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping, load_mapping
 from tilewright.report import orders_plot
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, part_of
-from tilewright.reproduce.mse_study import Entry, bound, oracle_words, published, searches, space_of
+from tilewright.reproduce.mse_study import SearchSetup, bound, oracle_words, published, searches, space_of
 from tilewright.reproduce.searching import oracle_cell, said
 from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
 from tilewright.search.studies import OrderStudy, study_orders
@@ -33,7 +33,7 @@ CLAIMS = (FEW, APART, OWN, BUCKETS)
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search a mapping with every seed and try all orders of each."""
     space = space_of(NAME, MACHINE)
-    found = searches(runner, [Entry(NAME, title, "gamma", options, MACHINE)
+    found = searches(runner, [SearchSetup(NAME, title, "gamma", options, MACHINE)
                                 for title, options in ((GAMMA, published()), (OURS, {}))], setting)
     runs = [(title, seed, value["mapping"]) for (_, title), tried in found.items()
             for seed, value in enumerate(tried.runs) if value["edp"] is not None]

@@ -13,7 +13,7 @@ from tilewright.hardware import Accelerator, preset
 from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.report import finite
-from tilewright.reproduce.searching import Case, Tried, bound_figures, confirmed, play, said, search_cell
+from tilewright.reproduce.searching import SeededSearch, Tried, bound_figures, confirmed, play, said, search_cell
 from tilewright.reproduce.study import Setting, Table, Value
 from tilewright.search import Improvement
 from tilewright.search.studies import Attempt, Contender, Contest, median_interval
@@ -51,8 +51,8 @@ def published(axes: Sequence[str] = tuple(OPERATORS), *, crossover: bool = True)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One way to search one workload; ``begun`` gives a seed's space and what it begins from, where they differ."""
+class SearchSetup:
+    """One way to search one workload; ``begun`` gives the space and the start of each seed, where they differ."""
 
     workload: str
     label: str
@@ -66,20 +66,20 @@ class Entry:
         return self.begun(seed) if self.begun is not None else (space_of(self.workload, self.machine), None)
 
 
-Found = dict[tuple[str, str], Tried[Entry]]
+Found = dict[tuple[str, str], Tried[SearchSetup]]
 """By workload and label."""
 
 
-def searches(runner: Runner, entries: Sequence[Entry], setting: Setting) -> Found:
-    """Search every entry with every seed, and let the oracle count the median mappings."""
-    def case(entry: Entry) -> Case:
-        key: dict[str, object] = {"workload": entry.workload, "machine": preset(entry.machine).name}
-        return Case([search_cell({**key, "method": entry.label}, space, mapper=entry.mapper, options=entry.options,
-                                 samples=setting["samples"], seed=seed, start=start)
-                     for seed, (space, start) in enumerate(map(entry.begin, range(setting.seeds)))], key,
-                    workload(entry.workload), preset(entry.machine))
+def searches(runner: Runner, setups: Sequence[SearchSetup], setting: Setting) -> Found:
+    """Make every search with every seed, and let the oracle count the median mappings."""
+    def case(setup: SearchSetup) -> SeededSearch:
+        key: dict[str, object] = {"workload": setup.workload, "machine": preset(setup.machine).name}
+        cells = [search_cell({**key, "method": setup.label}, space, mapper=setup.mapper, options=setup.options,
+                             samples=setting["samples"], seed=seed, start=start)
+                 for seed, (space, start) in enumerate(map(setup.begin, range(setting.seeds)))]
+        return SeededSearch(cells, key, workload(setup.workload), preset(setup.machine))
 
-    return {(tried.of.workload, tried.of.label): tried for tried in play(runner, entries, case)}
+    return {(tried.of.workload, tried.of.label): tried for tried in play(runner, setups, case)}
 
 
 def contest_of(found: Found, name: str, labels: Sequence[str]) -> Contest:
@@ -101,7 +101,7 @@ def bound(name: str, machine: Accelerator) -> Mapping[str, float]:
 
 
 def scores_table(found: Found, reference: str, title: str) -> Table:
-    """Return the median EDP of every entry, its interval, and over that of the reference."""
+    """Return the median EDP of every search with its interval, and its ratio to that of the reference."""
     rows: list[tuple[Value, ...]] = []
     for (name, label), tried in found.items():
         limits, interval, middle = bound(name, preset(tried.of.machine)), median_interval(tried.scores), tried.median

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Constraints, MapSpace, dataflow_constraints, padded
-from tilewright.reproduce.searching import Case, Layer, Tried, bound_figures, confirmed, searched, total
+from tilewright.reproduce.searching import Layer, SeededSearch, Tried, bound_figures, confirmed, searched, total
 from tilewright.workload import Operator
 
 Restrict = Callable[[Operator, Accelerator], Constraints]
@@ -50,7 +50,7 @@ class Match:
         """What nothing is below on the layer as it is, not as it is padded."""
         return dict(bound_figures(self.layer.operator, self.machine, self.space.constraints.keeps))
 
-    def case(self, seeds: int) -> Case:
+    def case(self, seeds: int) -> SeededSearch:
         """Return the search with every seed."""
         key: dict[str, object] = {"network": self.layer.network, "layer": self.layer.name,
                                   "machine": self.machine.name, "strategy": self.strategy, "flow": self.flow}

@@ -61,14 +61,14 @@ Measures = tuple[tuple[Claim, Callable[[Points], float], Callable[[float], str]]
 
 
 @dataclass(frozen=True)
-class Swept:
+class _MapperSweep:
     """What came of all searches of one mapper: points of median runs, and those of every seed."""
 
     points: Points
     seeds: list[Points]
 
 
-def sweep(setting: Setting, runner: Runner, mapper: str) -> Swept:
+def sweep(setting: Setting, runner: Runner, mapper: str) -> _MapperSweep:
     """Search all layers of both workloads on all arrays under all strategies."""
     parts = [(part, array, strategy) for part in WORKLOADS for array in setting["arrays"] for strategy in STRATEGIES]
     layers = {part: workload(setting["every"]) for part, (_, workload) in WORKLOADS.items()}
@@ -85,7 +85,7 @@ def sweep(setting: Setting, runner: Runner, mapper: str) -> Swept:
                                     network_total(entries, "latency_cycles"), entries))
         return made
 
-    return Swept(points(found), [points(one) for one in by_seed(found)])
+    return _MapperSweep(points(found), [points(one) for one in by_seed(found)])
 
 
 def _bounds(part: str, point: Point) -> tuple[float, float]:

@@ -19,7 +19,7 @@ _BATCH = 50
 
 
 @dataclass(frozen=True)
-class Panel:
+class _Panel:
     """One of the four plots: an operator on a line of elements."""
 
     name: str
@@ -29,18 +29,18 @@ class Panel:
     flow: str
 
 
-def panels() -> tuple[Panel, ...]:
+def panels() -> tuple[_Panel, ...]:
     """Return the four plots. The paper gives no number of filters; 64 are taken, as many as input channels.
 
     Panel b1 is ours: with two dimensions to spread, 4 x 4 lanes fill 16 elements, and there is no mismatch to study.
     """
     product = matmul("matmul-100", m=100, n=100, k=100)
     layer = convolution("conv-3x3x64", in_channels=64, out_channels=64, out_size=(28, 28), kernel=3)
-    return (Panel("a", "matmul 100 x 100, 5 elements", product, 5, "free"),
-            Panel("b", "matmul 100 x 100, 16 elements", product, 16, "free"),
-            Panel("b1", "matmul 100 x 100, 16 elements, one dimension across", product, 16, "one"),
-            Panel("c", "conv 3x3x64 on 28x28, 8 elements, C and M", layer, 8, "channels"),
-            Panel("d", "conv 3x3x64 on 28x28, 15 elements, C and M", layer, 15, "channels"))
+    return (_Panel("a", "matmul 100 x 100, 5 elements", product, 5, "free"),
+            _Panel("b", "matmul 100 x 100, 16 elements", product, 16, "free"),
+            _Panel("b1", "matmul 100 x 100, 16 elements, one dimension across", product, 16, "one"),
+            _Panel("c", "conv 3x3x64 on 28x28, 8 elements, C and M", layer, 8, "channels"),
+            _Panel("d", "conv 3x3x64 on 28x28, 15 elements, C and M", layer, 15, "channels"))
 
 
 SAME_A = same("(a) Where 5 elements divide 100, Ruby-S ends where perfect tiling does", "the same", 0.86,
@@ -56,7 +56,7 @@ LOWEST_D = cases("(d) On 15 elements Ruby-S beats all other spaces", "Ruby-S low
 CLAIMS = (SAME_A, LATE_A, BELOW_B, TEMPORAL_B, ALIGNED_C, LOWEST_D)
 
 
-Found = dict[tuple[str, str], Tried[tuple[Panel, str]]]
+Found = dict[tuple[str, str], Tried[tuple[_Panel, str]]]
 """By name of the panel and strategy."""
 
 
@@ -81,7 +81,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
     return Findings((table,), tuple(_judge(found, tenth)), tuple(_plot(panel, found, at) for panel in shown))
 
 
-def _row(tried: Tried[tuple[Panel, str]], perfect: Tried[tuple[Panel, str]]) -> tuple[Value, ...]:
+def _row(tried: Tried[tuple[_Panel, str]], perfect: Tried[tuple[_Panel, str]]) -> tuple[Value, ...]:
     (panel, strategy), found = tried.of, tried.median
     bound = bound_figures(panel.operator, toy(panel.elements))
     start, compute = (f"{panel.name}: {panel.text}", strategy, bound["edp"]), int(bound["compute_cycles"])
@@ -126,7 +126,7 @@ def _judge(found: Found, tenth: int) -> list[Judgement]:
             for claim, panel, samples, measure in measures]
 
 
-def _plot(panel: Panel, found: Found, at: list[int]) -> Plot:
+def _plot(panel: _Panel, found: Found, at: list[int]) -> Plot:
     colours = ("@strong", "@curve-0", "@curve-1", "@curve-2")
     data = [{"type": "scatter", "mode": "lines", "name": strategy, "x": at,
              "y": median_curve([run.get("history", []) for run in found[panel.name, strategy].runs], at),

@@ -7,7 +7,7 @@ from tilewright.mapping import padded
 from tilewright.reproduce.claims import Judgement, apart, exact, gain, judge, same
 from tilewright.reproduce.ruby_contest import space_of
 from tilewright.reproduce.ruby_machines import toy, vector
-from tilewright.reproduce.searching import Case, bound_figures, confirmed, play, searched
+from tilewright.reproduce.searching import SeededSearch, bound_figures, confirmed, play, searched
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 
 ELEMENTS = 16
@@ -37,7 +37,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
     """Search every space to its end at every size."""
     machine, sizes = toy(ELEMENTS), sizes_of(setting)
 
-    def case(where: tuple[int, str]) -> Case:
+    def case(where: tuple[int, str]) -> SeededSearch:
         size, strategy = where
         operator = padded(vector(size), machine, to="side") if strategy == "padding" else vector(size)
         return searched({"size": size, "strategy": strategy}, space_of(operator, machine, strategy), 1,

@@ -7,7 +7,7 @@ from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping
 from tilewright.reproduce.claims import Judgement, gain, judge
 from tilewright.reproduce.ruby_contest import PARTS, RANDOM, Entry, Match, change, oracle_word
 from tilewright.reproduce.ruby_machines import eyeriss_like
-from tilewright.reproduce.searching import Case, Layer, bound_figures, by_seed, costs, play
+from tilewright.reproduce.searching import Layer, SeededSearch, bound_figures, by_seed, costs, play
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.workload import Operator, convolution
 
@@ -49,10 +49,10 @@ def run(setting: Setting, runner: Runner) -> Findings:
     operator, machine = layer(), eyeriss_like()
     text = dump_mapping(strip_mined(), operator, machine)
 
-    def case(match: Match) -> Case:
+    def case(match: Match) -> SeededSearch:
         key: dict[str, object] = {"layer": operator.name, "machine": machine.name, "strategy": HAND, "mapping": text}
-        by_hand = Case([Cell(key, lambda: {**costs(DenseModel(operator, machine).cost(strip_mined())),
-                                           "mapping": text})], key, operator, machine)
+        by_hand = SeededSearch([Cell(key, lambda: {**costs(DenseModel(operator, machine).cost(strip_mined())),
+                                                   "mapping": text})], key, operator, machine)
         return by_hand if match.strategy == HAND else match.case(setting.seeds)
 
     asked = [(HAND, "", 0), *((strategy, mapper, setting["samples"]) for mapper in setting["mappers"]

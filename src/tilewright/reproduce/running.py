@@ -18,7 +18,7 @@ DEFAULT_FOLDER = Path("out/reproduce")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """A study that was run: what it is, what it spent, what it found, and where that was written."""
 
     study: Study
@@ -60,7 +60,7 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
     observer: Observer | None = None,
     workers: int | None = None,
     on: str = "threads",
-) -> Outcome:
+) -> StudyOutcome:
     """Run a reproduction and write its tables (CSV), figures and judgements (JSON) to ``out/<name>/``.
 
     Cells computed by an earlier run, finished or not, are taken from what is kept there (see `results_in`), unless
@@ -102,7 +102,7 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
         runner = Runner(study.name, workers=workers, on=on, keeper=kept, observer=observer,
                         folder=Path(out) / owner.name)
         findings = study.run(setting, runner)
-        outcome = Outcome(
+        outcome = StudyOutcome(
             study, setting, findings, time.perf_counter() - began, runner.computed, len(kept.taken),
             len(kept.outdated), datetime.now(UTC).isoformat(timespec="seconds"), folder,
             {"tilewright": version("tilewright"), "sources": model_sources(), "study": str(study.version)})
@@ -110,7 +110,7 @@ def run_study(  # noqa: PLR0913  (keywords of the one entry point)
     return outcome
 
 
-def write_outcome(outcome: Outcome) -> None:
+def write_outcome(outcome: StudyOutcome) -> None:
     """Write the CSV file of every table and one of the claims, and everything as JSON."""
     judged = [(each.verdict, each.claim.text, each.claim.published, each.ours, each.effect, each.claim.judged,
                each.because)

@@ -33,13 +33,13 @@ class Layer:
 
 
 def network_layers(*networks: str, every: int = 1) -> list[Layer]:
-    """Return the distinct layers of zoo networks, or every so manieth."""
+    """Return the distinct layers of zoo networks, or every n-th of them where ``every`` is n."""
     found = [Layer(network, unique.operator.name, unique.count, unique.operator)
              for network in networks for unique in unique_operators(zoo.load(network))]
     return found[::every]
 
 
-class OnLayer(Protocol):
+class _OnLayer(Protocol):
     """What is searched on a layer."""
 
     @property
@@ -48,8 +48,11 @@ class OnLayer(Protocol):
 
 
 @dataclass(frozen=True)
-class Case:
-    """How something is searched: a cell a seed; its key, and what the oracle is to count the mapping found on."""
+class SeededSearch:
+    """A search to be made with several seeds, a cell for each.
+
+    ``key`` identifies it in the cell of the oracle, which counts the mapping found for ``operator`` on ``machine``.
+    """
 
     cells: Sequence[Cell]
     key: Mapping[str, object]
@@ -59,7 +62,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Tried(Generic[T_co]):
-    """What came of a case: its runs by seed, the one of median ``figure`` (None where most found nothing), the oracle.
+    """What came of a search: its runs by seed, that of median ``figure`` (None where most found nothing), the oracle.
 
     ``of`` is what was searched. Figures are those of the median run, infinite where there is none.
     """
@@ -84,13 +87,13 @@ class Tried(Generic[T_co]):
         return replace(self, runs=(run,), median=None if run.get(self.figure) is None else run)
 
 
-def searched(key: Mapping[str, object], space: MapSpace, seeds: int, **how: Any) -> Case:
-    """Return the case of searching a space with every seed; ``how`` is as in `search_cell`."""
-    return Case([search_cell(key, space, seed=seed, **how) for seed in range(seeds)], key, space.operator,
-                space.accelerator)
+def searched(key: Mapping[str, object], space: MapSpace, seeds: int, **how: Any) -> SeededSearch:
+    """Return the search of a space with every seed; ``how`` is as in `search_cell`."""
+    return SeededSearch([search_cell(key, space, seed=seed, **how) for seed in range(seeds)], key, space.operator,
+                        space.accelerator)
 
 
-def play(runner: Runner, asked: Sequence[T_co], case_of: Callable[[T_co], Case],
+def play(runner: Runner, asked: Sequence[T_co], case_of: Callable[[T_co], SeededSearch],
          figure: str = "edp") -> list[Tried[T_co]]:
     """Search all that is asked with every seed, and have the oracle count the runs of median ``figure``."""
     cases = [case_of(one) for one in asked]
@@ -125,7 +128,7 @@ def _at(found: Any, seed: int) -> Any:
     return type(found)(_at(part, seed) for part in found)
 
 
-def total(found: Iterable[Tried[OnLayer]], figure: str) -> float:
+def total(found: Iterable[Tried[_OnLayer]], figure: str) -> float:
     """Return a figure summed over the layers of a network, each as often as it occurs."""
     whole: float = network_sum((tried.of.layer.count, tried[figure]) for tried in found)
     return whole

@@ -6,14 +6,14 @@ from rich.console import Console
 from rich.text import Text
 
 from tilewright.report import print_tables, significant, write_plots
-from tilewright.reproduce.running import Outcome
+from tilewright.reproduce.running import StudyOutcome
 from tilewright.reproduce.study import Table
 
 _COLOURS = {"holds": "green", "holds in direction": "yellow", "does not hold": "red", "impossible as published": "red",
             "not judged": "dim"}
 
 
-def print_reproduction(outcome: Outcome, console: Console | None = None) -> None:
+def print_reproduction(outcome: StudyOutcome, console: Console | None = None) -> None:
     """Print the paper's table beside ours, and the verdict on every claim."""
     console = console or Console(highlight=False)
     study, found = outcome.study, outcome.findings
@@ -36,7 +36,7 @@ def print_reproduction(outcome: Outcome, console: Console | None = None) -> None
                       "--keep-outdated they are computed anew.", style="yellow", markup=False, soft_wrap=True)
 
 
-def write_reproduction(outcome: Outcome) -> Path:
+def write_reproduction(outcome: StudyOutcome) -> Path:
     """Write the page of a reproduction beside its data, and return its path."""
     return write_plots("reproduction.html.j2", outcome.file("html"), outcome.findings.plots, outcome=outcome,
                        numeric=numeric)

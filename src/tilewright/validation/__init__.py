@@ -3,10 +3,20 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from tilewright.validation.accepting import Judged, Outcome, accepted_text, read_accepted
+from tilewright.validation.accepting import Judged, SetOutcome, accepted_text, read_accepted
 from tilewright.validation.gemmini import gemmini_cases
 from tilewright.validation.random_nests import random_case
-from tilewright.validation.records import SETS, Figure, Findings, Kind, Quantity, ReferenceSet, Summary, Watch, register
+from tilewright.validation.records import (
+    SETS,
+    Figure,
+    Kind,
+    Quantity,
+    ReferenceSet,
+    SetFigures,
+    Summary,
+    ValidationWatch,
+    register,
+)
 from tilewright.validation.records import summary as summary
 from tilewright.validation.running import CaseObserver, Scoreboard, reference_sets, validate
 from tilewright.validation.scalesim import ScaleSimCase, scalesim_cases
@@ -19,16 +29,16 @@ __all__ = [
     "SETS",
     "CaseObserver",
     "Figure",
-    "Findings",
     "Judged",
     "Kind",
-    "Outcome",
     "Quantity",
     "ReferenceSet",
     "ScaleSimCase",
     "Scoreboard",
+    "SetFigures",
+    "SetOutcome",
     "Summary",
-    "Watch",
+    "ValidationWatch",
     "accepted_text",
     "gemmini_cases",
     "random_case",

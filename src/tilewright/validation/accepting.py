@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tilewright.base import InputError
-from tilewright.validation.records import DATA, Findings, ReferenceSet, Summary, summary
+from tilewright.validation.records import DATA, ReferenceSet, SetFigures, Summary, summary
 
 ACCEPTED = DATA / "accepted.json"
 DIGITS = 4
@@ -43,11 +43,11 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SetOutcome:
     """A set that was run; ``key`` names its accepted errors."""
 
     set: ReferenceSet
-    findings: Findings
+    findings: SetFigures
     judged: tuple[Judged, ...]
     key: str
 
@@ -62,8 +62,8 @@ def accepted_key(found: ReferenceSet, full: bool = False) -> str:
     return f"{found.name} --full" if full and found.deeper else found.name
 
 
-def judge(found: ReferenceSet, findings: Findings, accepted: dict[str, dict[str, Summary]], *,
-          full: bool = False) -> Outcome:
+def judge(found: ReferenceSet, findings: SetFigures, accepted: dict[str, dict[str, Summary]], *,
+          full: bool = False) -> SetOutcome:
     """Set the errors of a run beside the accepted ones."""
     key = accepted_key(found, full)
     then = accepted.get(key, {})
@@ -72,7 +72,7 @@ def judge(found: ReferenceSet, findings: Findings, accepted: dict[str, dict[str,
     strays = {figure.quantity for figure in findings.figures} - {each.name for each in found.quantities}
     if strays:
         raise ValueError(f"{found.name} has figures of {', '.join(sorted(strays))}, which it does not name")
-    return Outcome(found, findings, judged, key)
+    return SetOutcome(found, findings, judged, key)
 
 
 def rounded(errors: Summary) -> Summary:
@@ -100,7 +100,7 @@ def read_accepted(path: Path = ACCEPTED) -> dict[str, dict[str, Summary]]:
         raise InputError(str(path), "must hold accepted errors by set and quantity", str(error)) from None
 
 
-def accepted_text(outcomes: tuple[Outcome, ...], kept: dict[str, dict[str, Summary]]) -> str:
+def accepted_text(outcomes: tuple[SetOutcome, ...], kept: dict[str, dict[str, Summary]]) -> str:
     """Return the file that accepts the errors of a run; sets that were not run keep what they have."""
     tree: dict[str, Any] = {name: {quantity: _plain(of) for quantity, of in quantities.items()}
                             for name, quantities in kept.items()}

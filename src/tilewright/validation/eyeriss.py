@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tilewright.cost import Cost, DenseModel
 from tilewright.hardware import Accelerator, load_accelerator, preset
 from tilewright.mapping import Mapping, is_legal
-from tilewright.validation.records import DATA, Figure, Findings, Quantity, ReferenceSet, Watch, register
+from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
 from tilewright.validation.row_stationary import Passes, active_elements, row_stationary
 from tilewright.workload import Operator, zoo
 
@@ -30,7 +30,7 @@ RUN_LENGTH_WORDS = 64 / 3 / 16
 """Words that a word takes which is not zero: 64 bits hold three, with their runs of zeros (JSSC 2017)."""
 
 
-class Layer(NamedTuple):
+class _PublishedLayer(NamedTuple):
     """A layer as it runs on a machine, and what the papers say of it."""
 
     name: str
@@ -40,7 +40,7 @@ class Layer(NamedTuple):
     published: dict[str, Any]
 
 
-def layers(accelerator: Accelerator, batch: int) -> Iterator[Layer]:
+def layers(accelerator: Accelerator, batch: int) -> Iterator[_PublishedLayer]:
     """Yield AlexNet's convolutions on a machine, mapped as published."""
     published = json.loads((FOLDER / "alexnet.json").read_text(encoding="utf-8"))
     operators = {node.name: node.operator for node in zoo.load("alexnet", batch=batch).mac_nodes}
@@ -48,10 +48,10 @@ def layers(accelerator: Accelerator, batch: int) -> Iterator[Layer]:
         mapping = row_stationary(Passes(**figures["mapping"]), operators[name], accelerator)
         assert is_legal(mapping, operators[name], accelerator), name
         cost = DenseModel(operators[name], accelerator).cost(mapping)
-        yield Layer(name, operators[name], mapping, cost, figures)
+        yield _PublishedLayer(name, operators[name], mapping, cost, figures)
 
 
-def run_chip(watch: Watch) -> Findings:
+def run_chip(watch: ValidationWatch) -> SetFigures:
     """Count the layers on the chip, and on the preset, where the array does not wait for filters."""
     chip, plain = load_accelerator(FOLDER / "chip.yaml"), preset("eyeriss")
     found = list(layers(chip, CHIP_BATCH))
@@ -68,12 +68,12 @@ def run_chip(watch: Watch) -> Findings:
     seconds = sum(_milliseconds(layer.cost, chip) for layer in found) / 1000
     figures.append(Figure("all", FRAMES, CHIP_BATCH / seconds, PUBLISHED_FRAMES))
     processing = CHIP_BATCH / sum(layer.published["processing_ms"] / 1000 for layer in found)
-    return Findings(tuple(figures), (
+    return SetFigures(tuple(figures), (
         f"The published processing times alone would make {processing:.1f} frames per second, "
         f"{100 * (processing / PUBLISHED_FRAMES - 1):.1f} % more than are published.",))
 
 
-def _accesses(found: list[Layer]) -> Iterator[Figure]:
+def _accesses(found: list[_PublishedLayer]) -> Iterator[Figure]:
     """Yield what moves at the global buffer and at DRAM, feature maps there as they compress, and as they are."""
     zeros = [layer.published["zeros"] for layer in found]
     for layer, before, after in zip(found, zeros, [*zeros[1:], zeros[-1]], strict=True):
@@ -93,7 +93,7 @@ def _packed(words: float, zeros: float) -> float:
     return words * min(1.0, (1 - zeros) * RUN_LENGTH_WORDS)
 
 
-def run_paper(watch: Watch) -> Findings:
+def run_paper(watch: ValidationWatch) -> SetFigures:
     """Count the layers on the machine of the paper's analysis."""
     machine = load_accelerator(FOLDER / "isca2016.yaml")
     unit = machine.compute.energy_pj_per_mac * 1e9
@@ -103,7 +103,7 @@ def run_paper(watch: Watch) -> Findings:
         figures += (Figure(layer.name, DRAM, energies["DRAM"] / unit, layer.published["dram_energy"]),
                     Figure(layer.name, REGISTERS, energies["Spads"] / unit, layer.published["rf_energy"]))
     watch.tell(1, 1)
-    return Findings(tuple(figures))
+    return SetFigures(tuple(figures))
 
 
 def _milliseconds(cost: Cost, accelerator: Accelerator) -> float:

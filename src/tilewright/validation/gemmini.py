@@ -10,7 +10,16 @@ from typing import NamedTuple
 
 from tilewright.cost import DenseModel, round_latency
 from tilewright.interop import Case, parse_case
-from tilewright.validation.records import DATA, Figure, Findings, Quantity, ReferenceSet, Watch, register, summary
+from tilewright.validation.records import (
+    DATA,
+    Figure,
+    Quantity,
+    ReferenceSet,
+    SetFigures,
+    ValidationWatch,
+    register,
+    summary,
+)
 
 FILE = DATA / "gemmini.jsonl"
 ROUNDS = Quantity("cycles in rounds", "cycles", "`tilewright.cost.round_latency`", ordered=True)
@@ -32,7 +41,7 @@ def gemmini_cases() -> Iterator[GemminiCase]:
         yield GemminiCase(parse_case(line), raw["rtl_cycles"], raw["timeloop_cycles"])
 
 
-def run(watch: Watch) -> Findings:
+def run(watch: ValidationWatch) -> SetFigures:
     """Count every layer in rounds, and by the dense model."""
     cases = list(gemmini_cases())
     figures: list[Figure] = []
@@ -44,7 +53,7 @@ def run(watch: Watch) -> Findings:
     theirs = summary(ROUNDS, tuple(Figure(case.id, ROUNDS.name, cycles, rtl) for case, rtl, cycles in cases))
     own = [figure for figure in figures if figure.quantity == ROUNDS.name]
     low, high = min(own, key=lambda figure: figure.error), max(own, key=lambda figure: figure.error)
-    return Findings(tuple(figures), (
+    return SetFigures(tuple(figures), (
         f"Timeloop's own cycles of the same mappings: median error {100 * theirs.median_error:.1f} %, worst "
         f"{100 * theirs.worst_error:.1f} %, {100 * (theirs.order or 0):.1f} % of pairs in order.",
         f"In rounds, RTL takes up to {low.reference / low.ours:.1f} times as long as we say ({low.case}); where we say "

@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.cost import DenseModel, Totals, layer_bounds
 from tilewright.hardware import Accelerator, Bandwidth, Fanout, Memory, preset
 from tilewright.mapping import dataflow
-from tilewright.validation.records import DATA, Figure, Findings, Quantity, ReferenceSet, Watch, register
+from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
 from tilewright.workload import unique_operators, zoo
 
 FILE = DATA / "nvdla.json"
@@ -38,7 +38,7 @@ def configured(size: dict[str, Any]) -> Accelerator:
                    word_bits=(("inputs", 8), ("weights", 8), ("outputs", 8)))
 
 
-def run(watch: Watch) -> Findings:
+def run(watch: ValidationWatch) -> SetFigures:
     """Count the network on every size."""
     sizes = json.loads(FILE.read_text(encoding="utf-8"))
     network = unique_operators(zoo.load("resnet50"))
@@ -55,7 +55,7 @@ def run(watch: Watch) -> Findings:
         per_second = machine.frequency_mhz * 1e6
         figures.append(Figure(f"{size['macs']} MACs", FRAMES.name, per_second / cycles, size["frames"]))
         most.append(f"{per_second / least:.1f}")
-    return Findings(tuple(figures), (
+    return SetFigures(tuple(figures), (
         f"No mapping makes more than {', '.join(most)} frames per second by our bounds, in the order of the table.",))
 
 

@@ -7,14 +7,14 @@ import numpy as np
 from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import KINDS, walk
 from tilewright.validation.random_nests import random_case
-from tilewright.validation.records import Figure, Findings, Quantity, ReferenceSet, Watch, register
+from tilewright.validation.records import Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
 
 SEED = 2026
 QUICK, FULL = 500, 10_000
 COUNTS, STEPS, CYCLES, ENERGY = "counts", "steps", "cycles", "energy"
 
 
-def run(watch: Watch) -> Findings:
+def run(watch: ValidationWatch) -> SetFigures:
     """Draw nests, and count each by both."""
     total = FULL if watch.full else QUICK
     figures: list[Figure] = []
@@ -24,7 +24,7 @@ def run(watch: Watch) -> Findings:
         ours, oracle = DenseModel(operator, accelerator).cost(mapping), walk(operator, accelerator, mapping)
         figures += _compared(f"nest {seed}", ours, oracle)
     parted = sum(figure.quantity == CYCLES and bool(figure.error) for figure in figures)
-    return Findings(tuple(figures), (f"Cycles are equal in {total - parted:,} of {total:,} nests.",))
+    return SetFigures(tuple(figures), (f"Cycles are equal in {total - parted:,} of {total:,} nests.",))
 
 
 def _compared(name: str, ours: Cost, oracle: Cost) -> Iterator[Figure]:

@@ -55,16 +55,16 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What running a set gives: its figures, and what else was counted on the way, in whole sentences."""
+class SetFigures:
+    """The figures of a set that was run; ``notes`` say in sentences what else was counted."""
 
     figures: tuple[Figure, ...]
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Watch:
-    """What goes on beside a run: how much is asked for, and who is told.
+class ValidationWatch:
+    """How thoroughly a set is run, and who is told how far it is.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class ReferenceSet:
     kind: Kind
     source: str
     quantities: tuple[Quantity, ...]
-    run: Callable[[Watch], Findings]
+    run: Callable[[ValidationWatch], SetFigures]
     about: str
     why: str = ""
     each_case: bool = False

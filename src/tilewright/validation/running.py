@@ -6,8 +6,8 @@ from math import isfinite
 from typing import Any, get_args
 
 from tilewright.base import InputError
-from tilewright.validation.accepting import Outcome, judge, read_accepted
-from tilewright.validation.records import SETS, Kind, ReferenceSet, Watch
+from tilewright.validation.accepting import SetOutcome, judge, read_accepted
+from tilewright.validation.records import SETS, Kind, ReferenceSet, ValidationWatch
 
 CaseObserver = Callable[[str, int, int], None]
 """Called with the set's name, cases done and cases in all."""
@@ -17,7 +17,7 @@ CaseObserver = Callable[[str, int, int], None]
 class Scoreboard:
     """All sets that were run."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SetOutcome, ...]
     full: bool = False
 
     @property
@@ -59,8 +59,8 @@ def validate(sets: Sequence[str] = (), *, full: bool = False, observer: CaseObse
                          "Leave all but one out")
     accepted = read_accepted()
     chosen = [found for found in reference_sets() if not asked or found.name in asked]
-    return Scoreboard(tuple(judge(found, found.run(Watch(full, _told(found.name, observer))), accepted, full=full)
-                            for found in chosen), full)
+    figures = ((found, found.run(ValidationWatch(full, _told(found.name, observer)))) for found in chosen)
+    return Scoreboard(tuple(judge(found, each, accepted, full=full) for found, each in figures), full)
 
 
 def reference_sets() -> tuple[ReferenceSet, ...]:
@@ -73,7 +73,7 @@ def _told(name: str, observer: CaseObserver | None) -> Callable[[int, int], None
     return lambda done, total: observer(name, done, total) if observer is not None else None
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
+def _plain(outcome: SetOutcome) -> dict[str, Any]:
     found = outcome.set
     return {
         "name": found.name, "title": found.title, "kind": found.kind, "source": found.source, "about": found.about,

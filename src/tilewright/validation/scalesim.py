@@ -19,7 +19,7 @@ from tilewright.cost import (
     SystolicMemories,
     systolic_layer,
 )
-from tilewright.validation.records import DATA, Figure, Findings, Quantity, ReferenceSet, Watch, register
+from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
 from tilewright.workload import Operator, convolution, matmul
 
 FILE = DATA / "scalesim.jsonl"
@@ -67,7 +67,7 @@ def _operator(raw: dict[str, Any]) -> Operator:
     return replace(made, attributes=tuple((dict(made.attributes) | {"in_size": f"{height}x{width}"}).items()))
 
 
-def run(watch: Watch) -> Findings:
+def run(watch: ValidationWatch) -> SetFigures:
     """Count every case as SCALE-Sim does, and by our rules."""
     cases = list(scalesim_cases())
     figures: list[Figure] = []
@@ -78,7 +78,7 @@ def run(watch: Watch) -> Findings:
         stalled += case.figures["stall_cycles"] > 0
     equal = sum(not figure.error for figure in figures if figure.quantity == DRAM_WRITES.name)
     every = sum(figure.quantity == DRAM_WRITES.name for figure in figures)
-    return Findings(tuple(figures), (
+    return SetFigures(tuple(figures), (
         f"DRAM writes are equal in {equal} of {every} cases. {stalled} cases with a bandwidth report stalls, which are "
         "not compared.",))
 

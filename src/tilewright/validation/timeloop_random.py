@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import TIMELOOP, Replay, replay
 from tilewright.interop import Case, parse_case
-from tilewright.validation.records import DATA, Figure, Findings, Quantity, ReferenceSet, Watch, register
+from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
 
 FILE = DATA / "timeloop-random.jsonl"
 FURTHER = DATA / "timeloop-further.jsonl"
@@ -46,7 +46,7 @@ def timeloop_cases(file: Path = FILE) -> Iterator[TimeloopCase]:
         yield TimeloopCase(parse_case(line), json.loads(line)["timeloop"])
 
 
-def run(watch: Watch) -> Findings:
+def run(watch: ValidationWatch) -> SetFigures:
     """Count every nest by Timeloop's conventions, literally, and the first ones by our rules, with the fast model."""
     cases, further = list(timeloop_cases()), list(timeloop_cases(FURTHER))
     figures: list[Figure] = []
@@ -63,7 +63,7 @@ def run(watch: Watch) -> Findings:
         watch.tell(done, len(cases) + len(further))
         figures += _replayed(case.id, replay(case.operator, case.accelerator, case.mapping, TIMELOOP), theirs)
     named = ", ".join(f"{name} ({count})" for name, count in parted.most_common())
-    return Findings(tuple(figures), (
+    return SetFigures(tuple(figures), (
         f"By our rules every count of {agreeing} of the {len(cases)} nests equals Timeloop's.",
         f"What parts the others, by the number of nests that it touches: {named}."))
 

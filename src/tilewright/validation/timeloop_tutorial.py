@@ -14,7 +14,7 @@ from tilewright.cost import Cost, DenseModel
 from tilewright.cost.reference import TIMELOOP, replay
 from tilewright.hardware import Accelerator, Memory, load_accelerator
 from tilewright.mapping import Mapping, load_mapping
-from tilewright.validation.records import DATA, Figure, Findings, Quantity, ReferenceSet, Watch, register
+from tilewright.validation.records import DATA, Figure, Quantity, ReferenceSet, SetFigures, ValidationWatch, register
 from tilewright.workload import Operator, convolution
 
 FOLDER = DATA / "timeloop-tutorial"
@@ -47,7 +47,7 @@ def exercises() -> Iterator[Exercise]:
         yield Exercise(name, operator, machine, load_mapping(FOLDER / f"{name}.yaml", operator, machine), theirs)
 
 
-def run(watch: Watch) -> Findings:
+def run(watch: ValidationWatch) -> SetFigures:
     """Count every exercise by our rules; and once more by Timeloop's conventions, to see that they change nothing."""
     figures: list[Figure] = []
     alike = 0
@@ -57,12 +57,12 @@ def run(watch: Watch) -> Findings:
         cost = DenseModel(exercise.operator, exercise.accelerator).cost(exercise.mapping)
         figures += _compared(exercise, cost)
         alike += _alike(exercise, cost)
-    return Findings(tuple(figures), (
+    return SetFigures(tuple(figures), (
         f"Counted under Timeloop's conventions instead, reads, fills and updates stay the same in {alike} of the "
         f"{len(found)} mappings.",))
 
 
-def run_designs(watch: Watch) -> Findings:
+def run_designs(watch: ValidationWatch) -> SetFigures:
     """Count the example designs by our rules, and tell which counts differ."""
     figures: list[Figure] = []
     for exercise in exercises():
@@ -72,7 +72,7 @@ def run_designs(watch: Watch) -> Findings:
     watch.tell(1, 1)
     other = [f"{figure.case.removeprefix(DESIGN)} ({figure.ours:,.0f}, not {figure.reference:,.0f})"
              for figure in figures if figure.quantity == COUNTS and figure.error]
-    return Findings(tuple(figures), (f"Counts that differ: {'; '.join(other)}.",))
+    return SetFigures(tuple(figures), (f"Counts that differ: {'; '.join(other)}.",))
 
 
 def _compared(exercise: Exercise, cost: Cost) -> Iterator[Figure]:

@@ -7,14 +7,14 @@ from rich.console import Console
 
 from tilewright.report import accuracy_page, print_scoreboard
 from tilewright.report.validation import error_text, number
-from tilewright.validation import Figure, Findings, Quantity, ReferenceSet, Scoreboard
+from tilewright.validation import Figure, Quantity, ReferenceSet, Scoreboard, SetFigures
 from tilewright.validation.accepting import judge
 
 FIGURES = (Figure("first", "cycles", 110, 100), Figure("second", "cycles", 0, 0), Figure("third", "words", 7, 0))
 SET = ReferenceSet("mine", "My chip", "silicon", "measured by us", (Quantity("cycles", "cycles"), Quantity("words")),
-                   lambda watch: Findings(FIGURES), "One line.\n\n- an item\n- another\n\nAnd a last one.",
+                   lambda watch: SetFigures(FIGURES), "One line.\n\n- an item\n- another\n\nAnd a last one.",
                    "Because.", each_case=True)
-BOARD = Scoreboard((judge(SET, Findings(FIGURES, ("A note.",)), {}),))
+BOARD = Scoreboard((judge(SET, SetFigures(FIGURES, ("A note.",)), {}),))
 
 
 @pytest.mark.parametrize(("error", "text"), [

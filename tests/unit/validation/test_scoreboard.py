@@ -10,9 +10,9 @@ from tilewright.base import InputError
 from tilewright.validation import (
     SETS,
     Figure,
-    Findings,
     Quantity,
     ReferenceSet,
+    SetFigures,
     Summary,
     accepted_text,
     read_accepted,
@@ -25,7 +25,7 @@ from tilewright.validation.accepting import accepted_key, judge
 CYCLES = Quantity("cycles", "cycles", ordered=True)
 FIGURES = tuple(Figure(f"case {n}", "cycles", ours, theirs) for n, (ours, theirs) in enumerate(
     [(110, 100), (190, 200), (300, 300), (290, 400)]))
-SET = ReferenceSet("mine", "Mine", "model", "nobody", (CYCLES,), lambda watch: Findings(FIGURES), "about")
+SET = ReferenceSet("mine", "Mine", "model", "nobody", (CYCLES,), lambda watch: SetFigures(FIGURES), "about")
 
 
 @pytest.mark.parametrize(("ours", "theirs", "error"), [
@@ -56,37 +56,37 @@ def accepted(**changes):
     ({"cases": 3}, "as accepted"),
 ])
 def test_an_error_that_grows_is_told(changes, verdict):
-    outcome = judge(SET, Findings(FIGURES), accepted(**changes))
+    outcome = judge(SET, SetFigures(FIGURES), accepted(**changes))
     assert outcome.judged[0].verdict == verdict
     assert outcome.holds == (verdict != "grown")
 
 
 def test_what_nobody_accepted_does_not_hold():
-    outcome = judge(SET, Findings(FIGURES), {})
+    outcome = judge(SET, SetFigures(FIGURES), {})
     assert outcome.judged[0].verdict == "not accepted yet"
     assert not outcome.holds
 
 
 def test_a_full_run_that_compares_more_has_errors_of_its_own():
     deeper = replace(SET, deeper=True)
-    assert judge(deeper, Findings(FIGURES), accepted(), full=True).key == "mine --full"
-    assert judge(deeper, Findings(FIGURES), accepted()).holds
-    assert not judge(deeper, Findings(FIGURES), accepted(), full=True).holds
-    assert judge(SET, Findings(FIGURES), accepted(), full=True).holds
+    assert judge(deeper, SetFigures(FIGURES), accepted(), full=True).key == "mine --full"
+    assert judge(deeper, SetFigures(FIGURES), accepted()).holds
+    assert not judge(deeper, SetFigures(FIGURES), accepted(), full=True).holds
+    assert judge(SET, SetFigures(FIGURES), accepted(), full=True).holds
 
 
 def test_a_quantity_without_figures_does_not_hold():
-    assert not judge(SET, Findings(()), accepted()).holds
+    assert not judge(SET, SetFigures(()), accepted()).holds
 
 
 def test_figures_of_quantities_that_a_set_does_not_name_are_a_fault():
     with pytest.raises(ValueError, match="mine has figures of energy"):
-        judge(SET, Findings((Figure("case", "energy", 1, 1),)), {})
+        judge(SET, SetFigures((Figure("case", "energy", 1, 1),)), {})
 
 
 def test_accepted_errors_are_read_back_and_others_are_kept(tmp_path):
     file = tmp_path / "accepted.json"
-    endless = Findings((Figure("case", "cycles", 1, 0),))
+    endless = SetFigures((Figure("case", "cycles", 1, 0),))
     kept = {"other": {"energy": Summary(1, 0.5, 0.5)}}
     file.write_text(accepted_text((judge(SET, endless, {}),), kept))
     assert read_accepted(file) == {**kept, "mine": {"cycles": Summary(1, inf, inf, 1.0)}}

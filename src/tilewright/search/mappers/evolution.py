@@ -27,7 +27,7 @@ TURN = 30
 Population = Annotated[int, Limits(ge=1, le=MOST)]
 
 
-class Asked:
+class _Nevergrad:
     """An optimiser of Nevergrad, asked for some points at a time."""
 
     def __init__(self, kind: Any, problem: Problem, batch: int) -> None:
@@ -85,7 +85,7 @@ def differential_evolution(options: DifferentialOptions, problem: Problem) -> Op
 
     kind = families.DifferentialEvolution(F1=options.local_weight, F2=options.global_weight,
                                           crossover=options.crossover, popsize=options.population)
-    return Asked(kind, problem, options.population)
+    return _Nevergrad(kind, problem, options.population)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def population_size_adaptation(options: PopulationOptions, problem: Problem) -> 
     """
     from nevergrad import families  # noqa: PLC0415  (an extra)
 
-    return Asked(families.ParametrizedTBPSA(initial_popsize=options.population), problem, options.population)
+    return _Nevergrad(families.ParametrizedTBPSA(initial_popsize=options.population), problem, options.population)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def particle_swarm(options: SwarmOptions, problem: Problem) -> Optimiser:
 
     kind = families.ConfPSO(transform="arctan", popsize=options.population, omega=options.momentum,
                             phip=options.parent_weight, phig=options.global_weight)
-    return Asked(kind, problem, options.population)
+    return _Nevergrad(kind, problem, options.population)
 
 
 @black_box("one-plus-one", MapperOptions, EXTRA)
@@ -151,7 +151,7 @@ def one_plus_one(options: MapperOptions, problem: Problem) -> Optimiser:
     """(1+1) evolution strategy on vectors with the one-fifth rule, by Nevergrad (Schumer and Steiglitz, 1968)."""
     from nevergrad import families  # noqa: PLC0415  (an extra)
 
-    return Asked(families.ParametrizedOnePlusOne(), problem, 1)
+    return _Nevergrad(families.ParametrizedOnePlusOne(), problem, 1)
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class PassivePortfolio:
 
         pairs = families.DifferentialEvolution(crossover="twopoints")
         self.members: tuple[Optimiser, ...] = (CovarianceMatrixAdaptation(CovarianceOptions(), problem),
-                                               Asked(pairs, problem, TURN), Spread(problem, TURN))
+                                               _Nevergrad(pairs, problem, TURN), Spread(problem, TURN))
         self.taken = [0] * len(self.members)
         self.turn = 0
 
