@@ -9,9 +9,8 @@ from rich.console import Console
 
 import tilewright as tw
 from tilewright.cli import main
-from tilewright.cli.progress import Progress
-from tilewright.search import Budget
-from tilewright.search import Progress as Step
+from tilewright.cli.progress import LayersBar
+from tilewright.search import Budget, Progress
 from tilewright.store import Library
 from tilewright.workload import Graph, MacNode, matmul
 
@@ -133,13 +132,13 @@ def test_wrong_wishes_are_one_error(monkeypatch, capsys, words, told):
 
 
 def test_the_bar_of_the_second_search_begins_anew():
-    bar = Progress(Console(file=StringIO()))
+    bar = LayersBar(Console(file=StringIO()))
     budget = Budget(samples=10)
     bar.begin(1, budget)
-    bar.update(Step("a", 10, 10, 1.0, 5.0, 10, 0.0))
+    bar.update(Progress("a", 10, 10, 1.0, 5.0, 10, 0.0))
     assert bar.bars.tasks[0].description == "1/1 layers"
     bar.begin(2, budget)
-    bar.update(Step("b", 5, 5, 1.0, 5.0, 10, 1.0))
+    bar.update(Progress("b", 5, 5, 1.0, 5.0, 10, 1.0))
     assert bar.bars.tasks[0].description == "0/2 layers"
     assert bar.bars.tasks[0].completed == pytest.approx(0.25)
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
-from tilewright.api.tasks import Task
+from tilewright.api.tasks import NetworkTask
 from tilewright.base import InputError
 from tilewright.cost import cost_model
 from tilewright.mapping import MapSpace, is_legal
@@ -46,7 +46,7 @@ class Answers:
 NO_ANSWERS = Answers()
 
 
-def find_answers(task: Task, store: str | os.PathLike[str] | bool, again: bool,
+def find_answers(task: NetworkTask, store: str | os.PathLike[str] | bool, again: bool,
                  checkpoint: str | os.PathLike[str] | None) -> Answers:
     """Return what the store knows of equal searches; nothing where it cannot be read, or they are to be made ``again``.
 
@@ -74,7 +74,7 @@ def find_answers(task: Task, store: str | os.PathLike[str] | bool, again: bool,
     return Answers(keys, results, origins)
 
 
-def _key(task: Task, space: MapSpace, place: int) -> str:
+def _key(task: NetworkTask, space: MapSpace, place: int) -> str:
     """Return the fingerprint of all that decides what a search finds."""
     request = task.request
     return fingerprint(
@@ -89,7 +89,7 @@ def _content(value: object) -> str:
     return sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else ""
 
 
-def _result(layer: LayerRecord, task: Task, space: MapSpace) -> SearchResult | None:
+def _result(layer: LayerRecord, task: NetworkTask, space: MapSpace) -> SearchResult | None:
     """Return the result that a record tells; None where it is of an interrupted search, or not what it says."""
     found, bounds = layer.search, layer.bounds
     if found is None or bounds is None or found.stopped not in ("samples", "exhausted"):

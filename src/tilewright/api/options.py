@@ -179,7 +179,7 @@ class RunOptions(NetworkOptions, Goal, OnMachine):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
+class PaceOptions:
     """How fast a pipeline is to be, and what counts at that pace."""
 
     then: str = option("energy", "--then", always=True, says=(
@@ -195,7 +195,7 @@ class Pace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PipelineOptions(NetworkOptions, Pace, OnMachine):
+class PipelineOptions(NetworkOptions, PaceOptions, OnMachine):
     """What `pipeline` is asked for; its ``budget`` is that of each of its two searches, or the time of both."""
 
     budget: str | int | Budget = again(SearchOptions, "budget", 10_000, (

@@ -13,7 +13,7 @@ from tilewright.api.flags import takes
 from tilewright.api.options import PipelineOptions, RunOptions
 from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, Seconds, kept_run, run_record
-from tilewright.api.tasks import Task, prepare, warm_up
+from tilewright.api.tasks import NetworkTask, prepare, warm_up
 from tilewright.api.text import shown
 from tilewright.api.warm import OFF, warm_budget, warmth
 from tilewright.base import write_whole
@@ -112,7 +112,7 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
     return _pipeline(result, first, request, store)
 
 
-def _pipeline(result: PipelineResult, first: Task, request: RequestRecord,
+def _pipeline(result: PipelineResult, first: NetworkTask, request: RequestRecord,
               store: str | os.PathLike[str] | bool) -> Pipeline:
     """Keep both searches as runs."""
     found = _distinct(result.layers, second=False)

@@ -25,14 +25,14 @@ Number = int | float
 MOST_EXPLAINED_MACS = 50_000
 """Multiply-accumulates of the largest nest whose differences are explained: more would take many minutes."""
 QUICK, A_SECOND = 40_000, 20_000
-"""Tiles of replays that are walked without a word, and that are walked in some second."""
+"""Tiles of replays that are walked without notice, and that are walked in about a second."""
 
 
 @dataclass(frozen=True)
-class Line:
+class ReplayedFigure:
     """One figure under each convention, in words of all instances, cycles or pJ.
 
-    ``because`` names the assumptions that it hangs on, where it differs and the nest is small enough to find out.
+    ``because`` names the assumptions that it depends on, where it differs and the nest is small enough to find out.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Replayed:
     """
 
     conventions: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ReplayedFigure, ...]
     cost: Cost
     replays: dict[str, Replay]
     unexplained: str = ""
@@ -128,8 +128,8 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
             unexplained = f"too large to tell why: it {error.rule}, {error.given:,}. {error.mend}"
     if because and len({column["energy_pj"] for column in columns}) > 1 and _has_more_energy(cost, accelerator):
         because["energy_pj"].add(NO_NETWORK)
-    lines = tuple(Line(place, figures, tuple(name for name in TEXTS if name in because.get(place, ()))
-                       if len(set(figures)) > 1 else ())
+    lines = tuple(ReplayedFigure(place, figures, tuple(name for name in TEXTS if name in because.get(place, ()))
+                                 if len(set(figures)) > 1 else ())
                   for place in columns[0] for figures in [tuple(column[place] for column in columns)])
     return Replayed(names, lines, cost, replays, unexplained)
 

@@ -17,7 +17,7 @@ from tilewright.api.evaluation import why_unmapped
 from tilewright.api.flags import takes
 from tilewright.api.options import RunOptions
 from tilewright.api.places import ready_place
-from tilewright.api.tasks import Task, prepare, warm_up
+from tilewright.api.tasks import NetworkTask, prepare, warm_up
 from tilewright.api.text import shown
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
 from tilewright.base import unknown_name
@@ -192,7 +192,7 @@ class Seconds(NamedTuple):
     loading: float = 0.0
 
 
-def _searched(task: Task, answers: Answers, stop: threading.Event, errors: list[Exception],
+def _searched(task: NetworkTask, answers: Answers, stop: threading.Event, errors: list[Exception],
               run_id: str) -> tuple[NetworkResult, Seconds]:
     """Search what is not answered; return all results, and the time in all.
 
@@ -219,8 +219,8 @@ def _searched(task: Task, answers: Answers, stop: threading.Event, errors: list[
 
 
 def run_record(  # noqa: PLR0913
-    task: Task, found: Iterable[tuple[UniqueOperator, SearchResult]], unfinished: tuple[str, ...], seconds: Seconds, *,
-    answers: Answers = NO_ANSWERS, errors: list[Exception] | None = None,
+    task: NetworkTask, found: Iterable[tuple[UniqueOperator, SearchResult]], unfinished: tuple[str, ...],
+    seconds: Seconds, *, answers: Answers = NO_ANSWERS, errors: list[Exception] | None = None,
 ) -> RunRecord:
     """Return the record of what was found for layers; ``unfinished`` names those whose search had not ended.
 
@@ -240,7 +240,7 @@ def run_record(  # noqa: PLR0913
                    cause=cause)
 
 
-def _layer_record(task: Task, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:
+def _layer_record(task: NetworkTask, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:
     accelerator, space = task.accelerator, task.space(unique.operator)
     operator, constraints = space.operator, space.constraints
     known = result.bounding

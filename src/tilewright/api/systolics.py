@@ -51,10 +51,10 @@ class SystolicRow:
 
 
 @dataclass(frozen=True)
-class Parting:
-    """An assumption of another tool: what it says, and by how much it alone changes the figures of a network.
+class AssumptionEffect:
+    """An assumption of another tool, and by how much it alone changes the figures of a network.
 
-    ``of_dram``: it is about words of DRAM, whose changes are not told.
+    ``more`` is by figure. ``of_dram`` says that it is about words of DRAM, which are not among them.
     """
 
     text: str
@@ -92,12 +92,12 @@ class SystolicRun:
         return sum(row.times * (row.figures[conventions].cycles if conventions == OURS
                                 else row.figures[conventions].compute_cycles) for row in self.rows)
 
-    def parted(self) -> dict[str, dict[str, Parting]]:
+    def parted(self) -> dict[str, dict[str, AssumptionEffect]]:
         """Return, for each conventions but ours, what each assumption that they make does by itself to the figures."""
         return {name: {made: self._parting(name, made) for made in SYSTOLIC_CONVENTIONS[name].made}
                 for name in self.conventions if name != OURS}
 
-    def _parting(self, name: str, made: str) -> Parting:
+    def _parting(self, name: str, made: str) -> AssumptionEffect:
         theirs = SYSTOLIC_CONVENTIONS[name]
         without = theirs.having(made, False)
         found = dict.fromkeys(_PARTED, 0)
@@ -107,8 +107,8 @@ class SystolicRun:
             for field, figure in _PARTED.items():
                 more = int(getattr(layer.counts, figure)) - int(getattr(counts, figure))
                 found[field] += more * layer.count * row.times
-        return Parting(SYSTOLIC_ASSUMPTIONS[made], {field: more for field, more in found.items() if more},
-                       made in _OF_DRAM)
+        return AssumptionEffect(SYSTOLIC_ASSUMPTIONS[made], {field: more for field, more in found.items() if more},
+                                made in _OF_DRAM)
 
     def tree(self) -> dict[str, Any]:
         """Return everything as plain data."""

@@ -26,7 +26,7 @@ LARGEST_NUMBER = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Task:
+class NetworkTask:
     """A network, a machine and what is asked of them, all checked.
 
     ``budget`` is that of the whole run, and `allotted` makes it that of one layer.
@@ -56,7 +56,7 @@ class Task:
         space = self.space(operator)
         return flexible_within(space) if self.accelerator.flexibility is not None else KeptSets(space)
 
-    def allotted(self, share: Budget, **more: Any) -> "Task":
+    def allotted(self, share: Budget, **more: Any) -> "NetworkTask":
         """Return the task with the budget of one layer, and ``more`` in its request, which now holds the command."""
         request = replace(self.request, budget_samples=share.samples, budget_seconds=share.seconds, **more)
         return replace(self, budget=share, request=replace(request, command=self.command("map", self.asked, request)))
@@ -69,7 +69,7 @@ class Task:
             "constraint": request.constraints})
 
 
-def prepare(asked: RunOptions) -> Task:
+def prepare(asked: RunOptions) -> NetworkTask:
     """Load and check what was asked for; what is wrong with it is an `InputError`."""
     accelerator, own = load_target(asked.arch, asked.network, asked.footprint)
     accelerator = flexible_machine(accelerator)
@@ -98,7 +98,7 @@ def prepare(asked: RunOptions) -> Task:
         "dataflow": choice.dataflow, "space": choice.text(operators, accelerator),
         "density": {name: str(given) for name, given in density.items()}, "densities": str(swept.densities or ""),
         "front": read_front(asked.front)})
-    return Task(graph, accelerator, swept, request, budget, workers, choice, asked)
+    return NetworkTask(graph, accelerator, swept, request, budget, workers, choice, asked)
 
 
 def split_limits(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str], Limits | None]:
@@ -153,7 +153,7 @@ def _budget_text(budget: Budget) -> str:
     return ",".join(filter(None, parts))
 
 
-def warm_up(task: Task) -> None:
+def warm_up(task: NetworkTask) -> None:
     """Load (at first use: compile) the engine, so that no search loses time to it; raise if interrupted meanwhile."""
     smallest = min(task.operators, key=lambda operator: operator.macs)
     tries = partial(search, smallest, task.accelerator, objective=task.objective, mapper=task.request.mapper,

@@ -32,12 +32,12 @@ def map_network(
     has made before, of a number of mappings, is answered from there. Ctrl-C ends the searches and keeps what they found
     (exit code 130), as does SIGTERM (143). Exit code 1: some layer has no legal mapping, or none within constraints.
     """
-    from tilewright.cli.progress import Progress
+    from tilewright.cli.progress import LayersBar
     from tilewright.jobs import interruptible, load_seconds
 
     ready(report, json)
     folder = _checkpoint(checkpoint, resume)
-    with Progress(earlier_seconds=load_seconds(folder) if folder else 0.0) as shown:
+    with LayersBar(earlier_seconds=load_seconds(folder) if folder else 0.0) as shown:
         try:
             run, error = tilewright.api.map_network(**asked, progress=shown, checkpoint=folder), None
         except tilewright.api.Broken as broken:

@@ -11,8 +11,7 @@ from tilewright.report import engineering, percent, shortened
 
 if TYPE_CHECKING:
     from tilewright.jobs import Standing
-    from tilewright.search import Budget
-    from tilewright.search import Progress as Step
+    from tilewright.search import Budget, Progress
 
 STARTING = "Starting the engine (compiled at first use, some 10 s)"
 
@@ -45,22 +44,22 @@ def _pace(samples: int, seconds: float, left: float | None) -> str:
     return " · ".join([*told, *([f"{int(left) // 60}:{int(left) % 60:02d} left"] if left is not None else [])])
 
 
-class Progress(Bar):
-    """A bar while layers are searched; time and rate count ``earlier_seconds``, those of a run that is taken up."""
+class LayersBar(Bar):
+    """A bar while layers are searched; time and rate include ``earlier_seconds``, those of a run that is continued."""
 
     def __init__(self, screen: Console | None = None, earlier_seconds: float = 0.0) -> None:
         super().__init__(screen=screen)
         self.earlier_seconds = earlier_seconds
-        self.steps: dict[str, Step] = {}
+        self.steps: dict[str, Progress] = {}
         self.layers = 0
         self.started = 0.0
 
     def begin(self, layers: int, budget: "Budget") -> None:
-        """Take note of how many layers there are; what was shown before is forgotten."""
+        """Start anew with so many layers."""
         self.steps.clear()
         self.layers, self.started = layers, time.perf_counter() - self.earlier_seconds
 
-    def update(self, progress: "Step") -> None:
+    def update(self, progress: "Progress") -> None:
         """Show where one search stands."""
         self.steps[progress.name] = progress
         steps = list(self.steps.values())
@@ -71,7 +70,7 @@ class Progress(Bar):
                      elapsed * (1 - share) / share if share > 0 else None)
         self.show(f"{ended}/{self.layers} layers", share, 1.0, pace + self._stand(progress))
 
-    def _stand(self, step: "Step") -> str:
+    def _stand(self, step: "Progress") -> str:
         """Return how far the layer that was shown last is from its bound."""
         if step.best is None or step.bound is None:
             return ""

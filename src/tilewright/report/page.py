@@ -13,21 +13,21 @@ from tilewright.base import write_whole
 from tilewright.report import figures, quantities
 from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value, together
 from tilewright.report.terminal import search_time
-from tilewright.store import LayerRecord, NestRow, RoomRecord, RunRecord, TileRecord
+from tilewright.store import LayerRecord, NestRowRecord, RoomRecord, RunRecord, TileRecord
 
 
 @dataclass
 class Box:
     """A level of a mapping with its loops and the level inside it, for drawing."""
 
-    row: NestRow
-    loops: list[NestRow] = field(default_factory=list)
+    row: NestRowRecord
+    loops: list[NestRowRecord] = field(default_factory=list)
     inner: "Box | None" = None
-    bars: "list[Bar]" = field(default_factory=list)
+    bars: "list[_Bar]" = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Bar:
+class _Bar:
     """A room of a memory as a bar: ``parts`` are (tile, bytes with all copies, share of the bar's length)."""
 
     room: RoomRecord
@@ -104,11 +104,11 @@ def _box(layer: LayerRecord) -> Box | None:
     return outer
 
 
-def _bars(row: NestRow) -> list[Bar]:
+def _bars(row: NestRowRecord) -> list[_Bar]:
     """Return a bar for each room, as long as its capacity, or as all that it holds where that is more or unlimited."""
     bars = []
     for room in row.rooms:
         length = max(room.used_bytes, room.capacity_bytes or 0.0) or 1.0
         held = [(tile, tile.bytes * room.copies) for tile in row.tiles if tile.partition == room.partition]
-        bars.append(Bar(room, tuple((tile, size, size / length) for tile, size in held)))
+        bars.append(_Bar(room, tuple((tile, size, size / length) for tile, size in held)))
     return bars

@@ -15,7 +15,7 @@ from tilewright.search.front import joined, read_front
 from tilewright.search.mapper import Options
 from tilewright.search.objective import Constraint, Objective
 from tilewright.search.records import Budget, Improvement, Progress, SearchResult, Stopped
-from tilewright.search.run import Request, Run, Searching, Seed, Watch, searching
+from tilewright.search.run import Request, Searching, SearchRun, Seed, Watch, searching
 from tilewright.search.scoring import CostModel, model_of
 from tilewright.search.start import Start
 from tilewright.search.sweep import Densities
@@ -109,7 +109,7 @@ def racing(spaces: Sequence[MapSpace] | KeptSets, request: Request, watch: Watch
 class _Entrant:
     """A member under search, and what it was granted so far: samples and seconds."""
 
-    run: Run
+    run: SearchRun
     limit: float
     more: int
     """Enumeration knows its end by one mapping more than there are."""
@@ -220,7 +220,7 @@ class _Race:
             own = replace(own, mapper="exhaustive", options={}, start=None)
         watch = replace(self.watch, recorder=None, checkpoint=self._file(str(number)),
                         progress=self if self.watch.progress is not None else None)
-        run = Run(own, watch, self._model(own.space))
+        run = SearchRun(own, watch, self._model(own.space))
         if run.bounding is None:
             self.bounded = False
         else:

@@ -180,7 +180,7 @@ def search(  # noqa: PLR0913  (keywords of the one entry point)
 
 def searching(request: Request, watch: Watch, model: CostModel | None = None) -> Searching:
     """Search step by step, as `search` does in one go."""
-    run = Run(request, watch, model or model_of(request.space, request.objective))
+    run = SearchRun(request, watch, model or model_of(request.space, request.objective))
     # What is worked out once, before time counts.
     getattr(run.model, "program", None)
     getattr(run.bounding if watch.progress is not None else None, "score", None)
@@ -205,7 +205,7 @@ def digest(thing: object) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
-class Run(Resumable):
+class SearchRun(Resumable):
     """One search under way."""
 
     changing = "mapper", "archive", "samples", "legal_samples", "best", "spent_seconds", "best_mapping"

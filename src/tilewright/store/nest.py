@@ -2,7 +2,7 @@
 
 from tilewright.hardware import Accelerator
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping, nest_rows, render
-from tilewright.store.record import FrontPointRecord, LevelRecord, MappingRecord, NestRow, RoomRecord, TileRecord
+from tilewright.store.record import FrontPointRecord, LevelRecord, MappingRecord, NestRowRecord, RoomRecord, TileRecord
 from tilewright.workload import Operator
 
 
@@ -26,12 +26,12 @@ def mapping_from(record: MappingRecord | FrontPointRecord) -> Mapping:
         LevelLoops(level.level, tuple(Loop(*loop) for loop in level.loops), level.keeps) for level in record.levels))
 
 
-def _rows(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tuple[NestRow, ...]:
+def _rows(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> tuple[NestRowRecord, ...]:
     roles = {tensor.name: tensor.role for tensor in operator.tensors}
     instances = {level.name: accelerator.instances(level.name) for level in accelerator.levels}
     instances[accelerator.compute.name] = accelerator.compute_instances
     return tuple(
-        NestRow(
+        NestRowRecord(
             indent=row.indent, kind=row.kind, text=row.text, note=row.note, level=row.level, count=int(row.count),
             instances=instances[row.level],
             tiles=tuple(TileRecord(tile.tensor, roles[tile.tensor], int(tile.words), float(tile.size_bytes),

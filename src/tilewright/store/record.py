@@ -142,7 +142,7 @@ class RoomRecord:
 
 
 @dataclass(frozen=True)
-class NestRow:
+class NestRowRecord:
     """One line of a mapping drawn as a loop nest.
 
     ``memory`` and ``fanout`` rows open a level, ``for`` and ``par-for`` rows are loops at it, and ``compute`` is the
@@ -176,7 +176,7 @@ class MappingRecord:
     levels: tuple[LevelRecord, ...]
     yaml: str
     text: str
-    nest: tuple[NestRow, ...]
+    nest: tuple[NestRowRecord, ...]
 
     def __str__(self) -> str:
         return self.text

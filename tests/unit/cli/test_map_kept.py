@@ -12,7 +12,7 @@ import pytest
 
 from tilewright.api import open_run, runs
 from tilewright.base import InputError
-from tilewright.search.run import Run
+from tilewright.search.run import SearchRun
 from tilewright.store import Store, opening
 
 NO_SPACE = OSError(28, "No space left on device")
@@ -88,14 +88,14 @@ def test_to_resume_where_nothing_is_kept_begins_and_a_larger_budget_goes_on(tile
 
 
 def test_an_error_keeps_what_was_found(tilewright, words, tmp_path, monkeypatch):
-    step = Run._step
+    step = SearchRun._step
 
     def broken(self):
         if self.request.space.operator.name == "mlp.1" and self.samples:
             raise RuntimeError("no luck")
         step(self)
 
-    monkeypatch.setattr(Run, "_step", broken)
+    monkeypatch.setattr(SearchRun, "_step", broken)
     # All have had a batch when one has its second.
     failed = tilewright(*words, "-b", "10k", "--workers", "1", "--checkpoint", "kept", *OUT)
     assert failed.code == 70 and "Internal error: RuntimeError: no luck" in failed.err
@@ -103,7 +103,7 @@ def test_an_error_keeps_what_was_found(tilewright, words, tmp_path, monkeypatch)
     assert run.headline.startswith("Ended by an error (RuntimeError: no luck): of 4 distinct layers ")
     assert len(run.layers) == 3 and "mlp.1" in run.unfinished and run.headline in failed.out
     assert open_run("last").record == run and (tmp_path / "run.html").exists()
-    monkeypatch.setattr(Run, "_step", step)
+    monkeypatch.setattr(SearchRun, "_step", step)
     assert tilewright(*words, "-b", "10k", "--checkpoint", "kept", "--resume").code == 0
     assert tilewright(*words, "-b", "10k", "--again").code == 0
     assert _mappings(open_run("last").record) == _mappings(open_run(_ids()[1]).record)
@@ -132,7 +132,7 @@ def test_an_error_before_anything_is_found_is_told_and_nothing_is_stored(tilewri
     def broken(self):
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr(Run, "batches", broken)
+    monkeypatch.setattr(SearchRun, "batches", broken)
     assert tilewright(*words).code == 70
     assert _ids() == []
 

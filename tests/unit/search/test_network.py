@@ -10,7 +10,7 @@ from tilewright.cost import DenseModel
 from tilewright.hardware import preset
 from tilewright.mapping import MapSpace
 from tilewright.search import Budget, NetworkResult, search_network
-from tilewright.search.run import Run
+from tilewright.search.run import SearchRun
 from tilewright.workload import Graph, MacNode, matmul
 
 ACCELERATOR = preset("eyeriss")
@@ -87,13 +87,13 @@ def _none_for_the_second(operator):
 
 
 def test_every_layer_has_a_batch_before_any_has_its_second(monkeypatch):
-    steps, step = [], Run._step
+    steps, step = [], SearchRun._step
 
     def counted(self):
         steps.append(self.request.space.operator.name)
         step(self)
 
-    monkeypatch.setattr(Run, "_step", counted)
+    monkeypatch.setattr(SearchRun, "_step", counted)
     search_network(LAYERS, ACCELERATOR, mapper="random", budget=100_000, workers=1)
     assert steps[:3] == ["a", "b", "c"]  # the largest first
     assert len(steps) > 100

@@ -30,8 +30,8 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What the zoo says about a network without building it.
+class ZooEntry:
+    """What the zoo knows of a network without building it.
 
     ``derived`` states the configuration from which the total follows where nobody published a total.
     """
@@ -49,13 +49,14 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _DATA.glob("*.yaml")))
 
 
-def describe(name: str) -> Entry:
+def describe(name: str) -> ZooEntry:
     """Return title, sources, options and published figures of one network."""
     document = _document(_canonical(name))
     published = tuple(Published(p["quantity"], int(p["value"]), float(p["tolerance"]), p["source"],
                                 tuple((p.get("options") or {}).items())) for p in document.get("published", ()))
-    return Entry(document["name"], document["title"], document["source"],
-                 tuple({"batch": 1, **(document.get("options") or {})}.items()), published, document.get("derived", ""))
+    options = {"batch": 1, **(document.get("options") or {})}
+    return ZooEntry(document["name"], document["title"], document["source"], tuple(options.items()), published,
+                    document.get("derived", ""))
 
 
 def load(name: str, /, **options: int) -> Graph:
