@@ -7,7 +7,7 @@ from math import hypot
 from tilewright.base import InputError
 from tilewright.codesign.variants import stated
 from tilewright.hardware import AXES, Accelerator
-from tilewright.mapping import Count, Flexion, TileRule, flexion
+from tilewright.mapping import EstimatedCount, Flexion, TileRule, flexion
 from tilewright.workload import Graph, Operator, unique_operators
 
 SPACES = ("class_space", "target_space", "workload_space", "class_on_workload", "target_on_workload")
@@ -29,11 +29,11 @@ class AverageFlexion:
     """Means over layers: of the five sizes, and of the two Flexions (which are not the quotients of mean sizes)."""
 
     axes: str
-    class_space: Count
-    target_space: Count
-    workload_space: Count
-    class_on_workload: Count
-    target_on_workload: Count
+    class_space: EstimatedCount
+    target_space: EstimatedCount
+    workload_space: EstimatedCount
+    class_on_workload: EstimatedCount
+    target_on_workload: EstimatedCount
     hardware: float
     workload: float
 
@@ -73,10 +73,10 @@ def measure_flexion(network: Graph, accelerator: Accelerator, axes: str = AXES, 
 
 
 def _average(found: Sequence[Flexion]) -> AverageFlexion:
-    def mean(name: str) -> Count:
-        counts: list[Count] = [getattr(one, name) for one in found]
-        return Count(sum(count.value for count in counts) / len(counts),
-                     hypot(*(count.error for count in counts)) / len(counts))
+    def mean(name: str) -> EstimatedCount:
+        counts: list[EstimatedCount] = [getattr(one, name) for one in found]
+        return EstimatedCount(sum(count.value for count in counts) / len(counts),
+                              hypot(*(count.error for count in counts)) / len(counts))
 
     c, a, w, c_w, a_w = (mean(name) for name in SPACES)
     return AverageFlexion(found[0].axes, c, a, w, c_w, a_w, sum(one.hardware for one in found) / len(found),

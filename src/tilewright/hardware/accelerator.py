@@ -8,9 +8,9 @@ from math import isqrt, prod
 from typing import Any, Literal, TypeAlias
 
 from tilewright.base import InputError
-from tilewright.hardware.flexibility import Flexibility, Problem, Room, problems
+from tilewright.hardware.flexibility import Flexibility, Issue, MemoryOutline, issues
 from tilewright.hardware.flexibility_costs import FlexibilityOverhead
-from tilewright.hardware.sparsity import Sparsity, sparsity_problems
+from tilewright.hardware.sparsity import Sparsity, sparsity_issues
 from tilewright.hardware.technology import Storage, Value
 
 Buffering = Literal["single", "double", "buffet"]
@@ -272,17 +272,18 @@ class Accelerator:
             if isinstance(level, Fanout) and not (min(level.shape) >= 1 and level.instances <= MOST_INSTANCES):
                 raise InputError(f"{path}[{index}].shape",
                                  f"must be two positive integers, {MOST_INSTANCES:,} instances at most", level.shape)
-        wrong: list[tuple[str, Problem]] = []
+        wrong: list[tuple[str, Issue]] = []
         if self.flexibility is not None:
-            memories = {memory.name: Room(memory.capacity_bytes, tuple(memory.keeps)) for memory in self.memories}
+            memories = {memory.name: MemoryOutline(memory.capacity_bytes, tuple(memory.keeps))
+                        for memory in self.memories}
             arrays = {fanout.name: fanout.instances for fanout in self.fanouts}
-            wrong += [("flexibility", problem) for problem in problems(self.flexibility, memories, arrays)]
+            wrong += [("flexibility", issue) for issue in issues(self.flexibility, memories, arrays)]
         if self.sparsity is not None:
             kept = {memory.name: memory.keeps for memory in self.memories}
-            wrong += [("sparsity", problem) for problem in sparsity_problems(self.sparsity, kept)]
-        for section, problem in wrong:
-            raise InputError(".".join(map(str, (self.name, section, *problem.where))), problem.rule, problem.given,
-                             problem.mend)
+            wrong += [("sparsity", issue) for issue in sparsity_issues(self.sparsity, kept)]
+        for section, issue in wrong:
+            raise InputError(".".join(map(str, (self.name, section, *issue.where))), issue.rule, issue.given,
+                             issue.mend)
 
     @cached_property
     def structure(self) -> "Accelerator":

@@ -18,7 +18,7 @@ from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
 from tilewright.hardware.resolve import LevelFields, Resolver
 from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
-from tilewright.hardware.sparsity import ROLE_NAMES, name_problems
+from tilewright.hardware.sparsity import ROLE_NAMES, name_issues
 from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
 from tilewright.hardware.tables import build_technology, technology, technology_names
 from tilewright.hardware.technology import Technology
@@ -98,8 +98,8 @@ class _Document:
             return self._validate(FanoutFields, data, where)
         fields = self._validate(MemoryFields, data, where)
         for position, name in enumerate(fields.keeps):
-            for problem in name_problems((*where, "keeps", position), name):
-                raise self.fail(problem.where, problem.rule, problem.given, problem.mend)
+            for issue in name_issues((*where, "keeps", position), name):
+                raise self.fail(issue.where, issue.rule, issue.given, issue.mend)
         return fields
 
     def _check_levels(self, levels: list[LevelFields]) -> None:

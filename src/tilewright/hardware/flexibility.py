@@ -146,16 +146,16 @@ def _degree(choices: int) -> Degree:
     return "full" if choices == 0 else "inflexible" if choices == 1 else "partial"
 
 
-class Room(NamedTuple):
-    """What a statement of flexibility must know of a memory: capacity (None is unlimited), and what it keeps."""
+class MemoryOutline(NamedTuple):
+    """What flexibility is checked against: a memory's capacity (None is unlimited), and what it keeps."""
 
     capacity_bytes: float | None
     keeps: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Something wrong with a statement of flexibility: where (keys below ``flexibility``), the rule, what was given."""
+class Issue:
+    """What is wrong with a statement of flexibility or sparsity: where (keys below it), the rule, what was given."""
 
     where: tuple[str | int, ...]
     rule: str
@@ -163,89 +163,90 @@ class Problem:
     mend: str = ""
 
 
-def problems(flexibility: Flexibility, memories: Mapping[str, Room], arrays: Mapping[str, int]) -> Iterator[Problem]:
+def issues(flexibility: Flexibility, memories: Mapping[str, MemoryOutline],
+           arrays: Mapping[str, int]) -> Iterator[Issue]:
     """Yield what is wrong with a statement about these memories and these arrays, of so many instances."""
     for name, given, known in (("memory", flexibility.memory, memories), ("array", flexibility.array, arrays)):
         if given not in known:
-            yield Problem((name,), f"must be one of {', '.join(known) or 'none: the machine has no such level'}", given)
+            yield Issue((name,), f"must be one of {', '.join(known) or 'none: the machine has no such level'}", given)
             return
     if len(set(flexibility.dimensions)) < len(flexibility.dimensions) or len(flexibility.dimensions) < 2:
-        yield Problem(("dimensions",), "must be two or more different names", list(flexibility.dimensions))
-    yield from _tile_problems(flexibility, memories)
-    yield from _order_problems(flexibility)
-    yield from _parallelism_problems(flexibility)
-    yield from _shape_problems(flexibility, arrays[flexibility.array])
+        yield Issue(("dimensions",), "must be two or more different names", list(flexibility.dimensions))
+    yield from _tile_issues(flexibility, memories)
+    yield from _order_issues(flexibility)
+    yield from _parallelism_issues(flexibility)
+    yield from _shape_issues(flexibility, arrays[flexibility.array])
 
 
-def _tile_problems(flexibility: Flexibility, memories: Mapping[str, Room]) -> Iterator[Problem]:
+def _tile_issues(flexibility: Flexibility, memories: Mapping[str, MemoryOutline]) -> Iterator[Issue]:
     tile, dims = flexibility.tile, flexibility.dimensions
     if sum(map(bool, (tile.fixed, tile.per_element, tile.partitions))) > 1:
-        yield Problem(("tile",), "takes one of fixed, per_element and partitions", mend="Remove the others")
+        yield Issue(("tile",), "takes one of fixed, per_element and partitions", mend="Remove the others")
     for key, given in (("fixed", tile.fixed), ("per_element", tile.per_element)):
         for name, extents in given:
             where = ("tile", key, name)
             if name not in memories:
-                yield Problem(where, f"must be one of {', '.join(memories)}", name)
-            yield from _extent_problems(where, extents, dims)
-    yield from _partition_problems(tile, memories)
+                yield Issue(where, f"must be one of {', '.join(memories)}", name)
+            yield from _extent_issues(where, extents, dims)
+    yield from _partition_issues(tile, memories)
 
 
-def _extent_problems(where: tuple[str, ...], extents: Extents, dims: tuple[str, ...]) -> Iterator[Problem]:
+def _extent_issues(where: tuple[str, ...], extents: Extents, dims: tuple[str, ...]) -> Iterator[Issue]:
     given = [d for d, _ in extents]
     if set(given) != set(dims):
         missing = [d for d in dims if d not in given]
-        yield Problem(where, f"must give {', '.join(dims)}", ", ".join(given),
-                      f"Add {', '.join(missing)}" if missing else "Remove the others")
+        yield Issue(where, f"must give {', '.join(dims)}", ", ".join(given),
+                    f"Add {', '.join(missing)}" if missing else "Remove the others")
     for dimension, extent in extents:
         if extent < 1:
-            yield Problem((*where, dimension), "must be a positive integer", extent)
+            yield Issue((*where, dimension), "must be a positive integer", extent)
 
 
-def _partition_problems(tile: TileFlexibility, memories: Mapping[str, Room]) -> Iterator[Problem]:
+def _partition_issues(tile: TileFlexibility, memories: Mapping[str, MemoryOutline]) -> Iterator[Issue]:
     for name, ratio in tile.partitions:
         if name not in memories:
-            yield Problem(("tile", "partitions", name), f"must be one of {', '.join(memories)}", name)
+            yield Issue(("tile", "partitions", name), f"must be one of {', '.join(memories)}", name)
         elif memories[name].capacity_bytes is None:
-            yield Problem(("tile", "partitions", name), "must be a memory with a capacity_bytes to divide", name)
+            yield Issue(("tile", "partitions", name), "must be a memory with a capacity_bytes to divide", name)
         elif {part for part, _ in ratio} != set(memories[name].keeps):
-            yield Problem(("tile", "partitions", name), f"must give each of {', '.join(memories[name].keeps)}",
-                          ", ".join(part for part, _ in ratio))
+            yield Issue(("tile", "partitions", name), f"must give each of {', '.join(memories[name].keeps)}",
+                        ", ".join(part for part, _ in ratio))
         if not ratio or min(share for _, share in ratio) <= 0:
-            yield Problem(("tile", "partitions", name), "must give each role a positive part of the ratio")
+            yield Issue(("tile", "partitions", name), "must give each role a positive part of the ratio")
 
 
-def _order_problems(flexibility: Flexibility) -> Iterator[Problem]:
+def _order_issues(flexibility: Flexibility) -> Iterator[Issue]:
     choices, dims = flexibility.order.choices, flexibility.dimensions
     for index, choice in enumerate(choices):
         if sorted(choice) != sorted(dims):
-            yield Problem(("order", "choices", index), f"must hold each of {', '.join(dims)} once", list(choice))
+            yield Issue(("order", "choices", index), f"must hold each of {', '.join(dims)} once", list(choice))
         if choice in choices[:index]:
-            yield Problem(("order", "choices", index), "must differ from the others", list(choice))
+            yield Issue(("order", "choices", index), "must differ from the others", list(choice))
 
 
-def _parallelism_problems(flexibility: Flexibility) -> Iterator[Problem]:
+def _parallelism_issues(flexibility: Flexibility) -> Iterator[Issue]:
     parallel, dims = flexibility.parallelism, flexibility.dimensions
     if parallel.dimensions_per_side not in (1, None):
-        yield Problem(("parallelism", "dimensions_per_side"), "must be 1 or any", parallel.dimensions_per_side)
+        yield Issue(("parallelism", "dimensions_per_side"), "must be 1 or any", parallel.dimensions_per_side)
     if parallel.choices and parallel.dimensions_per_side is None:
-        yield Problem(("parallelism",), "takes one of choices and dimensions_per_side: any")
+        yield Issue(("parallelism",), "takes one of choices and dimensions_per_side: any")
     for index, choice in enumerate(parallel.choices):
         where = ("parallelism", "choices", index)
         if len(set(choice)) != 2 or len(choice) != 2:
-            yield Problem(where, "must name two different dimensions, for X and Y", list(choice))
+            yield Issue(where, "must name two different dimensions, for X and Y", list(choice))
         elif set(choice) - set(dims):
-            yield Problem(where, f"must name dimensions among {', '.join(dims)}", list(choice))
+            yield Issue(where, f"must name dimensions among {', '.join(dims)}", list(choice))
         if choice in parallel.choices[:index]:
-            yield Problem(where, "must differ from the others", list(choice))
+            yield Issue(where, "must differ from the others", list(choice))
 
 
-def _shape_problems(flexibility: Flexibility, instances: int) -> Iterator[Problem]:
+def _shape_issues(flexibility: Flexibility, instances: int) -> Iterator[Issue]:
     shape = flexibility.shape
     if shape.fixed and shape.blocks:
-        yield Problem(("shape",), "takes one of fixed and blocks", mend="Remove one of them")
+        yield Issue(("shape",), "takes one of fixed and blocks", mend="Remove one of them")
     for name, sides in (("fixed", shape.fixed), ("blocks", shape.blocks)):
         if sides and min(sides) < 1:
-            yield Problem(("shape", name), "must be two positive integers", list(sides))
+            yield Issue(("shape", name), "must be two positive integers", list(sides))
         elif sides and sides[0] * sides[1] > instances:
-            yield Problem(("shape", name), f"must have at most the {instances} instances of {flexibility.array}",
-                          list(sides))
+            yield Issue(("shape", name), f"must have at most the {instances} instances of {flexibility.array}",
+                        list(sides))

@@ -7,12 +7,12 @@ from pydantic import BeforeValidator, Field, model_validator
 from tilewright.hardware.flexibility import (
     CONVOLUTION,
     Flexibility,
+    MemoryOutline,
     OrderFlexibility,
     ParallelismFlexibility,
-    Room,
     ShapeFlexibility,
     TileFlexibility,
-    problems,
+    issues,
 )
 from tilewright.hardware.flexibility_costs import FlexibilityCosts
 from tilewright.hardware.resolve import Fail, LevelFields
@@ -104,7 +104,7 @@ class FlexibilityFields(Fields):
 def read_flexibility(fields: FlexibilityFields, levels: list[LevelFields], node_nm: float | None,
                      fail: Fail) -> Flexibility:
     """Return the flexibility that a file states; ``node_nm`` scales the cited areas (None: as cited)."""
-    rooms = {level.memory: Room(level.capacity_bytes, tuple(level.keeps)) for level in levels
+    rooms = {level.memory: MemoryOutline(level.capacity_bytes, tuple(level.keeps)) for level in levels
              if isinstance(level, MemoryFields)}
     arrays = {level.fanout: level.xy[0] * level.xy[1] for level in levels if not isinstance(level, MemoryFields)}
     limited = [level.memory for level in levels
@@ -125,8 +125,8 @@ def read_flexibility(fields: FlexibilityFields, levels: list[LevelFields], node_
         dimensions=tuple(fields.dimensions),
         costs=_costs(fields.overhead, node_nm),
     )
-    for problem in problems(found, rooms, arrays):
-        raise fail(("flexibility", *problem.where), problem.rule, problem.given, problem.mend)
+    for issue in issues(found, rooms, arrays):
+        raise fail(("flexibility", *issue.where), issue.rule, issue.given, issue.mend)
     return found
 
 
@@ -152,7 +152,7 @@ def flexibility_tree(flexibility: Flexibility) -> dict[str, Any]:
         pairs["dimensions_per_side"] = "any"
     tiles = {name: {memory: dict(inner) for memory, inner in given}
              for name, given in (("fixed", tile.fixed), ("per_element", tile.per_element),
-                                ("partitions", tile.partitions)) if given}
+                                 ("partitions", tile.partitions)) if given}
     shapes = {name: list(sides) for name, sides in (("fixed", shape.fixed), ("blocks", shape.blocks)) if sides}
     orders = {"choices": [list(order) for order in flexibility.order.choices]} if flexibility.order.choices else {}
     return {

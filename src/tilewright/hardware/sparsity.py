@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 from tilewright.base import Location
-from tilewright.hardware.flexibility import Problem
+from tilewright.hardware.flexibility import Issue
 
 Format = Literal["uncompressed", "bitmask", "run-length", "coordinates", "csr", "uop-cp"]
 FORMATS: tuple[Format, ...] = ("uncompressed", "bitmask", "run-length", "coordinates", "csr", "uop-cp")
@@ -93,64 +93,64 @@ class Sparsity:
         return None
 
 
-def sparsity_problems(sparsity: Sparsity, memories: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
+def sparsity_issues(sparsity: Sparsity, memories: Mapping[str, tuple[str, ...]]) -> Iterator[Issue]:
     """Yield what is wrong with a statement about a machine with these memories and what they keep."""
     seen: set[tuple[str, str]] = set()
     for given in sparsity.formats:
         where = ("formats", given.memory, given.tensor)
-        yield from _place_problems(where, given.memory, given.tensor, memories)
+        yield from _place_issues(where, given.memory, given.tensor, memories)
         if (given.memory, given.tensor) in seen:
-            yield Problem(where, "must give each tensor one format", given.tensor)
+            yield Issue(where, "must give each tensor one format", given.tensor)
         seen.add((given.memory, given.tensor))
         if given.bits is not None and given.format in ("uncompressed", "bitmask"):
-            yield Problem(where, f"takes no bits: {given.format} has none", given.bits, "Remove bits")
+            yield Issue(where, f"takes no bits: {given.format} has none", given.bits, "Remove bits")
         if given.bits is not None and not 1 <= given.bits <= MOST_BITS:
-            yield Problem((*where, "bits"), f"must be from 1 to {MOST_BITS}", given.bits)
-    yield from _elision_problems(sparsity, memories)
+            yield Issue((*where, "bits"), f"must be from 1 to {MOST_BITS}", given.bits)
+    yield from _elision_issues(sparsity, memories)
     for name, leaders in (("gate", sparsity.gated), ("skip", sparsity.skipped)):
         for leader in leaders:
-            yield from name_problems(("compute", name), leader)
+            yield from name_issues(("compute", name), leader)
             if leader == "outputs":
-                yield Problem(("compute", name), "must name operands", leader)
+                yield Issue(("compute", name), "must name operands", leader)
     both = set(sparsity.gated) & set(sparsity.skipped)
     if both:
-        yield Problem(("compute", "gate"), "must not name what is skipped too", ", ".join(sorted(both)),
-                      "Remove it: what is skipped costs no energy either")
+        yield Issue(("compute", "gate"), "must not name what is skipped too", ", ".join(sorted(both)),
+                    "Remove it: what is skipped costs no energy either")
 
 
-def _elision_problems(sparsity: Sparsity, memories: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
+def _elision_issues(sparsity: Sparsity, memories: Mapping[str, tuple[str, ...]]) -> Iterator[Issue]:
     seen: set[tuple[str, str, str]] = set()
     for given in sparsity.elisions:
         where = (given.action, given.memory, given.tensor)
-        yield from _place_problems(where, given.memory, given.tensor, memories)
+        yield from _place_issues(where, given.memory, given.tensor, memories)
         if not given.on:
-            yield Problem(where, "must name at least one operand", None, f"For example {given.tensor}: [inputs]")
+            yield Issue(where, "must name at least one operand", None, f"For example {given.tensor}: [inputs]")
         for leader in given.on:
             key = (given.memory, given.tensor, leader)
-            yield from name_problems(where, leader)
+            yield from name_issues(where, leader)
             if leader == given.tensor:
-                yield Problem(where, "must name other tensors: its own zeros are left out by a format", leader)
+                yield Issue(where, "must name other tensors: its own zeros are left out by a format", leader)
             elif leader == "outputs":
-                yield Problem(where, "must name operands", leader)
+                yield Issue(where, "must name operands", leader)
             elif key in seen:
-                yield Problem(where, "must be gated or skipped on each operand, once", leader)
+                yield Issue(where, "must be gated or skipped on each operand, once", leader)
             seen.add(key)
 
 
-def name_problems(where: Location, name: str) -> Iterator[Problem]:
+def name_issues(where: Location, name: str) -> Iterator[Issue]:
     """Yield what is wrong with the name of a tensor that is nearly a role."""
     near = get_close_matches(name.lower(), ROLE_NAMES, n=1, cutoff=0.75)
     if near and name not in ROLE_NAMES:
-        yield Problem(where, f"must be a role ({', '.join(ROLE_NAMES)}) or a tensor name", name,
-                      f"Did you mean {near[0]}?")
+        yield Issue(where, f"must be a role ({', '.join(ROLE_NAMES)}) or a tensor name", name,
+                    f"Did you mean {near[0]}?")
 
 
-def _place_problems(where: tuple[str, ...], memory: str, tensor: str,
-                    memories: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
-    yield from name_problems(where, tensor)
+def _place_issues(where: tuple[str, ...], memory: str, tensor: str,
+                  memories: Mapping[str, tuple[str, ...]]) -> Iterator[Issue]:
+    yield from name_issues(where, tensor)
     if memory not in memories:
-        yield Problem(where[:2], f"must be one of the memories {', '.join(memories)}", memory)
+        yield Issue(where[:2], f"must be one of the memories {', '.join(memories)}", memory)
         return
     kept = memories[memory]
     if tensor not in kept and set(kept) <= set(ROLE_NAMES) and tensor in ROLE_NAMES:
-        yield Problem(where, f"must be a tensor that {memory} keeps ({', '.join(kept)})", tensor)
+        yield Issue(where, f"must be a tensor that {memory} keeps ({', '.join(kept)})", tensor)

@@ -15,7 +15,7 @@ from tilewright.hardware.sparsity import (
     Elision,
     Format,
     Sparsity,
-    sparsity_problems,
+    sparsity_issues,
 )
 
 ACTIONS: tuple[Action, ...] = ("skip", "gate")
@@ -68,8 +68,8 @@ def read_sparsity(fields: SparsityFields, levels: list[LevelFields], fail: Fail)
         tuple(Elision(memory, action, tensor, tuple(on)) for action in ACTIONS
               for memory, inner in _leaders(fields, action).items() for tensor, on in inner.items()),
         tuple(fields.compute.gate), tuple(fields.compute.skip), capacity)
-    for problem in sparsity_problems(found, memories):
-        raise fail(("sparsity", *problem.where), problem.rule, problem.given, problem.mend)
+    for issue in sparsity_issues(found, memories):
+        raise fail(("sparsity", *issue.where), issue.rule, issue.given, issue.mend)
     return found
 
 

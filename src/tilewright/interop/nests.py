@@ -23,7 +23,7 @@ RECURRENT = "matrix products with the input at once and with the state step by s
 
 
 @dataclass(frozen=True)
-class Window:
+class ConvolutionWindow:
     """How a convolution slides: one entry per spatial axis, paddings before and after.
 
     ``extra`` are positions that a transposed convolution adds behind the output of each axis.
@@ -112,7 +112,8 @@ def check_convolution(node: NodeView, x: Shape, w: Shape, channels: int, which: 
         raise node.error(f"must have as many input channels as the {which} ({channels})", x[1])
 
 
-def convolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window: Window, note: str = "") -> list[Node]:
+def convolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window: ConvolutionWindow,
+              note: str = "") -> list[Node]:
     """Make the convolution of an input (N, C, ...) with weights (K, C of a group, ...)."""
     x, w = shapes
     if w[0] % window.groups:
@@ -123,7 +124,7 @@ def convolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window:
     return [mac(node, operator, weights, note)]
 
 
-def deconvolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window: Window) -> list[Node]:
+def deconvolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window: ConvolutionWindow) -> list[Node]:
     """Make the transposed convolution of an input (N, C, ...) with weights (C, K of a group, ...)."""
     x, w = shapes
     operator = transposed_convolution(node.name, batch=x[0], in_channels=x[1], out_channels=w[1] * window.groups,

@@ -12,7 +12,7 @@ def _conv(node: NodeView, data: int = 0, weights: int = 1, fused: str = "") -> l
     groups = node.integer("group", 1)
     nests.check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
     kernel, stride, dilation = _window(node, w)
-    window = nests.Window(stride, dilation, _padding(node, x[2:], kernel, stride, dilation), groups)
+    window = nests.ConvolutionWindow(stride, dilation, _padding(node, x[2:], kernel, stride, dilation), groups)
     return nests.convolved(node, (x, w), node.inputs[weights], window, fused)
 
 
@@ -31,7 +31,8 @@ def _conv_transpose(node: NodeView) -> list[Node]:
         extra = [e + max(0, -c) for e, c in zip(extra, crop, strict=True)]
     else:
         padding = _padding(node, x[2:], kernel, stride, dilation)
-    return nests.deconvolved(node, (x, w), node.inputs[1], nests.Window(stride, dilation, padding, groups, extra))
+    window = nests.ConvolutionWindow(stride, dilation, padding, groups, extra)
+    return nests.deconvolved(node, (x, w), node.inputs[1], window)
 
 
 def _window(node: NodeView, w: Shape) -> tuple[list[int], list[int], list[int]]:

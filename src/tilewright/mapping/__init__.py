@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tilewright.mapping.spaces.rules.tilings import TILINGS, Tiling
     from tilewright.mapping.spaces.space import Enumeration, MapSpace, random_state
     from tilewright.mapping.text import NestRow, Tile, nest_rows, render
-    from tilewright.mapping.tile_counts import Count, parted_buffer, parted_triples, shared_buffer, triples
+    from tilewright.mapping.tile_counts import EstimatedCount, parted_buffer, parted_triples, shared_buffer, triples
     from tilewright.mapping.zeros import Zeros
 
 __all__ = [
@@ -59,9 +59,9 @@ __all__ = [
     "Atom",
     "Bounds",
     "Constraints",
-    "Count",
     "Dataflow",
     "Enumeration",
+    "EstimatedCount",
     "Flexion",
     "KeptSets",
     "Layout",

@@ -22,8 +22,8 @@ from tilewright.workload import Operator
 
 
 @dataclass(frozen=True)
-class Case:
-    """A mapping of an operator on an accelerator, under inspection."""
+class Inspection:
+    """A mapping of an operator on an accelerator that is inspected, and what follows from it."""
 
     mapping: Mapping
     operator: Operator
@@ -52,7 +52,7 @@ class Cure:
 class Draft:
     """A mapping being changed; `cure` hands out the result."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Inspection) -> None:
         self.case = case
         self.levels = [list(entry.loops) for entry in case.mapping.levels]
         self._phrases: dict[tuple[int, int, str], str] = {}
@@ -142,14 +142,14 @@ class Draft:
         self._touched.add(dimension)
 
 
-def change_entry(case: Case, level: int, entry: LevelLoops, text: str, tier: int = 0) -> Cure:
+def change_entry(case: Inspection, level: int, entry: LevelLoops, text: str, tier: int = 0) -> Cure:
     """Return the cure that replaces the entry of one level."""
     levels = list(case.mapping.levels)
     levels[level] = entry
     return Cure(Mapping(tuple(levels)), text, tier)
 
 
-def name_cures(case: Case, level: int, position: int) -> Iterator[Cure]:
+def name_cures(case: Inspection, level: int, position: int) -> Iterator[Cure]:
     """Yield the changes that mend a loop over an unknown dimension: a near name, or no loop."""
     entry = case.mapping.levels[level]
     loop, loops = entry.loops[position], list(entry.loops)
@@ -160,7 +160,7 @@ def name_cures(case: Case, level: int, position: int) -> Iterator[Cure]:
     yield change_entry(case, level, replace(entry, loops=tuple(loops)), "remove it")
 
 
-def axis_cures(case: Case, level: int, position: int) -> Iterator[Cure]:
+def axis_cures(case: Inspection, level: int, position: int) -> Iterator[Cure]:
     """Yield the changes that make one loop spatial at a fan-out, temporal at a memory."""
     entry, loops = case.mapping.levels[level], list(case.mapping.levels[level].loops)
     at_fanout = isinstance(case.accelerator.levels[level], Fanout)
@@ -171,19 +171,19 @@ def axis_cures(case: Case, level: int, position: int) -> Iterator[Cure]:
         yield change_entry(case, level, replace(entry, loops=tuple(loops)), text)
 
 
-def with_keeps(case: Case, level: int, keeps: tuple[str, ...] | None, text: str, tier: int = 0) -> Cure:
+def with_keeps(case: Inspection, level: int, keeps: tuple[str, ...] | None, text: str, tier: int = 0) -> Cure:
     """Return the cure that changes what a level keeps."""
     return change_entry(case, level, replace(case.mapping.levels[level], keeps=keeps), text, tier)
 
 
-def step_cures(case: Case, level: int, position: int, step: int) -> Iterator[Cure | None]:
+def step_cures(case: Inspection, level: int, position: int, step: int) -> Iterator[Cure | None]:
     """Yield the cure that gives one loop another step."""
     draft = Draft(case)
     draft.set_step(level, position, step)
     yield draft.cure()
 
 
-def extent_cures(case: Case, level: int, dimension: str, target: int) -> Iterator[Cure | None]:
+def extent_cures(case: Inspection, level: int, dimension: str, target: int) -> Iterator[Cure | None]:
     """Yield changes that bring the extent of ``dimension`` outside ``level`` (inside all: one past the last) down."""
     last = [(i, p) for i in range(level) for p, loop in enumerate(case.mapping.levels[i].loops)
             if loop.dimension == dimension]
@@ -194,7 +194,7 @@ def extent_cures(case: Case, level: int, dimension: str, target: int) -> Iterato
         yield draft.cure()
 
 
-def array_cures(case: Case, level: int, axes: tuple[str, ...]) -> Iterator[Cure | None]:
+def array_cures(case: Inspection, level: int, axes: tuple[str, ...]) -> Iterator[Cure | None]:
     """Yield changes that make the loops along ``axes`` of a fan-out fit: larger steps, or less to spread."""
     fanout, entry = case.accelerator.levels[level], case.mapping.levels[level]
     assert isinstance(fanout, Fanout)
@@ -231,7 +231,7 @@ def _most_lanes(fanout: Fanout, counts: tuple[int, int], axis: str, count: int, 
     return _largest(fits, count - 1)
 
 
-def room_cures(case: Case, level: int, partition: str | None) -> Iterator[Cure | None]:
+def room_cures(case: Inspection, level: int, partition: str | None) -> Iterator[Cure | None]:
     """Yield changes that make the tiles in one room of a memory fit: smaller extents outside, or fewer tensors."""
     extents = case.extents[level]
     names = [name for name, _ in _room(case, level, partition, extents).bytes_by_tensor]
@@ -254,7 +254,7 @@ def room_cures(case: Case, level: int, partition: str | None) -> Iterator[Cure |
             yield with_keeps(case, level, rest, f"let {entry.level} not keep {'+'.join(gone)}", 1 + len(gone))
 
 
-def _shrink_together(case: Case, level: int, partition: str | None, dimensions: list[str]) -> Cure | None:
+def _shrink_together(case: Inspection, level: int, partition: str | None, dimensions: list[str]) -> Cure | None:
     """Halve the largest extents until the room fits."""
     extents = dict(case.extents[level])
     while dimensions and not _room(case, level, partition, extents).fits:
@@ -270,7 +270,7 @@ def _shrink_together(case: Case, level: int, partition: str | None, dimensions: 
     return draft.cure(tier=1)
 
 
-def _room(case: Case, level: int, partition: str | None, extents: Extents) -> Room:
+def _room(case: Inspection, level: int, partition: str | None, extents: Extents) -> Room:
     memory = case.accelerator.levels[level]
     assert isinstance(memory, Memory)
     kept = kept_tensors(case.mapping.levels[level], memory, case.operator)

@@ -30,7 +30,7 @@ from tilewright.mapping.flexible import Pair, stand_ins
 from tilewright.mapping.footprint import axis_sides
 from tilewright.mapping.tile_counts import (
     MOST_BITS,
-    Count,
+    EstimatedCount,
     Ints,
     estimated_tiles,
     fitting_tiles,
@@ -91,11 +91,11 @@ class Flexion:
     """
 
     axes: str
-    class_space: Count
-    target_space: Count
-    workload_space: Count
-    class_on_workload: Count
-    target_on_workload: Count
+    class_space: EstimatedCount
+    target_space: EstimatedCount
+    workload_space: EstimatedCount
+    class_on_workload: EstimatedCount
+    target_on_workload: EstimatedCount
 
     @property
     def hardware(self) -> float:
@@ -257,13 +257,13 @@ class _Counts:
         sizes, fixed = self.sizes, self._fixed_tile()
         extents = dict(zip(sizes, workload_tiles(list(sizes.values()), self.rule.workload == "divisors"), strict=True))
         words = self._words()
-        whole = Count(prod(len(values) for values in extents.values()))
+        whole = EstimatedCount(prod(len(values) for values in extents.values()))
         shared = fitting_tiles(extents, room.shared_fit(words), self.rng)
         hardware = self._hardware_tiles(room)
         if fixed is not None:
             clipped = {d: np.array([min(extent, sizes[d])]) for d, extent in fixed}
-            mine = Count(int(room.shared_fit(words)(clipped).sum()))
-            return Flexion("T", hardware[0], Count(1), whole, shared, mine)
+            mine = EstimatedCount(int(room.shared_fit(words)(clipped).sum()))
+            return Flexion("T", hardware[0], EstimatedCount(1), whole, shared, mine)
         mine = shared if room.parts is None else fitting_tiles(extents, room.parted_fit(words), self.rng)
         return Flexion("T", hardware[0], hardware[1], whole, shared, mine)
 
@@ -277,20 +277,20 @@ class _Counts:
         sides = dict(zip(pair, flexibility.shape.fixed or (1, 1), strict=False))
         return tuple((d, extent * sides.get(d, 1)) for d, extent in fixed)
 
-    def _hardware_tiles(self, room: "_Room") -> tuple[Count, Count]:
+    def _hardware_tiles(self, room: "_Room") -> tuple[EstimatedCount, EstimatedCount]:
         """Return how many tiles any use of the buffer has, and how many its partitions."""
         capacity, bits, parts = room.capacity, room.bits, room.parts
         if self.rule.hardware == "sizes":
             words = capacity // min(bits.values())
-            every = Count(triples(words))
-            return every, every if parts is None else Count(parted_triples(
+            every = EstimatedCount(triples(words))
+            return every, every if parts is None else EstimatedCount(parted_triples(
                 [parts[role] // bits[role] for role in ROLES]))
         if set(self.flexibility.dimensions) == set(CONVOLUTION) and capacity <= MOST_BITS:
             order = ("weights", "inputs", "outputs")
             unit = np.gcd.reduce([bits[role] for role in order])
             each = tuple(int(bits[role] // unit) for role in order)
-            every = Count(shared_buffer(int(capacity // unit), each))  # type: ignore[arg-type]
-            return every, every if parts is None else Count(parted_buffer(
+            every = EstimatedCount(shared_buffer(int(capacity // unit), each))  # type: ignore[arg-type]
+            return every, every if parts is None else EstimatedCount(parted_buffer(
                 tuple(int(parts[role] // unit) for role in order), each))  # type: ignore[arg-type]
         words_of = _box_words(_convolution_tensors() if set(self.flexibility.dimensions) == set(CONVOLUTION)
                               else self._tensors())
@@ -347,7 +347,7 @@ class _Room:
 
 
 def _flexion(axes: str, *values: float) -> Flexion:
-    return Flexion(axes, *(Count(value) for value in values))
+    return Flexion(axes, *(EstimatedCount(value) for value in values))
 
 
 def _convolution_tensors() -> tuple[Tensor, ...]:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.cures import (
-    Case,
     Cure,
+    Inspection,
     array_cures,
     axis_cures,
     extent_cures,
@@ -87,14 +87,14 @@ def violations(mapping: Mapping, operator: Operator, accelerator: Accelerator) -
     Where levels are missing, unknown or out of order, only that is reported, as nothing else has a meaning yet. Of all
     changes that cure a violation, that is chosen which causes the fewest others, and then the smallest.
     """
-    findings = _findings(Case(mapping, operator, accelerator))
+    findings = _findings(Inspection(mapping, operator, accelerator))
     before = {finding.key for finding in findings}
     return tuple(_with_cure(finding, before, operator, accelerator) for finding in findings)
 
 
 def is_legal(mapping: Mapping, operator: Operator, accelerator: Accelerator) -> bool:
     """Whether a mapping has no violations; quicker than `violations`, as it looks for no cures."""
-    return not _findings(Case(mapping, operator, accelerator))
+    return not _findings(Inspection(mapping, operator, accelerator))
 
 
 def repair(mapping: Mapping, operator: Operator, accelerator: Accelerator, rounds: int = 100) -> Mapping | None:
@@ -106,7 +106,7 @@ def repair(mapping: Mapping, operator: Operator, accelerator: Accelerator, round
         cures = [violation.cure for violation in found if violation.cure is not None]
         if not cures:
             return None
-        mapping = min(cures, key=lambda cure: len(_findings(Case(cure, operator, accelerator))))
+        mapping = min(cures, key=lambda cure: len(_findings(Inspection(cure, operator, accelerator))))
     return None
 
 
@@ -116,7 +116,7 @@ def _with_cure(finding: _Finding, before: set[tuple[str, str, str]], operator: O
     for cure in finding.cures():
         if cure is None:
             continue
-        left = {other.key for other in _findings(Case(cure.mapping, operator, accelerator))}
+        left = {other.key for other in _findings(Inspection(cure.mapping, operator, accelerator))}
         rank = (len(left - before), cure.tier, cure.change, len(left))
         if finding.key not in left and (best is None or rank < best[0]):
             best = rank, cure
@@ -124,7 +124,7 @@ def _with_cure(finding: _Finding, before: set[tuple[str, str, str]], operator: O
     return Violation(finding.kind, finding.level, finding.subject, finding.message, mend, mapping)
 
 
-def _findings(case: Case) -> list[_Finding]:
+def _findings(case: Inspection) -> list[_Finding]:
     found = list(_level_findings(case))
     if found:
         return found
@@ -144,7 +144,7 @@ def _findings(case: Case) -> list[_Finding]:
     return found
 
 
-def _level_findings(case: Case) -> Iterator[_Finding]:
+def _level_findings(case: Inspection) -> Iterator[_Finding]:
     names = [level.name for level in case.accelerator.levels]
     entries = case.mapping.levels
     given = [entry.level for entry in entries]
@@ -178,7 +178,7 @@ def _level_findings(case: Case) -> Iterator[_Finding]:
                        cured(ordered, f"put them in the order {', '.join(names)}"))
 
 
-def _loop_findings(case: Case, index: int) -> Iterator[_Finding]:
+def _loop_findings(case: Inspection, index: int) -> Iterator[_Finding]:
     """Yield what is wrong with single loops: dimension, step, axis."""
     entry, extents = case.mapping.levels[index], dict(case.extents[index])
     at_fanout = isinstance(case.accelerator.levels[index], Fanout)
@@ -202,7 +202,7 @@ def _loop_findings(case: Case, index: int) -> Iterator[_Finding]:
                            partial(axis_cures, case, index, position))
 
 
-def _array_findings(case: Case, index: int) -> Iterator[_Finding]:
+def _array_findings(case: Inspection, index: int) -> Iterator[_Finding]:
     entry, fanout = case.mapping.levels[index], case.accelerator.levels[index]
     assert isinstance(fanout, Fanout)
     if entry.keeps:
@@ -217,7 +217,7 @@ def _array_findings(case: Case, index: int) -> Iterator[_Finding]:
                            partial(array_cures, case, index, axes))
 
 
-def _keeps_findings(case: Case, index: int) -> Iterator[_Finding]:
+def _keeps_findings(case: Inspection, index: int) -> Iterator[_Finding]:
     entry, memory = case.mapping.levels[index], case.accelerator.levels[index]
     assert isinstance(memory, Memory)
     tensors = {t.name: t for t in case.operator.tensors}
@@ -234,7 +234,7 @@ def _keeps_findings(case: Case, index: int) -> Iterator[_Finding]:
         yield _Finding("keeps", entry.level, name, f"{entry.level}: {message}", partial(_only, cure))
 
 
-def _home_findings(case: Case) -> Iterator[_Finding]:
+def _home_findings(case: Inspection) -> Iterator[_Finding]:
     """Yield what is wrong with homes (rule 11): a tensor kept nowhere, an output whose sums never meet."""
     entry, memory = case.mapping.levels[0], case.accelerator.levels[0]
     assert isinstance(memory, Memory)
@@ -258,7 +258,7 @@ def _only(cure: Cure | None) -> list[Cure | None]:
     return [cure]
 
 
-def _room_findings(case: Case, index: int) -> Iterator[_Finding]:
+def _room_findings(case: Inspection, index: int) -> Iterator[_Finding]:
     entry, memory = case.mapping.levels[index], case.accelerator.levels[index]
     assert isinstance(memory, Memory)
     homed = homed_at(index, case.mapping, case.operator, case.accelerator)

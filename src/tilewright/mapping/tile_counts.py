@@ -21,8 +21,8 @@ DRAWN = 1_000_000
 
 
 @dataclass(frozen=True)
-class Count:
-    """How many there are; ``error`` is the standard error of an estimate, 0 where the count is exact."""
+class EstimatedCount:
+    """A count, or an estimate of one: ``error`` is its standard error, 0 where the count is exact."""
 
     value: float
     error: float = 0.0
@@ -32,11 +32,11 @@ class Count:
         """Whether it was counted."""
         return self.error == 0.0
 
-    def __mul__(self, other: "Count") -> "Count":
+    def __mul__(self, other: "EstimatedCount") -> "EstimatedCount":
         if self.exact and other.exact:
-            return Count(self.value * other.value)
+            return EstimatedCount(self.value * other.value)
         error = np.hypot(self.error * other.value, other.error * self.value)
-        return Count(self.value * other.value, float(error))
+        return EstimatedCount(self.value * other.value, float(error))
 
     def __str__(self) -> str:
         value = f"{self.value:,.0f}" if self.value < 10**9 else f"{self.value:.4g}"
@@ -100,20 +100,21 @@ def workload_tiles(sizes: Sequence[int], divisors: bool) -> list[Ints]:
 
 
 def fitting_tiles(extents: Mapping[str, Ints], fits: Callable[[Mapping[str, Ints]], NDArray[np.bool_]],
-                  rng: np.random.Generator) -> Count:
+                  rng: np.random.Generator) -> EstimatedCount:
     """Count the combinations of ``extents`` that ``fits``; drawn uniformly where there are too many to look at."""
     names, lists = list(extents), list(extents.values())
     number = prod(len(values) for values in lists)
     if number <= MOST_TILES:
         grids = np.meshgrid(*lists, indexing="ij", sparse=True)
-        return Count(int(np.broadcast_to(fits(dict(zip(names, grids, strict=True))), [len(v) for v in lists]).sum()))
+        fit = np.broadcast_to(fits(dict(zip(names, grids, strict=True))), [len(values) for values in lists])
+        return EstimatedCount(int(fit.sum()))
     drawn = {name: values[rng.integers(len(values), size=DRAWN)] for name, values in zip(names, lists, strict=True)}
     share = float(fits(drawn).mean())
-    return Count(number * share, number * max(np.sqrt(share * (1 - share) / DRAWN), 1 / DRAWN))
+    return EstimatedCount(number * share, number * max(np.sqrt(share * (1 - share) / DRAWN), 1 / DRAWN))
 
 
 def estimated_tiles(limits: Mapping[str, int], fits: Callable[[Mapping[str, Ints]], NDArray[np.bool_]],
-                    rng: np.random.Generator) -> Count:
+                    rng: np.random.Generator) -> EstimatedCount:
     """Estimate how many tiles of extents up to ``limits`` fit, without bias.
 
     Extents are drawn with probability proportional to 1 / extent, as products that fit mostly have some small ones, and
@@ -127,4 +128,4 @@ def estimated_tiles(limits: Mapping[str, int], fits: Callable[[Mapping[str, Ints
         drawn[name] = np.minimum(extents, limit).astype(np.int64)
         weights *= drawn[name] * harmonic[-1]
     values = np.where(fits(drawn), weights, 0.0)
-    return Count(float(values.mean()), max(float(values.std() / np.sqrt(DRAWN)), 1e-9))
+    return EstimatedCount(float(values.mean()), max(float(values.std() / np.sqrt(DRAWN)), 1e-9))

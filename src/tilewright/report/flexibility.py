@@ -6,7 +6,7 @@ from typing import Any
 from tilewright.base import Plot, Table, Value
 from tilewright.codesign import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion
 from tilewright.hardware import axis_texts, flexibility_overhead
-from tilewright.mapping import Count, Flexion
+from tilewright.mapping import EstimatedCount, Flexion
 from tilewright.report.quantities import TIMES, engineering, significant
 from tilewright.report.sheet import Sheet
 from tilewright.report.venn import Circle, Diagram, nested, venn, venn_plot
@@ -98,7 +98,7 @@ def _estimated(found: Mapping[str, Flexion | AverageFlexion]) -> bool:
     return any(not getattr(one, name).exact for one in found.values() for name in SPACES)
 
 
-def _count(count: Count) -> str:
+def _count(count: EstimatedCount) -> str:
     if count.value < _MANY:
         value = f"{count.value:,.0f}" if float(count.value).is_integer() else significant(count.value)
     else:

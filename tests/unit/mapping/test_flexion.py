@@ -20,7 +20,7 @@ from tilewright.hardware import (
 )
 from tilewright.mapping.flexibility import TileRule, flexion
 from tilewright.mapping.tile_counts import (
-    Count,
+    EstimatedCount,
     estimated_tiles,
     fitting_tiles,
     parted_buffer,
@@ -205,7 +205,7 @@ def test_products_multiply_and_errors_add_up():
     whole, parts = flexion(layer, loose, "TOPS"), [flexion(layer, loose, axes) for axes in ("T", "O", "PS")]
     assert whole.workload_space.value == np.prod([part.workload_space.value for part in parts])
     assert whole.workload == pytest.approx(np.prod([part.workload for part in parts]))
-    product_of = Count(10, 1) * Count(20, 0) * Count(3, 0.3)
+    product_of = EstimatedCount(10, 1) * EstimatedCount(20, 0) * EstimatedCount(3, 0.3)
     assert product_of.value == 600
     assert product_of.error == pytest.approx(600 * np.hypot(0.1, 0.1))
 

@@ -7,7 +7,7 @@ import pytest
 from tilewright.cost import DenseModel
 from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping, MappingBatch, extents_at, is_legal, repair, violations
-from tilewright.mapping.cures import Case, Draft
+from tilewright.mapping.cures import Draft, Inspection
 from tilewright.mapping.fit import lanes, partition_of
 from tilewright.workload import convolution, matmul
 
@@ -224,13 +224,13 @@ def test_fanout_names_are_in_the_violation(machines):
 
 def test_narrowing_tiles_behind_an_array_keeps_its_lanes(machines):
     """A tile of 4 rows at the registers becomes one of 2: 4 lanes then cover 8, the buffer's loop takes 8."""
-    draft = Draft(Case(mapping(), CONV, machines["spads"]))
+    draft = Draft(Inspection(mapping(), CONV, machines["spads"]))
     assert draft.narrow(3, "K", 2)
     cure = draft.cure()
     assert cure.text == "lower the step of K at PEs from 4 to 2 and add a loop over K with step 8 at GLB"
     assert is_legal(cure.mapping, CONV, machines["spads"])
     assert lanes(cure.mapping.at("PEs"), extents_at(cure.mapping, CONV.sizes)[2]) == (7, 4 * 3)
-    assert not Draft(Case(mapping(), CONV, machines["spads"])).narrow(0, "K", 2)
+    assert not Draft(Inspection(mapping(), CONV, machines["spads"])).narrow(0, "K", 2)
 
 
 def test_a_tensor_stays_in_the_partition_of_its_name_before_that_of_its_role():

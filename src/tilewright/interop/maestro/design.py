@@ -8,9 +8,9 @@ from tilewright.base import InputError, free_name, read_text
 from tilewright.interop.formats import Foreign
 from tilewright.interop.maestro.gamma import is_table, parse_table, with_genomes
 from tilewright.interop.maestro.hardware import Hardware, build_machine, parse_hardware
-from tilewright.interop.maestro.layers import View, read_layer
+from tilewright.interop.maestro.layers import MaestroView, read_layer
 from tilewright.interop.maestro.mapping import MOST_SIDES, Translation, checked_lanes, used_arrays
-from tilewright.interop.maestro.network import Layer, NetworkText, parse_network
+from tilewright.interop.maestro.network import LayerText, NetworkText, parse_network
 from tilewright.interop.notes import Note, Notes
 from tilewright.interop.signs import is_genomes, is_hardware
 from tilewright.workload import Graph, MacNode
@@ -20,8 +20,8 @@ from tilewright.workload import Graph, MacNode
 class _Mapped:
     """A layer that has a dataflow, and the clusters of every level of it on so many processing elements."""
 
-    layer: Layer
-    view: View
+    layer: LayerText
+    view: MaestroView
     lanes: tuple[int, ...]
     elements: int
 
@@ -134,7 +134,7 @@ def _placed(graph: Graph, placed: Sequence[_Mapped], hardware: Hardware, notes: 
     return Foreign(graph, machine, mappings, notes=tuple(notes))
 
 
-def _named(layers: Sequence[Layer], notes: Notes) -> list[tuple[Layer, str]]:
+def _named(layers: Sequence[LayerText], notes: Notes) -> list[tuple[LayerText, str]]:
     """Return the layers with names of their own."""
     used: set[str] = set()
     found = []
@@ -147,7 +147,7 @@ def _named(layers: Sequence[Layer], notes: Notes) -> list[tuple[Layer, str]]:
     return found
 
 
-def _inferred(mapped: Sequence[tuple[Layer, View]], notes: Notes) -> Hardware:
+def _inferred(mapped: Sequence[tuple[LayerText, MaestroView]], notes: Notes) -> Hardware:
     """Return hardware with as many elements as the dataflows can use."""
     most = 1
     for layer, view in mapped:

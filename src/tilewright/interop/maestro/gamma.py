@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.base import InputError, whole_of
-from tilewright.interop.maestro.network import Directive, Layer, NetworkText, Stage
+from tilewright.interop.maestro.network import LayerText, MappingDirective, NetworkText, Stage
 from tilewright.interop.notes import Notes
 from tilewright.interop.signs import COLUMNS, PRODUCT, SOLUTION, is_log
 
@@ -43,7 +43,7 @@ def parse_table(label: str, text: str) -> NetworkText:
     InputError
         With file and line, where a row is not one of positive whole numbers in known columns.
     """
-    layers: list[Layer] = []
+    layers: list[LayerText] = []
     for line, cells in _rows(label, text):
         if not layers and tuple(cell.upper() for cell in cells) in (COLUMNS, PRODUCT):
             continue
@@ -78,13 +78,13 @@ def _whole(where: str, text: str, least: int = 1) -> int:
     return number
 
 
-def _layer(label: str, name: str, line: int, cells: dict[str, str]) -> Layer:
+def _layer(label: str, name: str, line: int, cells: dict[str, str]) -> LayerText:
     """Return the layer of a row."""
     values = {column: _whole(f"{label}:{line} {column}", cell, 0 if column == "T" else 1)
               for column, cell in cells.items()}
     lines = {"Dimensions": line, "Type": line}
     if "M" in values:
-        return Layer(label, name, line, "GEMM", {}, values, None, False, lines)
+        return LayerText(label, name, line, "GEMM", {}, values, None, False, lines)
     kind = TYPES.get(values["T"])
     if kind is None:
         raise InputError(f"{label}:{line} T", f"must be one of {', '.join(map(str, TYPES))}", values["T"])
@@ -93,7 +93,7 @@ def _layer(label: str, name: str, line: int, cells: dict[str, str]) -> Layer:
         sizes = {AS_PRODUCT[letter]: sizes[letter] for letter in AS_PRODUCT}
     elif kind == "GEMM":
         kind = "CONV"
-    return Layer(label, name, line, kind, {}, sizes, None, False, lines)
+    return LayerText(label, name, line, kind, {}, sizes, None, False, lines)
 
 
 def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]],
@@ -123,7 +123,7 @@ def with_genomes(network: NetworkText | None, files: Sequence[tuple[str, str]],
     return _with_result(network, label, text, notes)
 
 
-def _logged(label: str, text: str) -> Layer:
+def _logged(label: str, text: str) -> LayerText:
     """Return the layer of a log."""
     found = _LOG_LAYER.search(text)
     if found is None:
@@ -161,7 +161,7 @@ def _with_result(network: NetworkText, label: str, text: str, notes: Notes) -> t
     return replace(network, layers=tuple(layers)), elements or None
 
 
-def _with_dataflow(layer: Layer, label: str, line: int, genome: str) -> Layer:
+def _with_dataflow(layer: LayerText, label: str, line: int, genome: str) -> LayerText:
     """Return a layer with the dataflow of a genome that stands in another file, or elsewhere in its own."""
     stages = _stages(f"{label}:{line} {SOLUTION}", genome, line, layer.type)
     return replace(layer, dataflow=stages, stated=True, lines={**layer.lines, "Dataflow": line}, genome_label=label)
@@ -185,7 +185,7 @@ def _stages(where: str, text: str, line: int, kind: str) -> tuple[Stage, ...]:
                              ", ".join(letter for letter, _ in tiles))
         if spread not in GENES:
             raise InputError(where, f"must spread one of {', '.join(GENES)}", spread)
-        directives = tuple(Directive(line, letter == spread, tile, tile, _dimension(letter, kind))
+        directives = tuple(MappingDirective(line, letter == spread, tile, tile, _dimension(letter, kind))
                            for letter, tile in tiles if not (letter == "K" and kind == "DSCONV"))
         stages.append(Stage(line, clusters if start else None, directives))
     return tuple(stages)

@@ -10,7 +10,7 @@ from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, ForeignText
 from tilewright.interop.maestro.gamma import AS_PRODUCT, ELEMENTS, GENES, TYPES
 from tilewright.interop.maestro.hardware import hardware_of, hardware_text
-from tilewright.interop.maestro.layers import View, layer_sizes, view_of
+from tilewright.interop.maestro.layers import MaestroView, layer_sizes, view_of
 from tilewright.interop.maestro.stages import Level, levels_of, rows_of
 from tilewright.interop.maestro.writing import check_writable, plain_name
 from tilewright.interop.notes import Notes
@@ -51,7 +51,7 @@ def dump_gamma(what: Foreign) -> ForeignText:
     return ForeignText(files, tuple(dict.fromkeys(notes)))
 
 
-def _layers(graph: Graph, notes: Notes) -> list[tuple[MacNode, View]]:
+def _layers(graph: Graph, notes: Notes) -> list[tuple[MacNode, MaestroView]]:
     """Return the layers that GAMMA has words for."""
     found = []
     macs = {node.name: node for node in graph.mac_nodes}
@@ -78,7 +78,7 @@ def _layers(graph: Graph, notes: Notes) -> list[tuple[MacNode, View]]:
     return found
 
 
-def _row(view: View, notes: Notes) -> list[int]:
+def _row(view: MaestroView, notes: Notes) -> list[int]:
     """Return K, C, Y, X, R, S and T of a layer."""
     strides, sizes = layer_sizes(view, notes)
     if view.type == "GEMM":
@@ -93,7 +93,7 @@ def _row(view: View, notes: Notes) -> list[int]:
     return [*(found.get(letter, 1) for letter in GENES), _T[view.type]]
 
 
-def _result(layers: list[tuple[MacNode, View]], accelerator: Accelerator, mappings: Mapping[str, Nest],
+def _result(layers: list[tuple[MacNode, MaestroView]], accelerator: Accelerator, mappings: Mapping[str, Nest],
             notes: Notes) -> str:
     rows: list[list[object]] = []
     mapped = {node.name: mappings[node.name] for node, _ in layers if node.name in mappings}
@@ -110,14 +110,14 @@ def _result(layers: list[tuple[MacNode, View]], accelerator: Accelerator, mappin
     return _table(("", ELEMENTS, SOLUTION), rows)
 
 
-def _encoded(view: View) -> View:
+def _encoded(view: MaestroView) -> MaestroView:
     """Return a view of the dimensions that genes have."""
     if view.type == "GEMM":
         return replace(view, plain={letter: view.plain[name] for letter, name in AS_PRODUCT.items()})
     return replace(view, plain={letter: name for letter, name in view.plain.items() if letter in GENES})
 
 
-def _genome(levels: tuple[Level, ...], view: View) -> list[list[object]]:
+def _genome(levels: tuple[Level, ...], view: MaestroView) -> list[list[object]]:
     """Return the genes of all levels; dimensions that a layer does not have get tiles of 1."""
     genes: list[list[object]] = []
     for level in levels:

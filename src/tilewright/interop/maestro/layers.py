@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.base import InputError
-from tilewright.interop.maestro.network import Layer
+from tilewright.interop.maestro.network import LayerText
 from tilewright.interop.notes import Notes
 from tilewright.workload import Operator, convolution, matmul, transposed_convolution
 
@@ -19,10 +19,10 @@ _MATMUL = ("B", "M", "N", "K")
 
 
 @dataclass(frozen=True)
-class Window:
-    """An input dimension (``Y``) as output positions that slide over it with a kernel, all of the operator.
+class WindowDimension:
+    """An input dimension (``Y``): the operator's dimensions of output positions and of the kernel that slides over it.
 
-    ``transposed`` where the positions are those of the input and the output slides.
+    Where ``transposed``, the positions are those of the input, and the kernel slides over the output.
     """
 
     position: str
@@ -32,13 +32,13 @@ class Window:
 
 
 @dataclass(frozen=True)
-class View:
-    """An operator by MAESTRO's dimensions.
+class MaestroView:
+    """An operator as MAESTRO describes it, by its own dimensions.
 
     Parameters
     ----------
     plain
-        Dimension of the operator for MAESTRO's; what the operator has none for is 1.
+        MAESTRO's dimensions and those of the operator that they stand for; those that stand for none are 1.
     windows
         What ``Y`` and ``X`` are; empty for matrix products.
     """
@@ -46,7 +46,7 @@ class View:
     type: str
     operator: Operator
     plain: dict[str, str] = field(default_factory=dict)
-    windows: dict[str, Window] = field(default_factory=dict)
+    windows: dict[str, WindowDimension] = field(default_factory=dict)
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class View:
         return letter if self.windows[letter].transposed else f"{letter}'"
 
 
-def read_layer(layer: Layer, name: str, notes: Notes) -> View:
+def read_layer(layer: LayerText, name: str, notes: Notes) -> MaestroView:
     """Return the operator that a layer describes, called ``name``; what cannot be honoured is added to ``notes``.
 
     Raises
@@ -83,7 +83,7 @@ def read_layer(layer: Layer, name: str, notes: Notes) -> View:
     return view_of(operator)
 
 
-def _windowed(layer: Layer, name: str, notes: Notes) -> Operator:
+def _windowed(layer: LayerText, name: str, notes: Notes) -> Operator:
     sizes, kind = layer.sizes, layer.type
     stride = tuple(layer.strides.get(letter, 1) for letter in _PAIRS)
     k, c, groups = sizes.get("K", 1), sizes["C"], sizes.get("G", 1)
@@ -107,7 +107,7 @@ def _windowed(layer: Layer, name: str, notes: Notes) -> Operator:
                        batch=sizes.get("N", 1))
 
 
-def view_of(operator: Operator) -> View:
+def view_of(operator: Operator) -> MaestroView:
     """Return an operator by MAESTRO's dimensions.
 
     Raises
@@ -120,7 +120,7 @@ def view_of(operator: Operator) -> View:
         same = matmul(operator.name, m=sizes["M"], n=sizes["N"], k=sizes["K"], batch=sizes["B"])
         if _alike(operator, same):
             batched = sizes["B"] > 1
-            return View("BMM" if batched else "GEMM", operator, {name: name for name in _MATMUL[not batched:]})
+            return MaestroView("BMM" if batched else "GEMM", operator, {name: name for name in _MATMUL[not batched:]})
     elif {"N", "K", "C", "P", "R"} <= set(sizes) <= {"N", "G", "K", "C", "P", "Q", "R", "S"}:
         made = _window_view(operator)
         if made is not None:
@@ -129,7 +129,7 @@ def view_of(operator: Operator) -> View:
                      operator.kind)
 
 
-def _window_view(operator: Operator) -> View | None:
+def _window_view(operator: Operator) -> MaestroView | None:
     sizes = operator.sizes
     rank = 2 if "Q" in sizes else 1
     for tensor in operator.tensors:
@@ -153,10 +153,11 @@ def _window_view(operator: Operator) -> View | None:
             plain = {name: name for name in "NGKCRS" if name in sizes}
             if depthwise:
                 plain = {"C" if name == "G" else name: name for name in "NGRS" if name in sizes}
-            windows = {letter: Window(position, kernel_name, step, transposed) for (letter, (position, kernel_name)),
-                       step in zip(list(_PAIRS.items())[:rank], stride, strict=True)}
+            windows = {letter: WindowDimension(position, kernel_name, step, transposed)
+                       for (letter, (position, kernel_name)), step
+                       in zip(list(_PAIRS.items())[:rank], stride, strict=True)}
             kind = "TRCONV" if transposed else "DSCONV" if depthwise else "NGCONV" if groups > 1 else "CONV"
-            return View(kind, operator, plain, windows)
+            return MaestroView(kind, operator, plain, windows)
     return None
 
 
@@ -169,7 +170,7 @@ def _axes(operator: Operator) -> list[tuple[bool, Sequence[tuple[tuple[str, int]
     return [(tensor.is_output, [axis.terms for axis in tensor.axes]) for tensor in operator.tensors]
 
 
-def layer_sizes(view: View, notes: Notes) -> tuple[dict[str, int], dict[str, int]]:
+def layer_sizes(view: MaestroView, notes: Notes) -> tuple[dict[str, int], dict[str, int]]:
     """Return the strides and dimensions with which MAESTRO has the view's operator.
 
     The input is as large as the output positions need, or as large as it is where that gives the same positions.

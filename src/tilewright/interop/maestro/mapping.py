@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.base import InputError
-from tilewright.interop.maestro.layers import View, Window
-from tilewright.interop.maestro.network import OUTPUT_OF, Directive, Layer, Stage
+from tilewright.interop.maestro.layers import MaestroView, WindowDimension
+from tilewright.interop.maestro.network import OUTPUT_OF, LayerText, MappingDirective, Stage
 from tilewright.interop.notes import Kind, Note, Notes
 from tilewright.mapping import LevelLoops, Loop
 from tilewright.mapping import Mapping as Nest
@@ -53,7 +53,7 @@ def lanes_of(dataflow: Sequence[Stage], elements: int) -> tuple[int, ...]:
 class Step:
     """What a directive comes to: a dimension of the operator and its tile; ``line`` for notes."""
 
-    directive: Directive
+    directive: MappingDirective
     dimension: str
     tile: int
 
@@ -62,8 +62,8 @@ class Step:
 class Translation:
     """One layer's dataflow made a mapping; what cannot be honoured is added to ``notes``."""
 
-    layer: Layer
-    view: View
+    layer: LayerText
+    view: MaestroView
     notes: Notes
 
     def __post_init__(self) -> None:
@@ -176,9 +176,9 @@ class Translation:
                 found.append(Step(directive, name, tiles[name]))
         return found
 
-    def _once(self, stage: Stage) -> list[Directive]:
+    def _once(self, stage: Stage) -> list[MappingDirective]:
         """Return the directives of a stage, the first of each dimension only, as MAESTRO finds them."""
-        found: dict[str, Directive] = {}
+        found: dict[str, MappingDirective] = {}
         for directive in stage.directives:
             name = OUTPUT_OF.get(directive.dimension, directive.dimension)
             if name in found:
@@ -186,14 +186,14 @@ class Translation:
             found.setdefault(name, directive)
         return list(found.values())
 
-    def _tile(self, directive: Directive, size: int, extent: int) -> int:
+    def _tile(self, directive: MappingDirective, size: int, extent: int) -> int:
         """Return a tile, cut to what there is to tile."""
         if size > extent:
             self.note(directive, f"a tile of {size} runs past the {extent} of {directive.dimension} that there are; "
                       f"clamped to {extent}")
         return min(size, extent)
 
-    def _window(self, directive: Directive, window: Window, kernel: int) -> int:
+    def _window(self, directive: MappingDirective, window: WindowDimension, kernel: int) -> int:
         """Return the output positions of a window on the input, or of a tile of the output."""
         extent = self.extents[window.position]
         if window.transposed:
@@ -213,7 +213,7 @@ class Translation:
                       "output is computed once")
         return tile
 
-    def _stretched(self, directive: Directive, window: Window, extent: int) -> int:
+    def _stretched(self, directive: MappingDirective, window: WindowDimension, extent: int) -> int:
         """Return the input positions of a transposed convolution: the offset says how far the window moves."""
         offset = directive.offset
         if directive.dimension in OUTPUT_OF:
@@ -223,7 +223,7 @@ class Translation:
             self.note(directive, f"a window of {directive.size} as the {offset} input positions that it moves by")
         return self._tile(directive, offset, extent)
 
-    def note(self, directive: Directive, text: str, what: Kind = "approximated") -> None:
+    def note(self, directive: MappingDirective, text: str, what: Kind = "approximated") -> None:
         """Remember what became of a directive."""
         kind = "SpatialMap" if directive.spatial else "TemporalMap"
         where = f"{self.layer.flow_label}:{directive.line} {self.layer.name}.{kind} {directive.dimension}"
@@ -232,7 +232,7 @@ class Translation:
             self.notes.append(note)
 
 
-def checked_lanes(layer: Layer, elements: int) -> tuple[int, ...]:
+def checked_lanes(layer: LayerText, elements: int) -> tuple[int, ...]:
     """Return the clusters of every level of a layer's dataflow.
 
     Raises

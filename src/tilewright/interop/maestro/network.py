@@ -20,7 +20,7 @@ _KINDS = {"TemporalMap": False, "SpatialMap": True}
 
 
 @dataclass(frozen=True)
-class Directive:
+class MappingDirective:
     """``TemporalMap(size, offset) dimension`` or ``SpatialMap(size, offset) dimension``."""
 
     line: int
@@ -32,22 +32,22 @@ class Directive:
 
 @dataclass(frozen=True)
 class Stage:
-    """The directives of one cluster level, in their order; ``cluster`` is the size of the clusters that they are for.
+    """The directives of one cluster level, in order; ``cluster`` is the size of its clusters.
 
     The outermost stage has none: it has as many clusters as the machine has room for.
     """
 
     line: int
     cluster: int | None
-    directives: tuple[Directive, ...]
+    directives: tuple[MappingDirective, ...]
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A layer as it is written. ``dataflow`` is None where it has none of its own and none before it to follow.
+class LayerText:
+    """A layer as the file states it. ``dataflow`` is None where neither it nor a layer before it has one.
 
-    ``stated`` says whether the dataflow is its own; ``lines`` are those of its parts. ``genome_label`` is the file
-    of its dataflow where that is another one.
+    ``stated`` says whether the dataflow is its own; ``lines`` are those of its parts. ``genome_label`` is the file that
+    its dataflow comes from where that is another one.
     """
 
     label: str
@@ -77,7 +77,7 @@ class NetworkText:
     """A network as it is written; ``accelerator_lines`` are those of Accelerator blocks, which are passed over."""
 
     name: str
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerText, ...]
     accelerator_lines: tuple[int, ...] = ()
 
 
@@ -93,7 +93,7 @@ def parse_network(label: str, text: str) -> NetworkText:
         With file and line, where the text is not such a description.
     """
     reader = Reader(label, text)
-    name, layers, skipped, found = "", list[Layer](), list[int](), False
+    name, layers, skipped, found = "", list[LayerText](), list[int](), False
     while reader.next is not None:
         token = reader.word("Network, Constant or Accelerator")
         if token.text == "Constant":
@@ -118,8 +118,8 @@ def parse_network(label: str, text: str) -> NetworkText:
     return NetworkText(name or "network", tuple(layers), tuple(skipped))
 
 
-def _layers(reader: Reader) -> list[Layer]:
-    layers: list[Layer] = []
+def _layers(reader: Reader) -> list[LayerText]:
+    layers: list[LayerText] = []
     while not reader.closes():
         token = reader.word("Layer or a closing brace")
         if token.text != "Layer":
@@ -128,7 +128,7 @@ def _layers(reader: Reader) -> list[Layer]:
     return layers
 
 
-def _layer(reader: Reader, line: int, before: tuple[Stage, ...] | None) -> Layer:
+def _layer(reader: Reader, line: int, before: tuple[Stage, ...] | None) -> LayerText:
     """Read what follows the word Layer."""
     name = reader.name_before_brace("a layer's name") or "Layer"
     kind, strides, sizes, dataflow, lines = "", dict[str, int](), dict[str, int](), before, dict[str, int]()
@@ -149,7 +149,7 @@ def _layer(reader: Reader, line: int, before: tuple[Stage, ...] | None) -> Layer
             dataflow = _dataflow(reader, sizes, strides)
         else:
             (strides if token.text == "Stride" else sizes).update(_sizes(reader, token.text))
-    layer = Layer(reader.label, name, line, kind, strides, sizes, dataflow or None, "Dataflow" in lines, lines)
+    layer = LayerText(reader.label, name, line, kind, strides, sizes, dataflow or None, "Dataflow" in lines, lines)
     _check(reader, layer)
     return layer
 
@@ -169,7 +169,7 @@ def _sizes(reader: Reader, what: str) -> dict[str, int]:
     return found
 
 
-def _check(reader: Reader, layer: Layer) -> None:
+def _check(reader: Reader, layer: LayerText) -> None:
     """Refuse layers without a type or dimensions, or with those of another type."""
     if not layer.type:
         raise reader.fail(f"{layer.name} must have a Type", None, f"One of {', '.join(TYPES)}", line=layer.line)
@@ -192,7 +192,7 @@ def _check(reader: Reader, layer: Layer) -> None:
             raise reader.fail("Stride must be of Y and X", name, line=layer.lines["Stride"])
 
 
-def _check_directives(reader: Reader, layer: Layer, known: tuple[str, ...]) -> None:
+def _check_directives(reader: Reader, layer: LayerText, known: tuple[str, ...]) -> None:
     """Refuse directives over other dimensions."""
     for directive in (one for stage in layer.dataflow or () for one in stage.directives):
         if layer.stated and directive.dimension not in known:
@@ -212,7 +212,7 @@ def _dataflow(reader: Reader, sizes: dict[str, int], strides: dict[str, int]) ->
         return sizes[name]
 
     stages: list[Stage] = []
-    line, cluster, directives = reader.line, None, list[Directive]()
+    line, cluster, directives = reader.line, None, list[MappingDirective]()
     reader.expect("{", "after Dataflow")
     while not reader.closes():
         token = reader.word("TemporalMap, SpatialMap, Cluster or a closing brace")
@@ -226,7 +226,8 @@ def _dataflow(reader: Reader, sizes: dict[str, int], strides: dict[str, int]) ->
             reader.expect(",", "between size and offset")
             offset = reader.whole(f"the offset of a {token.text}", size_of)
             reader.expect(")", "after the offset")
-            directives.append(Directive(token.line, _KINDS[token.text], size, offset, reader.word("a dimension").text))
+            dimension = reader.word("a dimension").text
+            directives.append(MappingDirective(token.line, _KINDS[token.text], size, offset, dimension))
         else:
             raise reader.fail("must be TemporalMap, SpatialMap or Cluster", token.text, line=token.line)
         reader.skip(";", ",")

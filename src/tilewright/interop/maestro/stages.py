@@ -10,7 +10,7 @@ from math import prod
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.interop.maestro.layers import View
+from tilewright.interop.maestro.layers import MaestroView
 from tilewright.interop.notes import Notes
 from tilewright.mapping import Loop, extents_at, lanes
 from tilewright.mapping import Mapping as Nest
@@ -58,7 +58,7 @@ def rows_of(mappings: Mapping[str, Nest], operators: Mapping[str, Operator],
     return {}
 
 
-def levels_of(mapping: Nest, accelerator: Accelerator, view: View, notes: Notes,
+def levels_of(mapping: Nest, accelerator: Accelerator, view: MaestroView, notes: Notes,
               rows: int | None = None) -> tuple[Level, ...]:
     """Return the cluster levels of a mapping, outermost first; what is said differently is added to ``notes``.
 
@@ -83,7 +83,7 @@ class _Writer:
 
     mapping: Nest
     accelerator: Accelerator
-    view: View
+    view: MaestroView
     notes: Notes
     rows: int | None = None
     made: list[Level] = field(default_factory=list)

@@ -7,7 +7,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, ForeignText
 from tilewright.interop.maestro.hardware import hardware_of, hardware_text
-from tilewright.interop.maestro.layers import View, layer_sizes, view_of
+from tilewright.interop.maestro.layers import MaestroView, layer_sizes, view_of
 from tilewright.interop.maestro.stages import Level, levels_of, rows_of
 from tilewright.interop.notes import Notes
 from tilewright.mapping import Mapping as Nest
@@ -77,7 +77,7 @@ def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[st
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _dataflow(levels: tuple[Level, ...], view: View) -> list[str]:
+def _dataflow(levels: tuple[Level, ...], view: MaestroView) -> list[str]:
     lines = ["    Dataflow {"]
     for index, level in enumerate(levels):
         if index:

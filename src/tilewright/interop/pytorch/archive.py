@@ -12,7 +12,17 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tilewright.base import InputError, path_text, read_json
-from tilewright.interop.pytorch.program import Body, Call, Program, Ref, Size, TensorInfo, Value, flatten, module_path
+from tilewright.interop.pytorch.program import (
+    Body,
+    Call,
+    ExportedNetwork,
+    Ref,
+    Size,
+    TensorInfo,
+    Value,
+    flatten,
+    module_path,
+)
 
 _SCHEMA = 8
 _LARGEST = 2**30
@@ -77,7 +87,7 @@ class _Exported(_Part):
     range_constraints: dict[str, _Range] = Field(default_factory=dict)
 
 
-def read_archive(path: str | Path) -> Program:
+def read_archive(path: str | Path) -> ExportedNetwork:
     """Read the exported program in a ``.pt2`` file.
 
     Raises
@@ -150,7 +160,7 @@ def _explained(errors: ValidationError, where: str) -> InputError:
     return InputError(f"{where}: {path}" if path else where, first["msg"], given, "The file is broken; export it again")
 
 
-def _program(file: Path, exported: _Exported) -> Program:
+def _program(file: Path, exported: _Exported) -> ExportedNetwork:
     inputs: list[str] = []
     constants: set[str] = set()
     for spec in exported.graph_module.signature.input_specs:
@@ -165,7 +175,7 @@ def _program(file: Path, exported: _Exported) -> Program:
     if unknown:
         raise KeyError(f"the sizes of {unknown[0]}")
     ranges = {symbol: (found.min_val, found.max_val) for symbol, found in exported.range_constraints.items()}
-    return Program(str(file), file.stem, tuple(inputs), frozenset(constants), body, ranges)
+    return ExportedNetwork(str(file), file.stem, tuple(inputs), frozenset(constants), body, ranges)
 
 
 def _body(graph: _Graph, outer: dict[str, int | str]) -> Body:

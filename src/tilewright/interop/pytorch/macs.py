@@ -44,7 +44,7 @@ def _conv(node: NodeView) -> list[Node]:
     groups, rank = node.integer("groups", 1), len(w) - 2
     nests.check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
     stride, dilation = spread(node, "stride", 1, rank), spread(node, "dilation", 1, rank)
-    window = nests.Window(stride, dilation, _padding(node, w, dilation), groups)
+    window = nests.ConvolutionWindow(stride, dilation, _padding(node, w, dilation), groups)
     return nests.convolved(node, (x, w), tensor(node, "weight"), window)
 
 
@@ -54,7 +54,7 @@ def _conv_transpose(node: NodeView) -> list[Node]:
     nests.check_convolution(node, x, w, w[0], "first axis of the weights")
     rank = len(w) - 2
     sides = [(side, side) for side in spread(node, "padding", 0, rank)]
-    window = nests.Window(spread(node, "stride", 1, rank), spread(node, "dilation", 1, rank), sides,
+    window = nests.ConvolutionWindow(spread(node, "stride", 1, rank), spread(node, "dilation", 1, rank), sides,
                     node.integer("groups", 1), spread(node, "output_padding", 0, rank))
     return nests.deconvolved(node, (x, w), tensor(node, "weight"), window)
 

@@ -74,7 +74,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Program:
+class ExportedNetwork:
     """An exported network.
 
     Parameters

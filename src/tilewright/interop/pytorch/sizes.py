@@ -11,7 +11,7 @@ from operator import truediv
 from typing import Any
 
 from tilewright.base import InputError
-from tilewright.interop.pytorch.program import Program
+from tilewright.interop.pytorch.program import ExportedNetwork
 from tilewright.interop.scene import check_bindings
 
 _LONGEST = 20_000
@@ -124,7 +124,7 @@ class Bound:
     notes: tuple[str, ...]
 
 
-def bind_sizes(program: Program, bind: Mapping[str, int]) -> Bound:
+def bind_sizes(program: ExportedNetwork, bind: Mapping[str, int]) -> Bound:
     """Give every dynamic dimension of the inputs its size.
 
     A dimension is named by input and axis (``images[0]``); one that stands at several places may be named by any of
@@ -150,7 +150,7 @@ def bind_sizes(program: Program, bind: Mapping[str, int]) -> Bound:
     return Bound(symbols, (*(f"Bound {key} = {size}" for key, size in wanted.items()), *notes))
 
 
-def _places(program: Program) -> dict[str, list[str]]:
+def _places(program: ExportedNetwork) -> dict[str, list[str]]:
     """Return for every symbol where it stands alone among the inputs' sizes (its own name where it never does)."""
     places: dict[str, list[str]] = {}
     for name in program.inputs:
@@ -163,7 +163,7 @@ def _places(program: Program) -> dict[str, list[str]]:
     return {symbol: names or [symbol] for symbol, names in places.items()}
 
 
-def _ranged(program: Program, symbol: str, key: str, size: int) -> list[str]:
+def _ranged(program: ExportedNetwork, symbol: str, key: str, size: int) -> list[str]:
     """Refuse a size out of its range; a note where only PyTorch's own lower limit of 2 is undercut."""
     least, most = program.ranges.get(symbol, (None, None))
     if (least is not None and size < least and least > 2) or (most is not None and size > most):

@@ -8,7 +8,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.base import InputError
-from tilewright.interop.pytorch.program import Body, Call, Program, Ref, Size, TensorInfo, Value, flatten, module_path
+from tilewright.interop.pytorch.program import (
+    Body,
+    Call,
+    ExportedNetwork,
+    Ref,
+    Size,
+    TensorInfo,
+    Value,
+    flatten,
+    module_path,
+)
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -125,7 +135,7 @@ def _on_data(error: Exception) -> str:
     return ""
 
 
-def read_exported(exported: "ExportedProgram", name: str = "") -> Program:
+def read_exported(exported: "ExportedProgram", name: str = "") -> ExportedNetwork:
     """Read an exported program.
 
     Raises
@@ -142,7 +152,7 @@ def read_exported(exported: "ExportedProgram", name: str = "") -> Program:
     ranges = {str(symbol): (_limit(limits.lower), _limit(limits.upper))
               for symbol, limits in exported.range_constraints.items()}
     called = name or _called(exported)
-    return Program(called, called, tuple(inputs), frozenset(constants), body, ranges)
+    return ExportedNetwork(called, called, tuple(inputs), frozenset(constants), body, ranges)
 
 
 def _called(exported: "ExportedProgram") -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.base import InputError
 from tilewright.interop.pytorch.macs import MAC_TRANSLATORS
-from tilewright.interop.pytorch.program import Body, Call, Program, Size, Value
+from tilewright.interop.pytorch.program import Body, Call, ExportedNetwork, Size, Value
 from tilewright.interop.pytorch.sizes import bind_sizes, size_of
 from tilewright.interop.pytorch.vectors import VIEWS, is_vector, translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, folded_note, translated
@@ -30,7 +30,7 @@ _RENAMED = {"scaled_dot_product_attention": "attention", "_scaled_dot_product_fl
             "transformers.grouped_mm_fallback": "grouped_mm", "_grouped_mm": "grouped_mm"}
 
 
-def graph_of(program: Program, bind: Mapping[str, int]) -> Graph:
+def graph_of(program: ExportedNetwork, bind: Mapping[str, int]) -> Graph:
     """Return the network that an exported program is, with its dynamic dimensions bound.
 
     Raises
@@ -55,7 +55,7 @@ def graph_of(program: Program, bind: Mapping[str, int]) -> Graph:
     return Graph(program.name, tuple(scene.nodes), program.source, notes)
 
 
-def _scene(program: Program, symbols: Mapping[str, int]) -> Scene:
+def _scene(program: ExportedNetwork, symbols: Mapping[str, int]) -> Scene:
     shapes: dict[str, Shape] = {}
     for name, info in program.body.tensors.items():
         sizes = [size_of(size, symbols) for size in info.sizes]
@@ -66,7 +66,7 @@ def _scene(program: Program, symbols: Mapping[str, int]) -> Scene:
     return Scene(program.source, shapes, types, set(program.constants))
 
 
-def _check(program: Program, calls: list[Call]) -> None:
+def _check(program: ExportedNetwork, calls: list[Call]) -> None:
     """Every tensor is made once, before it is read."""
     known = {*program.inputs, *program.constants, *program.body.inputs}
     for index, call in enumerate(calls):

@@ -199,8 +199,8 @@ def whole_extents(size: int, exact: list[bool], most: list[int]) -> NDArray[np.i
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A table after some slot: ``codes`` and ``masks`` of its rows, ``ways`` ``(rows, extents)``."""
+class SlotTable:
+    """The states after a slot, one a row: their ``codes`` and ``masks``, and ``ways`` ``(rows, extents)``."""
 
     codes: Codes
     masks: Codes
@@ -273,7 +273,7 @@ class ChainCounter:
         useful = ways.any(axis=1)
         return Splits(known[useful], ways[useful])
 
-    def parts(self, inner: Layer, outer: Layer) -> Iterator[Part]:
+    def parts(self, inner: SlotTable, outer: SlotTable) -> Iterator[Part]:
         """Yield for the counts of slot ``cut`` the splits with these alone."""
         spans = self.spans(self.cut) if self.cut < self.slots else [(1, 1, 0)]
         for low, high, code in spans:
@@ -285,7 +285,7 @@ class ChainCounter:
             found[np.arange(len(rows))[:, None], masks] = inner.ways[rows, :width] @ ahead.T
             yield Part(low, high, rows, reached[rows], found)
 
-    def ahead(self, outer: Layer, low: int, high: int) -> tuple[Ways, int]:
+    def ahead(self, outer: SlotTable, low: int, high: int) -> tuple[Ways, int]:
         """Return the ways on from inside slot ``cut``, by extent up to the largest with such counts, and how many."""
         if low == 1:
             return outer.ways, len(self.extents)
@@ -296,21 +296,21 @@ class ChainCounter:
         """Return how many extents may have counts from ``low`` up outside them: those to (size - 1) / (low - 1)."""
         return int(np.searchsorted(self.extents, (self.size - 1) // max(low - 1, 1), side="right"))
 
-    def inner(self) -> list[Layer]:
+    def inner(self) -> list[SlotTable]:
         """Return the tables from inside all slots to inside the outermost side of an array that may be used."""
         start = np.zeros((1, len(self.extents)), dtype=self.kind)
         start[0, 0] = 1
-        layers = [Layer(self.lanes.first, np.zeros(1, dtype=np.int64), start)]
+        layers = [SlotTable(self.lanes.first, np.zeros(1, dtype=np.int64), start)]
         for s in range(self.slots - 1, self.cut, -1):
             step = self._across if s in self.lanes.sides else self._through
             layers.append(step(layers[-1], s))
         return layers
 
-    def outer(self) -> dict[int, Layer]:
+    def outer(self) -> dict[int, SlotTable]:
         """Return by slot the tables of ways to go on from the extents outside it, through memories alone."""
         start = np.zeros((1, len(self.extents)), dtype=self.kind)
         start[0, -1] = 1
-        layers = {0: Layer(self.lanes.first, np.zeros(1, dtype=np.int64), start)}
+        layers = {0: SlotTable(self.lanes.first, np.zeros(1, dtype=np.int64), start)}
         for s in range(self.cut):
             layer = layers[s]
             least, most = self.bounds(s)
@@ -319,11 +319,11 @@ class ChainCounter:
             if most > 1:
                 bit = 1 << self.memories.index(s)
                 parts.append((layer.masks | bit, self.grids[s].gather(ways, max(least, 2), most, len(self.extents))))
-            layers[s + 1] = Layer(self.lanes.first, np.concatenate([masks for masks, _ in parts]),
-                                  np.concatenate([found for _, found in parts]))
+            layers[s + 1] = SlotTable(self.lanes.first, np.concatenate([masks for masks, _ in parts]),
+                                      np.concatenate([found for _, found in parts]))
         return layers
 
-    def _through(self, layer: Layer, s: int) -> Layer:
+    def _through(self, layer: SlotTable, s: int) -> SlotTable:
         """Return the table outside a memory's loops."""
         least, most = self.bounds(s)
         parts = [(layer.codes, layer.masks, layer.ways if least <= 1 else np.zeros_like(layer.ways))]
@@ -332,13 +332,13 @@ class ChainCounter:
             looped = self.grids[s].spread(layer.ways, max(least, 2), most)
             parts.append((layer.codes, layer.masks | 1 << self.memories.index(s), looped))
         codes, masks, ways = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Layer(codes, masks, ways * self.within(s))
+        return SlotTable(codes, masks, ways * self.within(s))
 
-    def _across(self, layer: Layer, s: int) -> Layer:
+    def _across(self, layer: SlotTable, s: int) -> SlotTable:
         """Return the table outside one side of an array."""
         spans = self.spans(s)
         if not spans:
-            return Layer(layer.codes[:0], layer.masks[:0], layer.ways[:0])
+            return SlotTable(layer.codes[:0], layer.masks[:0], layer.ways[:0])
         steps = self.lanes.times(np.array([code for _, _, code in spans]), layer.codes)
         many = 1 << len(self.memories)
         keys = np.where(steps == DEAD, DEAD, steps * many + layer.masks)
@@ -359,7 +359,7 @@ class ChainCounter:
                 _jump(jumps, targets, merged, low, high)
         if not self.space.whole:
             ways += np.cumsum(jumps[:, :-1], axis=1)
-        return Layer(known // many, known % many, ways)
+        return SlotTable(known // many, known % many, ways)
 
     def spans(self, s: int) -> list[tuple[int, int, int]]:
         """Return the counts of side ``s``, those together that come to the same state; 1 alone: low, high, code."""

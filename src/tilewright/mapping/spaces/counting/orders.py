@@ -106,7 +106,7 @@ def _after(d: int, loops: int, patterns: Patterns) -> Patterns:
 
 
 @dataclass(frozen=True)
-class Term:
+class OrderTerm:
     """A product: of ``off`` for each dimension that does not loop, ``on`` for each that does, and (k + ``shift``)!.
 
     k is how many of the dimensions in ``free`` loop.
@@ -118,15 +118,15 @@ class Term:
     shift: int
 
 
-def order_terms(dims: tuple[int, ...], patterns: Patterns) -> list[Term]:
+def order_terms(dims: tuple[int, ...], patterns: Patterns) -> list[OrderTerm]:
     """Return terms whose sum is, for every subset of ``dims``, the number of its orders."""
     counts = []
     for index in range(1 << len(dims)):
         counts.append(order_count(sum(1 << d for i, d in enumerate(dims) if index >> i & 1), patterns))
     named = frozenset(d for first, last in patterns for d in (*first, *last))
     found = _split(tuple(counts), dims, named)
-    return [Term(tuple(part[d][0] for d in dims), tuple(part[d][1] for d in dims),
-                 frozenset(i for i, d in enumerate(dims) if part[d][2]), shift) for part, shift in found]
+    return [OrderTerm(tuple(part[d][0] for d in dims), tuple(part[d][1] for d in dims),
+                      frozenset(i for i, d in enumerate(dims) if part[d][2]), shift) for part, shift in found]
 
 
 # By dimension: its factors where it does not loop and where it does, and whether it is free; then the shift.

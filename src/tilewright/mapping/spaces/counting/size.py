@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilewright.mapping.spaces.counting.chains import ChainCounter, Splits, TooLarge
 from tilewright.mapping.spaces.counting.lanes import DEAD, Codes, LaneStates
-from tilewright.mapping.spaces.counting.orders import ROOTS, Patterns, Term, modular_nodes, order_terms, real_nodes
+from tilewright.mapping.spaces.counting.orders import ROOTS, OrderTerm, Patterns, modular_nodes, order_terms, real_nodes
 from tilewright.mapping.spaces.rules.arrays import KIND, SPATIAL, SpaceArrays
 
 # Largest tables that a count may build, and most work that makes a count exact; beyond, it is an estimate.
@@ -149,7 +149,7 @@ class SpaceTables:
         return np.concatenate(rows_), np.concatenate(moves_), np.concatenate(codes_)
 
     @cached_property
-    def terms(self) -> list[list[Term]]:
+    def terms(self) -> list[list[OrderTerm]]:
         """The terms of the number of orders at every memory, over all dimensions that count."""
         found = []
         for t, patterns in enumerate(self.patterns):
@@ -161,7 +161,7 @@ class SpaceTables:
                 off = tuple(term.off[at[d]] if d in at else 1 for d in self.dims)
                 on = tuple(term.on[at[d]] if d in at else 1 for d in self.dims)
                 free = frozenset(self.dims.index(dims[i]) for i in term.free)
-                here.append(Term(off, on, free if len(free) + term.shift > 1 else frozenset(), term.shift))
+                here.append(OrderTerm(off, on, free if len(free) + term.shift > 1 else frozenset(), term.shift))
             found.append(here)
         return found
 
@@ -238,7 +238,7 @@ class SpaceTables:
             sum(self.degree if term.free else 1 for term in terms) for terms in self.terms)
 
 
-def _degree(term: Term) -> int:
+def _degree(term: OrderTerm) -> int:
     """Return the nodes that the quadrature of a term needs."""
     return max(1, ceil((len(term.free) + term.shift + 1) / 2))
 

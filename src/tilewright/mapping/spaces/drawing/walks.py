@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.mapping.spaces.counting.chains import ChainCounter, Grid, Layer, Splits, Ways
+from tilewright.mapping.spaces.counting.chains import ChainCounter, Grid, SlotTable, Splits, Ways
 from tilewright.mapping.spaces.counting.lanes import DEAD
 
 Index = NDArray[np.intp]
@@ -67,7 +67,7 @@ class ChainDrawer:
         self.starts = np.searchsorted(places[order], np.arange(len(splits.codes) + 1))
         self.running = totals(np.concatenate([part.ways for part in parts])[order].T)
 
-    def _layer(self, s: int) -> Layer:
+    def _layer(self, s: int) -> SlotTable:
         """Return the table outside slot ``s``, from ``cut`` inward."""
         return self.inner[self.counter.slots - s]
 
