@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
@@ -161,6 +162,23 @@ def test_modules_stay_small_and_have_names():
         lines = len(path.read_text(encoding="utf-8").splitlines())
         # A cached kernel does not notice changes in another file: what one calls stands beside it.
         assert lines < 500 or "kernel" in path.stem, f"{path} has {lines} lines"
+
+
+def doubled_classes(sources):
+    """Return, by name, the modules that hold a public class of one name, where more than one does."""
+    found = defaultdict(list)
+    for path, text in sources.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(str(path))
+    return {name: paths for name, paths in found.items() if len(paths) > 1}
+
+
+def test_no_public_class_has_the_name_of_another():
+    sources = {path: path.read_text(encoding="utf-8") for path in MODULES}
+    assert doubled_classes(sources) == {}
+    sources[SOURCE / "search" / "other.py"] = "class Mapping:\n    ..."
+    assert [*doubled_classes(sources)] == ["Mapping"]
 
 
 def test_the_contract_on_the_oracle_names_every_module_of_the_model():
