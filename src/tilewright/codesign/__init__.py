@@ -1,25 +1,45 @@
-"""Which hardware? What flexibility is worth on given networks, and which fixed machine suits a network best."""
+"""Which hardware? Machines within a budget and their mappings; what flexibility is worth; the best fixed machine."""
 
+from tilewright.codesign import auto  # noqa: F401  (registers)
+from tilewright.codesign.designs import DESIGNERS, Design, DesignedLayer, Designer, budget_bound, design
 from tilewright.codesign.exploration import FIGURES, Exploration, Outcome, explore, pareto
 from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune
 from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion, measure_flexion
+from tilewright.codesign.limits import Limit, read_limits
+from tilewright.codesign.problem import GOALS, DesignProblem, Figures
+from tilewright.codesign.session import Candidate, Session, Tried, figures_told
 from tilewright.codesign.variants import assumed, class_choices, with_array, with_buffer, with_flexibility
 
 __all__ = [
+    "DESIGNERS",
     "FIGURES",
+    "GOALS",
     "SPACES",
     "AverageFlexion",
+    "Candidate",
+    "Design",
+    "DesignProblem",
+    "DesignedLayer",
+    "Designer",
     "Exploration",
+    "Figures",
     "FixedDesign",
     "LayerFlexion",
+    "Limit",
     "NetworkFlexion",
     "Outcome",
+    "Session",
+    "Tried",
     "assumed",
+    "budget_bound",
     "class_choices",
+    "design",
     "explore",
+    "figures_told",
     "fixed_mappings",
     "measure_flexion",
     "pareto",
+    "read_limits",
     "score_designs",
     "tune",
     "with_array",

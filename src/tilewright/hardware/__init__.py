@@ -17,7 +17,8 @@ from tilewright.hardware.accelerator import (
     exact_rate,
     flexibility_overhead,
 )
-from tilewright.hardware.files import dump_accelerator, load_accelerator
+from tilewright.hardware.design import DesignSpace, NumberRange
+from tilewright.hardware.files import dump_accelerator, load_accelerator, load_design_space
 from tilewright.hardware.flexibility import (
     AXES,
     CLASSES,
@@ -37,7 +38,7 @@ from tilewright.hardware.flexibility_costs import (
     FlexibilityOverhead,
 )
 from tilewright.hardware.numbers import AREA, LEAKAGE, completed, with_numbers
-from tilewright.hardware.presets import find_accelerator, preset, preset_names
+from tilewright.hardware.presets import find_accelerator, find_design_space, preset, preset_names
 from tilewright.hardware.sparsity import RUN_BITS, Compression, Elision, Sparsity
 from tilewright.hardware.sparsity import Action as SparseAction
 from tilewright.hardware.sparsity import Format as SparseFormat
@@ -68,6 +69,7 @@ __all__ = [
     "Compute",
     "Curve",
     "Degree",
+    "DesignSpace",
     "Elision",
     "Fanout",
     "Flexibility",
@@ -76,6 +78,7 @@ __all__ = [
     "Footprint",
     "Memory",
     "Number",
+    "NumberRange",
     "OrderFlexibility",
     "ParallelismFlexibility",
     "ShapeFlexibility",
@@ -92,9 +95,11 @@ __all__ = [
     "dump_accelerator",
     "exact_rate",
     "find_accelerator",
+    "find_design_space",
     "flexibility_overhead",
     "format_bytes",
     "load_accelerator",
+    "load_design_space",
     "preset",
     "preset_names",
     "scale_technology",

@@ -47,3 +47,8 @@ def largest(columns: list[Floats | float]) -> Floats:
     for column in columns[1:]:
         found = np.maximum(found, column)
     return found
+
+
+def listed(values: tuple[float, ...], places: Any) -> Any:
+    """Return the values at these places."""
+    return np.array(values)[places]

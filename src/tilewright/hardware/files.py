@@ -14,6 +14,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml
 from tilewright.hardware.accelerator import Accelerator, Memory
+from tilewright.hardware.design import DesignSpace
+from tilewright.hardware.design_files import DesignFields, read_design
 from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
 from tilewright.hardware.resolve import LevelFields, Resolver
@@ -36,9 +38,21 @@ def load_accelerator(source: str | Path) -> Accelerator:
         If the file cannot be read, is not YAML, or says something wrong. The field names file, line and path, for
         example ``eyeriss.yaml:12 arch.levels[1].capacity_bytes``.
     """
+    return _document(source).accelerator()
+
+
+def load_design_space(source: str | Path) -> DesignSpace:
+    """Read what may vary of an accelerator from the ``design:`` section of its file, or of YAML text.
+
+    Without such a section it is what `DesignSpace.of` says. Raises as `load_accelerator` does.
+    """
+    return _document(source).design_space()
+
+
+def _document(source: str | Path) -> "_Document":
     if isinstance(source, str) and "\n" in source:
-        return _Document("<text>", source).accelerator()
-    return _Document(Path(source).name, read_text(source)).accelerator()
+        return _Document("<text>", source)
+    return _Document(Path(source).name, read_text(source))
 
 
 class _Document:
@@ -72,6 +86,13 @@ class _Document:
             given = self._validate(SparsityFields, fields.sparsity, ("sparsity",))
             machine = replace(machine, sparsity=read_sparsity(given, levels, self.fail))
         return machine
+
+    def design_space(self) -> DesignSpace:
+        machine = self.accelerator()
+        if self.tree.get("design") is None:
+            return DesignSpace.of(machine)
+        fields = self._validate(DesignFields, _plain(self.tree["design"]), ("design",))
+        return read_design(fields, machine, self.fail)
 
     def _flexibility(self, fields: AcceleratorFields, levels: list[LevelFields],
                      table: Technology | None) -> Flexibility:

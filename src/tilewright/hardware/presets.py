@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tilewright.base import unknown_name
 from tilewright.hardware.accelerator import Accelerator
+from tilewright.hardware.design import DesignSpace
 
 ZOO = Path(__file__).parent / "zoo"
 
@@ -29,10 +30,24 @@ def preset(name: str) -> Accelerator:
 
 def find_accelerator(name_or_path: str) -> Accelerator:
     """Return the preset of this name, or the accelerator in this file or YAML text; else an `InputError`."""
-    text = "\n" in name_or_path
-    if name_or_path not in preset_names() and (
-            text or os.path.isfile(name_or_path) or name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path):
+    if _is_file(name_or_path):
         from tilewright.hardware.files import load_accelerator  # noqa: PLC0415
 
         return load_accelerator(name_or_path)
     return preset(name_or_path)
+
+
+def find_design_space(name_or_path: str) -> DesignSpace:
+    """Return what may vary of the preset of this name, or of the accelerator in this file or YAML text."""
+    if not _is_file(name_or_path) and name_or_path not in preset_names():
+        raise unknown_name("accelerator", name_or_path, list(preset_names()))
+    from tilewright.hardware.files import load_design_space  # noqa: PLC0415
+
+    return load_design_space(name_or_path if _is_file(name_or_path) else ZOO / f"{name_or_path}.yaml")
+
+
+def _is_file(name_or_path: str) -> bool:
+    """Whether this is no name of a preset, but a file or YAML text."""
+    return name_or_path not in preset_names() and (
+        "\n" in name_or_path or os.path.isfile(name_or_path) or name_or_path.endswith((".yaml", ".yml"))
+        or "/" in name_or_path)

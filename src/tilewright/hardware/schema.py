@@ -258,4 +258,5 @@ class AcceleratorFields(Fields):
     assumptions: list[str] = Field(default_factory=list)
     flexibility: dict[str, Any] | None = None
     sparsity: dict[str, Any] | None = None
+    design: dict[str, Any] | None = None
     footprint: Literal["exact", "box"] = "exact"

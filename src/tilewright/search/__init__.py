@@ -6,7 +6,7 @@ from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.checkpoint import Resumable, State
 from tilewright.search.front import Front, FrontPoint, joined, read_front
 from tilewright.search.layers import largest_first
-from tilewright.search.mapper import MAPPERS, Mapper, Options, Task, read_options
+from tilewright.search.mapper import MAPPERS, Mapper, MapperOptions, Options, Task, read_options
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
 from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
@@ -46,6 +46,7 @@ __all__ = [
     "KeptBounding",
     "LayerResult",
     "Mapper",
+    "MapperOptions",
     "Metric",
     "NetworkResult",
     "Objective",

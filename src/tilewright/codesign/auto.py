@@ -1,0 +1,116 @@
+"""The design method of our own: bounds choose the machines, few searches map them, and both meet."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tilewright.codesign.designs import DESIGNERS
+from tilewright.codesign.screening import Boxes, Places, Screened, values_at
+from tilewright.codesign.session import Candidate, Session
+from tilewright.hardware import Number
+from tilewright.search import MapperOptions, Options, read_options
+
+Machine = Mapping[Number, float]
+SPLITS = 8
+"""Boxes that are split at once."""
+FIRST_ROUNDS = 12
+"""Rounds of splitting before the first machine is mapped, at most."""
+ABREAST = 2
+"""Machines mapped at once; fixed, so that results do not depend on the machine that this runs on."""
+SHARE = 64
+"""Samples for each layer of a machine."""
+FACTORS = 2.0, 1.41, 1.19, 1.09, 1.04
+"""By which a number is changed, ever finer."""
+CLOSE = 0.01
+"""Bounds are tightened no further where they are this close to the best score."""
+
+
+@DESIGNERS.register("auto")
+class Auto:
+    """Branch and bound over boxes of machines names those worth mapping; from the best, numbers are traded by turns.
+
+    Boxes are split where their bounds are least. The best machine found then trades one number for another on the edge
+    of the budget (more of one, as much less of another as that takes): neighbours whose bound is not below the best
+    score are left out, the others are mapped, each search beginning from the mappings of the best. Steps become finer
+    where none of them helps.
+    """
+
+    def __init__(self, session: Session, options: Options) -> None:
+        read_options(MapperOptions, options, "auto")
+        self.session = session
+        self.queue: list[tuple[float, Machine]] = []
+        self.seen: set[tuple[float, ...]] = set()
+        self.finest = 0
+
+    def steps(self) -> Iterator[None]:
+        """Work until the session is over, step by step."""
+        session = self.session
+        self.boxes = Boxes.whole(session.problem)
+        session.bound = self.boxes.least
+        self.known = self.boxes.low[:0]
+        """Machines of boxes that were split."""
+        for _ in range(FIRST_ROUNDS):
+            self._split()
+            yield
+        while not session.over and (part := self._next()):
+            before = session.score_so_far
+            session.map(part, SHARE, [session.best] * len(part))
+            if session.score_so_far < before:
+                self.queue, self.finest = [], max(0, self.finest - 1)
+            if self.boxes.least < session.score_so_far * (1 - CLOSE):
+                self._split()
+            yield
+
+    def _split(self) -> None:
+        """Split boxes, and take note of a machine of each new one."""
+        session = self.session
+        self.known = np.concatenate([self.known, self.boxes.split(SPLITS, session.score_so_far)])
+        session.bound = min(max(session.bound, self.boxes.least), session.score_so_far)
+
+    def _next(self) -> list[Machine]:
+        """Return the machines to map next; none where bounds rule all others out."""
+        while not self.queue:
+            if self.session.best is None:
+                self._fill(self.known)
+                if not self.queue:
+                    self._split()
+            elif self.finest < len(FACTORS):
+                self._fill(self._neighbours(self.session.best, FACTORS[self.finest]))
+                self.finest += not self.queue
+            else:
+                self._fill(self.known)
+                self.known = self.known[:0]
+                if not self.queue:
+                    self._split()
+            if not self.queue and (self.session.over or (not len(self.known) and (
+                    self.boxes.least >= self.session.score_so_far * (1 - CLOSE)))):
+                return []
+        part = [machine for bound, machine in self.queue[:ABREAST] if bound < self.session.score_so_far]
+        self.queue = self.queue[ABREAST:]
+        return part or self._next()
+
+    def _fill(self, places: Places) -> None:
+        """Put the machines that were not seen and whose bound is below the best score in the queue, the least first."""
+        if not len(places):
+            return
+        bounds = Screened(self.session.problem, places).bound
+        values = values_at(self.session.problem, places)
+        for row in np.argsort(bounds, kind="stable").tolist():
+            machine = {key: float(column[row]) for key, column in values.items()}
+            if bounds[row] < self.session.score_so_far and tuple(machine.values()) not in self.seen:
+                self.seen.add(tuple(machine.values()))
+                self.queue.append((float(bounds[row]), machine))
+
+    def _neighbours(self, best: Candidate, factor: float) -> Places:
+        """Return the machines that have one number more or less by a factor, and another as large as then fits."""
+        problem = self.session.problem
+        ranges, rows = problem.space.ranges, []
+        for key, values in ranges.items():
+            for wanted in (best.chosen[key] * factor, best.chosen[key] / factor):
+                changed = {**best.chosen, key: float(values.value(values.place(wanted)))}
+                for other in ranges:
+                    least = {**changed, other: ranges[other].low}
+                    most = problem.budget.largest(least, other) if other != key else None
+                    if most is not None and changed[key] != best.chosen[key]:
+                        rows.append([one.place({**changed, other: most}[name]) for name, one in ranges.items()])
+        return np.unique(np.array(rows, dtype=np.int64).reshape(-1, len(ranges)), axis=0)

@@ -1,0 +1,162 @@
+"""Designs: the methods that find them, by name, and what a run of one tells."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Protocol
+
+from tilewright.base import InputError, Registry
+from tilewright.codesign.limits import power_mw
+from tilewright.codesign.problem import DesignProblem, Figures
+from tilewright.codesign.screening import Boxes
+from tilewright.codesign.session import Candidate, Session, Tried
+from tilewright.cost import Cost, DenseModel
+from tilewright.hardware import Accelerator, Number
+from tilewright.jobs import Runner
+from tilewright.mapping import Mapping as Nest
+from tilewright.search import Options
+
+PROOF_ROUNDS = 24
+"""Rounds of splitting boxes for the bound of a method that bounds nothing itself."""
+
+
+class Designer(Protocol):
+    """A method: proposes machines and mappings to its session, step by step."""
+
+    def steps(self) -> Iterator[None]:
+        """Work until the session is over, or there is nothing more to try."""
+
+
+DESIGNERS: Registry[Callable[[Session, Options], Designer]] = Registry("design method")
+"""Every method by name. One module and one line ``@DESIGNERS.register(name)`` add one."""
+
+
+@dataclass(frozen=True)
+class DesignedLayer:
+    """A layer of a design: its mapping, and what it costs once."""
+
+    mapping: Nest
+    cost: Cost
+    weight: float
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a design run found.
+
+    Parameters
+    ----------
+    problem, method, seed
+        What was asked.
+    best
+        The best machine with its mappings; None where nothing within the limits was found.
+    bound
+        What no machine of the space within the limits scores below, whatever the mappings.
+    samples, seconds
+        Mappings of a layer scored, and time spent.
+    history
+        Every improvement.
+    tried
+        Machines tried, those over the limits among them.
+    interrupted
+        Whether it was stopped early.
+    """
+
+    problem: DesignProblem
+    method: str
+    seed: int
+    best: Candidate | None
+    bound: float
+    samples: int
+    seconds: float
+    history: tuple[Tried, ...]
+    tried: tuple[Candidate, ...]
+    interrupted: bool = False
+
+    @property
+    def machine(self) -> Accelerator:
+        """The machine; an `InputError` where none was found."""
+        return self.problem.machine(self.chosen, f"{self.problem.space.accelerator.name}-designed")
+
+    @property
+    def chosen(self) -> Mapping[Number, float]:
+        """Its numbers, of those that vary; an `InputError` where none was found."""
+        if self.best is None:
+            raise InputError("design", "must have been found", f"none within {self.samples} samples",
+                             "Give more samples, or a larger budget")
+        return self.best.chosen
+
+    @property
+    def figures(self) -> Figures:
+        """What the networks take on it."""
+        return Figures(inf, inf, inf) if self.best is None else self.best.figures
+
+    @property
+    def power_mw(self) -> float:
+        """Average power while the networks run."""
+        return float(power_mw(self.problem.space.accelerator, self.figures.latency_cycles, self.figures.energy_pj))
+
+    @property
+    def score(self) -> float:
+        """The objective; infinite where nothing was found."""
+        return inf if self.best is None else self.best.score
+
+    @property
+    def gap(self) -> float | None:
+        """By which share the score can be above the best of any design within the limits; None where nothing is."""
+        return self.score / self.bound - 1.0 if isfinite(self.score) and self.bound > 0 else None
+
+    @property
+    def layers(self) -> dict[str, DesignedLayer]:
+        """The layers by name, with their mappings and costs on the machine."""
+        machine, found = self.machine, {}
+        assert self.best is not None
+        for at, (operator, weight) in enumerate(zip(self.problem.layers, self.problem.weights.tolist(), strict=True)):
+            mapping = self.best.mapping(self.problem, at).mapping(0, operator.sizes)
+            found[operator.name] = DesignedLayer(mapping, DenseModel(operator, machine).cost(mapping), weight)
+        return found
+
+
+def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: float = inf, close: float = 0.01) -> float:
+    """Return what no machine of the space within the limits scores below, up to ``below``.
+
+    Boxes are split for so many rounds, or until the bound is ``close`` to ``below``.
+    """
+    boxes = Boxes.whole(problem)
+    for _ in range(rounds):
+        if boxes.least >= below * (1 - close):
+            break
+        boxes.split(16, below)
+    return min(boxes.least, below)
+
+
+def design(problem: DesignProblem, method: str = "auto", *, samples: int | None = 40_000,  # noqa: PLR0913
+           seconds: float | None = None, seed: int = 0, runner: Runner | None = None,
+           options: Options | None = None) -> Design:
+    """Find a machine within a budget, and the mapping of every layer.
+
+    The same seed and samples give the same design on any number of workers. What ``runner`` keeps is taken over by a
+    later run of the same, which comes to the same end.
+
+    Parameters
+    ----------
+    samples, seconds
+        Mappings of a layer that may be scored, and time that may pass; None for as many as it takes, or as long.
+
+    Raises
+    ------
+    InputError
+        If the method is unknown, or not even the smallest machine is within the limits.
+    """
+    if samples is not None and samples < len(problem.layers):
+        raise InputError("samples", f"must be at least one for each of the {len(problem.layers)} layers", samples)
+    make = DESIGNERS.get(method)
+    problem.budget.check()
+    session = Session(problem, samples, seconds, seed, runner or Runner())
+    designer = make(session, options or {})
+    for _ in designer.steps():
+        if session.over:
+            break
+    bound = session.bound or budget_bound(problem, below=session.score_so_far)
+    return Design(problem, method, seed, session.best, min(bound, session.score_so_far), session.spent,
+                  session.used_seconds, tuple(session.history), tuple(session.tried), session.runner.stop.is_set())

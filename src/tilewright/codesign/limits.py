@@ -1,0 +1,169 @@
+"""What a design may take: area, power, elements, bytes on chip; and what would cure one that takes more."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError, unknown_name
+from tilewright.hardware import AREA, Accelerator, DesignSpace, Memory, Number, completed
+
+Floats = NDArray[np.float64]
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "area": {"um2": 1.0, "mm2": 1e6},
+    "power": {"uW": 1e-3, "mW": 1.0, "W": 1e3},
+    "elements": {"": 1.0},
+    "bytes": {"B": 1.0, "kB": 1e3, "MB": 1e6, "KiB": 1024.0, "MiB": 1024.0**2},
+}
+"""Units of each figure that may be limited, in um2, mW, elements, and bytes."""
+SHOWN = {"area": ("um2", "um2"), "power": ("mW", "mW"), "elements": ("", "elements"), "bytes": ("B", "bytes on chip")}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most of a figure: ``area`` (um2), ``power`` (mW), ``elements`` or ``bytes``."""
+
+    what: str
+    most: float
+
+    def __str__(self) -> str:
+        return f"{self.what}={self.most:g}{SHOWN[self.what][0]}"
+
+
+def read_limits(within: "str | Iterable[str | Limit]") -> tuple[Limit, ...]:
+    """Read ``area=0.2mm2,power=2W``.
+
+    Raises
+    ------
+    InputError
+        If a figure is unknown, stands twice, has no unit or another, or is no positive number.
+    """
+    parts = within.split(",") if isinstance(within, str) else list(within)
+    found = tuple(part if isinstance(part, Limit) else _read(part) for part in parts)
+    names = [limit.what for limit in found]
+    if not found or len(set(names)) < len(names):
+        raise InputError("within", "must limit one figure or several, each once", ", ".join(names) or "nothing",
+                         "For example area=0.2mm2,power=2W")
+    return found
+
+
+def _read(text: str) -> Limit:
+    name, sign, given = (part.strip() for part in text.partition("="))
+    if name not in UNITS:
+        raise unknown_name("limit", name, list(UNITS))
+    units = UNITS[name]
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]\w*)?", given, re.ASCII)
+    if not sign or match is None:
+        raise InputError(f"within.{name}", "must be a positive number and its unit", given or text,
+                         f"For example {name}=2{next(iter(units))}")
+    number, unit = float(match.group(1)), match.group(2) or ""
+    if unit not in units:
+        raise InputError(f"within.{name}", f"must have one of the units {', '.join(units)}" if "" not in units
+                         else "must have no unit", given, f"For example {name}={match.group(1)}{[*units][-1]}")
+    if not 0 < number * units[unit] < np.inf:
+        raise InputError(f"within.{name}", "must be positive", given)
+    return Limit(name, number * units[unit])
+
+
+def figures_of(machine: Accelerator, numbers: Mapping[Number, Any]) -> dict[str, Any]:
+    """Return area, elements and bytes on chip of machines whose `completed` numbers these are: one each, or ``(b)``."""
+    instances: Any = 1
+    held: Any = 0.0
+    for level in machine.levels:
+        if isinstance(level, Memory):
+            own = {what: numbers[level.name, what] for what in level.numbers}
+            held = held + instances * sum(level.arrays_of(own), start=0.0)
+        else:
+            instances = instances * numbers[level.name, "instances"]
+    return {"area": numbers[AREA], "elements": instances, "bytes": held}
+
+
+def power_mw(machine: Accelerator, latency_cycles: Any, energy_pj: Any) -> Any:
+    """Return average power: energy over the time that it takes."""
+    return energy_pj / latency_cycles * machine.frequency_mhz * 1e-3
+
+
+@dataclass(frozen=True)
+class DesignBudget:
+    """What machines of a design space may take; the power of a machine is told by what it runs."""
+
+    space: DesignSpace
+    limits: tuple[Limit, ...]
+
+    def most(self, what: str) -> float:
+        """Return the limit of a figure, infinite where it has none."""
+        return next((limit.most for limit in self.limits if limit.what == what), np.inf)
+
+    def completed(self, chosen: Mapping[Number, Any]) -> dict[Number, Any]:
+        """Return all numbers of machines of the space where these are chosen."""
+        return completed(self.space.accelerator, self.space.numbers(chosen))
+
+    def excess(self, chosen: Mapping[Number, Any]) -> Any:
+        """Return by which shares machines take more area, elements and bytes than they may, summed; 0 within."""
+        found = figures_of(self.space.accelerator, self.completed(chosen))
+        over: Any = 0.0
+        for what, figure in found.items():
+            over = over + np.maximum(figure / self.most(what) - 1.0, 0.0)
+        return over
+
+    def smallest(self) -> dict[Number, float]:
+        """Return the least of every number."""
+        return {key: one.low for key, one in self.space.ranges.items()}
+
+    def check(self) -> None:
+        """Raise an `InputError` where not even the smallest machine of the space is within the limits."""
+        taken = figures_of(self.space.accelerator, self.completed(self.smallest()))
+        for limit in self.limits:
+            if limit.what in taken and taken[limit.what] > limit.most:
+                least, unit = float(taken[limit.what]), SHOWN[limit.what][0]
+                raise InputError(f"within.{limit.what}", f"must be at least {least:.6g}{unit}, which the smallest "
+                                 f"machine takes ({self.told(self.smallest())})", f"{limit.most:g}{unit}")
+
+    def told(self, chosen: Mapping[Number, float]) -> str:
+        """Return a machine in words."""
+        return ", ".join(f"{level}.{what} {value:g}" for (level, what), value in chosen.items())
+
+    def violations(self, chosen: Mapping[Number, float], power: float | None = None) -> list[str]:
+        """Return what a machine takes too much of, each with the smallest change of one number that cures it."""
+        taken = {name: float(value) for name, value in
+                 figures_of(self.space.accelerator, self.completed(chosen)).items()}
+        if power is not None:
+            taken["power"] = power
+        found = []
+        for limit in self.limits:
+            if taken.get(limit.what, 0.0) > limit.most:
+                cure = "" if limit.what == "power" else self._cure(chosen, limit)
+                found.append(f"{limit.what} {taken[limit.what]:.6g} over {limit.most:g} {SHOWN[limit.what][1]}".rstrip()
+                             + (f"; within it with {cure}" if cure else ""))
+        return found
+
+    def _cure(self, chosen: Mapping[Number, float], limit: Limit) -> str:
+        """Return the change of one number, the smallest by its share, that brings a figure within its limit."""
+        found = []
+        for key in self.space.ranges:
+            held = self.largest(chosen, key, limit)
+            if held is not None and held < chosen[key]:
+                found.append((1 - held / chosen[key], f"{'.'.join(key)} {held:g} in place of {chosen[key]:g}"))
+        return min(found)[1] if found else ""
+
+    def largest(self, chosen: Mapping[Number, float], key: Number, limit: Limit | None = None) -> float | None:
+        """Return the most that a number may be, the others as chosen, within all limits or one; None if nothing is."""
+        values, machine = self.space.ranges[key], self.space.accelerator
+
+        def holds(place: int) -> bool:
+            with_it = {**chosen, key: values.value(place)}
+            if limit is None:
+                return bool(self.excess(with_it) <= 0)
+            return bool(figures_of(machine, self.completed(with_it))[limit.what] <= limit.most)
+
+        if not holds(0):
+            return None
+        low, high = 0, len(values)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if holds(middle) else (low, middle)
+        found: float = values.value(low)
+        return found

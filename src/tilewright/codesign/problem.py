@@ -1,0 +1,164 @@
+"""What is to be designed: networks, what may vary, what it may take, and what is minimised."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
+from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
+from tilewright.mapping import Constraints, MapSpace, Tiling
+from tilewright.search import METRICS
+from tilewright.workload import Operator, UniqueOperator
+
+GOALS = ("latency", "energy", "edp", "latency-area", "energy-area", "edp-area")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What networks take on machines, one figure each or ``(b)``: cycles, picojoules, square micrometres."""
+
+    latency_cycles: Any
+    energy_pj: Any
+    area_um2: Any
+
+    def of(self, metric: str, machine: Accelerator) -> Any:
+        """Return a metric of them."""
+        return METRICS[metric].of(self.latency_cycles, self.energy_pj, self.area_um2, machine.frequency_mhz)
+
+
+@dataclass(frozen=True)
+class DesignProblem:
+    """The design of one machine for all layers of networks.
+
+    Parameters
+    ----------
+    layers
+        Distinct layers of all networks.
+    weights
+        ``(l)``: how often each runs, times the weight of its network, summed over networks.
+    space
+        What may vary.
+    limits
+        What it may take.
+    objective
+        One of `GOALS`.
+    constraints
+        What the mappings of a layer must keep to, by its operator; none where it is not named.
+    """
+
+    layers: tuple[Operator, ...]
+    weights: Floats
+    space: DesignSpace
+    limits: tuple[Limit, ...]
+    objective: str = "latency"
+    constraints: Mapping[str, Constraints] | None = None
+    tiling: Tiling = "imperfect"
+
+    def __post_init__(self) -> None:
+        if self.objective not in GOALS:
+            raise InputError("objective", f"must be one of {', '.join(GOALS)}", self.objective)
+        if not self.layers:
+            raise InputError("networks", "must have layers of multiply-accumulates", "none")
+        if self.space.accelerator.sparsity is not None:
+            raise InputError(f"{self.space.accelerator.name}.sparsity", "must not be there, as zeros are not made use "
+                             "of in designs yet", "sparsity", "Leave the section out")
+
+    @classmethod
+    def of(cls, networks: Sequence[tuple[Sequence[UniqueOperator], float]], space: DesignSpace,
+           limits: tuple[Limit, ...], **others: Any) -> "DesignProblem":
+        """Return the problem of networks, each with its weight; equal layers of several are one."""
+        found: dict[object, tuple[Operator, float]] = {}
+        for layers, weight in networks:
+            for layer in layers:
+                first, so_far = found.get(layer.operator.signature, (layer.operator, 0.0))
+                found[layer.operator.signature] = first, so_far + layer.count * weight
+        return cls(tuple(operator for operator, _ in found.values()),
+                   np.array([weight for _, weight in found.values()]), space, limits, **others)
+
+    @cached_property
+    def budget(self) -> DesignBudget:
+        """The limits, on the machines of the space."""
+        return DesignBudget(self.space, self.limits)
+
+    def machine(self, chosen: Mapping[Number, float], name: str | None = None) -> Accelerator:
+        """Return a machine of the space."""
+        return with_numbers(self.space.accelerator, self.space.numbers(chosen), name)
+
+    def map_space(self, layer: int, machine: Accelerator) -> MapSpace:
+        """Return the mappings of a layer on a machine."""
+        operator = self.layers[layer]
+        own = (self.constraints or {}).get(operator.name)
+        return MapSpace(operator, machine, tiling=self.tiling, **({} if own is None else {"constraints": own}))
+
+    def total(self, latency: Floats, energy: Floats, area_um2: Any) -> Figures:
+        """Return what all layers take: ``latency`` and ``energy`` are ``(l)`` or ``(l, b)``."""
+        return Figures(np.tensordot(self.weights, latency, 1), np.tensordot(self.weights, energy, 1), area_um2)
+
+    def value(self, figures: Figures) -> Any:
+        """Return the objective."""
+        return figures.of(self.objective, self.space.accelerator)
+
+    def scores(self, figures: Figures) -> Any:
+        """Return the objective; infinite where the power is over its limit."""
+        most = self.budget.most("power")
+        power = power_mw(self.space.accelerator, figures.latency_cycles, figures.energy_pj)
+        return np.where(power <= most, self.value(figures), np.inf)
+
+    def area(self, chosen: Mapping[Number, Any]) -> Any:
+        """Return the area of machines of the space."""
+        return self.budget.completed(chosen)[AREA]
+
+
+@dataclass(frozen=True)
+class LayerFront:
+    """Mappings of one layer on one machine of which none is better than another in both cycles and picojoules.
+
+    Parameters
+    ----------
+    latency, energy
+        ``(f)``.
+    steps, ranks
+        ``(f, s, d)``, as of a `MappingBatch`.
+    """
+
+    latency: Floats
+    energy: Floats
+    steps: NDArray[np.int32]
+    ranks: NDArray[np.int8]
+
+
+def composed(problem: DesignProblem, fronts: Sequence[LayerFront],
+             area_um2: float) -> tuple[NDArray[np.intp], Figures, float]:
+    """Return which mapping of each layer makes the best network of all, what that takes, and the score.
+
+    Of a sum alone (cycles, picojoules) each layer's own least is best. Else layers weigh cycles against picojoules
+    alike, by the rate that serves the whole best; rates are tried in steps of 4 %, so that the choice may miss the best
+    of all combinations, but never names figures that it does not have.
+    """
+    sums = problem.objective.split("-")[0]
+    free = problem.budget.most("power") == np.inf
+    if free and sums in ("latency", "energy"):
+        rates = np.array([0.0 if sums == "energy" else np.inf])
+    else:
+        least = problem.total(np.array([front.latency.min() for front in fronts]),
+                              np.array([front.energy.min() for front in fronts]), area_um2)
+        middle = least.energy_pj / max(least.latency_cycles, 1e-9)
+        rates = np.concatenate([[0.0], middle * np.exp(np.arange(-200, 201) * 0.04), [np.inf]])
+    latency, energy = np.empty((len(fronts), len(rates))), np.empty((len(fronts), len(rates)))
+    chosen = np.empty((len(fronts), len(rates)), dtype=np.intp)
+    for at, front in enumerate(fronts):
+        with np.errstate(invalid="ignore"):
+            costs = front.energy[:, None] + np.where(rates == np.inf, 0.0, rates) * front.latency[:, None]
+        first = costs.argmin(axis=0)
+        chosen[at] = np.where(rates == np.inf, front.latency.argmin(), first)
+        latency[at], energy[at] = front.latency[chosen[at]], front.energy[chosen[at]]
+    figures = problem.total(latency, energy, area_um2)
+    scores = np.broadcast_to(problem.scores(figures), len(rates))
+    best = int(scores.argmin())
+    return chosen[:, best], Figures(float(figures.latency_cycles[best]), float(figures.energy_pj[best]), area_um2), \
+        float(scores[best])

@@ -1,0 +1,193 @@
+"""What no design within a budget can beat: bounds of machines, of boxes of machines, and of the whole budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.codesign.limits import Floats, figures_of
+from tilewright.codesign.problem import DesignProblem, Figures
+from tilewright.cost import HardwareBatch, hardware_bounds
+from tilewright.hardware import Accelerator, Memory, Number
+
+Places = NDArray[np.int64]
+
+
+def values_at(problem: DesignProblem, places: Places) -> dict[Number, Floats]:
+    """Return the numbers of machines, ``(b)`` each, from their places ``(b, n)`` in the ranges of the space."""
+    return {key: np.asarray(one.value(places[:, at]), dtype=np.float64)
+            for at, (key, one) in enumerate(problem.space.ranges.items())}
+
+
+def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats) -> Floats:
+    """Return ``(b)``: what the objective is at least on each row, however its layers are mapped.
+
+    A product of sums over layers is at least the product of the sums' bounds, and at least the square of the sum of
+    the roots of each layer's product (by Cauchy and Schwarz). Where the power is limited, the time is at least what the
+    least energy takes at that power.
+    """
+    found = [hardware_bounds(layer, hardware, problem.space.accelerator, perfect=problem.tiling == "perfect")
+             for layer in problem.layers]
+    latency, energy, edp = (np.array([getattr(each, name) for each in found])
+                            for name in ("latency_cycles", "energy_pj", "edp"))
+    figures = problem.total(latency, energy, area_um2)
+    most = problem.budget.most("power")
+    if most < np.inf:
+        slowest = figures.energy_pj * problem.space.accelerator.frequency_mhz * 1e-3 / most
+        figures = Figures(np.maximum(figures.latency_cycles, slowest), figures.energy_pj, area_um2)
+    least = np.asarray(problem.value(figures), dtype=np.float64)
+    if problem.objective.startswith("edp"):
+        together = np.tensordot(problem.weights, np.sqrt(edp), 1) ** 2
+        least = np.maximum(least, together * (area_um2 if problem.objective == "edp-area" else 1.0))
+    return least
+
+
+def optimistic(machine: Accelerator, low: Mapping[Number, Floats], high: Mapping[Number, Floats]) -> HardwareBatch:
+    """Return machines that are in all as good as any between two: room and speed of ``high``, costs of ``low``.
+
+    Both are `completed` numbers. An access to a larger memory never takes less, nor a larger machine less area or
+    leakage, so that energies, areas and the leakage of the whole are those of the smallest.
+    """
+    values = dict(low)
+    for key in high:
+        if key[1] in ("x", "y", "instances") or key[1].startswith(("capacity_bytes", "bandwidth")):
+            values[key] = high[key]
+    outside = {level.name: machine.instances(level.name, low) / machine.instances(level.name, high)
+               for level in machine.levels if isinstance(level, Memory)}
+    ends = [machine.instances(machine.levels[-1].name, of) for of in (low, high)]
+    if not isinstance(machine.levels[-1], Memory):
+        ends = [end * of[machine.levels[-1].name, "instances"] for end, of in zip(ends, (low, high), strict=True)]
+    outside[machine.compute.name] = ends[0] / ends[1]
+    for name, share in outside.items():
+        values[name, "leakage_mw"] = low[name, "leakage_mw"] * share
+    rows = max(np.size(column) for column in values.values())
+    return HardwareBatch({key: np.broadcast_to(np.asarray(column, dtype=np.float64), rows).copy()
+                          for key, column in values.items() if key in machine.numbers})
+
+
+@dataclass
+class Boxes:
+    """Boxes of machines that together hold every machine of the space within the limits, each with its bound.
+
+    Parameters
+    ----------
+    low, high
+        ``(b, n)``: places in the ranges, both ends within. The machine at ``low`` is within the limits.
+    bound
+        ``(b)``: what the objective is at least on any machine of the box.
+    """
+
+    problem: DesignProblem
+    low: Places
+    high: Places
+    bound: Floats
+
+    @classmethod
+    def whole(cls, problem: DesignProblem) -> "Boxes":
+        """Return the space as one box."""
+        sizes = np.array([[len(one) - 1 for one in problem.space.ranges.values()]], dtype=np.int64)
+        return _bounded(problem, np.zeros_like(sizes), sizes, np.zeros(1))
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+    @property
+    def least(self) -> float:
+        """What the objective is at least on any machine of any box."""
+        return float(self.bound.min()) if len(self) else np.inf
+
+    def split(self, count: int, below: float) -> Places:
+        """Split the ``count`` boxes of the least bounds in two; leave out those whose bound is not ``below`` a score.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``(c, n)``: a machine of each new box, as large as the limits allow along the way to its far corner.
+        """
+        order = np.argsort(self.bound, kind="stable")
+        order = order[self.bound[order] < below]
+        first, rest = order[:count], order[count:]
+        single = (self.low[first] == self.high[first]).all(axis=1)
+        first, kept = first[~single], np.concatenate([first[single], rest])
+        parts = [_halves(self.problem, self.low[at], self.high[at]) for at in first]
+        low, high = (np.array([half[end] for pair in parts for half in pair], dtype=np.int64).reshape(
+            -1, self.low.shape[1]) for end in (0, 1))
+        made = _bounded(self.problem, low, high, np.repeat(self.bound[first], 2))
+        new = made.bound < below
+        self.low, self.high = (np.concatenate([getattr(self, end)[kept], getattr(made, end)[new]])
+                               for end in ("low", "high"))
+        self.bound = np.concatenate([self.bound[kept], made.bound[new]])
+        return reaching(self.problem, made.low[new], made.high[new])
+
+
+def _halves(problem: DesignProblem, low: Places, high: Places) -> list[tuple[Places, Places]]:
+    """Return both halves of a box along the number that varies by the largest factor."""
+    ranges = list(problem.space.ranges.values())
+    ends = [(one.value(int(a)), one.value(int(b))) for one, a, b in zip(ranges, low, high, strict=True)]
+    at = max(range(len(ranges)), key=lambda n: (high[n] > low[n]) * (ends[n][1] / ends[n][0]))
+    middle = min(max(ranges[at].place((ends[at][0] * ends[at][1]) ** 0.5), int(low[at])), int(high[at]) - 1)
+    upper, lower = low.copy(), high.copy()
+    lower[at], upper[at] = middle, middle + 1
+    return [(low, lower), (upper, high)]
+
+
+def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -> Boxes:
+    """Return the boxes that hold a machine within the limits, cut to those, with bounds no lower than ``known``."""
+    fits = np.asarray(problem.budget.excess(values_at(problem, low)) <= 0) if len(low) else np.empty(0, dtype=np.bool_)
+    low, high, known = low[fits], high[fits].copy(), known[fits]
+    if not len(low):
+        return Boxes(problem, low, high, known)
+    for at in range(low.shape[1]):
+        alone = low.copy()
+        alone[:, at] = high[:, at]
+        high[:, at] = reaching(problem, low, alone)[:, at]
+    ends = [problem.budget.completed(values_at(problem, end)) for end in (low, high)]
+    area = np.broadcast_to(figures_of(problem.space.accelerator, ends[0])["area"], len(low))
+    rows = optimistic(problem.space.accelerator, *ends)
+    return Boxes(problem, low, high, np.maximum(known, bounds_of(problem, rows, area)))
+
+
+def reaching(problem: DesignProblem, low: Places, high: Places) -> Places:
+    """Return the last machine within the limits on the way from each ``low``, which is, to ``high`` ``(b, n)``.
+
+    The way is even in the logarithm of the numbers.
+    """
+    if not len(low):
+        return low
+    ranges = list(problem.space.ranges.values())
+    start, end = (np.stack(list(values_at(problem, places).values()), axis=1) for places in (low, high))
+    near, far = np.zeros(len(low)), np.ones(len(low))
+
+    def at(share: Floats) -> Places:
+        wanted = start * (end / start) ** share[:, None]
+        found = np.array([[one.place(value * (1 + 1e-12)) for one, value in zip(ranges, row, strict=True)]
+                          for row in wanted.tolist()], dtype=np.int64)
+        return np.clip(found, low, high)
+
+    whole = np.asarray(problem.budget.excess(values_at(problem, high)) <= 0)
+    near[whole] = 1.0
+    for _ in range(40):
+        if whole.all():
+            break
+        middle = np.where(whole, 1.0, (near + far) / 2)
+        holds = np.asarray(problem.budget.excess(values_at(problem, at(middle))) <= 0)
+        near, far = np.where(holds, middle, near), np.where(holds, far, middle)
+    return at(near)
+
+
+@dataclass(frozen=True)
+class Screened:
+    """Machines with their bounds."""
+
+    problem: DesignProblem
+    places: Places
+
+    @cached_property
+    def bound(self) -> Floats:
+        """``(b)``: what the objective is at least on each machine."""
+        numbers = values_at(self.problem, self.places)
+        rows = HardwareBatch({key: np.asarray(column, dtype=np.float64)
+                              for key, column in self.problem.space.numbers(numbers).items()})
+        return bounds_of(self.problem, rows, np.asarray(self.problem.area(numbers)))

@@ -1,0 +1,330 @@
+"""Designs under way: what was tried, what it cost, and the best so far; all methods score mappings through it."""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from tilewright.codesign.limits import Floats, power_mw
+from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
+from tilewright.cost import DenseModel, HardwareBatch, NetworkModel
+from tilewright.hardware import Fanout, Memory, Number
+from tilewright.jobs import Job, Runner
+from tilewright.mapping import MappingBatch
+from tilewright.search import Watch, search
+from tilewright.workload import UniqueOperator
+
+POPULATION, CLIMB = 8, 200
+"""Options of ``auto`` where it has few samples for each layer of each of many machines."""
+
+
+NOTHING = Figures(inf, inf, inf)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A machine of the space with the best mapping found of each layer.
+
+    Parameters
+    ----------
+    chosen
+        Its numbers, of those that vary.
+    fronts
+        Mappings found of each layer; None where a layer has none on this machine.
+    choice
+        Which of each front makes the network.
+    figures, score
+        What the networks take, and the objective: infinite where a layer has no mapping or a limit is broken.
+    """
+
+    chosen: Mapping[Number, float]
+    fronts: tuple[LayerFront, ...] | None
+    choice: tuple[int, ...] = ()
+    figures: Figures = NOTHING
+    score: float = inf
+
+    @classmethod
+    def of(cls, problem: DesignProblem, chosen: Mapping[Number, float],
+           fronts: Sequence[LayerFront | None]) -> "Candidate":
+        """Return a machine with the best choice among mappings found of each layer."""
+        known = tuple(front for front in fronts if front is not None)
+        if len(known) < len(problem.layers):
+            return cls(chosen, None)
+        choice, figures, score = composed(problem, known, float(problem.area(chosen)))
+        fits = float(problem.budget.excess(chosen)) <= 0
+        return cls(chosen, known, tuple(choice.tolist()), figures, score if fits else inf)
+
+    def mapping(self, problem: DesignProblem, layer: int) -> MappingBatch:
+        """Return the mapping of a layer, as a batch of one."""
+        assert self.fronts is not None
+        front, at = self.fronts[layer], self.choice[layer]
+        layout = problem.map_space(layer, problem.space.accelerator).layout
+        return MappingBatch(layout, front.steps[at][:, :, None], front.ranks[at][:, :, None])
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One step of a design run: samples and seconds spent by then, and the best score."""
+
+    samples: int
+    seconds: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What ``b`` designs score.
+
+    Parameters
+    ----------
+    score
+        ``(b)``: the objective, infinite where a limit is broken or a mapping is illegal.
+    excess
+        ``(b)``: by how much limits are broken: shares of the budget, and one and more for each illegal mapping.
+    latency, energy
+        ``(l, b)``: cycles and picojoules of each layer.
+    """
+
+    score: Floats
+    excess: Floats
+    latency: Floats
+    energy: Floats
+
+
+@dataclass
+class Session:
+    """A design run: counts samples (mappings of one layer scored), and keeps the best.
+
+    Parameters
+    ----------
+    samples, seconds
+        What it may spend.
+    runner
+        Does the searches; what it keeps is taken over by a later run, which so comes to the same end.
+    """
+
+    problem: DesignProblem
+    samples: int | None
+    seconds: float | None
+    seed: int
+    runner: Runner
+    spent: int = 0
+    best: Candidate | None = None
+    history: list[Tried] = field(default_factory=list)
+    tried: list[Candidate] = field(default_factory=list)
+    bound: float = 0.0
+    """What no design within the budget scores below, as far as is proved."""
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def used_seconds(self) -> float:
+        """Seconds since the run began."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """Samples left; infinite where only time is limited."""
+        return inf if self.samples is None else self.samples - self.spent
+
+    @property
+    def over(self) -> bool:
+        """Whether to end: no samples or no time are left, the run was stopped, or nothing better is to be found."""
+        late = self.seconds is not None and self.used_seconds >= self.seconds
+        score = inf if self.best is None else self.best.score
+        return late or self.left <= 0 or self.runner.stop.is_set() or score <= self.bound * (1 + 1e-9)
+
+    @property
+    def score_so_far(self) -> float:
+        """The best score; infinite where nothing was found within the limits."""
+        return inf if self.best is None else self.best.score
+
+    def offer(self, candidate: Candidate) -> None:
+        """Take note of a machine and its mappings."""
+        self.tried.append(candidate)
+        if candidate.score < self.score_so_far:
+            self.best = candidate
+            self.history.append(Tried(self.spent, self.used_seconds, candidate.score))
+
+    def map(self, machines: Sequence[Mapping[Number, float]], samples: int,
+            starts: Sequence[Candidate | None] | None = None) -> list[Candidate]:
+        """Search every layer on each machine, with so many samples a layer; return them in order, as far as it got.
+
+        Both the machines as given and what their mappings need of them are offered.
+        """
+        layers = len(self.problem.layers)
+        affordable = int(min(samples, self.left // (layers * max(1, len(machines)))))
+        if affordable < 1:
+            self.spent += int(min(self.left, layers))
+            return []
+        begin = starts or [None] * len(machines)
+        jobs = [_job(self.problem, chosen, affordable, self.seed, start)
+                for chosen, start in zip(machines, begin, strict=True)]
+        found = []
+        values: list[dict[str, Any] | None] = self.runner.part(jobs)
+        for chosen, start, value in zip(machines, begin, values, strict=True):
+            if value is None:
+                continue
+            self.spent += int(value["samples"])
+            fronts = [None if one is None else _front(one) for one in value["layers"]]
+            candidate = Candidate.of(self.problem, chosen, fronts)
+            self.offer(candidate)
+            found.append(self._least(candidate) if start is None or candidate.score < inf else candidate)
+        return found
+
+    def score(self, chosen: Mapping[Number, Floats], batches: Sequence[MappingBatch]) -> "Scores":
+        """Score ``b`` designs: machines with a mapping of every layer each, whatever they cost or break.
+
+        Parameters
+        ----------
+        chosen
+            All numbers that vary, ``(b)`` each.
+        batches
+            For each layer its ``b`` mappings, in the layout of the space's machine.
+        """
+        problem = self.problem
+        rows = HardwareBatch({key: np.asarray(column, dtype=np.float64)
+                              for key, column in problem.space.numbers(chosen).items()})
+        scored = [model.score(batch, rows) for model, batch in zip(self.models, batches, strict=True)]
+        self.spent += sum(len(batch) for batch in batches)
+        latency, energy = (np.array([np.broadcast_to(getattr(costs, name), len(rows)) for costs in scored])
+                           for name in ("latency_cycles", "energy_pj"))
+        figures = problem.total(latency, energy, np.asarray(problem.area(chosen)))
+        excess = sum((np.where(costs.legal, 0.0, 1.0 + costs.excess) for costs in scored), np.zeros(len(rows)))
+        excess = excess + problem.budget.excess(chosen)
+        found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, latency, energy)
+        best = int(found.score.argmin())
+        if found.score[best] < self.score_so_far:
+            self.offer(Candidate.of(problem, {key: float(column[best]) for key, column in chosen.items()}, [
+                LayerFront(latency[at, [best]], energy[at, [best]], batch.steps[:, :, [best]].transpose(2, 0, 1),
+                           batch.ranks[:, :, [best]].transpose(2, 0, 1)) for at, batch in enumerate(batches)]))
+        return found
+
+    @cached_property
+    def models(self) -> tuple[DenseModel, ...]:
+        """The model of each layer on machines of the space."""
+        machine = self.problem.space.accelerator
+        return tuple(DenseModel(operator, machine) for operator in self.problem.layers)
+
+    def _least(self, candidate: Candidate) -> Candidate:
+        """Return, and offer, the smallest machine that runs the mappings of a candidate; they cost no more there."""
+        if candidate.fronts is None:
+            return candidate
+        needed = needs(self.problem, candidate)
+        if needed == dict(candidate.chosen):
+            return candidate
+        smaller = scored(self.problem, needed, candidate)
+        if smaller.score < inf:
+            self.offer(smaller)
+        return smaller if smaller.score <= candidate.score else candidate
+
+
+def scored(problem: DesignProblem, chosen: Mapping[Number, float], candidate: Candidate) -> Candidate:
+    """Return a machine with the mappings that a candidate has chosen, costed there."""
+    machine = problem.machine(chosen)
+    model = NetworkModel([UniqueOperator(operator, 1, (operator.name,)) for operator in problem.layers], machine)
+    fronts: list[LayerFront | None] = []
+    for layer in range(len(problem.layers)):
+        batch = candidate.mapping(problem, layer)
+        costs = model.models[layer].score(batch)
+        fronts.append(None if not costs.legal[0] else LayerFront(
+            costs.latency_cycles, np.atleast_1d(costs.energy_pj), batch.steps.transpose(2, 0, 1),
+            batch.ranks.transpose(2, 0, 1)))
+    return Candidate.of(problem, chosen, fronts)
+
+
+def needs(problem: DesignProblem, candidate: Candidate) -> dict[Number, float]:
+    """Return the least numbers of a machine that runs the chosen mapping of every layer; those of rates stay."""
+    machine, found = problem.space.accelerator, dict(candidate.chosen)
+    model = NetworkModel([UniqueOperator(operator, 1, (operator.name,)) for operator in problem.layers],
+                         problem.machine(candidate.chosen))
+    wanted: dict[Number, float] = {}
+    for layer in range(len(problem.layers)):
+        costs = model.score(layer, candidate.mapping(problem, layer))
+        for level in machine.levels:
+            if isinstance(level, Fanout):
+                own = {"instances": float(costs.lanes[level.name][0])}
+            else:
+                own = _parted(level, {tensor: float(size[0]) for (memory, tensor), size in costs.needed_bytes.items()
+                                      if memory == level.name}, problem, layer)
+            for what, value in own.items():
+                wanted[level.name, what] = max(wanted.get((level.name, what), 0.0), value)
+    for key, values in problem.space.ranges.items():
+        if key in wanted:
+            place = values.place(wanted[key])
+            if values.value(place) < wanted[key]:
+                place = min(place + 1, len(values) - 1)
+            found[key] = min(float(values.value(place)), candidate.chosen[key])
+    return found
+
+
+def _parted(memory: Memory, sizes: Mapping[str, float], problem: DesignProblem, layer: int) -> dict[str, float]:
+    """Return the bytes that each capacity of a memory must have."""
+    owners = [owner for owner, _ in memory.partitions_bytes]
+    found: dict[str, float] = {}
+    for tensor, size in sizes.items():
+        role = problem.layers[layer].tensor(tensor).role
+        owner = tensor if tensor in owners else role if role in owners else None
+        what = "capacity_bytes" if owner is None else f"capacity_bytes[{owner}]"
+        found[what] = found.get(what, 0.0) + size
+    return found
+
+
+def _job(problem: DesignProblem, chosen: Mapping[Number, float], samples: int, seed: int,
+         start: Candidate | None) -> Job[Any]:
+    begin = None if start is None else [start.mapping(problem, layer) for layer in range(len(problem.layers))]
+    told = None if begin is None else [(batch.steps.tolist(), batch.ranks.tolist()) for batch in begin]
+    key = {"problem": digest(replace(problem, weights=problem.weights.tolist())),
+           "machine": {".".join(of): value for of, value in chosen.items()}, "samples": samples, "seed": seed,
+           "start": None if told is None else digest(told)}
+    return Job(key, mapped, samples=lambda value: int(value["samples"]),
+               inputs=(problem, dict(chosen), samples, seed, begin))
+
+
+def digest(thing: object) -> str:
+    """Return a short hash of all that ``repr`` tells."""
+    return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
+
+
+def mapped(problem: DesignProblem, chosen: Mapping[Number, float], samples: int, seed: int,
+           start: Sequence[MappingBatch] | None) -> dict[str, Any]:
+    """Return the mappings found of each layer on a machine, in plain data, and the samples that they took."""
+    machine = problem.machine(chosen)
+    sums = problem.objective.split("-")[0]
+    together = sums == "edp" or problem.budget.most("power") < inf
+    found: list[dict[str, Any] | None] = []
+    spent = 0
+    for layer, operator in enumerate(problem.layers):
+        space = problem.map_space(layer, machine)
+        result = search(operator, machine, objective=sums, budget=samples, seed=(seed, layer), space=space,
+                        options={"population": POPULATION, "climb": CLIMB, "prove": 0},
+                        front=("latency", "energy") if together else (),
+                        start=None if start is None else start[layer], watch=Watch(threads=1))
+        spent += result.samples
+        if not result.feasible or result.mapping is None or result.cost is None:
+            found.append(None)
+            continue
+        points = [((float(result.cost.latency_cycles), result.cost.energy_pj), result.mapping)]
+        if result.front is not None:
+            points = [((point.values[0], point.values[1]), point.mapping) for point in result.front.points]
+        batch = MappingBatch.from_mappings([mapping for _, mapping in points], operator, machine)
+        found.append({"latency": [values[0] for values, _ in points], "energy": [values[1] for values, _ in points],
+                      "steps": batch.steps.transpose(2, 0, 1).tolist(),
+                      "ranks": batch.ranks.transpose(2, 0, 1).tolist()})
+    return {"layers": found, "samples": spent}
+
+
+def _front(value: Mapping[str, Any]) -> LayerFront:
+    return LayerFront(np.array(value["latency"]), np.array(value["energy"]),
+                      np.array(value["steps"], dtype=np.int32), np.array(value["ranks"], dtype=np.int8))
+
+
+def figures_told(problem: DesignProblem, candidate: Candidate) -> dict[str, float]:
+    """Return the figures of a candidate by name, power among them."""
+    figures = candidate.figures
+    return {"latency_cycles": figures.latency_cycles, "energy_pj": figures.energy_pj, "area_um2": figures.area_um2,
+            "power_mw": float(power_mw(problem.space.accelerator, figures.latency_cycles, figures.energy_pj))}

@@ -1,0 +1,158 @@
+"""What may still be chosen of a machine: which of its numbers vary, in which ranges, and what follows from what."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+from tilewright.base import InputError
+from tilewright.hardware.accelerator import MOST_INSTANCES, RATE, Accelerator, Fanout, Memory, Number
+
+MOST_BYTES = float(1 << 30)
+"""Largest capacity of a memory that no range is given for."""
+
+
+@dataclass(frozen=True)
+class NumberRange:
+    """Values that a number may have: ``low``, ``low + step`` ... up to ``high``, or the listed ones; told by place.
+
+    Parameters
+    ----------
+    values
+        The only ones, ascending; ``low`` and ``high`` are the first and the last.
+    """
+
+    low: float
+    high: float
+    step: float = 1.0
+    values: tuple[float, ...] = ()
+
+    @classmethod
+    def listed(cls, values: tuple[float, ...]) -> "NumberRange":
+        """Return the range of some values, ascending."""
+        return cls(values[0], values[-1], values=values)
+
+    def __len__(self) -> int:
+        return len(self.values) or int((self.high - self.low) / self.step + 1e-9) + 1
+
+    def value(self, place: Any) -> Any:
+        """Return the value at a place, or those at an array of places."""
+        if not self.values:
+            return self.low + self.step * place
+        if isinstance(place, int):
+            return self.values[place]
+        from tilewright.hardware.columns import listed  # noqa: PLC0415  (NumPy loads late)
+
+        return listed(self.values, place)
+
+    def place(self, value: float) -> int:
+        """Return the place of the largest value up to ``value``, or of the lowest of all."""
+        if self.values:
+            return max(0, bisect_right(self.values, value) - 1)
+        return min(len(self) - 1, max(0, int((value - self.low) / self.step + 1e-9)))
+
+
+@dataclass(frozen=True)
+class DesignSpace:
+    """Machines of one structure, or of few: which numbers vary.
+
+    Parameters
+    ----------
+    accelerator
+        The machine that has all other numbers.
+    ranges
+        Of the numbers that vary, by (level, what): sides of arrays, ``instances`` where the shape is free, capacities,
+        bandwidths.
+    follow
+        Numbers that are a multiple of another: ``{number: (other, times)}``.
+    optional
+        Levels that a machine may do without.
+
+    Raises
+    ------
+    InputError
+        If the machine has no such number, or one is said twice.
+    """
+
+    accelerator: Accelerator
+    ranges: Mapping[Number, NumberRange]
+    follow: Mapping[Number, tuple[Number, float]] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key in (*self.ranges, *self.follow):
+            check_number(self.accelerator, key)
+        for key, (other, _) in self.follow.items():
+            if key in self.ranges:
+                raise InputError(f"design.follow.{'.'.join(key)}", "must not be among the numbers that vary", key[1])
+            if other not in self.ranges:
+                raise InputError(f"design.follow.{'.'.join(key)}", "must follow a number that varies",
+                                 ".".join(other), f"Varying: {', '.join('.'.join(one) for one in self.ranges)}")
+        for name in self.optional:
+            if self.accelerator.level(name) is self.accelerator.levels[0]:
+                raise InputError("design.optional", "must not name the outermost memory", name)
+
+    @classmethod
+    def of(cls, accelerator: Accelerator) -> "DesignSpace":
+        """Return what varies where nothing is said: sides of all arrays, capacities of all limited memories on chip.
+
+        From one instance and one byte on, as far as the technology knows memories.
+        """
+        ranges: dict[Number, NumberRange] = {}
+        for level in accelerator.levels:
+            if isinstance(level, Fanout):
+                free = level.flexible or level.blocks is not None
+                unit = level.blocks or (1, 1)
+                for what, step in (("instances", unit[0] * unit[1]),) if free else (("x", 1), ("y", 1)):
+                    ranges[level.name, what] = NumberRange(step, MOST_INSTANCES // step * step, step)
+                continue
+            curve = None if level.storage is None else level.storage.area_um2
+            for what in level.numbers:
+                if what.startswith("capacity_bytes"):
+                    ranges[level.name, what] = NumberRange(
+                        1.0 if curve is None else max(1.0, curve.low),
+                        MOST_BYTES if curve is None else min(MOST_BYTES, curve.high))
+        return cls(accelerator, ranges)
+
+    def numbers(self, chosen: Mapping[Number, Any]) -> dict[Number, Any]:
+        """Return the numbers of machines, one figure or an array each, where these are ``chosen``.
+
+        What follows is among them; where an array's shape is free, its sides are those of one row.
+        """
+        found = dict(chosen)
+        found |= {key: chosen[other] * times for key, (other, times) in self.follow.items()}
+        for level, what in list(found):
+            if what == "instances":
+                found |= {(level, "x"): found[level, what], (level, "y"): found[level, what] * 0 + 1}
+        return found
+
+    def structures(self) -> Iterator["DesignSpace"]:
+        """Yield the spaces of one structure each: with all levels, and without some of the optional ones."""
+        for count in range(len(self.optional) + 1):
+            for without in combinations(self.optional, count):
+                yield self._without(set(without))
+
+    def _without(self, names: set[str]) -> "DesignSpace":
+        machine = self.accelerator
+        if names:
+            machine = replace(machine, name=f"{machine.name} without {', '.join(sorted(names))}", levels=tuple(
+                level for level in machine.levels if level.name not in names))
+        follow = {key: of for key, of in self.follow.items() if not {key[0], of[0][0]} & names}
+        return DesignSpace(machine, {key: value for key, value in self.ranges.items() if key[0] not in names}, follow)
+
+
+def check_number(accelerator: Accelerator, key: Number) -> None:
+    """Raise an `InputError` unless a design may choose this number of the machine."""
+    name, what = key
+    path = f"design.{name}.{what}"
+    if name not in [level.name for level in accelerator.levels]:
+        raise InputError(path, f"must name one of the levels {', '.join(one.name for one in accelerator.levels)}", name)
+    level = accelerator.level(name)
+    if isinstance(level, Memory):
+        known = [one for one in level.numbers if one.startswith(("capacity_bytes", RATE.format("")))]
+    else:
+        known = ["instances"] if level.flexible or level.blocks is not None else ["x", "y"]
+    if what not in known:
+        raise InputError(path, "must be a number that a design may choose", what,
+                         f"Of {name}: {', '.join(known) or 'none, as it is not limited'}")

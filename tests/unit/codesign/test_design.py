@@ -1,0 +1,135 @@
+"""Designs: machines within a budget, their mappings, and what no machine within it can beat."""
+
+import numpy as np
+import pytest
+
+from tilewright.base import InputError
+from tilewright.codesign import DesignProblem, design, read_limits
+from tilewright.codesign.screening import Boxes, values_at
+from tilewright.codesign.session import Session
+from tilewright.cost.reference import walk
+from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator
+from tilewright.jobs import Runner
+from tilewright.workload import UniqueOperator, convolution, matmul
+
+LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
+          UniqueOperator(convolution("window", in_channels=4, out_channels=6, kernel=3, out_size=5), 1, ("window",))]
+
+
+def problem(within: str = "area=0.02mm2", objective: str = "latency") -> DesignProblem:
+    whole = find_design_space("edge-s2")
+    ranges = {key: NumberRange(one.low, min(one.high, 4096.0), one.step) for key, one in whole.ranges.items()}
+    return DesignProblem.of([(LAYERS, 1.0)], DesignSpace(whole.accelerator, ranges), read_limits(within),
+                            objective=objective)
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp", "latency-area"])
+def test_a_design_is_within_its_limits_and_the_oracle_confirms_what_its_layers_cost(objective: str) -> None:
+    asked = problem(objective=objective)
+    found = design(asked, samples=2_000)
+    assert found.machine.area_um2 <= 0.02e6
+    assert found.samples <= 2_000
+    assert found.bound <= found.score
+    latency = energy = 0.0
+    for operator, weight in zip(asked.layers, asked.weights, strict=True):
+        walked = walk(operator, found.machine, found.layers[operator.name].mapping)
+        latency += weight * float(walked.latency_cycles)
+        energy += weight * walked.energy_pj
+    assert latency == pytest.approx(found.figures.latency_cycles, rel=1e-12)
+    assert energy == pytest.approx(found.figures.energy_pj, rel=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp", "edp-area"])
+def test_no_machine_of_a_box_scores_below_its_bound(objective: str) -> None:
+    asked, rng = problem("area=0.03mm2,elements=40", objective), np.random.default_rng(3)
+    boxes = Boxes.whole(asked)
+    for _ in range(5):
+        boxes.split(8, np.inf)
+    tried = 0
+    for low, high, bound in zip(boxes.low, boxes.high, boxes.bound, strict=True):
+        places = rng.integers(low, high + 1)
+        chosen = {key: float(column[0]) for key, column in values_at(asked, places[None]).items()}
+        session = Session(asked, 400, None, 0, Runner(workers=1))
+        session.map([chosen], 50)
+        for candidate in session.tried:  # what its mappings need may be a smaller machine, of another box
+            if candidate.chosen == chosen and candidate.score < np.inf:
+                tried += 1
+                assert candidate.score >= bound * (1 - 1e-9)
+    assert tried > 10
+
+
+def test_boxes_hold_every_machine_within_the_limits() -> None:
+    asked, rng = problem("area=0.03mm2,bytes=6000B"), np.random.default_rng(5)
+    boxes = Boxes.whole(asked)
+    for _ in range(6):
+        boxes.split(8, np.inf)
+    sizes = np.array([len(one) for one in asked.space.ranges.values()])
+    places = np.floor(sizes ** rng.random((4000, len(sizes)))).astype(np.int64) - 1
+    places = places[np.asarray(asked.budget.excess(values_at(asked, places)) <= 0)]
+    assert len(places) > 100
+    inside = ((places[:, None] >= boxes.low) & (places[:, None] <= boxes.high)).all(axis=2)
+    assert (inside.sum(axis=1) == 1).all()
+
+
+def test_a_run_that_is_kept_comes_to_the_same_end_without_searching_again(tmp_path) -> None:
+    from tilewright.store import Results
+
+    def run() -> tuple[float, int]:
+        with Results(tmp_path / "kept.sqlite", "design") as kept:
+            runner = Runner(keeper=kept)
+            return design(problem(), samples=1_000, runner=runner).score, runner.computed
+
+    (first, searched), (second, again) = run(), run()
+    assert first == second
+    assert searched > 0
+    assert again == 0
+
+
+def test_the_number_of_workers_changes_nothing() -> None:
+    one, two = (design(problem(), samples=1_000, runner=Runner(workers=workers)) for workers in (1, 2))
+    assert one.chosen == two.chosen
+    assert [step.score for step in one.history] == [step.score for step in two.history]
+
+
+@pytest.mark.parametrize(("within", "told"), [
+    ("area=2", "units um2, mm2"), ("area", "positive number"), ("aera=2mm2", "area"), ("area=-2mm2", "positive number"),
+    ("area=0mm2", "positive"), ("elements=3PE", "no unit"), ("area=1um2,area=2um2", "each once"), ("", "known limit"),
+    ("power=2", "units"), ("bytes=1KB", "units"), ("area=1e999mm2", "positive"), ("area=nanmm2", "positive number"),
+    ("area=٣mm2", "positive number")])
+def test_limits_that_cannot_be_read_name_field_and_rule(within: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        read_limits(within)
+
+
+def test_a_budget_below_the_smallest_machine_tells_the_least_that_works() -> None:
+    with pytest.raises(InputError, match=r"at least \d+.*um2, which the smallest machine takes"):
+        design(problem("area=100um2"))
+    with pytest.raises(InputError, match="must be one of latency"):
+        problem(objective="power")
+    with pytest.raises(InputError, match="one for each of the 2 layers"):
+        design(problem(), samples=1)
+
+
+def test_violations_name_the_smallest_cure() -> None:
+    asked = problem("area=0.05mm2,elements=8")
+    chosen = {("SG", "capacity_bytes"): 4000.0, ("PEs", "instances"): 10.0, ("SL", "capacity_bytes"): 64.0}
+    told = asked.budget.violations(chosen)
+    assert any(one.startswith("elements 10 over 8") and "PEs.instances 8 in place of 10" in one for one in told)
+    held = asked.budget.largest({**chosen, ("PEs", "instances"): 1.0}, ("PEs", "instances"))
+    assert held is not None
+    assert asked.budget.excess({**chosen, ("PEs", "instances"): held}) == 0
+    assert asked.budget.excess({**chosen, ("PEs", "instances"): held + 1}) > 0
+
+
+def test_equal_layers_of_several_networks_are_one() -> None:
+    space = find_design_space("edge-s2")
+    both = DesignProblem.of([(LAYERS, 1.0), (LAYERS[:1], 0.5)], space, read_limits("area=1mm2"))
+    assert [layer.name for layer in both.layers] == ["product", "window"]
+    assert both.weights.tolist() == [3.0, 1.0]
+
+
+def test_the_written_machine_reads_back() -> None:
+    from tilewright.hardware import dump_accelerator
+
+    machine = design(problem(), samples=500).machine
+    assert load_accelerator(dump_accelerator(machine)) == machine
