@@ -1,13 +1,13 @@
 """Which hardware? Machines within a budget and their mappings; what flexibility is worth; the best fixed machine."""
 
 from tilewright.codesign import auto  # noqa: F401  (registers)
-from tilewright.codesign.designs import DESIGNERS, Design, DesignedLayer, Designer, budget_bound, design
+from tilewright.codesign.designs import DESIGNERS, Designed, DesignedLayer, Designer, budget_bound, design
 from tilewright.codesign.exploration import FIGURES, Exploration, Outcome, explore, pareto
 from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune
 from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion, measure_flexion
 from tilewright.codesign.limits import Limit, read_limits
 from tilewright.codesign.problem import GOALS, DesignProblem, Figures
-from tilewright.codesign.session import Candidate, Session, Tried, figures_told
+from tilewright.codesign.session import Candidate, DesignStep, Session, figures_told
 from tilewright.codesign.variants import assumed, class_choices, with_array, with_buffer, with_flexibility
 
 __all__ = [
@@ -17,8 +17,9 @@ __all__ = [
     "SPACES",
     "AverageFlexion",
     "Candidate",
-    "Design",
     "DesignProblem",
+    "DesignStep",
+    "Designed",
     "DesignedLayer",
     "Designer",
     "Exploration",
@@ -29,7 +30,6 @@ __all__ = [
     "NetworkFlexion",
     "Outcome",
     "Session",
-    "Tried",
     "assumed",
     "budget_bound",
     "class_choices",

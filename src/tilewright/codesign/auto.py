@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tilewright.codesign.designs import DESIGNERS
-from tilewright.codesign.screening import Boxes, Places, Screened, values_at
+from tilewright.codesign.screening import HardwareBoxes, Places, Screened, values_at
 from tilewright.codesign.session import Candidate, Session
 from tilewright.hardware import Number
 from tilewright.search import MapperOptions, Options, read_options
 
 Machine = Mapping[Number, float]
 SPLITS = 8
-"""Boxes that are split at once."""
+"""HardwareBoxes that are split at once."""
 FIRST_ROUNDS = 12
 """Rounds of splitting before the first machine is mapped, at most."""
 ABREAST = 2
@@ -29,7 +29,7 @@ CLOSE = 0.01
 class Auto:
     """Branch and bound over boxes of machines names those worth mapping; from the best, numbers are traded by turns.
 
-    Boxes are split where their bounds are least. The best machine found then trades one number for another on the edge
+    HardwareBoxes are split where their bounds are least. The best machine found then trades one number for another on the edge
     of the budget (more of one, as much less of another as that takes): neighbours whose bound is not below the best
     score are left out, the others are mapped, each search beginning from the mappings of the best. Steps become finer
     where none of them helps.
@@ -45,7 +45,7 @@ class Auto:
     def steps(self) -> Iterator[None]:
         """Work until the session is over, step by step."""
         session = self.session
-        self.boxes = Boxes.whole(session.problem)
+        self.boxes = HardwareBoxes.whole(session.problem)
         session.bound = self.boxes.least
         self.known = self.boxes.low[:0]
         """Machines of boxes that were split."""

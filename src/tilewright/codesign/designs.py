@@ -8,8 +8,8 @@ from typing import Protocol
 from tilewright.base import InputError, Registry
 from tilewright.codesign.limits import power_mw
 from tilewright.codesign.problem import DesignProblem, Figures
-from tilewright.codesign.screening import Boxes
-from tilewright.codesign.session import Candidate, Session, Tried
+from tilewright.codesign.screening import HardwareBoxes
+from tilewright.codesign.session import Candidate, DesignStep, Session
 from tilewright.cost import Cost, DenseModel
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Runner
@@ -41,7 +41,7 @@ class DesignedLayer:
 
 
 @dataclass(frozen=True)
-class Design:
+class Designed:
     """What a design run found.
 
     Parameters
@@ -69,7 +69,7 @@ class Design:
     bound: float
     samples: int
     seconds: float
-    history: tuple[Tried, ...]
+    history: tuple[DesignStep, ...]
     tried: tuple[Candidate, ...]
     interrupted: bool = False
 
@@ -120,9 +120,9 @@ class Design:
 def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: float = inf, close: float = 0.01) -> float:
     """Return what no machine of the space within the limits scores below, up to ``below``.
 
-    Boxes are split for so many rounds, or until the bound is ``close`` to ``below``.
+    HardwareBoxes are split for so many rounds, or until the bound is ``close`` to ``below``.
     """
-    boxes = Boxes.whole(problem)
+    boxes = HardwareBoxes.whole(problem)
     for _ in range(rounds):
         if boxes.least >= below * (1 - close):
             break
@@ -132,7 +132,7 @@ def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: floa
 
 def design(problem: DesignProblem, method: str = "auto", *, samples: int | None = 40_000,  # noqa: PLR0913
            seconds: float | None = None, seed: int = 0, runner: Runner | None = None,
-           options: Options | None = None) -> Design:
+           options: Options | None = None) -> Designed:
     """Find a machine within a budget, and the mapping of every layer.
 
     The same seed and samples give the same design on any number of workers. What ``runner`` keeps is taken over by a
@@ -158,5 +158,5 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
         if session.over:
             break
     bound = session.bound or budget_bound(problem, below=session.score_so_far)
-    return Design(problem, method, seed, session.best, min(bound, session.score_so_far), session.spent,
+    return Designed(problem, method, seed, session.best, min(bound, session.score_so_far), session.spent,
                   session.used_seconds, tuple(session.history), tuple(session.tried), session.runner.stop.is_set())

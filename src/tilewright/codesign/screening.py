@@ -68,8 +68,8 @@ def optimistic(machine: Accelerator, low: Mapping[Number, Floats], high: Mapping
 
 
 @dataclass
-class Boxes:
-    """Boxes of machines that together hold every machine of the space within the limits, each with its bound.
+class HardwareBoxes:
+    """HardwareBoxes of machines that together hold every machine of the space within the limits, each with its bound.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Boxes:
     bound: Floats
 
     @classmethod
-    def whole(cls, problem: DesignProblem) -> "Boxes":
+    def whole(cls, problem: DesignProblem) -> "HardwareBoxes":
         """Return the space as one box."""
         sizes = np.array([[len(one) - 1 for one in problem.space.ranges.values()]], dtype=np.int64)
         return _bounded(problem, np.zeros_like(sizes), sizes, np.zeros(1))
@@ -133,12 +133,12 @@ def _halves(problem: DesignProblem, low: Places, high: Places) -> list[tuple[Pla
     return [(low, lower), (upper, high)]
 
 
-def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -> Boxes:
+def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -> HardwareBoxes:
     """Return the boxes that hold a machine within the limits, cut to those, with bounds no lower than ``known``."""
     fits = np.asarray(problem.budget.excess(values_at(problem, low)) <= 0) if len(low) else np.empty(0, dtype=np.bool_)
     low, high, known = low[fits], high[fits].copy(), known[fits]
     if not len(low):
-        return Boxes(problem, low, high, known)
+        return HardwareBoxes(problem, low, high, known)
     for at in range(low.shape[1]):
         alone = low.copy()
         alone[:, at] = high[:, at]
@@ -146,7 +146,7 @@ def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -
     ends = [problem.budget.completed(values_at(problem, end)) for end in (low, high)]
     area = np.broadcast_to(figures_of(problem.space.accelerator, ends[0])["area"], len(low))
     rows = optimistic(problem.space.accelerator, *ends)
-    return Boxes(problem, low, high, np.maximum(known, bounds_of(problem, rows, area)))
+    return HardwareBoxes(problem, low, high, np.maximum(known, bounds_of(problem, rows, area)))
 
 
 def reaching(problem: DesignProblem, low: Places, high: Places) -> Places:

@@ -68,7 +68,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Tried:
+class DesignStep:
     """One step of a design run: samples and seconds spent by then, and the best score."""
 
     samples: int
@@ -115,7 +115,7 @@ class Session:
     runner: Runner
     spent: int = 0
     best: Candidate | None = None
-    history: list[Tried] = field(default_factory=list)
+    history: list[DesignStep] = field(default_factory=list)
     tried: list[Candidate] = field(default_factory=list)
     bound: float = 0.0
     """What no design within the budget scores below, as far as is proved."""
@@ -148,7 +148,7 @@ class Session:
         self.tried.append(candidate)
         if candidate.score < self.score_so_far:
             self.best = candidate
-            self.history.append(Tried(self.spent, self.used_seconds, candidate.score))
+            self.history.append(DesignStep(self.spent, self.used_seconds, candidate.score))
 
     def map(self, machines: Sequence[Mapping[Number, float]], samples: int,
             starts: Sequence[Candidate | None] | None = None) -> list[Candidate]:

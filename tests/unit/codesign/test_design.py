@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.codesign import DesignProblem, design, read_limits
-from tilewright.codesign.screening import Boxes, values_at
+from tilewright.codesign.screening import HardwareBoxes, values_at
 from tilewright.codesign.session import Session
 from tilewright.cost.reference import walk
 from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator
@@ -42,7 +42,7 @@ def test_a_design_is_within_its_limits_and_the_oracle_confirms_what_its_layers_c
 @pytest.mark.parametrize("objective", ["latency", "energy", "edp", "edp-area"])
 def test_no_machine_of_a_box_scores_below_its_bound(objective: str) -> None:
     asked, rng = problem("area=0.03mm2,elements=40", objective), np.random.default_rng(3)
-    boxes = Boxes.whole(asked)
+    boxes = HardwareBoxes.whole(asked)
     for _ in range(5):
         boxes.split(8, np.inf)
     tried = 0
@@ -60,7 +60,7 @@ def test_no_machine_of_a_box_scores_below_its_bound(objective: str) -> None:
 
 def test_boxes_hold_every_machine_within_the_limits() -> None:
     asked, rng = problem("area=0.03mm2,bytes=6000B"), np.random.default_rng(5)
-    boxes = Boxes.whole(asked)
+    boxes = HardwareBoxes.whole(asked)
     for _ in range(6):
         boxes.split(8, np.inf)
     sizes = np.array([len(one) for one in asked.space.ranges.values()])
