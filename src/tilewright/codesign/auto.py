@@ -29,7 +29,7 @@ CLOSE = 0.01
 class Auto:
     """Branch and bound over boxes of machines names those worth mapping; from the best, numbers are traded by turns.
 
-    HardwareBoxes are split where their bounds are least. The best machine found then trades one number for another on the edge
+    Boxes are split where their bounds are least. The best machine found then trades one number for another on the edge
     of the budget (more of one, as much less of another as that takes): neighbours whose bound is not below the best
     score are left out, the others are mapped, each search beginning from the mappings of the best. Steps become finer
     where none of them helps.

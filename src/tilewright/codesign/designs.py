@@ -120,7 +120,7 @@ class Designed:
 def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: float = inf, close: float = 0.01) -> float:
     """Return what no machine of the space within the limits scores below, up to ``below``.
 
-    HardwareBoxes are split for so many rounds, or until the bound is ``close`` to ``below``.
+    Boxes are split for so many rounds, or until the bound is ``close`` to ``below``.
     """
     boxes = HardwareBoxes.whole(problem)
     for _ in range(rounds):

@@ -69,7 +69,7 @@ def optimistic(machine: Accelerator, low: Mapping[Number, Floats], high: Mapping
 
 @dataclass
 class HardwareBoxes:
-    """HardwareBoxes of machines that together hold every machine of the space within the limits, each with its bound.
+    """Boxes of machines that together hold every machine of the space within the limits, each with its bound.
 
     Parameters
     ----------
