@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+import tilewright.store
 from tilewright.api.tasks import NetworkTask
 from tilewright.base import InputError
 from tilewright.cost import cost_model
@@ -18,7 +19,6 @@ from tilewright.store import (
     FrontRecord,
     LayerRecord,
     SearchRecord,
-    Store,
     cost_record,
     fingerprint,
     level_records,
@@ -26,7 +26,6 @@ from tilewright.store import (
     mapping_of,
     model_sources,
     operator_fingerprint,
-    problem,
 )
 
 
@@ -61,7 +60,7 @@ def find_answers(task: NetworkTask, store: str | os.PathLike[str] | bool, again:
     spaces = {operator.name: task.space(operator) for operator in task.operators}
     keys = {name: _key(task, space, place) for place, (name, space) in enumerate(spaces.items())}
     results, origins = {}, {}
-    kept = Store(None if store is True else store)
+    kept = tilewright.store.Store(None if store is True else store)
     try:
         with kept:
             for name, key in keys.items() if not again and not kept.missing else ():
@@ -78,8 +77,9 @@ def _key(task: NetworkTask, space: MapSpace, place: int) -> str:
     """Return the fingerprint of all that decides what a search finds."""
     request = task.request
     return fingerprint(
-        SCHEMA_VERSION, model_sources(), problem(space, ""), space.operator.kind, asdict(task.objective),
-        request.mapper, {name: [value, _content(value)] for name, value in request.options.items()},
+        SCHEMA_VERSION, model_sources(), tilewright.store.problem(space, ""), space.operator.kind,
+        asdict(task.objective), request.mapper,
+        {name: [value, _content(value)] for name, value in request.options.items()},
         task.budget.samples, [request.seed, place], request.front)
 
 

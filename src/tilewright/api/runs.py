@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tilewright.report
+import tilewright.store
 from tilewright.api.answers import NO_ANSWERS, Answers, find_answers, front_of, front_record
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
@@ -32,14 +33,11 @@ from tilewright.search import (
     search_network,
 )
 from tilewright.store import (
-    Kept,
     LayerRecord,
     RunRecord,
     SearchRecord,
     StartRecord,
-    Store,
     accelerator_of,
-    keep,
     layer_record,
     mapping_of,
     new_run,
@@ -67,7 +65,7 @@ class Run:
     """
 
     record: RunRecord
-    kept: Kept | None = None
+    kept: "tilewright.store.Kept | None" = None
     library: LibraryUse = UNUSED
 
     @cached_property
@@ -133,7 +131,7 @@ def open_run(place: str | os.PathLike[str], store: str | os.PathLike[str] | None
     """
     if Path(place).suffix == ".json" or Path(place).is_file():
         return Run(read_run(place))
-    with Store(store) as found:
+    with tilewright.store.Store(store) as found:
         return Run(found.get(str(place)))
 
 
@@ -181,7 +179,7 @@ def kept_run(record: RunRecord, store: str | os.PathLike[str] | bool) -> Run:
     """Return the run of a record, appended to the store unless that is False."""
     if store is False:
         return Run(record)
-    return Run(record, keep(record, None if store is True else store))
+    return Run(record, tilewright.store.keep(record, None if store is True else store))
 
 
 class Seconds(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import tilewright.store
 from tilewright.api.places import ready_place
 from tilewright.base import InputError, write_whole
 from tilewright.mapping import MapSpace
@@ -23,7 +24,6 @@ from tilewright.search import (
     largest_first,
     rounds,
 )
-from tilewright.store import Entry, Provenance, Shelf, entry
 from tilewright.workload import Operator, edit_distance
 
 STARTS = "starts.json"
@@ -52,7 +52,7 @@ class Warmth:
     """
 
     kind: WarmStart
-    shelf: Shelf | None
+    shelf: "tilewright.store.Shelf | None"
     keeps: bool
     known: dict[str, tuple[Source, ...]]
 
@@ -66,8 +66,8 @@ class Warmth:
             return
         cost = result.cost
         assert cost is not None
-        self.shelf.add(entry(space, result.objective, result.mapping, (
-            result.score, int(cost.latency_cycles), float(cost.energy_pj)), Provenance(
+        self.shelf.add(tilewright.store.entry(space, result.objective, result.mapping, (
+            result.score, int(cost.latency_cycles), float(cost.energy_pj)), tilewright.store.Provenance(
                 network, run_id, result.mapper, str(result.seed), result.samples)))
 
     def end(self) -> LibraryUse:
@@ -99,7 +99,7 @@ def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, Ma
     keeps = store is not False
     if not keeps and chosen != "library":
         return Warmth(chosen, None, False, {})
-    shelf = Shelf(None if isinstance(store, bool) else store)
+    shelf = tilewright.store.Shelf(None if isinstance(store, bool) else store)
     if not keeps and shelf.library.missing:
         return Warmth(chosen, None, False, {})
     if chosen != "library":
@@ -118,15 +118,16 @@ def warmth(kind: str, store: str | os.PathLike[str] | bool, spaces: dict[str, Ma
     return Warmth(chosen, shelf, keeps, known)
 
 
-def _kept(file: Path) -> dict[str, tuple[Entry, ...]]:
+def _kept(file: Path) -> "dict[str, tuple[tilewright.store.Entry, ...]]":
     try:
-        return {name: tuple(Entry(**one) for one in entries) for name, entries in json.loads(file.read_text()).items()}
+        return {name: tuple(tilewright.store.Entry(**one) for one in entries)
+                for name, entries in json.loads(file.read_text()).items()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(str(file), "must be the file that the run wrote", str(error),
                          "Delete the folder to start afresh") from None
 
 
-def _source(found: Entry, operator: Operator) -> Source:
+def _source(found: "tilewright.store.Entry", operator: Operator) -> Source:
     distance, _ = edit_distance(operator.sizes, found.sizes)
     origin = Origin("library", f"{found.network}/{found.layer}", distance, found.run_id)
     return Source(found.loops(), found.sizes, origin)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 
 _LENGTH = hashlib.sha256().digest_size
 
@@ -24,6 +25,15 @@ class CheckedCache(FunctionCache):
         super().__init__(function)
         self._cache_file = _Files(self._cache_path, f"{self._impl.filename_base}.sum",
                                   self._impl.locator.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what was kept, None where nothing sound is.
+
+        Numba first loads all that it knows to compile, SciPy among it, which takes half a second. Compiled code asks
+        for its memory manager alone; what is not kept is compiled by a compiler that loads the rest itself.
+        """
+        rtsys.initialize(target_context)
+        return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled; where that cannot be written, it serves this process alone."""

@@ -91,6 +91,18 @@ IndexDataCacheFile._save_data = full""")
     assert line.startswith("(0, [")
 
 
+def test_what_is_kept_loads_without_what_only_compiling_needs(place):
+    """Numba's registries and SciPy take half a second; they load once something is compiled."""
+    more = SOURCE + """
+    import numpy as np
+    print("numba.np.linalg" in sys.modules)
+    print(njit(lambda values: values[1])(np.arange(3)), "numba.np.linalg" in sys.modules)
+"""
+    (place.parent / "sources.py").write_text(more)
+    assert _run(place) == ["(0, []) (2, [])", "True", "1 True"]
+    assert _run(place) == ["(2, []) (2, [])", "False", "1 True"]
+
+
 def test_no_compiled_function_of_ours_is_kept_unchecked():
     root = Path(tilewright.__file__).parent
     assert not [str(path) for path in root.rglob("*.py") if "cache=True" in path.read_text().replace("``", "")
