@@ -159,7 +159,7 @@ class _Scores:
                 words = np.ones(len(designs), dtype=np.int64)
                 for axis in tensor.axes:
                     words = words * (1 + reduce(np.add, [c * (whole[d] - 1) for d, c in axis.terms]))
-                bits += words * tensor_bits(tensor, self.machine) * (2 if memory.buffering == "double" else 1)
+                bits += words * tensor_bits(tensor, self.machine) * memory.copies
             if memory.capacity_bytes is not None:
                 fits &= bits <= 8 * memory.capacity_bytes
         return fits

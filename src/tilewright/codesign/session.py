@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.codesign.limits import Floats, power_mw
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
 from tilewright.cost import DenseModel, HardwareBatch, NetworkModel
-from tilewright.hardware import Fanout, Memory, Number
+from tilewright.hardware import Number
 from tilewright.jobs import Job, Runner
 from tilewright.mapping import MappingBatch
 from tilewright.search import Watch, search
@@ -244,33 +244,14 @@ def needs(problem: DesignProblem, candidate: Candidate) -> dict[Number, float]:
                          problem.machine(candidate.chosen))
     wanted: dict[Number, float] = {}
     for layer in range(len(problem.layers)):
-        costs = model.score(layer, candidate.mapping(problem, layer))
-        for level in machine.levels:
-            if isinstance(level, Fanout):
-                own = {"instances": float(costs.lanes[level.name][0])}
-            else:
-                own = _parted(level, {tensor: float(size[0]) for (memory, tensor), size in costs.needed_bytes.items()
-                                      if memory == level.name}, problem, layer)
-            for what, value in own.items():
-                wanted[level.name, what] = max(wanted.get((level.name, what), 0.0), value)
+        least = model.needs(layer, candidate.mapping(problem, layer)).numbers(machine)
+        wanted |= {key: max(wanted.get(key, 0.0), float(row[0])) for key, row in least.items()}
     for key, values in problem.space.ranges.items():
         if key in wanted:
             place = values.place(wanted[key])
             if values.value(place) < wanted[key]:
                 place = min(place + 1, len(values) - 1)
             found[key] = min(float(values.value(place)), candidate.chosen[key])
-    return found
-
-
-def _parted(memory: Memory, sizes: Mapping[str, float], problem: DesignProblem, layer: int) -> dict[str, float]:
-    """Return the bytes that each capacity of a memory must have."""
-    owners = [owner for owner, _ in memory.partitions_bytes]
-    found: dict[str, float] = {}
-    for tensor, size in sizes.items():
-        role = problem.layers[layer].tensor(tensor).role
-        owner = tensor if tensor in owners else role if role in owners else None
-        what = "capacity_bytes" if owner is None else f"capacity_bytes[{owner}]"
-        found[what] = found.get(what, 0.0) + size
     return found
 
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from tilewright.cost.bounds.traffic import Traffic
     from tilewright.cost.dense.derivations import Explanation, explain
     from tilewright.cost.dense.engine import compile_aside
-    from tilewright.cost.dense.scoring import CostBatch, DenseModel
+    from tilewright.cost.dense.scoring import DenseModel
     from tilewright.cost.hardware import Columns, HardwareBatch
-    from tilewright.cost.network import LayerCosts, NetworkModel, Totals, network_sum
+    from tilewright.cost.network import NetworkModel, Totals, network_sum
     from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
     from tilewright.cost.sparse.explain import left_of, sparse_cost
     from tilewright.cost.sparse.model import SparseModel, cost_model
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from tilewright.cost.systolic.rounds import RoundLatency, Sequencer, round_latency
     from tilewright.cost.systolic.traffic import systolic_words
+    from tilewright.cost.tables import CostBatch, LayerCosts, Needs
 
 __all__ = [
     "SCALE_SIM",
@@ -58,6 +59,7 @@ __all__ = [
     "LayerCosts",
     "LowerBounds",
     "MemoryTraffic",
+    "Needs",
     "NetworkModel",
     "Roofline",
     "RoundLatency",

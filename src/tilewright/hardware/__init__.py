@@ -16,6 +16,7 @@ from tilewright.hardware.accelerator import (
     Number,
     exact_rate,
     flexibility_overhead,
+    room_name,
 )
 from tilewright.hardware.design import DesignSpace, NumberRange
 from tilewright.hardware.files import dump_accelerator, load_accelerator, load_design_space
@@ -102,6 +103,7 @@ __all__ = [
     "load_design_space",
     "preset",
     "preset_names",
+    "room_name",
     "scale_technology",
     "technology",
     "technology_names",

@@ -25,7 +25,14 @@ Number: TypeAlias = tuple[str, str]
 NETWORK = "network_energy_pj_per_word"
 RATE = "bandwidth_words_per_cycle.{}"
 """Name of the number of a port."""
+ROOM = "capacity_bytes"
+"""Name of the number of the room that tensors share; see `room_name`."""
 PORTS = ("read", "write", "shared")
+
+
+def room_name(partition: str | None) -> str:
+    """Return the name of the number of a partition, a role or tensor; that of the shared room where None."""
+    return ROOM if partition is None else f"{ROOM}[{partition}]"
 
 
 @lru_cache(maxsize=4096)
@@ -117,6 +124,16 @@ class Memory:
     storage: Storage | None = field(default=None, compare=False, repr=False)
 
     @property
+    def copies(self) -> int:
+        """How often a tile must fit: twice where the next one comes in while this one is used."""
+        return 2 if self.buffering == "double" else 1
+
+    @property
+    def rooms(self) -> dict[str | None, float | None]:
+        """Bytes of the shared room (None), and of each partition; None is unlimited."""
+        return {None: self.capacity_bytes, **dict(self.partitions_bytes)}
+
+    @property
     def structure(self) -> "Memory":
         """The memory with 1 for every number that a candidate may have for itself."""
         ones = self.with_numbers(dict.fromkeys(self.numbers, 1.0))
@@ -125,8 +142,7 @@ class Memory:
     @property
     def numbers(self) -> dict[str, float]:
         """Every number that a candidate may have for itself, by what it is; what is unlimited is not among them."""
-        found = {} if self.capacity_bytes is None else {"capacity_bytes": self.capacity_bytes}
-        found |= {f"capacity_bytes[{owner}]": capacity for owner, capacity in self.partitions_bytes}
+        found = {room_name(owner): room for owner, room in self.rooms.items() if room is not None}
         found |= {RATE.format(port): rate for port in PORTS if (rate := getattr(self.bandwidth, port)) is not None}
         found |= {f"{kind}_energy_pj_per_word": getattr(self.energy, f"{kind}_pj")
                   for kind in ("read", "fill", "update", "drain")}
@@ -136,8 +152,8 @@ class Memory:
         """Return the memory with other `numbers`."""
         own = {what: numbers[what] for what in self.numbers}
         return replace(
-            self, capacity_bytes=own.get("capacity_bytes"),
-            partitions_bytes=tuple((owner, own[f"capacity_bytes[{owner}]"]) for owner, _ in self.partitions_bytes),
+            self, capacity_bytes=own.get(ROOM),
+            partitions_bytes=tuple((owner, own[room_name(owner)]) for owner, _ in self.partitions_bytes),
             bandwidth=Bandwidth(**{port: own.get(RATE.format(port)) for port in PORTS}),
             energy=AccessEnergy(**{name: own[f"{name.removesuffix('_pj')}_energy_pj_per_word"]
                                    for name in vars(self.energy)}),
@@ -145,9 +161,9 @@ class Memory:
 
     def arrays_of(self, numbers: Mapping[str, Value]) -> list[Value]:
         """Return the capacities in bytes of the separate arrays that make the memory up, from its `numbers`."""
-        parts = [numbers[f"capacity_bytes[{owner}]"] for owner, _ in self.partitions_bytes]
+        parts = [numbers[room_name(owner)] for owner, _ in self.partitions_bytes]
         if self.capacity_bytes and set(self.keeps) - {owner for owner, _ in self.partitions_bytes}:
-            parts.append(numbers["capacity_bytes"])
+            parts.append(numbers[ROOM])
         return parts
 
     def can_keep(self, name: str, role: str) -> bool:

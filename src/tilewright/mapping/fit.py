@@ -1,6 +1,6 @@
 """What a mapping asks of the machine: extents, tile bytes, room in memories, places in arrays."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,19 +134,26 @@ def partition_of(memory: Memory, tensor: Tensor) -> str | None:
     return next((key for key in (tensor.name, tensor.role) if key in names), None)
 
 
+def by_room(memory: Memory, kept: Iterable[Tensor]) -> dict[str | None, tuple[Tensor, ...]]:
+    """Return which tensors share each room of ``memory``, by its partition (`partition_of`)."""
+    found: dict[str | None, tuple[Tensor, ...]] = {}
+    for tensor in kept:
+        owner = partition_of(memory, tensor)
+        found[owner] = (*found.get(owner, ()), tensor)
+    return found
+
+
 def rooms(memory: Memory, kept: tuple[Tensor, ...], extents: Extents, accelerator: Accelerator,
           homed: Mapping[str, Extents] | None = None) -> tuple[Room, ...]:
     """Return each capacity of ``memory`` that holds some of ``kept``, with their tiles of ``extents`` (rules 1, 10).
 
     Of tensors whose home it is, ``homed`` gives the extents of all that they are.
     """
-    capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
-    taken: dict[str | None, list[tuple[str, float]]] = {}
-    for tensor in kept:
-        size = tile_bytes(tensor, (homed or {}).get(tensor.name, extents), accelerator, memory.name)
-        taken.setdefault(partition_of(memory, tensor), []).append((tensor.name, size))
-    copies = 2 if memory.buffering == "double" else 1
-    return tuple(Room(key, tuple(sizes), copies, capacities[key]) for key, sizes in taken.items())
+    def size(tensor: Tensor) -> float:
+        return tile_bytes(tensor, (homed or {}).get(tensor.name, extents), accelerator, memory.name)
+
+    return tuple(Room(owner, tuple((tensor.name, size(tensor)) for tensor in tensors), memory.copies,
+                      memory.rooms[owner]) for owner, tensors in by_room(memory, kept).items())
 
 
 def tile_fits(memory: Memory, kept: tuple[Tensor, ...], extents: Extents, accelerator: Accelerator) -> bool:

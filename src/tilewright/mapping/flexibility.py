@@ -325,14 +325,13 @@ class _Room:
         if not size:
             raise InputError(f"{accelerator.name}.{memory.name}", "must be limited for its tiles to be counted", None,
                              "Name another memory in flexibility.memory")
-        copies = 2 if memory.buffering == "double" else 1
         ratio = dict(dict(flexibility.tile.partitions).get(memory.name, ()))
         total = sum(ratio.values())
-        parts = {role: int(8 * (size * share / total // 1)) // copies for role, share in ratio.items()}
+        parts = {role: int(8 * (size * share / total // 1)) // memory.copies for role, share in ratio.items()}
         if parts and set(parts) != set(ROLES):
             raise InputError(f"{accelerator.name}.flexibility.tile.partitions.{memory.name}",
                              f"must give {', '.join(ROLES)} to be counted", ", ".join(parts))
-        return cls(int(8 * size) // copies, dict(accelerator.word_bits), parts or None)
+        return cls(int(8 * size) // memory.copies, dict(accelerator.word_bits), parts or None)
 
     def shared_fit(self, words: Words) -> Fits:
         """Return what tells whether tiles fit the buffer together."""

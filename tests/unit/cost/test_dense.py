@@ -91,7 +91,7 @@ def test_a_batch_scores_each_mapping_as_if_alone(name, perfect):
     operator, accelerator = OPERATORS[name], machine()
     batch = random_batch(operator, accelerator, 200, seed=len(name), perfect=perfect)
     model = DenseModel(operator, accelerator, even_after=0)
-    together, counts = model.score(batch), model.counts(batch)
+    together, counts = model.score(batch), model.table(batch).words
     for index in range(0, 200, 2):
         alone = batch.take(slice(index, index + 1))
         same(together, model.score(alone), slice(index, index + 1))
@@ -278,7 +278,7 @@ def test_large_dimensions_stay_exact(name):
     operator, accelerator = LARGE[name], machine()
     batch = random_batch(operator, accelerator, 150, seed=4)
     model = DenseModel(operator, accelerator, even_after=0)
-    scored, counts = model.score(batch), model.counts(batch)
+    scored, counts = model.score(batch), model.table(batch).words
     for index in range(150):
         cost = model.cost(batch.mapping(index, operator.sizes))
         for key, count in cost.counts.items():
@@ -376,14 +376,14 @@ def test_layers_of_one_kind_share_a_program_and_differ_in_their_numbers():
         for perfect in (True, False):
             batch = random_batch(layer, accelerator, 300, perfect=perfect)
             model = DenseModel(layer, accelerator, even_after=0)
-            scored, counts = model.score(batch), model.counts(batch)
+            scored, counts = model.score(batch), model.table(batch).words
             for index in range(0, 300, 10):
                 cost = model.cost(batch.mapping(index, layer.sizes))
                 assert scored.latency_cycles[index] == cost.latency_cycles
                 assert scored.energy_pj[index] == pytest.approx(cost.energy_pj, rel=1e-9)
                 assert {key: tuple(rows[kind][index] for kind in KINDS) for key, rows in counts.items()} == {
                     key: (count.reads, count.fills, count.updates, count.drains) for key, count in cost.counts.items()}
-    assert scoring._written.cache_info().misses - written == 4  # costs and counts, general and even
+    assert scoring._written.cache_info().misses - written == 4  # costs and tables, general and even
 
 
 def other_numbers(accelerator: Accelerator, factor: float = 1.7) -> Accelerator:

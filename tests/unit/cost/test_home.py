@@ -38,7 +38,7 @@ def check_nest(seed):
     assert (single.steady_cycles, single.ramp_cycles) == (walked.steady_cycles, walked.ramp_cycles)
     batch = MappingBatch.from_mappings([mapping], operator, accelerator)
     model = DenseModel(operator, accelerator, batch.layout)
-    costs, counts = model.score(batch), model.counts(batch)
+    costs, counts = model.score(batch), model.table(batch).words
     assert costs.latency_cycles[0] == walked.latency_cycles
     assert single.energy_pj == pytest.approx(walked.energy_pj) == pytest.approx(costs.energy_pj[0])
     assert all(counts[key][kind][0] == getattr(count, kind) for key, count in walked.counts.items() for kind in KINDS)

@@ -1,4 +1,4 @@
-"""The table of a network's costs: words, bytes, needs and lanes of each layer, and the sums over all."""
+"""The table of a network's costs: words, bytes and lanes of each layer, and the sums over all."""
 
 from math import inf
 
@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.cost import Cost, DenseModel, HardwareBatch, NetworkModel, Totals, cost_model, network_sum
 from tilewright.hardware import preset, with_numbers
-from tilewright.mapping import MapSpace, tensor_bits, tile_bytes
+from tilewright.mapping import MapSpace, tensor_bits
 from tilewright.workload import UniqueOperator, convolution, depthwise, matmul, with_densities
 
 LAYERS = (
@@ -44,22 +44,8 @@ def test_every_layer_s_row_is_what_its_mappings_cost(name):
                 for loop in level.loops:
                     lanes *= -(-extents[loop.dimension] // loop.step)
                     extents[loop.dimension] = loop.step
-                if level.level in found.lanes:
-                    assert found.lanes[level.level][at] == lanes
-
-
-def test_needs_are_the_bytes_of_tiles():
-    machine = preset("eyeriss")
-    batch = batches(machine, 10)[0]
-    found, operator = NetworkModel(LAYERS, machine).score(0, batch), LAYERS[0].operator
-    for at, extents in enumerate(batch.extents(operator.sizes)):
-        level = machine.levels[at]
-        for name in batch.layout.keeps[at]:
-            copies = 2 if level.buffering == "double" else 1
-            for b in range(10):
-                box = {d: int(values[b]) for d, values in extents.items()}
-                assert found.needed_bytes[level.name, name][b] == copies * tile_bytes(
-                    operator.tensor(name), box, machine)
+                if level.level in found.needs.arrays:
+                    assert found.needs.lanes[found.needs.arrays.index(level.level), :, at].prod() == lanes
 
 
 @pytest.mark.parametrize("name", ["edge-s2", "accel-b-sparse"])

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost.bounds.groups import Tiles, tiles_of
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import partition_of, tensor_bits
+from tilewright.mapping import by_room, tensor_bits
 from tilewright.workload import Operator
 
 Floats = NDArray[np.float64]
@@ -161,17 +161,13 @@ class Stages:
         assert isinstance(memory, Memory)
         shape = [len(group.least) for group in self.tiles.groups]
         fits = np.ones(shape, dtype=np.bool_)
-        capacities: dict[str | None, float | None] = {**dict(memory.partitions_bytes), None: memory.capacity_bytes}
-        taken: dict[str | None, Floats] = {}
-        for tensor in self.operator.tensors:
-            if name in self.chains[tensor.name]:
-                room = partition_of(memory, tensor)
-                taken[room] = taken.get(room, np.zeros(shape)) + self.tiles.by_tensor[tensor.name] * tensor_bits(
-                    tensor, self.accelerator)
-        for room, bits in taken.items():
-            most = capacities[room]
+        kept = [tensor for tensor in self.operator.tensors if name in self.chains[tensor.name]]
+        for owner, tensors in by_room(memory, kept).items():
+            most = memory.rooms[owner]
             if most is not None:
-                fits &= bits * (2 if memory.buffering == "double" else 1) <= most * 8 * _ROOM
+                bits = sum(self.tiles.by_tensor[tensor.name] * tensor_bits(tensor, self.accelerator)
+                           for tensor in tensors)
+                fits &= bits * memory.copies <= most * 8 * _ROOM
         return fits
 
     def _lanes(self, name: str) -> tuple[int, Floats]:

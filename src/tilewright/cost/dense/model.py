@@ -1,6 +1,7 @@
 """The whole dense model as a program: counts, cycles, energy, legality (`single` for many mappings)."""
 
 from collections.abc import Iterable
+from functools import reduce
 from math import gcd
 from typing import Literal
 
@@ -12,8 +13,9 @@ from tilewright.cost.dense.program import FAR, FAR_WIDE, WIDEST, Machine, Progra
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.hardware import PERIOD, RATES
 from tilewright.cost.records import KINDS
-from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate
-from tilewright.mapping import Layout, tensor_bits
+from tilewright.cost.tables import TallyKey, need_keys, table_keys
+from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate, room_name
+from tilewright.mapping import Layout, by_room, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, BLOCKED, OTHERS = range(8)
@@ -22,10 +24,8 @@ LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, BLOCKED, OTHERS = range(8)
 are walked: steps with all that blocks them at the other memories, and the cycles of the other memories' ports.
 """
 
-TallyKey = tuple[str, int, str, str]
-"""View (``total`` over instances, ``busiest`` instance, ``edge``: first tile of operands, last of outputs), level (the
-one after the last is the compute unit), tensor and kind of access (at an edge ``own`` side or ``parent``). Of memories
-that are walked there is an instance for each of `walks.VIEWS` instead of the one ``busiest``."""
+Written = tuple[Machine, tuple[TallyKey, ...]]
+"""A program, and the keys of its last outputs; the costs before them have none."""
 
 
 def parameters_of(structure: Accelerator) -> tuple[Number, ...]:
@@ -96,8 +96,31 @@ class Model:
         self.edges = {tensor.name: boundaries(tensor, layout.keeps) for tensor in operator.tensors}
         self.memories = [i for i, level in enumerate(accelerator.levels) if isinstance(level, Memory)]
 
-    def costs(self) -> Machine:
+    def costs(self) -> Written:
         """Return the program of cycles, energy and excess."""
+        return self.program.finish(self._costs()), ()
+
+    def table(self) -> Written:
+        """Return the program of costs, all words summed over instances, and needs."""
+        costs, keys = self._costs(), table_keys(self.accelerator, self.layout.keeps)
+        return self.program.finish([*costs, *map(self._told, keys)]), keys
+
+    def needs(self) -> Written:
+        """Return the program of bytes and lanes alone."""
+        keys = need_keys(self.accelerator)
+        return self.program.finish(list(map(self._told, keys))), keys
+
+    def _told(self, key: TallyKey) -> int:
+        """Wide row: what a key of a table stands for."""
+        view, level, name, kind = key
+        if view == "lanes":
+            return self.words.sides(level, kind)
+        if view == "room":
+            return self._rooms(level).get(name, self.constant(0))
+        tensor = self.operator.tensor(name)
+        return self._taken(tensor, level) if view == "tile" else self._moved(tensor, level, kind, busiest=False)
+
+    def _costs(self) -> list[int]:
         steps = self.words.steps()
         excess = self._excess()
         steady, ramp = self._steady(steps), self._ramp()
@@ -106,13 +129,12 @@ class Model:
         if self.walked:
             blocked, others = self._steady_parts(steps, self.walked)
             outputs += [blocked, self.constant(0) if others is None else others]
-        return self.program.finish(outputs)
+        return outputs
 
-    def tallies(self, *, totals: bool) -> tuple[Machine, tuple[TallyKey, ...]]:
-        """Return the program of all counts that the sparse model starts from, and the key of each output.
+    def tallies(self) -> Written:
+        """Return the program of all counts that the sparse model starts from.
 
-        Those of the busiest instance, and of the first and last tiles, only where a bandwidth limits them, and not
-        where ``totals`` over instances are all that is asked.
+        Those of the busiest instance, and of the first and last tiles, only where a bandwidth limits them.
         """
         found: dict[TallyKey, int] = {("total", -1, "", "steps"): self.words.steps()}
         arrays = self.program.one(op.wide_add, self.constant(0), self.constant(0), fresh=True)
@@ -128,8 +150,8 @@ class Model:
                 found |= {(view, level, tensor.name, kind): self._moved(tensor, level, kind, view != "total")
                           for view in views for kind in KINDS}
             found |= self._edge_tallies(tensor)
-        told = {key: row for key, row in found.items() if key[0] == "total" or not totals}
-        return self.program.finish(list(told.values())), tuple(told)
+        found |= {key: self._told(key) for key in need_keys(self.accelerator) if key[0] == "lanes"}
+        return self.program.finish(list(found.values())), tuple(found)
 
     def _edge_tallies(self, tensor: Tensor) -> dict[TallyKey, int]:
         """Rows of what enters the compute unit, and of the first and last tiles."""
@@ -221,32 +243,29 @@ class Model:
         total = self.program.one(op.wide_add, self.constant(0), self.constant(0), fresh=True)
         for level, hardware in enumerate(self.accelerator.levels):
             if isinstance(hardware, Memory):
-                self._over_capacity(total, level, hardware)
+                self._over_capacity(total, level)
             else:
                 self._over_array(total, level, hardware)
         return total
 
-    def _over_capacity(self, total: int, level: int, memory: Memory) -> None:
-        copies = 2.0 if memory.buffering == "double" else 1.0
-        owners = dict(memory.partitions_bytes)
-        used: dict[str, int] = {}
-        for tensor in self.operator.tensors:
-            if tensor.name not in self.layout.keeps[level]:
-                continue
-            owner = tensor.name if tensor.name in owners else tensor.role if tensor.role in owners else ""
-            what = f"capacity_bytes[{owner}]" if owner else "capacity_bytes"
-            if self._parameter(level, what) is None:
-                continue
-            # The home of a tensor holds all of it.
-            outside = 0 if level == keepers(tensor, self.layout.keeps)[0] else level
-            words = self.words.tile(tensor, outside, self.accelerator.footprint == "box")
-            share = self.constant(copies * tensor_bits(tensor, self.accelerator) / 8)
-            taken = self.program.one(op.wide_multiply, words, share)
-            used[what] = self.program.one(op.wide_add, used[what], taken) if what in used else taken
-        for what, taken in used.items():
+    def _taken(self, tensor: Tensor, level: int) -> int:
+        """Wide row: bytes that a tensor takes of one instance of a memory; its home holds all of it."""
+        outside = 0 if level == keepers(tensor, self.layout.keeps)[0] else level
+        words = self.words.tile(tensor, outside, self.accelerator.footprint == "box")
+        share = memory_at(self.accelerator, level).copies * tensor_bits(tensor, self.accelerator) / 8
+        return self.program.one(op.wide_multiply, words, self.constant(share))
+
+    def _rooms(self, level: int) -> dict[str, int]:
+        """Wide rows: bytes taken of each room of a memory in which something stays, by the name of its number."""
+        return {room_name(owner): reduce(lambda one, other: self.program.one(op.wide_add, one, other),
+                              [self._taken(tensor, level) for tensor in tensors])
+                for owner, tensors in by_room(memory_at(self.accelerator, level), self._kept(level)).items()}
+
+    def _over_capacity(self, total: int, level: int) -> None:
+        for what, taken in self._rooms(level).items():
             capacity = self._parameter(level, what)
-            assert capacity is not None
-            self.program.emit(op.over, total, taken, capacity)
+            if capacity is not None:
+                self.program.emit(op.over, total, taken, capacity)
 
     def _over_array(self, total: int, level: int, fanout: Fanout) -> None:
         need = {axis: self.words.sides(level, axis) for axis in "XY"}

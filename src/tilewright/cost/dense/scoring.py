@@ -21,7 +21,6 @@ from tilewright.cost.dense.model import (
     STEPS,
     Model,
     Rates,
-    TallyKey,
     kind_of_rates,
     narrow_enough,
     walks_of,
@@ -31,39 +30,15 @@ from tilewright.cost.dense.program import LANES, Machine
 from tilewright.cost.dense.single import single_cost
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.records import KINDS, Cost
+from tilewright.cost.tables import CostBatch, LayerCosts, Needs, TallyKey
 from tilewright.hardware import LEAKAGE, Accelerator, AccessEnergy, Memory, Number
 from tilewright.mapping import Layout, Mapping, MappingBatch, check_homes, tensor_bits
 from tilewright.workload import Operator, matmul
 
 Floats = NDArray[np.float64]
-Rows = Literal["costs", "counts", "tallies"]
-"""What a program tells: the six rows of a `CostBatch`, sums over instances, or what `DenseModel.tallies` returns."""
-
-
-@dataclass(frozen=True)
-class CostBatch:
-    """Costs of ``b`` mappings, each array of shape (b,).
-
-    ``excess`` says how far a mapping is over capacities and array sizes (the shares by which it exceeds them, summed);
-    it is legal where that is 0. Cycles and energy are those that an illegal mapping would have on a larger machine.
-    """
-
-    latency_cycles: Floats
-    energy_pj: Floats
-    excess: Floats
-    steps: Floats
-    steady_cycles: Floats
-    ramp_cycles: Floats
-    area_um2: float | Floats
-
-    @cached_property
-    def legal(self) -> NDArray[np.bool_]:
-        """Which mappings fit the machine."""
-        legal: NDArray[np.bool_] = self.excess == 0
-        return legal
-
-    def __len__(self) -> int:
-        return len(self.latency_cycles)
+Rows = Literal["costs", "table", "needs", "tallies"]
+"""What a program tells: the six rows of a `CostBatch`, these and all of a `LayerCosts`, `Needs`, or what
+`DenseModel.tallies` returns."""
 
 
 @dataclass(frozen=True)
@@ -153,14 +128,32 @@ class DenseModel:
 
     def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
         """Score all mappings of ``batch`` in compiled code, on ``threads`` threads."""
+        return self._scored_rows("costs", batch, hardware, threads)[0]
+
+    def table(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> LayerCosts:
+        """Return what `score` does with words and needs, all told by one program."""
+        costs, rows = self._scored_rows("table", batch, hardware, threads)
+        return LayerCosts.of(costs, rows, self.operator, self.accelerator)
+
+    def needs(self, batch: MappingBatch, threads: int = 1) -> Needs:
+        """Return the bytes and lanes that mappings take on any machine of this structure; quicker than scoring."""
+        self._check_layout(batch)
+        program = self._program("needs", self._kind)
+        out = np.empty((len(program.names), len(batch)))
+        self._run(program, batch, self._own, out, threads)
+        return Needs.of(dict(zip(program.names, out, strict=True)), self.accelerator)
+
+    def _scored_rows(self, rows: Rows, batch: MappingBatch, hardware: HardwareBatch | None,
+                     threads: int) -> tuple[CostBatch, dict[TallyKey, Floats]]:
+        """Return costs, and what else a program tells."""
         self._check_layout(batch)
         self._scored += len(batch)
         columns = self.columns(hardware, len(batch))
-        kind = self._kind if hardware is None else self._kind_of(columns)
-        program = self._program("costs", kind)
+        program = self._program(rows, self._kind if hardware is None else self._kind_of(columns))
         out = np.empty((len(program.machines[0].outputs), len(batch)))
         self._run(program, batch, columns, out, threads)
-        return self.costs(out, columns)
+        others = out[len(out) - len(program.names):]
+        return self.costs(out, columns), dict(zip(program.names, others, strict=True))
 
     def columns(self, hardware: HardwareBatch | None, count: int) -> Columns:
         """Return all numbers of the machines of ``count`` mappings; raises as `HardwareBatch.on` does."""
@@ -175,14 +168,6 @@ class DenseModel:
         return CostBatch(out[LATENCY], out[ENERGY], out[EXCESS], out[STEPS], out[STEADY], out[RAMP],
                          (columns or self._own).area_um2)
 
-    def counts(self, batch: MappingBatch) -> dict[tuple[str, str], dict[str, Floats]]:
-        """Words by (memory, tensor) and kind of access, summed over instances: arrays (b,)."""
-        found: dict[tuple[str, str], dict[str, Floats]] = {}
-        for (_, level, tensor, kind), row in self._tallied("counts", batch, self._own).items():
-            if 0 <= level < len(self.layout.levels):
-                found.setdefault((self.layout.levels[level], tensor), {})[kind] = row
-        return found
-
     def tallies(self, batch: MappingBatch, span: tuple[int, int],
                 columns: Columns | None = None) -> dict[TallyKey, Floats]:
         """Return all that the sparse model starts from, of the mappings ``span``: arrays (b,); on this thread.
@@ -195,16 +180,12 @@ class DenseModel:
         # The kernel is compiled for arrays without gaps.
         part = MappingBatch(batch.layout, np.ascontiguousarray(batch.steps[:, :, first:end]),
                             np.ascontiguousarray(batch.ranks[:, :, first:end]))
-        found = self._tallied("tallies", part, columns)
+        self._check_layout(part)
+        program = self._program("tallies", self._kind)
+        out = np.empty((len(program.names), len(part)))
+        kernel_run(program, part.steps, part.ranks, (0, len(part)), columns, self.scratch(program), out)
+        found = dict(zip(program.names, out, strict=True))
         return found | self._walked(part, found, columns) if self.walks.levels else found
-
-    def _tallied(self, rows: Rows, batch: MappingBatch, columns: Columns) -> dict[TallyKey, Floats]:
-        """Return the tallies of the first instances."""
-        self._check_layout(batch)
-        program = self._program(rows, self._kind)
-        out = np.empty((len(program.names), len(batch)))
-        kernel_run(program, batch.steps, batch.ranks, (0, len(batch)), columns, self.scratch(program), out)
-        return dict(zip(program.names, out, strict=True))
 
     def _walked(self, batch: MappingBatch, first: dict[TallyKey, Floats], columns: Columns) -> dict[TallyKey, Floats]:
         """Return the tallies of the instances that are busiest where those are not the first ones."""
@@ -235,13 +216,13 @@ class DenseModel:
 
     def _run(self, program: _Prepared, batch: MappingBatch, columns: Columns, out: Floats, threads: int) -> None:
         """Run a program over a batch on several threads; of costs, make the cycles those of the busiest instances."""
-        count = len(batch)
-        exact = self.walks.rates(columns) if self.walks.levels else np.empty(0, dtype=np.int64)
+        count, settles = len(batch), self.walks.levels and len(out) > len(program.names)
+        exact = self.walks.rates(columns) if settles else np.empty(0, dtype=np.int64)
 
         def work(first: int, last: int) -> None:
             span = first, min(last, count)
             kernel_run(program, batch.steps, batch.ranks, span, columns, self.scratch(program), out)
-            if self.walks.levels:
+            if settles:
                 self._settle(batch, span, columns, exact, out)
 
         if threads <= 1 or count <= LEAST_SHARED:
@@ -291,7 +272,8 @@ def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: R
     Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone.
     """
     model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
-    machine, names = (model.costs(), ()) if rows == "costs" else model.tallies(totals=rows == "counts")
+    written = {"costs": model.costs, "table": model.table, "needs": model.needs, "tallies": model.tallies}
+    machine, names = written[rows]()
     general = _written(operator, structure, layout, rows, narrow, False, kind).machines[0] if even else machine
     return _Prepared((general, machine), np.float32 if narrow else np.float64, np.zeros(0, np.int32), names,
                      _rows_read(general, machine), tuple(model.parameters))

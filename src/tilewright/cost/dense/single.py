@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.entries import VIEWS
-from tilewright.cost.dense.model import TallyKey
 from tilewright.cost.dense.nest import Boundary, Nest, memory_at
 from tilewright.cost.dense.walks import Walks
 from tilewright.cost.records import KINDS, Cost, Count, MemoryTraffic
+from tilewright.cost.tables import TallyKey
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.workload import Operator, Tensor

@@ -5,69 +5,30 @@ in the mean, by format and by what is gated or skipped, then cycles and energy a
 metadata move beside them and are never left out, as they say what can be.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.base import share
-from tilewright.cost.dense.model import TallyKey
-from tilewright.cost.dense.nest import Boundary, Nest, boundaries
-from tilewright.cost.dense.scoring import CostBatch, DenseModel
+from tilewright.cost.dense.nest import Boundary, Nest
+from tilewright.cost.dense.scoring import DenseModel
 from tilewright.cost.dense.single import tallies_of
 from tilewright.cost.hardware import Columns, HardwareBatch, own_columns
 from tilewright.cost.records import KINDS, Cost, Count, Expected, MemoryTraffic
-from tilewright.cost.sparse.rates import Leader, Share, Shares, check_leaders
-from tilewright.hardware import (
-    LEAKAGE,
-    NETWORK,
-    RATE,
-    Accelerator,
-    Bandwidth,
-    Compression,
-    Fanout,
-    Memory,
-    Sparsity,
-)
-from tilewright.mapping import (
-    Layout,
-    Mapping,
-    MappingBatch,
-    axis_sides,
-    compression,
-    footprint_bits,
-    partition_of,
-    stored,
-    tensor_bits,
-)
-from tilewright.workload import Operator, Tensor
+from tilewright.cost.sparse.plan import Extents, Floats, KeptTensor, Plan, TilesKept
+from tilewright.cost.sparse.rates import Share, Shares, check_leaders
+from tilewright.cost.tables import CostBatch, LayerCosts, Needs, TallyKey, need_keys, table_keys
+from tilewright.hardware import LEAKAGE, NETWORK, RATE, Accelerator, Bandwidth, Fanout, Memory, Sparsity
+from tilewright.mapping import Layout, Mapping, MappingBatch, stored, tensor_bits
+from tilewright.workload import Operator
 
-Floats = NDArray[np.float64]
 Tallies = dict[TallyKey, Floats]
-Extents = dict[str, Floats]
 ACCESSES = ("read", "fill", "update", "drain")
 """Kinds of access in the order of `KINDS`, as energies are named."""
 CHUNK = 8192
 """Mappings scored in one go: enough that NumPy's overhead is small, few enough to share among threads."""
-
-
-@dataclass(frozen=True)
-class _KeptTensor:
-    """A tensor in a memory: how it is compressed, and its boundaries outward (None: outermost) and inward."""
-
-    level: int
-    tensor: Tensor
-    memory: Memory
-    compressed: Compression | None
-    bits: int
-    outward: Boundary | None
-    inward: Boundary
-
-    @property
-    def scale(self) -> float:
-        """Words of the memory's own width in a word of the tensor."""
-        return self.bits / self.memory.word_bits
 
 
 @dataclass(frozen=True)
@@ -114,18 +75,36 @@ class SparseModel:
 
     def score(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> CostBatch:
         """Score all mappings of ``batch``, each on its row of ``hardware``, on ``threads`` threads."""
-        found, columns = np.empty((6, len(batch))), self.dense.columns(hardware, len(batch))
+        return self._scored_rows((), batch, hardware, threads)[0]
+
+    def table(self, batch: MappingBatch, hardware: HardwareBatch | None = None, threads: int = 1) -> LayerCosts:
+        """Return what `score` does with the words of the static schedule, and needs."""
+        costs, rows = self._scored_rows(table_keys(self.accelerator, self.layout.keeps), batch, hardware, threads)
+        return LayerCosts.of(costs, rows, self.operator, self.accelerator)
+
+    def needs(self, batch: MappingBatch, threads: int = 1) -> Needs:
+        """Return the bytes and lanes that mappings take, as `DenseModel.needs` does."""
+        lanes, tiles = self.dense.needs(batch, threads), TilesKept(self.plan, batch.extents(self.operator.sizes))
+        return replace(lanes, bytes=np.array([tiles.told(key) for key in need_keys(self.accelerator)
+                                              if key[0] == "room"]))
+
+    def _scored_rows(self, keys: Sequence[TallyKey], batch: MappingBatch, hardware: HardwareBatch | None,
+                     threads: int) -> tuple[CostBatch, Tallies]:
+        """Return costs, and what else is asked for by ``keys``."""
+        found, columns = np.empty((6 + len(keys), len(batch))), self.dense.columns(hardware, len(batch))
 
         def work(first: int) -> None:
             span = first, min(first + CHUNK, len(batch))
             own = columns.span(*span)
             extents = batch.extents(self.operator.sizes, slice(*span))
             sums = Sums(self.plan, self.dense.tallies(batch, span, own), extents, own)
-            found[:, span[0]:span[1]] = sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp
+            told = (sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp, *map(sums.told, keys))
+            for row, values in zip(found, told, strict=True):
+                row[slice(*span)] = values
 
         if len(batch):
             share(work, range(0, len(batch), CHUNK), threads)
-        return self.dense.costs(found, columns)
+        return self.dense.costs(found, columns), dict(zip(keys, found[6:], strict=True))
 
     def cost(self, mapping: Mapping) -> Cost:
         """Return everything about one mapping, without waiting for the compiler."""
@@ -137,47 +116,19 @@ class SparseModel:
         return Sums(plan, tallies_of(nest), extents, own_columns(self.accelerator)).cost()
 
 
-class Plan:
-    """Who keeps what, in which format, and what decides whether it is moved."""
-
-    def __init__(self, operator: Operator, accelerator: Accelerator, shares: Shares,
-                 keeps: tuple[tuple[str, ...], ...]) -> None:
-        self.operator, self.accelerator, self.shares = operator, accelerator, shares
-        self.crossings = [at for tensor in operator.tensors for at in boundaries(tensor, keeps)]
-        self.leaders = {(at.tensor.name, at.parent, time): shares.leaders(at, self.crossings, time=time)
-                        for at in self.crossings for time in (False, True)}
-        self.kept = [self._kept(at) for at in self.crossings]
-
-    def _kept(self, inward: Boundary) -> _KeptTensor:
-        memory = self.accelerator.levels[inward.parent]
-        assert isinstance(memory, Memory)
-        tensor = inward.tensor
-        outward = next((at for at in self.crossings if at.tensor is tensor and at.child == inward.parent), None)
-        return _KeptTensor(inward.parent, tensor, memory, compression(self.accelerator, memory.name, tensor),
-                           tensor_bits(tensor, self.accelerator), outward, inward)
-
-    def of(self, level: int) -> list[_KeptTensor]:
-        """Return what a memory keeps."""
-        return [kept for kept in self.kept if kept.level == level]
-
-    def memories(self) -> list[tuple[int, Memory]]:
-        """Return the memories with their levels."""
-        return [(at, level) for at, level in enumerate(self.accelerator.levels) if isinstance(level, Memory)]
-
-    def leading(self, at: Boundary, *, time: bool) -> list[Leader]:
-        """Return what decides over a crossing."""
-        return self.leaders[at.tensor.name, at.parent, time]
-
-
 class Sums:
     """The costs of mappings from their tallies, on machines with these numbers; arrays (b,)."""
 
     def __init__(self, plan: Plan, tallies: Tallies, extents: list[Extents], columns: Columns) -> None:
-        self.plan, self.tallies, self.extents, self.columns = plan, tallies, extents, columns
+        self.plan, self.tallies, self.columns = plan, tallies, columns
         self.accelerator, self.operator = plan.accelerator, plan.operator
         self._made: dict[tuple[str, int, bool], Share] = {}
-        self._tiles: dict[tuple[int, str, bool], list[Floats]] = {}
+        self.tiles = TilesKept(plan, extents)
         self.moved = {(kept.level, kept.tensor.name): self._moved(kept) for kept in plan.kept}
+
+    def told(self, key: TallyKey) -> Floats:
+        """Return words, needs or lanes (see `table_keys`)."""
+        return self.tiles.told(key) if key[0] in ("tile", "room") else self.tallies[key]
 
     def made(self, at: Boundary, *, time: bool) -> Share:
         """Share of the crossings of a boundary that are made (or take time)."""
@@ -191,29 +142,20 @@ class Sums:
             self._made[key] = self.plan.shares.made(at, self.plan.leading(at, time=time), served)
         return self._made[key]
 
-    def _sides(self, level: int, tensor: Tensor, box: bool = False) -> list[Floats]:
-        """Words of a tile along each axis, or of the smallest box around it."""
-        key = level, tensor.name, box
-        if key not in self._tiles:
-            self._tiles[key] = [
-                axis_sides(tuple(times for _, times in axis.terms), [self.extents[level][d] for d in axis.dimensions],
-                           box) for axis in tensor.axes] or [np.ones(len(self.steps))]
-        return self._tiles[key]
-
-    def _moved(self, kept: _KeptTensor) -> _MovedShares:
+    def _moved(self, kept: KeptTensor) -> _MovedShares:
         """Return what is moved for each word of the schedule."""
         zeros = self.plan.shares.zeros[kept.tensor.name]
         words: Share = 1.0
         metadata: Share = 0.0
         if kept.compressed is not None:
-            found = stored(kept.compressed, zeros, self._sides(kept.level, kept.tensor))
+            found = stored(kept.compressed, zeros, self.tiles.sides(kept.level, kept.tensor))
             words, metadata = found.words, found.metadata_bits
         edges = {"reads": kept.inward, "updates": kept.inward, "fills": kept.outward, "drains": kept.outward}
         by_time = [{kind: words * self.made(edge, time=time) for kind, edge in edges.items() if edge is not None}
                    for time in (False, True)]
         return _MovedShares(by_time[0], by_time[1], metadata)
 
-    def _words(self, view: str, kept: _KeptTensor, kind: str, *, time: bool) -> Share:
+    def _words(self, view: str, kept: KeptTensor, kind: str, *, time: bool) -> Share:
         """Words of the memory's own width, metadata included."""
         count = self.tallies[view, kept.level, kept.tensor.name, kind]
         moved = self.moved[kept.level, kept.tensor.name]
@@ -301,7 +243,7 @@ class Sums:
                 total = total + self._cold_start(level, memory) + self._tail(level, memory)
         return total
 
-    def _edge(self, kept: _KeptTensor, child: int, side: str, kind: str) -> Share:
+    def _edge(self, kept: KeptTensor, child: int, side: str, kind: str) -> Share:
         """Words of one side of a boundary in one visit, in the memory's own width."""
         count = self.tallies.get(("edge", child, kept.tensor.name, side))
         if count is None:
@@ -382,18 +324,10 @@ class Sums:
         """How far over arrays and capacities, as of `DenseModel`."""
         total = self.tallies["total", -1, "", "arrays"].copy()
         for level, memory in self.plan.memories():
-            taken: dict[str | None, Share] = {}
-            for kept in self.plan.of(level):
-                owner = partition_of(memory, kept.tensor)
-                sides = self._sides(level, kept.tensor, self.accelerator.footprint == "box")
-                bits = footprint_bits(self.accelerator, memory.name, kept.tensor, kept.bits, sides)
-                taken[owner] = taken.get(owner, 0.0) + bits
-            copies = 2 if memory.buffering == "double" else 1
-            for owner, needed in taken.items():
-                what = "capacity_bytes" if owner is None else f"capacity_bytes[{owner}]"
+            for what, needed in self.tiles.rooms[level].items():
                 capacity = self.columns.numbers.get((memory.name, what))
                 if capacity is not None:
-                    total += np.maximum(0.0, copies * needed / 8 / capacity - 1.0)
+                    total += np.maximum(0.0, needed / capacity - 1.0)
         return total
 
     def cost(self) -> Cost:
@@ -420,7 +354,7 @@ class Sums:
         cycles = self.traffic[level][2] if level in self.traffic else 0.0
         return MemoryTraffic(_one(read), _one(written), int(_one(cycles)))
 
-    def _expected(self, kept: _KeptTensor) -> Expected:
+    def _expected(self, kept: KeptTensor) -> Expected:
         moved = self.moved[kept.level, kept.tensor.name]
         counts = {kind: self.tallies["total", kept.level, kept.tensor.name, kind] for kind in KINDS}
         words = {kind: _one(count * moved.data.get(kind, 0.0)) for kind, count in counts.items()}

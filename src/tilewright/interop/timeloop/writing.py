@@ -232,7 +232,7 @@ class Writer:
     def _most_words(self, memory: Memory, room: float) -> int:
         """Return the words that a component may hold by Timeloop's count: whole blocks, half where buffered twice."""
         block = memory.block_words
-        return int(room * 8 // (memory.word_bits * block)) * block // (2 if memory.buffering == "double" else 1)
+        return int(room * 8 // (memory.word_bits * block)) * block // memory.copies
 
     def _factors(self, entry: LevelLoops, extents: dict[str, int]) -> tuple[dict[str, str], list[str]]:
         """Return ``P: 5,3`` for each loop, and their dimensions outermost first; ``extents`` move inward."""

@@ -222,13 +222,12 @@ def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout
         memory = accelerator.levels[slot.level]
         if not isinstance(memory, Memory):
             continue
-        copies = 2 if memory.buffering == "double" else 1
         kept = [tensor for tensor in operator.tensors if tensor.name in layout.keeps[slot.level]]
         own = {tensor.name: partition_of(memory, tensor) for tensor in kept}
         homed = {tensor.name for tensor in kept if slot.level and home_of(tensor.name, layout.keeps) == slot.level}
         stores: list[tuple[str | None, float | None]] = [*memory.partitions_bytes, (None, memory.capacity_bytes)]
         for key, capacity_bytes in stores:
-            bits = [copies * word_bits(memory, tensor) if own.get(tensor.name, "") == key else 0
+            bits = [memory.copies * word_bits(memory, tensor) if own.get(tensor.name, "") == key else 0
                     for tensor in operator.tensors]
             if capacity_bytes is None or not any(bits):
                 continue
