@@ -21,6 +21,8 @@ SHARE = 64
 """Samples for each layer of a machine."""
 FACTORS = 2.0, 1.41, 1.19, 1.09, 1.04
 """By which a number is changed, ever finer."""
+NEAR = 1.02, 1.1, 1.3
+"""By which factors bounds of the first machines may be above the least."""
 CLOSE = 0.01
 """Bounds are tightened no further where they are this close to the best score."""
 
@@ -72,6 +74,7 @@ class Auto:
         while not self.queue:
             if self.session.best is None:
                 self._fill(self.known)
+                self._roomiest_first()
                 if not self.queue:
                     self._split()
             elif self.finest < len(FACTORS):
@@ -100,6 +103,20 @@ class Auto:
             if bounds[row] < self.session.score_so_far and tuple(machine.values()) not in self.seen:
                 self.seen.add(tuple(machine.values()))
                 self.queue.append((float(bounds[row]), machine))
+
+    def _roomiest_first(self) -> None:
+        """Put first the machines with the largest numbers among those whose bounds are near the least.
+
+        What small buffers cost, bounds hardly tell.
+        """
+        if not self.queue:
+            return
+        least = self.queue[0][0]
+        first = []
+        for near in NEAR:
+            first.append(max((entry for entry in self.queue if entry[0] <= least * near),
+                             key=lambda entry: float(np.log(list(entry[1].values())).sum())))
+        self.queue = [*first, *(entry for entry in self.queue if not any(entry is one for one in first))]
 
     def _neighbours(self, best: Candidate, factor: float) -> Places:
         """Return the machines that have one number more or less by a factor, and another as large as then fits."""

@@ -88,10 +88,14 @@ def power_mw(machine: Accelerator, latency_cycles: Any, energy_pj: Any) -> Any:
 
 @dataclass(frozen=True)
 class DesignBudget:
-    """What machines of a design space may take; the power of a machine is told by what it runs."""
+    """What machines of a design space may take; the power of a machine is told by what it runs.
+
+    ``smallest`` are the least numbers that any of them can do with.
+    """
 
     space: DesignSpace
     limits: tuple[Limit, ...]
+    smallest: Mapping[Number, float]
 
     def most(self, what: str) -> float:
         """Return the limit of a figure, infinite where it has none."""
@@ -109,18 +113,15 @@ class DesignBudget:
             over = over + np.maximum(figure / self.most(what) - 1.0, 0.0)
         return over
 
-    def smallest(self) -> dict[Number, float]:
-        """Return the least of every number."""
-        return {key: one.low for key, one in self.space.ranges.items()}
-
     def check(self) -> None:
         """Raise an `InputError` where not even the smallest machine of the space is within the limits."""
-        taken = figures_of(self.space.accelerator, self.completed(self.smallest()))
+        taken = figures_of(self.space.accelerator, self.completed(self.smallest))
         for limit in self.limits:
             if limit.what in taken and taken[limit.what] > limit.most:
                 least, unit = float(taken[limit.what]), SHOWN[limit.what][0]
                 raise InputError(f"within.{limit.what}", f"must be at least {least:.6g}{unit}, which the smallest "
-                                 f"machine takes ({self.told(self.smallest())})", f"{limit.most:g}{unit}")
+                                 f"machine that runs all layers takes ({self.told(self.smallest)})",
+                                 f"{limit.most:g}{unit}")
 
     def told(self, chosen: Mapping[Number, float]) -> str:
         """Return a machine in words."""

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
+from tilewright.cost import DenseModel
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
-from tilewright.mapping import Constraints, MapSpace, Tiling
+from tilewright.mapping import Constraints, MappingBatch, MapSpace, Tiling
 from tilewright.search import METRICS
 from tilewright.workload import Operator, UniqueOperator
 
@@ -83,7 +84,36 @@ class DesignProblem:
     @cached_property
     def budget(self) -> DesignBudget:
         """The limits, on the machines of the space."""
-        return DesignBudget(self.space, self.limits)
+        return DesignBudget(self.space, self.limits, self.smallest)
+
+    @cached_property
+    def models(self) -> tuple[DenseModel, ...]:
+        """The model of each layer on machines of the space."""
+        return tuple(DenseModel(operator, self.space.accelerator) for operator in self.layers)
+
+    def needed(self, batches: Sequence[MappingBatch]) -> dict[Number, Floats]:
+        """Return ``(b)`` each: the least capacities, sides and instances that vary with which every layer fits.
+
+        They are values of their ranges, the highest where more is needed. ``batches`` are ``b`` mappings of each layer.
+        """
+        machine = self.space.accelerator
+        found: dict[Number, Floats] = {}
+        for model, batch in zip(self.models, batches, strict=True):
+            own = model.needs(batch).numbers(machine)
+            own |= {(array.name, "instances"): own[array.name, "x"] * own[array.name, "y"] for array in machine.fanouts}
+            found |= {key: np.maximum(found.get(key, 0.0), row) for key, row in own.items() if key in self.space.ranges}
+        return {key: np.asarray(one.value(one.first_places(found[key])), dtype=np.float64)
+                for key, one in self.space.ranges.items() if key in found}
+
+    @cached_property
+    def smallest(self) -> dict[Number, float]:
+        """The least of every number with which any machine runs all layers: a word of each tensor fits everywhere."""
+        ones = []
+        for operator in self.layers:
+            batch = MapSpace(operator, self.space.accelerator).empty(1)
+            ones.append(MappingBatch(batch.layout, np.ones_like(batch.steps), batch.ranks))
+        lowest = {key: one.low for key, one in self.space.ranges.items()}
+        return lowest | {key: float(row[0]) for key, row in self.needed(ones).items()}
 
     def machine(self, chosen: Mapping[Number, float], name: str | None = None) -> Accelerator:
         """Return a machine of the space."""

@@ -69,7 +69,7 @@ def optimistic(machine: Accelerator, low: Mapping[Number, Floats], high: Mapping
 
 @dataclass
 class HardwareBoxes:
-    """Boxes of machines that together hold every machine of the space within the limits, each with its bound.
+    """Boxes that together hold every machine of the space that is within the limits and can run all layers.
 
     Parameters
     ----------
@@ -87,8 +87,9 @@ class HardwareBoxes:
     @classmethod
     def whole(cls, problem: DesignProblem) -> "HardwareBoxes":
         """Return the space as one box."""
-        sizes = np.array([[len(one) - 1 for one in problem.space.ranges.values()]], dtype=np.int64)
-        return _bounded(problem, np.zeros_like(sizes), sizes, np.zeros(1))
+        low = np.array([[one.place(problem.smallest[key]) for key, one in problem.space.ranges.items()]])
+        high = np.array([[len(one) - 1 for one in problem.space.ranges.values()]])
+        return _bounded(problem, low, high, np.zeros(1))
 
     def __len__(self) -> int:
         return len(self.bound)

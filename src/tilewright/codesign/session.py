@@ -4,7 +4,6 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -12,12 +11,11 @@ import numpy as np
 
 from tilewright.codesign.limits import Floats, power_mw
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
-from tilewright.cost import DenseModel, HardwareBatch, NetworkModel
+from tilewright.cost import HardwareBatch
 from tilewright.hardware import Number
 from tilewright.jobs import Job, Runner
 from tilewright.mapping import MappingBatch
 from tilewright.search import Watch, search
-from tilewright.workload import UniqueOperator
 
 POPULATION, CLIMB = 8, 200
 """Options of ``auto`` where it has few samples for each layer of each of many machines."""
@@ -189,7 +187,7 @@ class Session:
         problem = self.problem
         rows = HardwareBatch({key: np.asarray(column, dtype=np.float64)
                               for key, column in problem.space.numbers(chosen).items()})
-        scored = [model.score(batch, rows) for model, batch in zip(self.models, batches, strict=True)]
+        scored = [model.score(batch, rows) for model, batch in zip(problem.models, batches, strict=True)]
         self.spent += sum(len(batch) for batch in batches)
         latency, energy = (np.array([np.broadcast_to(getattr(costs, name), len(rows)) for costs in scored])
                            for name in ("latency_cycles", "energy_pj"))
@@ -204,17 +202,12 @@ class Session:
                            batch.ranks[:, :, [best]].transpose(2, 0, 1)) for at, batch in enumerate(batches)]))
         return found
 
-    @cached_property
-    def models(self) -> tuple[DenseModel, ...]:
-        """The model of each layer on machines of the space."""
-        machine = self.problem.space.accelerator
-        return tuple(DenseModel(operator, machine) for operator in self.problem.layers)
-
     def _least(self, candidate: Candidate) -> Candidate:
         """Return, and offer, the smallest machine that runs the mappings of a candidate; they cost no more there."""
         if candidate.fronts is None:
             return candidate
-        needed = needs(self.problem, candidate)
+        batches = [candidate.mapping(self.problem, layer) for layer in range(len(self.problem.layers))]
+        needed = {**candidate.chosen, **{key: float(row[0]) for key, row in self.problem.needed(batches).items()}}
         if needed == dict(candidate.chosen):
             return candidate
         smaller = scored(self.problem, needed, candidate)
@@ -225,34 +218,15 @@ class Session:
 
 def scored(problem: DesignProblem, chosen: Mapping[Number, float], candidate: Candidate) -> Candidate:
     """Return a machine with the mappings that a candidate has chosen, costed there."""
-    machine = problem.machine(chosen)
-    model = NetworkModel([UniqueOperator(operator, 1, (operator.name,)) for operator in problem.layers], machine)
+    rows = HardwareBatch({key: np.array([float(value)]) for key, value in problem.space.numbers(chosen).items()})
     fronts: list[LayerFront | None] = []
-    for layer in range(len(problem.layers)):
+    for layer, model in enumerate(problem.models):
         batch = candidate.mapping(problem, layer)
-        costs = model.models[layer].score(batch)
+        costs = model.score(batch, rows)
         fronts.append(None if not costs.legal[0] else LayerFront(
             costs.latency_cycles, np.atleast_1d(costs.energy_pj), batch.steps.transpose(2, 0, 1),
             batch.ranks.transpose(2, 0, 1)))
     return Candidate.of(problem, chosen, fronts)
-
-
-def needs(problem: DesignProblem, candidate: Candidate) -> dict[Number, float]:
-    """Return the least numbers of a machine that runs the chosen mapping of every layer; those of rates stay."""
-    machine, found = problem.space.accelerator, dict(candidate.chosen)
-    model = NetworkModel([UniqueOperator(operator, 1, (operator.name,)) for operator in problem.layers],
-                         problem.machine(candidate.chosen))
-    wanted: dict[Number, float] = {}
-    for layer in range(len(problem.layers)):
-        least = model.needs(layer, candidate.mapping(problem, layer)).numbers(machine)
-        wanted |= {key: max(wanted.get(key, 0.0), float(row[0])) for key, row in least.items()}
-    for key, values in problem.space.ranges.items():
-        if key in wanted:
-            place = values.place(wanted[key])
-            if values.value(place) < wanted[key]:
-                place = min(place + 1, len(values) - 1)
-            found[key] = min(float(values.value(place)), candidate.chosen[key])
-    return found
 
 
 def _job(problem: DesignProblem, chosen: Mapping[Number, float], samples: int, seed: int,

@@ -52,3 +52,13 @@ def largest(columns: list[Floats | float]) -> Floats:
 def listed(values: tuple[float, ...], places: Any) -> Any:
     """Return the values at these places."""
     return np.array(values)[places]
+
+
+def first_places(numbers: Any, values: Any, count: int) -> Any:
+    """Return the place of the first of ascending ``numbers(places)`` that is no less than each of ``values``."""
+    low, high = np.zeros(np.shape(values), dtype=np.int64), np.full(np.shape(values), count - 1, dtype=np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        enough = numbers(middle) >= values
+        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
+    return low

@@ -65,6 +65,7 @@ def test_boxes_hold_every_machine_within_the_limits() -> None:
         boxes.split(8, np.inf)
     sizes = np.array([len(one) for one in asked.space.ranges.values()])
     places = np.floor(sizes ** rng.random((4000, len(sizes)))).astype(np.int64) - 1
+    places = places[(places >= [one.place(asked.smallest[key]) for key, one in asked.space.ranges.items()]).all(axis=1)]
     places = places[np.asarray(asked.budget.excess(values_at(asked, places)) <= 0)]
     assert len(places) > 100
     inside = ((places[:, None] >= boxes.low) & (places[:, None] <= boxes.high)).all(axis=2)
@@ -102,7 +103,7 @@ def test_limits_that_cannot_be_read_name_field_and_rule(within: str, told: str) 
 
 
 def test_a_budget_below_the_smallest_machine_tells_the_least_that_works() -> None:
-    with pytest.raises(InputError, match=r"at least \d+.*um2, which the smallest machine takes"):
+    with pytest.raises(InputError, match=r"at least \d+.*um2, which the smallest machine that runs all layers takes"):
         design(problem("area=100um2"))
     with pytest.raises(InputError, match="must be one of latency"):
         problem(objective="power")
