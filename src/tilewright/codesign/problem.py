@@ -100,7 +100,6 @@ class DesignProblem:
         found: dict[Number, Floats] = {}
         for model, batch in zip(self.models, batches, strict=True):
             own = model.needs(batch).numbers(machine)
-            own |= {(array.name, "instances"): own[array.name, "x"] * own[array.name, "y"] for array in machine.fanouts}
             found |= {key: np.maximum(found.get(key, 0.0), row) for key, row in own.items() if key in self.space.ranges}
         return {key: np.asarray(one.value(one.first_places(found[key])), dtype=np.float64)
                 for key, one in self.space.ranges.items() if key in found}
