@@ -6,7 +6,7 @@ from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.mapping.batch import Layout, MappingBatch, Slot
-    from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, dataflow
+    from tilewright.mapping.dataflows import DATAFLOWS, Dataflow, classes_of, dataflow
     from tilewright.mapping.files import dump_mapping, load_mapping
     from tilewright.mapping.fit import (
         Room,
@@ -85,6 +85,7 @@ __all__ = [
     "axis_sides",
     "by_room",
     "check_homes",
+    "classes_of",
     "compression",
     "conflicts",
     "dataflow",

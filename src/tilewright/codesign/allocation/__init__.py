@@ -1,0 +1,25 @@
+"""How many elements, and how large a buffer, does each layer of a pipeline get? (ConfuciuX, Kao 2022, chapter 8)."""
+
+from tilewright.codesign.allocation.budgets import MEASURES, Budget, read_budget
+from tilewright.codesign.allocation.exact import ExactAllocation, Knapsack, solve
+from tilewright.codesign.allocation.problem import AllocationProblem
+from tilewright.codesign.allocation.styles import STYLES, Style, buffer_bytes, style_mappings
+from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, Stages, allocation_table
+
+__all__ = [
+    "MEASURES",
+    "PE_LEVELS",
+    "STYLES",
+    "AllocationProblem",
+    "AllocationTable",
+    "Budget",
+    "ExactAllocation",
+    "Knapsack",
+    "Stages",
+    "Style",
+    "allocation_table",
+    "buffer_bytes",
+    "read_budget",
+    "solve",
+    "style_mappings",
+]

@@ -1,0 +1,159 @@
+"""What is to be allocated, and what an allocation costs: sums of the table's cells against a budget."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError, unknown_name
+from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, Budget, enough, told
+from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Objective = Literal["latency", "energy", "pace", "edp"]
+OBJECTIVES = ("latency", "energy", "pace", "edp")
+DEPLOYMENTS = ("pipelined", "sequential")
+ROOM = 1 + 1e-12
+"""Times its limit, what a sum may reach: sums of the same cells differ in their last digits by the order of adding."""
+
+
+@dataclass(frozen=True)
+class AllocationProblem:
+    """Choose one cell for each layer, within a budget.
+
+    Parameters
+    ----------
+    objective
+        What is to be least: the sum of the layers' ``latency`` or ``energy``, as published; the ``pace``, which the
+        slowest layer of a pipeline sets; or ``edp``, the product of both sums, in picojoule-cycles.
+    deployment
+        ``pipelined``: every layer has its own elements, and the budget is for all. ``sequential``: one pair of elements
+        and buffer serves all layers in turn, each in its best style, and the budget is for the largest layer.
+    blind
+        Whether all that is over the budget is equally bad to a method, as published; else less over is better.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or a limit is below the least that any choice takes; the least is told.
+    """
+
+    table: AllocationTable
+    budget: Budget = UNLIMITED
+    objective: Objective = "latency"
+    deployment: str = "pipelined"
+    blind: bool = False
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise unknown_name("objective", self.objective, list(OBJECTIVES))
+        if self.deployment not in DEPLOYMENTS:
+            raise unknown_name("deployment", self.deployment, list(DEPLOYMENTS))
+        least = self.costs.min(axis=2).sum(axis=1) if self.deployment == "pipelined" else np.array(
+            [pairs.max(axis=0).min() for pairs in self._by_pair(self.costs).min(axis=2)])
+        for measure, limit, needed in zip(self.budget.measures, self.budget.limits, least, strict=True):
+            if needed > limit * ROOM:
+                raise InputError(f"within.{measure}", "must leave room for the smallest choice of every layer",
+                                 told(measure, limit), f"The least that works is {enough(measure, needed)}")
+
+    @cached_property
+    def costs(self) -> Floats:
+        """What every cell takes: ``(m, l, c)``, cells ``c`` in the order of (style, elements, buffer)."""
+        costs = self.budget.costs(self.table)
+        return np.ascontiguousarray(costs.reshape(len(costs), len(self.table.stages), math.prod(costs.shape[2:])))
+
+    @cached_property
+    def limits(self) -> Floats:
+        """Limits ``(m)``, with room for rounding."""
+        return np.array(self.budget.limits) * ROOM
+
+    @cached_property
+    def figures(self) -> Floats:
+        """What is summed up, or of which the largest counts: ``(f, l, c)``; two for ``edp``."""
+        latency, energy = (rows.reshape(len(rows), -1) for rows in (self.table.latency_cycles, self.table.energy_pj))
+        return np.stack({"energy": [energy], "edp": [latency, energy]}.get(self.objective, [latency]))
+
+    @cached_property
+    def axes(self) -> tuple[int, int, int]:
+        """Choices that a method has for each layer: styles, levels of elements (`coarse`), buffers."""
+        return self.table.stages.shape[1], len(self.coarse), self.table.stages.shape[3]
+
+    @cached_property
+    def coarse(self) -> Ints:
+        """Places of the numbers of elements that methods choose among: those of table 8.1, or all if none is."""
+        elements = self.table.stages.elements
+        found = [elements.index(level) for level in PE_LEVELS if level in elements]
+        return np.array(found or range(len(elements)))
+
+    def cells(self, actions: Ints) -> Ints:
+        """Return the cells ``(b, l)`` of actions ``(b, l, 3)``: style, level of elements, buffer."""
+        return np.ravel_multi_index((actions[..., 0], self.coarse[actions[..., 1]], actions[..., 2]),
+                                    self.table.stages.shape[1:])
+
+    def of_layers(self, cells: Ints) -> tuple[Floats, Floats]:
+        """Return figures ``(f, b, l)`` and costs ``(m, b, l)`` of the cells ``(b, l)``."""
+        layers = np.arange(cells.shape[1])
+        return self.figures[:, layers, cells], self.costs[:, layers, cells]
+
+    def score(self, cells: Ints) -> tuple[Floats, Floats]:
+        """Return the objective ``(b)`` of the cells ``(b, l)``, and by what shares they are over the budget, summed."""
+        figures, costs = self.of_layers(cells)
+        sums = figures.max(axis=2) if self.objective == "pace" else figures.sum(axis=2)
+        taken = costs.sum(axis=2) if self.deployment == "pipelined" else costs.max(axis=2)
+        over = np.maximum(taken / self.limits[:, None] - 1.0, 0.0).sum(axis=0)
+        if self.deployment == "sequential":
+            pairs = cells % int(np.prod(self.table.stages.shape[2:]))
+            over = over + (pairs != pairs[:, :1]).sum(axis=1)  # one pair for all
+        return sums.prod(axis=0), over
+
+    def taken(self, cells: Ints) -> dict[str, float]:
+        """Return what one allocation ``(l)`` takes of every measure, limited or not."""
+        costs = Budget(tuple(MEASURES), (1.0,) * len(MEASURES)).costs(self.table)
+        chosen = costs.reshape(len(costs), len(cells), -1)[:, np.arange(len(cells)), cells]
+        totals = chosen.sum(axis=1) if self.deployment == "pipelined" else chosen.max(axis=1)
+        return dict(zip(MEASURES, totals.tolist(), strict=True))
+
+    def _by_pair(self, rows: Floats) -> Floats:
+        """Return rows ``(x, l, c)`` as ``(x, l, s, pairs)``."""
+        return rows.reshape(*rows.shape[:2], self.table.stages.shape[1], -1)
+
+    def violations(self, cells: Ints) -> tuple[str, ...]:
+        """Return what an allocation ``(l)`` is over, each with the smallest cure.
+
+        That is the change of one layer which meets this limit and costs least; if none does, the limit that would do.
+        """
+        found = []
+        taken = self.taken(cells)
+        layers = np.arange(len(cells))
+        for m, measure in enumerate(self.budget.measures):
+            if taken[measure] <= self.limits[m]:
+                continue
+            costs = self.costs[m]
+            rest = taken[measure] - costs[layers, cells]
+            loss = self.figures[0] - self.figures[0][layers, cells][:, None]
+            dear = np.where(rest[:, None] + costs <= self.limits[m], loss, np.inf) \
+                if self.deployment == "pipelined" else np.full(costs.shape, np.inf)
+            layer, cell = (int(place) for place in np.unravel_index(np.argmin(dear), dear.shape))
+            change = f"{self.describe(cell)}, not {self.describe(int(cells[layer]))}"
+            cure = (f"give {self.table.stages.names[layer]} {change}" if np.isfinite(dear[layer, cell])
+                    else f"allow {enough(measure, taken[measure])}")
+            found.append(f"{measure}: {told(measure, taken[measure])} where {told(measure, self.budget.limits[m])} is "
+                         f"allowed; {cure}")
+        return tuple(found)
+
+    def describe(self, cell: int) -> str:
+        """Return what a cell is, in words."""
+        style, p, k = self.places([cell])[0]
+        stages = self.table.stages
+        return f"{stages.elements[p]} elements of {stages.buffers[k]} B ({stages.styles[style]})"
+
+    def places(self, cells: Sequence[int] | Ints) -> list[tuple[int, int, int]]:
+        """Return style, elements and buffer of cells, by their places in the table."""
+        return list(zip(*(axis.tolist() for axis in np.unravel_index(
+            np.asarray(cells), self.table.stages.shape[1:])), strict=True))
+
