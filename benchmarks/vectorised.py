@@ -22,7 +22,8 @@ def main() -> int:
 
         # Instructions are compiled each for itself here, so that they can be told apart.
         base.part_options = lambda: {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        from tilewright.cost import DenseModel, kernel
+        from tilewright.cost import DenseModel
+        from tilewright.cost.dense import kernel
         from yardstick import benchmark_layer, benchmark_machine, random_mappings
 
         operator, accelerator = benchmark_layer(), benchmark_machine()
