@@ -17,8 +17,8 @@ FIRST_ROUNDS = 12
 """Rounds of splitting before the first machine is mapped, at most."""
 ABREAST = 2
 """Machines mapped at once; fixed, so that results do not depend on the machine that this runs on."""
-SHARE = 64
-"""Samples for each layer of a machine."""
+SHARE, MOST = 64, 4096
+"""Samples for each layer of a machine, at first and at most: they grow where no other machine is better."""
 FACTORS = 2.0, 1.41, 1.19, 1.09, 1.04
 """By which a number is changed, ever finer."""
 NEAR = 1.02, 1.1, 1.3
@@ -42,7 +42,7 @@ class Auto:
         self.session = session
         self.queue: list[tuple[float, Machine]] = []
         self.seen: set[tuple[float, ...]] = set()
-        self.finest = 0
+        self.finest, self.share = 0, SHARE
 
     def steps(self) -> Iterator[None]:
         """Work until the session is over, step by step."""
@@ -56,41 +56,45 @@ class Auto:
             yield
         while not session.over and (part := self._next()):
             before = session.score_so_far
-            session.map(part, SHARE, [session.best] * len(part))
+            session.map(part, self.share, [session.best] * len(part))
             if session.score_so_far < before:
                 self.queue, self.finest = [], max(0, self.finest - 1)
             if self.boxes.least < session.score_so_far * (1 - CLOSE):
                 self._split()
             yield
 
-    def _split(self) -> None:
-        """Split boxes, and take note of a machine of each new one."""
+    def _split(self) -> bool:
+        """Split boxes, and take note of a machine of each new one; return whether there was any."""
         session = self.session
-        self.known = np.concatenate([self.known, self.boxes.split(SPLITS, session.score_so_far)])
+        found = self.boxes.split(SPLITS, session.score_so_far)
+        self.known = np.concatenate([self.known, found])
         session.bound = min(max(session.bound, self.boxes.least), session.score_so_far)
+        return bool(len(found))
 
     def _next(self) -> list[Machine]:
-        """Return the machines to map next; none where bounds rule all others out."""
-        while not self.queue:
-            if self.session.best is None:
+        """Return the machines to map next; none where bounds rule all others out, or more samples help no more."""
+        while not self.queue and not self.session.over:
+            best = self.session.best
+            if best is None:
                 self._fill(self.known)
                 self._roomiest_first()
-                if not self.queue:
-                    self._split()
+                if not self.queue and not self._split():
+                    return []
             elif self.finest < len(FACTORS):
-                self._fill(self._neighbours(self.session.best, FACTORS[self.finest]))
+                self._fill(self._neighbours(best, FACTORS[self.finest]))
                 self.finest += not self.queue
-            else:
+            elif len(self.known):
                 self._fill(self.known)
                 self.known = self.known[:0]
-                if not self.queue:
-                    self._split()
-            if not self.queue and (self.session.over or (not len(self.known) and (
-                    self.boxes.least >= self.session.score_so_far * (1 - CLOSE)))):
+            elif self.boxes.least < best.score * (1 - CLOSE) and self.share < MOST:
+                self._split()
+                self.share, self.finest, self.seen = 4 * self.share, 0, set()
+                return [best.chosen]
+            else:
                 return []
         part = [machine for bound, machine in self.queue[:ABREAST] if bound < self.session.score_so_far]
         self.queue = self.queue[ABREAST:]
-        return part or self._next()
+        return part or (self._next() if not self.session.over else [])
 
     def _fill(self, places: Places) -> None:
         """Put the machines that were not seen and whose bound is below the best score in the queue, the least first."""
@@ -125,9 +129,11 @@ class Auto:
         for key, values in ranges.items():
             for wanted in (best.chosen[key] * factor, best.chosen[key] / factor):
                 changed = {**best.chosen, key: float(values.value(values.place(wanted)))}
+                if changed[key] == best.chosen[key]:
+                    continue
                 for other in ranges:
-                    least = {**changed, other: ranges[other].low}
-                    most = problem.budget.largest(least, other) if other != key else None
-                    if most is not None and changed[key] != best.chosen[key]:
+                    least = {**changed, other: ranges[other].low} if other != key else changed
+                    most = problem.budget.largest(least, other) if other != key else changed[key]
+                    if most is not None and problem.budget.excess({**changed, other: most}) <= 0:
                         rows.append([one.place({**changed, other: most}[name]) for name, one in ranges.items()])
         return np.unique(np.array(rows, dtype=np.int64).reshape(-1, len(ranges)), axis=0)
