@@ -15,10 +15,12 @@ if TYPE_CHECKING:
         mappers_page,
     )
     from tilewright.api.converting import convert, read_foreign
+    from tilewright.api.designing import DesignRun, design
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore, flexibility
     from tilewright.api.inputs import (
         load_accelerator,
+        load_design_space,
         load_mapping,
         load_network,
         load_target,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_MAPPER",
     "Broken",
+    "DesignRun",
     "Evaluation",
     "Option",
     "Pipeline",
@@ -55,11 +58,13 @@ __all__ = [
     "choose_space",
     "compare",
     "convert",
+    "design",
     "drawn_mappings",
     "evaluate",
     "explore",
     "flexibility",
     "load_accelerator",
+    "load_design_space",
     "load_mapping",
     "load_network",
     "load_target",

@@ -18,7 +18,7 @@ from tilewright.api.text import shown
 from tilewright.base import InputError
 from tilewright.cost import Cost, LowerBounds, cost_model, kept_bounds, layer_bounds
 from tilewright.hardware import Accelerator
-from tilewright.mapping import KeptSets, LevelLoops, Loop, MapSpace, Violation, is_legal, violations
+from tilewright.mapping import KeptSets, MapSpace, Violation, is_legal, smallest_mapping, violations
 from tilewright.mapping import Mapping as Nest
 from tilewright.store import LayerRecord, layer_record
 from tilewright.workload import Density, Operator, graph_with_densities, unique_operators
@@ -145,13 +145,6 @@ def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = 
         found.update(dict.fromkeys(unique.names, (kept_bounds if bypass else layer_bounds)(
             unique.operator, accelerator)))
     return found
-
-
-def smallest_mapping(operator: Operator, accelerator: Accelerator) -> Nest:
-    """Return the mapping with the smallest tiles there are: all loops in time, at the outermost memory."""
-    outermost, *inner = accelerator.levels
-    loops = tuple(Loop(name, 1) for name, size in operator.dimensions if size > 1)
-    return Nest((LevelLoops(outermost.name, loops), *(LevelLoops(level.name) for level in inner)))
 
 
 def why_unmapped(operator: Operator, accelerator: Accelerator, constrained: bool = False) -> str:

@@ -1,20 +1,20 @@
 """Flexible machines as a user names them, what is measured of them, and which flexibility pays on networks."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from tilewright.api.flags import takes
 from tilewright.api.inputs import (
     Machine,
     Network,
-    is_torch,
+    each_network,
     load_accelerator,
     load_layers,
     load_network,
     pick_operator,
     refuse_sparse,
+    several_networks,
 )
 from tilewright.api.options import ExploreOptions, FlexibilityOptions
 from tilewright.api.studying import study_runner
@@ -31,16 +31,12 @@ TUNING_SAMPLES = 10_000
 @takes(ExploreOptions)
 def explore(asked: ExploreOptions) -> Exploration:
     """Return what each choice of flexibility is worth on networks, and the area that it adds."""
-    networks, objective = asked.networks, asked.objective
+    objective = asked.objective
     if objective not in FIGURES:
         raise InputError("objective", f"must be one of {', '.join(FIGURES)}", objective)
     if asked.budget < 1:
         raise InputError("budget", "must be a positive integer", asked.budget)
-    graphs = [load_layers(one) for one in ([networks] if isinstance(networks, str | Path) or is_torch(
-        networks) or not isinstance(networks, Sequence) else networks)]
-    named = {graph.name: graph for graph in graphs}
-    if len(named) < len(graphs):
-        raise InputError("networks", "must differ in name", ", ".join(graph.name for graph in graphs))
+    named = {graph.name: graph for graph in several_networks(each_network(asked.networks))}
     given = load_accelerator(asked.arch)
     refuse_sparse(given, "to be explored")
     machine = _fixed(given, asked.tuned_for, objective, asked.seed)

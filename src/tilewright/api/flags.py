@@ -126,8 +126,8 @@ def command_line(verb: str, options: type, values: Mapping[str, Any]) -> str:
 
 def _words(flag: Flag, value: Any) -> list[str]:
     name = flag.names[0]
-    if flag.kind == "argument":
-        return [str(value)]
+    if flag.kind in ("argument", "arguments"):
+        return [str(one) for one in (value if flag.kind == "arguments" else (value,))]
     if flag.kind == "yes":
         return [name]
     if isinstance(value, Mapping):

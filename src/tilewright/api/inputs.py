@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union, cast, get_args
 import tilewright.interop
 import tilewright.mapping
 from tilewright.base import InputError, unknown_name, whole_of
-from tilewright.hardware import Accelerator, Footprint, find_accelerator
+from tilewright.hardware import Accelerator, DesignSpace, Footprint, find_accelerator, find_design_space
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import load_mapping as read_mapping
 from tilewright.workload import Graph, MacNode, Operator, convolution, coverage, einsum, matmul, read_table, zoo
@@ -72,6 +72,24 @@ def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Gra
         return Graph(network.name, (MacNode(network),), "given")
     operators = cast("Sequence[Operator]", network)
     return Graph("operators", tuple(MacNode(operator) for operator in operators), "given")
+
+
+def each_network(networks: Network | Sequence[Network]) -> list[Network]:
+    """Return one network, or several, as a list."""
+    alone = isinstance(networks, str | Path) or is_torch(networks) or not isinstance(networks, Sequence)
+    return [cast("Network", networks)] if alone else list(cast("Sequence[Network]", networks))
+
+
+def several_networks(networks: Sequence[Network], bind: Mapping[str, int] | None = None) -> list[Graph]:
+    """Return the layers of each network as `load_layers` does.
+
+    Raises as that does, and an `InputError` if there is none, or two have one name.
+    """
+    graphs = [load_layers(one, bind) for one in networks]
+    names = [graph.name for graph in graphs]
+    if not names or len(set(names)) < len(names):
+        raise InputError("networks", "must differ in name" if names else "must be one or several", ", ".join(names))
+    return graphs
 
 
 def is_torch(network: object) -> bool:
@@ -136,6 +154,25 @@ def load_accelerator(machine: Machine, footprint: str | None = None) -> Accelera
         If there is no such machine, or the file says something wrong.
     """
     return load_target(machine, None, footprint)[0]
+
+
+def load_design_space(machine: Machine | DesignSpace) -> DesignSpace:
+    """Return what may vary of a machine that a user names: by the ``design`` section of its file (or YAML text).
+
+    Without one, as of an accelerator or a foreign file, it is what `DesignSpace.of` says. A design space is returned as
+    it is.
+
+    Raises
+    ------
+    InputError
+        If there is no such machine, or the file says something wrong.
+    """
+    if isinstance(machine, DesignSpace):
+        return machine
+    text = str(machine)
+    ours = not isinstance(machine, Accelerator) and ("\n" in text or (
+        "," not in text and _foreign(text, "accelerator") is None))
+    return find_design_space(text) if ours else DesignSpace.of(load_accelerator(machine))
 
 
 def load_target(machine: Machine, network: Network | None, footprint: str | None = None,

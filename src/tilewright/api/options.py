@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tilewright.api.inputs import Limits, Machine, Network
     from tilewright.api.text import Watcher
+    from tilewright.codesign import Limit
+    from tilewright.hardware import DesignSpace
     from tilewright.jobs import Observer, Stop
     from tilewright.mapping import Mapping as Nest
     from tilewright.search import Budget, Densities
@@ -365,6 +367,56 @@ class ExploreOptions(KeptOptions):
     seeds: int = again(StudyOptions, "seeds", 1, "Repetitions, of which the median counts.")
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
     on: str = again(NetworkOptions, "on", "threads")
+
+
+@dataclass(frozen=True)
+class DesignOptions(KeptOptions):
+    """What `design` is asked for.
+
+    Parameters
+    ----------
+    networks
+        One, or several (see `load_network`), which all run on one machine; what counts is their sum, each times the
+        weight that it names behind an asterisk (``bert-base*0.3``) or that a mapping gives it.
+    arch
+        What may vary: see `load_design_space`.
+    objective
+        One of ``latency``, ``energy``, ``edp``, ``latency-area``, ``energy-area``, ``edp-area``.
+    fix
+        ``mapping=DATAFLOW``: only mappings that follow it. ``hardware``: the machine as its file has it.
+    """
+
+    networks: Network | Sequence[Network] | Mapping[Network, float] = field(metadata={"flags": (Flag(
+        ("networks",), "Networks, as for tilewright map, that all run on one machine. Each counts as often as its "
+        "weight says: resnet50, bert-base:sequence=128*0.3.", "arguments", "NETWORK[*WEIGHT]..."),)})
+    arch: Machine | DesignSpace = field(metadata={"flags": (Flag(
+        ("--arch", "-a"), "What may vary: the design section of this accelerator's file; without one, the sides of its "
+        "arrays and the capacities of its memories. A preset or a YAML file.", metavar="ARCH"),)})
+    within: str | Iterable[str | Limit] | None = option(None, "--within", "-w", metavar="FIGURE=MOST,...", says=(
+        "What the machine may take: area=0.2mm2, power=200mW, elements=256, bytes=4kB, or several of these."))
+    _: KW_ONLY
+    objective: str | None = option(None, "--objective", "-o", says=(
+        "What to minimise: latency, energy, edp, or one of them times area (edp-area). Default: latency; with --front, "
+        "the product of its metrics."))
+    method: str = option("auto", "--method", "-m", always=True,
+                         says="How to search; see: tilewright list methods.")
+    budget: str | int | Budget = again(SearchOptions, "budget", 40_000, (
+        "Mappings of a layer scored in all (40000, 40k), time (10s), or both (40k,10s). Only a number of mappings "
+        "repeats exactly."))
+    seed: int = again(SearchOptions, "seed", 0)
+    fix: str | Iterable[str] = option((), "--fix", kind="texts", metavar="mapping=DATAFLOW|hardware", says=(
+        "Search only machines (mappings follow a dataflow; see: tilewright list dataflows), or only mappings (the "
+        "machine is as its file has it). Repeatable."))
+    front: str | Iterable[str] = option((), "--front", metavar="METRICS", says=(
+        "Also tell the Pareto front of these metrics, e.g. latency,energy,area, over all machines tried."))
+    options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None, (
+        "An option of the method. Repeatable."))
+    tiling: str | None = again(SpaceOptions, "tiling", None)
+    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
+    on: str = again(NetworkOptions, "on", "threads")
+    store: str | os.PathLike[str] | bool = again(NetworkOptions, "store", True,
+                                                 "Do not append the design's runs to the store.")
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class NetworkTask:
         """Return the command that repeats a run of a verb, of what it was asked for and what was made of that."""
         return command_line(verb, type(asked), {
             **vars(asked), **vars(request), "network": name_of(self.asked.network), "arch": name_of(self.asked.arch),
-            "then": request.objective, "budget": _budget_text(self.budget), "constraints": self.choice.file_name,
+            "then": request.objective, "budget": budget_text(self.budget), "constraints": self.choice.file_name,
             "constraint": request.constraints})
 
 
@@ -86,8 +86,7 @@ def prepare(asked: RunOptions) -> NetworkTask:
     operators = [unique.operator for unique in unique_operators(graph)]
     choice = replace(choose_space(asked.tiling, spaces, asked.dataflow, operators, asked.pad), own=own)
     choice.refuse_empty(operators, accelerator)
-    if not 0 <= asked.seed <= LARGEST_NUMBER:
-        raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", asked.seed)
+    check_seed(asked.seed)
     workers = cores() if asked.workers is None else asked.workers
     if workers < 1:
         raise InputError("workers", "must be a positive integer", workers)
@@ -109,6 +108,12 @@ def split_limits(constraints: Iterable[str | Limits] | Limits) -> tuple[list[str
         raise InputError("constraints", "must hold one set of constraints of map spaces at most", len(spaces),
                          "Write them into one file")
     return [str(one) for one in given if not is_space(one)], spaces[0] if spaces else None
+
+
+def check_seed(seed: int) -> None:
+    """Raise an `InputError` unless a seed is one that every generator and database takes."""
+    if not 0 <= seed <= LARGEST_NUMBER:
+        raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
 
 
 def read_budget(budget: str | int | Budget) -> Budget:
@@ -147,7 +152,8 @@ def cores() -> int:
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
 
 
-def _budget_text(budget: Budget) -> str:
+def budget_text(budget: Budget) -> str:
+    """Return a budget as the command line takes it."""
     parts = [str(budget.samples) if budget.samples is not None else "",
              f"{budget.seconds:g}s" if budget.seconds is not None else ""]
     return ",".join(filter(None, parts))

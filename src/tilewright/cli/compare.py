@@ -67,8 +67,8 @@ def conduct(name: str, search: Callable[..., Any], asked: Asked, says: Callable[
     """
     from tilewright.cli.progress import SearchBar
 
-    report, stop, (html, json_file, out) = tilewright.report, threading.Event(), files
-    ready(html, json_file)
+    report, stop = tilewright.report, threading.Event()
+    ready(*files[:2])
     if "out" in asked:
         with SearchBar() as bar:
             found = search(**asked, told=bar.update, stop=stop)
@@ -76,22 +76,32 @@ def conduct(name: str, search: Callable[..., Any], asked: Asked, says: Callable[
         found = search(**asked)
     if told := says(found):
         sheet = getattr(report, f"{shown}_sheet")(found, told, shlex.join(["tilewright", *sys.argv[1:]]))
-        report.print_sheet(sheet, console(json_file))
-        tree = getattr(report, f"{shown}_tree")(found, told)
-        text = json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        if json_file is not None:
-            write_text(json_file, text)
-        if html is not None:
-            typer.echo(f"Page {report.write_sheet(sheet, html)}", err=True)
-        if out is not None:
-            every = (*sheet.tables, *tables(found))
-            write_text(str(out / f"{name}.json"), text)
-            for table in every:
-                write_text(str(out / f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
-            page = report.write_sheet(sheet, out / f"{name}.html")
-            typer.echo(f"Written: {page}; beside it {name}.json and {len(every)} CSV files.", err=True)
+        deliver(name, sheet, getattr(report, f"{shown}_tree")(found, told), files, tables(found))
     if stop.is_set():
-        typer.echo("Stopped before the end" + (". " if told else "; nothing is complete. ")
-                   + ("The same command goes on from there." if out else "With --out DIR a run can go on later."),
-                   err=True)
+        tell_stopped(". " if told else "; nothing is complete. ", files[2])
         raise typer.Exit(INTERRUPTED)
+
+
+def deliver(name: str, sheet: "tilewright.report.Sheet", tree: dict[str, Any],
+            files: tuple[Path | None, str | None, Path | None], tables: tuple[Table, ...] = ()) -> None:
+    """Print a sheet, and write its page, its tree as JSON, and all of it with ``tables`` into a folder."""
+    report, (html, json_file, out) = tilewright.report, files
+    report.print_sheet(sheet, console(json_file))
+    text = json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if json_file is not None:
+        write_text(json_file, text)
+    if html is not None:
+        typer.echo(f"Page {report.write_sheet(sheet, html)}", err=True)
+    if out is not None:
+        every = (*sheet.tables, *tables)
+        write_text(str(out / f"{name}.json"), text)
+        for table in every:
+            write_text(str(out / f"{table.name}.csv"), csv_text([table.columns, *table.rows]))
+        page = report.write_sheet(sheet, out / f"{name}.html")
+        typer.echo(f"Written: {page}; beside it {name}.json and {len(every)} CSV files.", err=True)
+
+
+def tell_stopped(what: str, out: Path | None) -> None:
+    """Say that a run ended early, ``what`` there is of it, and how it goes on."""
+    typer.echo(f"Stopped before the end{what}" + ("The same command goes on from there." if out
+                                                  else "With --out DIR a run can go on later."), err=True)

@@ -14,8 +14,8 @@ from tilewright.cli.options import StorePlace, console, say
 if TYPE_CHECKING:
     from tilewright.store import Entry
 
-Kind = Literal["networks", "accelerators", "mappers", "dataflows", "objectives", "technologies", "formats", "runs",
-               "library"]
+Kind = Literal["networks", "accelerators", "mappers", "methods", "dataflows", "objectives", "technologies", "formats",
+               "runs", "library"]
 
 
 class Listing(NamedTuple):
@@ -128,6 +128,13 @@ def _mapper(name: str) -> Listing:
         (option.name, option.default, option.about) for option in tilewright.api.mapper_options(name)], (1,))
 
 
+def _methods() -> Listing:
+    from tilewright.codesign import DESIGNERS
+
+    return Listing(("Method", "How it designs"), [
+        (name, " ".join((DESIGNERS.get(name).__doc__ or "").split("\n\n")[0].split())) for name in DESIGNERS])
+
+
 def _dataflows() -> Listing:
     from tilewright.mapping import DATAFLOWS
 
@@ -198,7 +205,7 @@ def _entry(name: str, store: str | None) -> None:
 
 
 _ALL: dict[str, Callable[[], Listing]] = {
-    "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "dataflows": _dataflows,
-    "objectives": _objectives, "technologies": _technologies, "formats": _formats}
+    "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "methods": _methods,
+    "dataflows": _dataflows, "objectives": _objectives, "technologies": _technologies, "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}
 _ONE: dict[str, Callable[[str], Listing]] = {"networks": _network, "mappers": _mapper}

@@ -5,7 +5,7 @@ from tilewright.codesign.designs import DESIGNERS, Designed, DesignedLayer, Desi
 from tilewright.codesign.exploration import FIGURES, Exploration, Outcome, explore, pareto
 from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune
 from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion, measure_flexion
-from tilewright.codesign.limits import Limit, read_limits
+from tilewright.codesign.limits import Limit, figures_of, read_limits
 from tilewright.codesign.problem import GOALS, DesignProblem, Figures
 from tilewright.codesign.session import Candidate, DesignStep, Session, figures_told
 from tilewright.codesign.variants import assumed, class_choices, with_array, with_buffer, with_flexibility
@@ -35,6 +35,7 @@ __all__ = [
     "class_choices",
     "design",
     "explore",
+    "figures_of",
     "figures_told",
     "fixed_mappings",
     "measure_flexion",

@@ -51,6 +51,9 @@ class Auto:
         session.bound = self.boxes.least
         self.known = self.boxes.low[:0]
         """Machines of boxes that were split."""
+        if not session.problem.space.ranges:
+            yield from self._longer()
+            return
         for _ in range(FIRST_ROUNDS):
             self._split()
             yield
@@ -61,6 +64,14 @@ class Auto:
                 self.queue, self.finest = [], max(0, self.finest - 1)
             if self.boxes.least < session.score_so_far * (1 - CLOSE):
                 self._split()
+            yield
+
+    def _longer(self) -> Iterator[None]:
+        """Search the only machine that there is, ever longer, each time from the best mappings so far."""
+        samples = SHARE
+        while not self.session.over:
+            self.session.map([{}], samples, [self.session.best])
+            samples *= 2
             yield
 
     def _split(self) -> bool:

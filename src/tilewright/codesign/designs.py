@@ -1,20 +1,23 @@
 """Designs: the methods that find them, by name, and what a run of one tells."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Protocol
 
+import numpy as np
+
 from tilewright.base import InputError, Registry
 from tilewright.codesign.limits import power_mw
-from tilewright.codesign.problem import DesignProblem, Figures
+from tilewright.codesign.problem import DesignProblem, Figures, rated
 from tilewright.codesign.screening import HardwareBoxes
 from tilewright.codesign.session import Candidate, DesignStep, Session
 from tilewright.cost import Cost, DenseModel
 from tilewright.hardware import Accelerator, Number
-from tilewright.jobs import Runner
+from tilewright.jobs import Observer, Runner, Standing
 from tilewright.mapping import Mapping as Nest
-from tilewright.search import Options
+from tilewright.mapping import smallest_mapping, violations
+from tilewright.search import METRICS, Options, first_of_front, read_front
 
 PROOF_ROUNDS = 24
 """Rounds of splitting boxes for the bound of a method that bounds nothing itself."""
@@ -116,6 +119,60 @@ class Designed:
             found[operator.name] = DesignedLayer(mapping, DenseModel(operator, machine).cost(mapping), weight)
         return found
 
+    def front(self, metrics: str | Sequence[str]) -> tuple[Candidate, ...]:
+        """Return the Pareto front over the machines tried, with their mappings, by rising first metric.
+
+        A machine is there several times where its mappings trade cycles for picojoules; each candidate has the choice
+        of mappings that gives its figures. Those over a limit are left out.
+
+        Raises
+        ------
+        InputError
+            If there is but one metric, one is unknown or given twice, or areas are not known.
+        """
+        names, problem, points = read_front(metrics), self.problem, list[Candidate]()
+        if not names:
+            raise InputError("front", "must be two or more metrics", "none", "For example latency,energy,area")
+        if any(METRICS[name].area for name in names):
+            problem.budget.check(areas=True)
+        machine = problem.space.accelerator
+        for one in self.tried:
+            if one.fronts is None or problem.budget.excess(one.chosen) > 0:
+                continue
+            choice, figures = rated(problem, one.fronts, one.figures.area_um2)
+            values = np.stack([figures.latency_cycles, figures.energy_pj], axis=1)
+            power = power_mw(machine, figures.latency_cycles, figures.energy_pj)
+            kept = first_of_front(np.where((power <= problem.budget.most("power"))[:, None], values, inf))
+            for at in kept[np.isfinite(values[kept, 0]) & (power[kept] <= problem.budget.most("power"))].tolist():
+                own = Figures(float(values[at, 0]), float(values[at, 1]), one.figures.area_um2)
+                points.append(replace(one, choice=tuple(choice[:, at].tolist()), figures=own,
+                                      score=float(problem.value(own))))
+        table = np.array([[each.figures.of(name, machine) for name in names] for each in points])
+        return tuple(points[at] for at in first_of_front(table.reshape(len(points), len(names))).tolist())
+
+    def violations(self, candidate: Candidate) -> list[str]:
+        """Return why a machine is not within the limits or does not run all layers, each with its smallest cure."""
+        problem, figures = self.problem, candidate.figures
+        machine, found = problem.machine(candidate.chosen), list[str]()
+        for layer in candidate.unmapped:
+            wrong = violations(smallest_mapping(problem.layers[layer], machine), problem.layers[layer], machine)
+            found.append(f"no mapping of {problem.layers[layer].name}: " + (
+                "; ".join(each.message for each in wrong) or "none was found, though there are some; search longer"))
+        run = None if candidate.fronts is None else (figures.latency_cycles, figures.energy_pj)
+        return found + problem.budget.violations(candidate.chosen, run)
+
+    @property
+    def rejected(self) -> list[Candidate]:
+        """The machines tried that are not within the limits or do not run all layers, the least violating first."""
+        problem, power = self.problem, self.problem.budget.most("power")
+
+        def excess(one: Candidate) -> tuple[int, float]:
+            taken = float(power_mw(problem.space.accelerator, one.figures.latency_cycles, one.figures.energy_pj)
+                          ) if one.fronts is not None else 0.0
+            return len(one.unmapped), float(problem.budget.excess(one.chosen)) + max(taken / power - 1, 0.0)
+
+        return sorted((one for one in self.tried if one.score == inf), key=excess)
+
 
 def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: float = inf, close: float = 0.01) -> float:
     """Return what no machine of the space within the limits scores below, up to ``below``.
@@ -132,7 +189,7 @@ def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: floa
 
 def design(problem: DesignProblem, method: str = "auto", *, samples: int | None = 40_000,  # noqa: PLR0913
            seconds: float | None = None, seed: int = 0, runner: Runner | None = None,
-           options: Options | None = None) -> Designed:
+           options: Options | None = None, told: Observer | None = None) -> Designed:
     """Find a machine within a budget, and the mapping of every layer.
 
     The same seed and samples give the same design on any number of workers. What ``runner`` keeps is taken over by a
@@ -142,6 +199,8 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
     ----------
     samples, seconds
         Mappings of a layer that may be scored, and time that may pass; None for as many as it takes, or as long.
+    told
+        Told how far it is, in samples (in seconds where only they are limited).
 
     Raises
     ------
@@ -151,12 +210,24 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
     if samples is not None and samples < len(problem.layers):
         raise InputError("samples", f"must be at least one for each of the {len(problem.layers)} layers", samples)
     make = DESIGNERS.get(method)
-    problem.budget.check()
+    problem.budget.check(problem.objective.endswith("area"))
     session = Session(problem, samples, seconds, seed, runner or Runner())
     designer = make(session, options or {})
     for _ in designer.steps():
+        if told is not None:
+            told(_standing(session))
         if session.over:
             break
     bound = session.bound or budget_bound(problem, below=session.score_so_far)
-    return Designed(problem, method, seed, session.best, min(bound, session.score_so_far), session.spent,
+    best = None if session.best is None else session.least(session.best)
+    return Designed(problem, method, seed, best, min(bound, session.score_so_far), session.spent,
                   session.used_seconds, tuple(session.history), tuple(session.tried), session.runner.stop.is_set())
+
+
+def _standing(session: Session) -> Standing:
+    """Return where a run stands."""
+    timed = session.samples is None and session.seconds is not None
+    done, total = (session.used_seconds, session.seconds) if timed else (session.spent, session.samples)
+    left = session.used_seconds * (total / done - 1) if total and done else None
+    name = f"best {session.score_so_far:.4g}, bound {session.bound:.4g}:" if session.best is not None else "design"
+    return Standing(name, int(done), int(total or done), session.spent, session.used_seconds, left)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
-from tilewright.hardware import AREA, Accelerator, DesignSpace, Memory, Number, completed
+from tilewright.hardware import AREA, LEAKAGE, Accelerator, DesignSpace, Memory, Number, completed
 
 Floats = NDArray[np.float64]
 UNITS: Mapping[str, Mapping[str, float]] = {
@@ -21,6 +21,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 """Units of each figure that may be limited, in um2, mW, elements, and bytes."""
 SHOWN = {"area": ("um2", "um2"), "power": ("mW", "mW"), "elements": ("", "elements"), "bytes": ("B", "bytes on chip")}
 
+_LARGE_UM2 = 1e4
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -30,7 +32,8 @@ class Limit:
     most: float
 
     def __str__(self) -> str:
-        return f"{self.what}={self.most:g}{SHOWN[self.what][0]}"
+        unit, scale = ("mm2", 1e6) if self.what == "area" and self.most >= _LARGE_UM2 else (SHOWN[self.what][0], 1.0)
+        return f"{self.what}={self.most / scale:.12g}{unit}"
 
 
 def read_limits(within: "str | Iterable[str | Limit]") -> tuple[Limit, ...]:
@@ -113,30 +116,55 @@ class DesignBudget:
             over = over + np.maximum(figure / self.most(what) - 1.0, 0.0)
         return over
 
-    def check(self) -> None:
-        """Raise an `InputError` where not even the smallest machine of the space is within the limits."""
+    def check(self, areas: bool = False) -> None:
+        """Raise an `InputError` where not even the smallest machine of the space is within the limits.
+
+        So it is where areas count, in a limit or else, and are not known of all machines of the space.
+        """
+        if areas or self.most("area") < np.inf:
+            self._check_areas()
         taken = figures_of(self.space.accelerator, self.completed(self.smallest))
         for limit in self.limits:
             if limit.what in taken and taken[limit.what] > limit.most:
                 least, unit = float(taken[limit.what]), SHOWN[limit.what][0]
-                raise InputError(f"within.{limit.what}", f"must be at least {least:.6g}{unit}, which the smallest "
-                                 f"machine that runs all layers takes ({self.told(self.smallest)})",
-                                 f"{limit.most:g}{unit}")
+                machine = f"smallest machine that runs all layers takes ({self.told(self.smallest)})"
+                raise InputError(f"within.{limit.what}", f"must be at least {least:.6g}{unit}, which the "
+                                 f"{machine if self.space.ranges else 'machine takes'}", f"{limit.most:g}{unit}")
+
+    def _check_areas(self) -> None:
+        machine = self.space.accelerator
+        if machine.area_um2 <= 0:
+            raise InputError(f"{machine.name}.area_um2", "must be known where area counts", machine.area_um2,
+                             "Give area_um2 or a technology with areas")
+        for (name, what), values in self.space.ranges.items():
+            first = self.smallest
+            grown = self.completed({**first, (name, what): values.high})
+            if what.startswith("capacity_bytes") and values.high > values.low and (
+                    grown[name, "area_um2"] == self.completed(first)[name, "area_um2"]):
+                raise InputError(f"{machine.name}.{name}.area_um2", "must follow from the capacity, which varies, where"
+                                 " area counts", machine.level(name).numbers["area_um2"],
+                                 "Leave it out of the file, so that its technology tells it, or leave the capacity "
+                                 "as it is")
 
     def told(self, chosen: Mapping[Number, float]) -> str:
         """Return a machine in words."""
         return ", ".join(f"{level}.{what} {value:g}" for (level, what), value in chosen.items())
 
-    def violations(self, chosen: Mapping[Number, float], power: float | None = None) -> list[str]:
-        """Return what a machine takes too much of, each with the smallest change of one number that cures it."""
-        taken = {name: float(value) for name, value in
-                 figures_of(self.space.accelerator, self.completed(chosen)).items()}
-        if power is not None:
-            taken["power"] = power
+    def violations(self, chosen: Mapping[Number, float], figures: "tuple[float, float] | None" = None) -> list[str]:
+        """Return what a machine takes too much of, each with the smallest change of one number that cures it.
+
+        ``figures`` are cycles and picojoules of what it runs, where power is to be told; that is cured by a slower
+        clock.
+        """
+        machine, numbers = self.space.accelerator, self.completed(chosen)
+        taken = {name: float(value) for name, value in figures_of(machine, numbers).items()}
+        if figures is not None:
+            taken["power"] = float(power_mw(machine, *figures))
         found = []
         for limit in self.limits:
             if taken.get(limit.what, 0.0) > limit.most:
-                cure = "" if limit.what == "power" else self._cure(chosen, limit)
+                cure = (_slower(machine, taken["power"], limit.most, float(numbers[LEAKAGE]))
+                        if limit.what == "power" else self._cure(chosen, limit))
                 found.append(f"{limit.what} {taken[limit.what]:.6g} over {limit.most:g} {SHOWN[limit.what][1]}".rstrip()
                              + (f"; within it with {cure}" if cure else ""))
         return found
@@ -168,3 +196,10 @@ class DesignBudget:
             low, high = (middle, high) if holds(middle) else (low, middle)
         found: float = values.value(low)
         return found
+
+
+def _slower(machine: Accelerator, power: float, most: float, leakage_pj_per_cycle: float) -> str:
+    """Return the clock that brings power (mW) to the most it may be; nothing where leakage alone takes more."""
+    leakage = leakage_pj_per_cycle * machine.frequency_mhz * 1e-3
+    clock = machine.frequency_mhz * (most - leakage) / (power - leakage)
+    return f"a clock of {clock:.4g} MHz in place of {machine.frequency_mhz:g}" if clock > 0 else ""

@@ -50,6 +50,9 @@ class DesignProblem:
         One of `GOALS`.
     constraints
         What the mappings of a layer must keep to, by its operator; none where it is not named.
+    spread
+        Whether searches of a layer tell all mappings of which none is better in both cycles and picojoules, as fronts
+        need; those of a product or of limited power do so anyway.
     """
 
     layers: tuple[Operator, ...]
@@ -59,6 +62,7 @@ class DesignProblem:
     objective: str = "latency"
     constraints: Mapping[str, Constraints] | None = None
     tiling: Tiling = "imperfect"
+    spread: bool = False
 
     def __post_init__(self) -> None:
         if self.objective not in GOALS:
@@ -80,6 +84,11 @@ class DesignProblem:
                 found[layer.operator.signature] = first, so_far + layer.count * weight
         return cls(tuple(operator for operator, _ in found.values()),
                    np.array([weight for _, weight in found.values()]), space, limits, **others)
+
+    @property
+    def spreads(self) -> bool:
+        """Whether searches tell mappings between the fewest cycles and the fewest picojoules."""
+        return self.spread or self.objective.startswith("edp") or any(one.what == "power" for one in self.limits)
 
     @cached_property
     def budget(self) -> DesignBudget:
@@ -165,29 +174,35 @@ def composed(problem: DesignProblem, fronts: Sequence[LayerFront],
              area_um2: float) -> tuple[NDArray[np.intp], Figures, float]:
     """Return which mapping of each layer makes the best network of all, what that takes, and the score.
 
-    Of a sum alone (cycles, picojoules) each layer's own least is best. Else layers weigh cycles against picojoules
-    alike, by the rate that serves the whole best; rates are tried in steps of 4 %, so that the choice may miss the best
-    of all combinations, but never names figures that it does not have.
+    Of a sum alone (cycles, picojoules) each layer's own least is best. Else the best of `rated` is taken, so that the
+    choice may miss the best of all combinations, but never names figures that it does not have.
     """
     sums = problem.objective.split("-")[0]
-    free = problem.budget.most("power") == np.inf
-    if free and sums in ("latency", "energy"):
-        rates = np.array([0.0 if sums == "energy" else np.inf])
-    else:
+    alone = problem.budget.most("power") == np.inf and sums in ("latency", "energy")
+    choice, figures = rated(problem, fronts, area_um2, [0.0 if sums == "energy" else np.inf] if alone else None)
+    scores = np.broadcast_to(problem.scores(figures), choice.shape[1])
+    best = int(scores.argmin())
+    return choice[:, best], Figures(float(figures.latency_cycles[best]), float(figures.energy_pj[best]), area_um2), \
+        float(scores[best])
+
+
+def rated(problem: DesignProblem, fronts: Sequence[LayerFront], area_um2: float,
+          rates: Sequence[float] | None = None) -> tuple[NDArray[np.intp], Figures]:
+    """Return ``(l, r)``, which mapping of each layer is best at each rate, and what the networks then take.
+
+    All layers weigh cycles against picojoules alike, by ``rates`` in picojoules a cycle: none, infinite, and between
+    them all around that of the least figures, in steps of 4 %.
+    """
+    if rates is None:
         least = problem.total(np.array([front.latency.min() for front in fronts]),
                               np.array([front.energy.min() for front in fronts]), area_um2)
         middle = least.energy_pj / max(least.latency_cycles, 1e-9)
-        rates = np.concatenate([[0.0], middle * np.exp(np.arange(-200, 201) * 0.04), [np.inf]])
-    latency, energy = np.empty((len(fronts), len(rates))), np.empty((len(fronts), len(rates)))
-    chosen = np.empty((len(fronts), len(rates)), dtype=np.intp)
+        rates = [0.0, *(middle * np.exp(np.arange(-200, 201) * 0.04)).tolist(), np.inf]
+    known = np.array(rates)
+    latency, energy = np.empty((len(fronts), len(known))), np.empty((len(fronts), len(known)))
+    chosen = np.empty((len(fronts), len(known)), dtype=np.intp)
     for at, front in enumerate(fronts):
-        with np.errstate(invalid="ignore"):
-            costs = front.energy[:, None] + np.where(rates == np.inf, 0.0, rates) * front.latency[:, None]
-        first = costs.argmin(axis=0)
-        chosen[at] = np.where(rates == np.inf, front.latency.argmin(), first)
+        costs = front.energy[:, None] + np.where(known == np.inf, 0.0, known) * front.latency[:, None]
+        chosen[at] = np.where(known == np.inf, front.latency.argmin(), costs.argmin(axis=0))
         latency[at], energy[at] = front.latency[chosen[at]], front.energy[chosen[at]]
-    figures = problem.total(latency, energy, area_um2)
-    scores = np.broadcast_to(problem.scores(figures), len(rates))
-    best = int(scores.argmin())
-    return chosen[:, best], Figures(float(figures.latency_cycles[best]), float(figures.energy_pj[best]), area_um2), \
-        float(scores[best])
+    return chosen, problem.total(latency, energy, area_um2)

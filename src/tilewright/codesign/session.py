@@ -38,6 +38,8 @@ class Candidate:
         Which of each front makes the network.
     figures, score
         What the networks take, and the objective: infinite where a layer has no mapping or a limit is broken.
+    unmapped
+        The layers that have no mapping.
     """
 
     chosen: Mapping[Number, float]
@@ -45,6 +47,7 @@ class Candidate:
     choice: tuple[int, ...] = ()
     figures: Figures = NOTHING
     score: float = inf
+    unmapped: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, problem: DesignProblem, chosen: Mapping[Number, float],
@@ -52,7 +55,7 @@ class Candidate:
         """Return a machine with the best choice among mappings found of each layer."""
         known = tuple(front for front in fronts if front is not None)
         if len(known) < len(problem.layers):
-            return cls(chosen, None)
+            return cls(chosen, None, unmapped=tuple(at for at, front in enumerate(fronts) if front is None))
         choice, figures, score = composed(problem, known, float(problem.area(chosen)))
         fits = float(problem.budget.excess(chosen)) <= 0
         return cls(chosen, known, tuple(choice.tolist()), figures, score if fits else inf)
@@ -171,7 +174,7 @@ class Session:
             fronts = [None if one is None else _front(one) for one in value["layers"]]
             candidate = Candidate.of(self.problem, chosen, fronts)
             self.offer(candidate)
-            found.append(self._least(candidate) if start is None or candidate.score < inf else candidate)
+            found.append(self.least(candidate) if start is None or candidate.score < inf else candidate)
         return found
 
     def score(self, chosen: Mapping[Number, Floats], batches: Sequence[MappingBatch]) -> "Scores":
@@ -202,7 +205,7 @@ class Session:
                            batch.ranks[:, :, [best]].transpose(2, 0, 1)) for at, batch in enumerate(batches)]))
         return found
 
-    def _least(self, candidate: Candidate) -> Candidate:
+    def least(self, candidate: Candidate) -> Candidate:
         """Return, and offer, the smallest machine that runs the mappings of a candidate; they cost no more there."""
         if candidate.fronts is None:
             return candidate
@@ -250,14 +253,13 @@ def mapped(problem: DesignProblem, chosen: Mapping[Number, float], samples: int,
     """Return the mappings found of each layer on a machine, in plain data, and the samples that they took."""
     machine = problem.machine(chosen)
     sums = problem.objective.split("-")[0]
-    together = sums == "edp" or problem.budget.most("power") < inf
     found: list[dict[str, Any] | None] = []
     spent = 0
     for layer, operator in enumerate(problem.layers):
         space = problem.map_space(layer, machine)
         result = search(operator, machine, objective=sums, budget=samples, seed=(seed, layer), space=space,
                         options={"population": POPULATION, "climb": CLIMB, "prove": 0},
-                        front=("latency", "energy") if together else (),
+                        front=("latency", "energy") if problem.spreads else (),
                         start=None if start is None else start[layer], watch=Watch(threads=1))
         spent += result.samples
         if not result.feasible or result.mapping is None or result.cost is None:

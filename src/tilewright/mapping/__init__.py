@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from tilewright.mapping.footprint import axis_sides, compression, footprint_bits, padding_words, stored
     from tilewright.mapping.kept_spaces import KeptSets
-    from tilewright.mapping.legality import Violation, is_legal, repair, violations
+    from tilewright.mapping.legality import Violation, is_legal, repair, smallest_mapping, violations
     from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
     from tilewright.mapping.padding import Padding, padded
     from tilewright.mapping.spaces.conflicts import Atom, conflicts
@@ -117,6 +117,7 @@ __all__ = [
     "render",
     "repair",
     "shared_buffer",
+    "smallest_mapping",
     "stand_ins",
     "stored",
     "tensor_bits",

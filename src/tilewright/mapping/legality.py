@@ -19,7 +19,7 @@ from tilewright.mapping.cures import (
     with_keeps,
 )
 from tilewright.mapping.fit import array_use, full_keeps, home_of, homed_at, kept_tensors, lanes, rooms, step_inside
-from tilewright.mapping.mapping import LevelLoops, Mapping
+from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import Operator
 
 Kind = Literal["levels", "dimension", "step", "coverage", "axis", "array", "keeps", "outermost", "capacity"]
@@ -95,6 +95,13 @@ def violations(mapping: Mapping, operator: Operator, accelerator: Accelerator) -
 def is_legal(mapping: Mapping, operator: Operator, accelerator: Accelerator) -> bool:
     """Whether a mapping has no violations; quicker than `violations`, as it looks for no cures."""
     return not _findings(Inspection(mapping, operator, accelerator))
+
+
+def smallest_mapping(operator: Operator, accelerator: Accelerator) -> Mapping:
+    """Return the mapping with the smallest tiles there are: all loops in time, at the outermost memory."""
+    outermost, *inner = accelerator.levels
+    loops = tuple(Loop(name, 1) for name, size in operator.dimensions if size > 1)
+    return Mapping((LevelLoops(outermost.name, loops), *(LevelLoops(level.name) for level in inner)))
 
 
 def repair(mapping: Mapping, operator: Operator, accelerator: Accelerator, rounds: int = 100) -> Mapping | None:

@@ -9,6 +9,7 @@ from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
+    from tilewright.report.design import design_sheet, design_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import render_page, write_page
@@ -57,6 +58,8 @@ __all__ = [
     "contest_sheet",
     "contest_tree",
     "cost_table",
+    "design_sheet",
+    "design_tree",
     "energy_table",
     "engineering",
     "exploration_sheet",

@@ -1,6 +1,7 @@
 """One self-contained HTML page for a run: everything is inside, nothing is fetched."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,13 @@ def render_page(record: RunRecord) -> str:
     return page_environment().get_template("page.html.j2").render(
         run=record, figures=_figures(record), colours=figures.component_colours(record), plotly_js=get_plotlyjs(),
         rows=[(index, layer, _box(layer)) for index, layer in enumerate(record.layers)])
+
+
+def nests_of(runs: Sequence[RunRecord]) -> dict[str, object]:
+    """Return the mappings of runs on one machine as a template draws them: name, layer and boxes, and the colours."""
+    return {"colours": figures.component_colours(runs[0]) if runs else {}, "nests": [
+        (layer.name if len(runs) == 1 else f"{run.network.name}/{layer.name}", layer, _box(layer))
+        for run in runs for layer in run.layers if layer.mapping is not None]}
 
 
 def write_page(record: RunRecord, path: str | os.PathLike[str]) -> Path:

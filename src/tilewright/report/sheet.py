@@ -14,6 +14,7 @@ from rich.text import Text
 from tilewright.base import Plot, Table, Value, write_whole
 from tilewright.report.quantities import MISSING, engineering, significant
 from tilewright.report.terminal import print_listing
+from tilewright.store import RunRecord
 
 _LARGE = 1e7
 
@@ -30,6 +31,8 @@ class Sheet:
         Plots that the page shows when asked to, by heading.
     command
         What repeats it.
+    runs
+        Runs whose mappings the page shows.
     """
 
     title: str
@@ -39,6 +42,7 @@ class Sheet:
     plots: tuple[Plot, ...] = ()
     folded: Mapping[str, tuple[Plot, ...]] = field(default_factory=dict)
     command: str = ""
+    runs: tuple[RunRecord, ...] = ()
 
 
 def numeric(table: Table) -> tuple[int, ...]:
@@ -68,7 +72,9 @@ def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
         If the place cannot be written.
     """
     plots = [*sheet.plots, *(plot for group in sheet.folded.values() for plot in group)]
-    return write_plots("sheet.html.j2", path, plots, sheet=sheet, numeric=numeric)
+    from tilewright.report.page import nests_of  # noqa: PLC0415  (Plotly loads late)
+
+    return write_plots("sheet.html.j2", path, plots, sheet=sheet, numeric=numeric, **nests_of(sheet.runs))
 
 
 def write_plots(template: str, path: str | os.PathLike[str], plots: Iterable[Plot], **values: object) -> Path:

@@ -223,7 +223,7 @@ def _request_line(record: RunRecord) -> str:
     budget = [f"{request.budget_samples:,} samples" if request.budget_samples is not None else "",
               f"{request.budget_seconds:g} s" if request.budget_seconds is not None else ""]
     parts = [f"objective {request.objective}", f"mapper {request.mapper}",
-             f"{' or '.join(part for part in budget if part) or 'no budget'} a layer", f"{request.tiling} tiling",
+             *([f"{' or '.join(filter(None, budget))} a layer"] if any(budget) else []), f"{request.tiling} tiling",
              *(["padded to the array"] if request.pad else []),
              *([f"{request.dataflow} dataflow"] if request.dataflow else []),
              *(["map spaces constrained by a file"] if request.space else []),

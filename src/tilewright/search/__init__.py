@@ -4,7 +4,7 @@ from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, KeptBounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.checkpoint import Resumable, State
-from tilewright.search.front import Front, FrontPoint, joined, read_front
+from tilewright.search.front import Front, FrontPoint, first_of_front, joined, read_front
 from tilewright.search.layers import largest_first
 from tilewright.search.mapper import MAPPERS, Mapper, MapperOptions, Options, Task, read_options
 from tilewright.search.network import search_network
@@ -76,6 +76,7 @@ __all__ = [
     "Watch",
     "beginnings",
     "black_box",
+    "first_of_front",
     "joined",
     "largest_first",
     "mappers",

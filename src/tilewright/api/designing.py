@@ -1,0 +1,279 @@
+"""The machine and the mappings together: what is asked for, and what came of it."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tilewright.report
+from tilewright.api.engine import ready_cache
+from tilewright.api.flags import command_line, takes
+from tilewright.api.inputs import (
+    Network,
+    each_network,
+    load_design_space,
+    name_of,
+    refuse_sparse,
+    several_networks,
+)
+from tilewright.api.options import DesignOptions
+from tilewright.api.places import ready_place
+from tilewright.api.runs import Run, kept_run
+from tilewright.api.spaces import choose_space
+from tilewright.api.studying import study_runner
+from tilewright.api.tasks import budget_text, check_seed, read_budget
+from tilewright.api.text import shown
+from tilewright.base import InputError, write_whole
+from tilewright.codesign import DESIGNERS, Candidate, Designed, DesignProblem, Figures, read_limits
+from tilewright.codesign import design as design_of
+from tilewright.cost import layer_bounds
+from tilewright.hardware import Accelerator, DesignSpace, dump_accelerator
+from tilewright.jobs import interruptible
+from tilewright.mapping import DATAFLOWS
+from tilewright.search import METRICS, read_front
+from tilewright.store import LayerRecord, RequestRecord, RunRecord, layer_record, new_run
+from tilewright.workload import Graph, UniqueOperator, unique_operators
+
+SIGN = "*"
+
+
+@dataclass(frozen=True)
+class DesignRun:
+    """What came of a design: the whole in ``result``, and each network on the machine that was found as a run.
+
+    There are no ``runs`` where nothing was found within the limits. ``networks`` have their weights, ``front`` names
+    the metrics of the front that was asked for, ``command`` repeats it.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> found = tw.design("matmul:M=32,N=32,K=32", "edge-s2", "area=0.02mm2", budget=300, store=False)
+    >>> found.machine.area_um2 <= 20_000, found.bound <= found.score
+    (True, True)
+    """
+
+    result: Designed
+    runs: tuple[Run, ...]
+    networks: tuple[tuple[str, float], ...]
+    front: tuple[str, ...]
+    command: str
+
+    @property
+    def machine(self) -> Accelerator:
+        """The machine that was found; an `InputError` where there is none."""
+        return self.result.machine
+
+    @property
+    def figures(self) -> Figures:
+        """What the networks take on it, by their weights."""
+        return self.result.figures
+
+    @property
+    def score(self) -> float:
+        """The objective; infinite where nothing was found."""
+        return self.result.score
+
+    @property
+    def bound(self) -> float:
+        """What no machine within the limits scores below, whatever its mappings."""
+        return self.result.bound
+
+    @property
+    def gap(self) -> float | None:
+        """By which share the score can be above the best there is; None where nothing was found."""
+        return self.result.gap
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was stopped early."""
+        return self.result.interrupted
+
+    @cached_property
+    def layers(self) -> dict[str, LayerRecord]:
+        """Every layer by its name (of several networks, ``NETWORK/LAYER``); equal layers share one record."""
+        return {name if len(self.runs) == 1 else f"{run.record.network.name}/{name}": layer
+                for run in self.runs for name, layer in run.layers.items()}
+
+    def points(self, metrics: str | Sequence[str] | None = None) -> tuple[Candidate, ...]:
+        """Return the Pareto front of the machines tried, by default of the metrics asked for: see `Designed.front`."""
+        return self.result.front(metrics or self.front)
+
+    def write(self, path: str | os.PathLike[str], mappings: str | os.PathLike[str] | None = None) -> Path:
+        """Write the machine as YAML that every verb takes, and into a folder the mapping of each layer beside it.
+
+        Raises
+        ------
+        InputError
+            If nothing was found, or a place cannot be written.
+        """
+        text = f"# {self.command}\n{dump_accelerator(self.machine)}"
+        for name, layer in self.layers.items() if mappings is not None else ():
+            if layer.mapping is not None and mappings is not None:
+                file = re.sub(r"[^\w.-]", "_", name) + ".yaml"
+                write_whole(ready_place(Path(mappings) / file), layer.mapping.yaml)
+        return write_whole(ready_place(path), text)
+
+    @cached_property
+    def sheet(self) -> "tilewright.report.Sheet":
+        """What is to be shown of it."""
+        return tilewright.report.design_sheet(self.result, self._records, self.networks, self.front, self.command)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        from tilewright.report import design_tree  # noqa: PLC0415
+
+        return design_tree(self.result, self._records, self.networks, self.front, self.command)
+
+    @property
+    def _records(self) -> tuple[RunRecord, ...]:
+        return tuple(run.record for run in self.runs)
+
+    def write_report(self, path: str | os.PathLike[str]) -> Path:
+        """Write one self-contained HTML page; folders are made."""
+        return tilewright.report.write_sheet(self.sheet, ready_place(path))
+
+    def write_json(self, path: str | os.PathLike[str]) -> Path:
+        """Write all of it as JSON; folders are made."""
+        return write_whole(ready_place(path), json.dumps(self.plain, indent=1, ensure_ascii=False) + "\n")
+
+    def __str__(self) -> str:
+        return shown(lambda console: tilewright.report.print_sheet(self.sheet, console))
+
+
+@takes(DesignOptions, raises=", or not even the smallest machine is within the limits")
+def design(asked: DesignOptions) -> DesignRun:
+    """Find a machine within a budget together with the mapping of every layer, and what no such machine can beat.
+
+    Where ``out`` names a folder, the same call later goes on from what had been searched, and comes to the same end.
+    Ctrl-C ends it and returns what was found.
+    """
+    given = _weighted(asked.networks)
+    graphs = several_networks([network for network, _ in given], asked.bind)
+    budget, front = read_budget(asked.budget), read_front(asked.front)
+    check_seed(asked.seed)
+    DESIGNERS.get(asked.method)
+    problem = _problem(asked, [(graph, weight) for graph, (_, weight) in zip(graphs, given, strict=True)], front)
+    problem.budget.check(areas=any(METRICS[name].area for name in front))
+    command = command_line("design", DesignOptions, {
+        **vars(asked), "budget": budget_text(budget), "front": front, "fix": _texts(asked.fix),
+        "networks": [name_of(one) + (f"{SIGN}{weight:g}" if weight != 1 else "") for one, weight in given],
+        "arch": name_of(asked.arch.accelerator if isinstance(asked.arch, DesignSpace) else asked.arch),
+        "within": ",".join(map(str, _texts(asked.within)))})
+    ready_cache()
+    with study_runner(asked, "design") as runner, interruptible(runner.stop):
+        found = design_of(problem, asked.method, samples=budget.samples, seconds=budget.seconds, seed=asked.seed,
+                          runner=runner, options=asked.options, told=asked.told)
+        runs = () if found.best is None else tuple(
+            kept_run(record, asked.store) for record in _records(found, graphs, replace(
+                _request(asked, found), front=front, command=command)))
+    return DesignRun(found, runs, tuple((graph.name, weight) for graph, (_, weight) in zip(
+        graphs, given, strict=True)), front, command)
+
+
+def _weighted(networks: Network | Sequence[Network] | Mapping[Network, float]) -> list[tuple[Network, float]]:
+    """Return networks with their weights."""
+    if isinstance(networks, Mapping):
+        return [(network, _weight(weight, str(weight))) for network, weight in networks.items()]
+    found: list[tuple[Network, float]] = []
+    for one in each_network(networks):
+        name, sign, weight = one.rpartition(SIGN) if isinstance(one, str) else ("", "", "")
+        found.append((name, _weight(weight, str(one))) if sign else (one, 1.0))
+    return found
+
+
+def _weight(weight: str | float, given: str) -> float:
+    try:
+        found = float(weight) if str(weight).isascii() else math.nan
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise InputError("networks", "must have a positive number as weight", given, "For example bert-base*0.3")
+    return found
+
+
+def _texts(given: str | Iterable[object] | None) -> tuple[str, ...]:
+    """Return texts that were given one by one, or in one with commas."""
+    parts = given.split(",") if isinstance(given, str) else list(given or ())
+    return tuple(str(part).strip() for part in parts)
+
+
+def _fixed(asked: DesignOptions) -> tuple[str | None, bool]:
+    """Return the dataflow that mappings follow, if any, and whether the machine is as it is."""
+    found: dict[str, str] = {}
+    for part in _texts(asked.fix):
+        name, sign, flow = part.partition("=")
+        if name not in ("mapping", "hardware") or (name == "mapping") != bool(sign) or name in found:
+            raise InputError("fix", "must be mapping=DATAFLOW or hardware, each once", part,
+                             f"For example mapping=nvdla; dataflows: {', '.join(DATAFLOWS)}")
+        found[name] = flow
+    return found.get("mapping"), "hardware" in found
+
+
+def _problem(asked: DesignOptions, networks: Sequence[tuple[Graph, float]], front: tuple[str, ...]) -> DesignProblem:
+    """Return what is to be designed, checked."""
+    flow, as_it_is = _fixed(asked)
+    space = load_design_space(asked.arch)
+    machine = space.accelerator
+    refuse_sparse(machine, "to be designed")
+    if machine.flexibility is not None:
+        raise InputError(f"{machine.name}.flexibility", "must be left out of designs, whose mappings may be any", None,
+                         "Take the section out of the machine; tilewright explore tells what flexibility is worth")
+    if space.optional and not as_it_is:
+        raise InputError("design.optional", "must be left out, as all machines have all levels yet",
+                         ", ".join(space.optional), "Write a file without these levels, and compare")
+    if not asked.within and not as_it_is:
+        raise InputError("--within", "must be given, unless the hardware is fixed", None, "For example area=0.2mm2")
+    layers = [_layers(graph, len(networks) > 1) for graph, _ in networks]
+    choice = choose_space(asked.tiling, None, flow, [one.operator for each in layers for one in each])
+    operators = [one.operator for each in layers for one in each]
+    choice.refuse_empty(operators, machine)
+    return DesignProblem.of(
+        [(each, weight) for each, (_, weight) in zip(layers, networks, strict=True)],
+        DesignSpace(machine, {}) if as_it_is else space, read_limits(asked.within) if asked.within else (),
+        objective=asked.objective or _goal(front), tiling=choice.tiling, spread=bool(front),
+        constraints=None if flow is None else {
+            operator.name: choice.space(operator, machine).constraints for operator in operators})
+
+
+def _layers(graph: Graph, several: bool) -> list[UniqueOperator]:
+    """Return the distinct layers of a network, named with it where there are several."""
+    return [replace(one, operator=replace(one.operator, name=f"{graph.name}/{one.operator.name}")) if several else one
+            for one in unique_operators(graph)]
+
+
+def _goal(front: Sequence[str]) -> str:
+    """Return the product of what a front has, which the search then minimises: its middle."""
+    powers = [METRICS[name] for name in front]
+    parts = [any(getattr(one, name) for one in powers) for name in ("latency", "energy", "area")]
+    sums = "edp" if parts[0] and parts[1] else "energy" if parts[1] else "latency"
+    return sums + ("-area" if parts[2] else "")
+
+
+def _request(asked: DesignOptions, found: Designed) -> RequestRecord:
+    """Return what was asked for, as runs have it."""
+    problem = found.problem
+    return RequestRecord(
+        objective=problem.objective, mapper=f"design {asked.method}", seed=asked.seed, tiling=problem.tiling,
+        constraints=tuple(f"{limit.what}<={limit.most:g}" for limit in problem.limits),
+        options=dict(asked.options or {}), dataflow=_fixed(asked)[0] or "")
+
+
+def _records(found: Designed, graphs: Sequence[Graph], request: RequestRecord) -> Iterator[RunRecord]:
+    """Yield each network on the machine that was found."""
+    problem, machine = found.problem, found.machine
+    designed = dict(zip([layer.signature for layer in problem.layers], found.layers.values(), strict=True))
+    for graph in graphs:
+        layers = []
+        for unique in unique_operators(graph):
+            layer = designed[unique.operator.signature]
+            layers.append(layer_record(
+                unique.operator, machine, (layer.mapping, layer.cost), layer_bounds(unique.operator, machine),
+                names=unique.names, count=unique.count))
+        record = new_run(graph, machine, request, layers, unfinished=(), seconds=(found.seconds, 0.0, 0.0), cause="")
+        yield replace(record, totals=replace(record.totals, samples=found.samples))

@@ -1,0 +1,48 @@
+"""``tilewright design``: the machine and the mappings together."""
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tilewright.api
+from tilewright.api.options import DesignOptions
+from tilewright.base import InputError
+from tilewright.cli.compare import deliver, tell_stopped
+from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
+
+Write = Annotated[Path | None, typer.Option(
+    "--write", metavar="FILE.yaml", show_default=False, help="Write the machine, which every verb takes as --arch.")]
+Mappings = Annotated[Path | None, typer.Option(
+    "--write-mappings", metavar="DIR", show_default=False,
+    help="With --write: write the mapping of every layer there, which tilewright evaluate takes.")]
+
+
+@verb(DesignOptions)
+def design(asked: Asked, write: Write = None, mappings: Mappings = None, report: Page = None,
+           json: Json = None) -> None:
+    """Find the machine within a budget, with the mapping of every layer, and what no such machine can beat.
+
+    The figures count memories and multiply-accumulate units: not networks on chip, clocks or control logic. Ctrl-C
+    keeps what was found (exit code 130), as does SIGTERM (143). Exit code 1: nothing within the limits was found.
+    """
+    from tilewright.cli.progress import SearchBar
+
+    stop = threading.Event()
+    ready(report, json)
+    ready(write, None)
+    if mappings is not None and write is None:
+        raise InputError("--write-mappings", "must come with --write FILE.yaml")
+    with SearchBar("samples") as bar:
+        found = tilewright.api.design(**asked, told=bar.update, stop=stop)
+    if write is not None and found.result.best is not None:
+        found.write(write, mappings)
+    deliver("design", found.sheet, found.plain, (report, json, asked["out"]))
+    for run in found.runs:
+        if run.kept is not None:
+            typer.echo(run.kept.warning or f"Stored as run {run.record.id} in {run.kept.place}", err=True)
+    if found.interrupted:
+        tell_stopped(". ", asked["out"])
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(int(found.result.best is None))

@@ -1,0 +1,263 @@
+"""A design as a person sees it: the machine, what it takes and costs, how near the best it is, and what was tried."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from tilewright.base import Plot, Table, Value
+from tilewright.codesign import Candidate, Designed, figures_of, figures_told
+from tilewright.hardware import Accelerator, Memory
+from tilewright.report.fronts import HEADS, LEGEND, shown_value
+from tilewright.report.quantities import byte_size, engineering, finite, percent, seconds_of, significant
+from tilewright.report.search_plots import log_axis, shown_goal
+from tilewright.report.sheet import Sheet
+from tilewright.search import METRICS
+from tilewright.store import RunRecord
+
+LEFT_OUT = ("Areas are of memories and multiply-accumulate units: networks on chip, clocks and control logic are not "
+            "in them.")
+_MOST_ROWS, _MOST_DRAWN = 24, 3000
+_LIMITED: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "area": ("Area", lambda value: f"{significant(value / 1e6)} mm2"),
+    "power": ("Power", lambda value: engineering(value * 1e-3, "W")),
+    "elements": ("Elements", lambda value: f"{value:,.0f}"), "bytes": ("Bytes on chip", byte_size)}
+"""Figures that may be limited: what they are called, and how they are shown."""
+Networks = Sequence[tuple[str, float]]
+
+
+def design_sheet(found: Designed, runs: Sequence[RunRecord], networks: Networks, front: Sequence[str] = (),
+                 command: str = "") -> Sheet:
+    """Return what is to be shown of a design; ``runs`` are those of the networks on the machine, if there is one."""
+    problem = found.problem
+    names = ", ".join(name + (f" x {weight:g}" if weight != 1 else "") for name, weight in networks)
+    facts = (_verdict(found), f"Method {found.method}, seed {found.seed}: {found.samples:,} samples (mappings of a "
+             f"layer) on {len(found.tried):,} machines in {engineering(found.seconds, 's')}.", LEFT_OUT)
+    points = found.front(front) if front else ()
+    tables = [_rejected(found)]
+    if found.best is not None:
+        tables = [_machine(found), _figures(found), _layers(runs, networks)]
+    tables += [_front_table(found, points, front)] if points else []
+    tables += [_convergence_table(found)] if found.history else []
+    plots = [_front_plot(found, points, front), *([_convergence(found), _areas(found)] if found.history else [])]
+    return Sheet(f"A machine for {names}, from {problem.space.accelerator.name}",
+                 f"{_goal(found)} within {_limits(found)}: one machine for all layers, each with a mapping of its own.",
+                 facts, tuple(tables), tuple(plot for plot in plots if plot.data), {}, command, tuple(runs))
+
+
+def _goal(found: Designed) -> str:
+    first, *others = found.problem.objective.split("-")
+    goal = "-".join([shown_goal(first), *others])
+    return goal[0].upper() + goal[1:]
+
+
+def _limits(found: Designed) -> str:
+    return ", ".join(map(str, found.problem.limits)) or "no limits"
+
+
+def _shown(found: Designed, score: float) -> str:
+    unit = METRICS[found.problem.objective].unit
+    return f"{shown_value(score, unit)} {HEADS.get(unit, unit)}"
+
+
+def _verdict(found: Designed) -> str:
+    """Return how good the design is, in words."""
+    nothing = f"No machine within {_limits(found)}, with any mappings, can do"
+    if not found.problem.space.ranges:
+        nothing = "No mappings on this machine can do"
+    least = f"{nothing} with less than {_shown(found, found.bound)}"
+    if found.best is None:
+        return f"No machine within the limits was found. {least}."
+    told = f"{_goal(found)} {_shown(found, found.score)}."
+    if not found.gap:
+        return f"{told} {nothing} better."
+    return f"{told} {least}: the design is at most {percent(found.gap)} above the best there is."
+
+
+def _parts(found: Designed) -> Iterator[tuple[str, int, float]]:
+    """Yield every part of the machine that takes area: its name, how many there are, and their area."""
+    machine = found.machine
+    for memory in machine.memories:
+        count = machine.instances(memory.name)
+        yield memory.name, count, count * memory.area_um2
+    yield machine.compute.name, machine.compute_instances, machine.compute_instances * machine.compute.area_um2
+
+
+def _size(machine: Accelerator, name: str) -> str:
+    """Return how large a level is."""
+    if name == machine.compute.name:
+        return "multiply-accumulate"
+    level = machine.level(name)
+    if not isinstance(level, Memory):
+        return f"{level.instances} in any shape" if level.flexible else f"{level.shape[0]} x {level.shape[1]}"
+    own = [f"{owner} {byte_size(size)}" for owner, size in level.partitions_bytes]
+    rates = [f"{port} {rate:g}" for port, rate in vars(level.bandwidth).items() if rate is not None]
+    return ", ".join(own or [byte_size(level.capacity_bytes)]) + (
+        f"; {', '.join(rates)} words a cycle" if rates else "")
+
+
+def _machine(found: Designed) -> Table:
+    machine, ranges = found.machine, found.problem.space.ranges
+    areas = {name: area for name, _, area in _parts(found)}
+    total = machine.area_um2
+    rows: list[tuple[Value, ...]] = []
+    for name in [*(level.name for level in machine.levels), machine.compute.name]:
+        varied = [f"{what} {found.chosen[level, what]:,g} ({engineering(values.low)} to {engineering(values.high)})"
+                  for (level, what), values in ranges.items() if level == name]
+        inside = machine.compute_instances if name == machine.compute.name else machine.instances(name)
+        area = areas.get(name)
+        rows.append((name, inside, _size(machine, name), "; ".join(varied),
+                     None if area is None else round(area), percent(area / total) if area and total else ""))
+    rows.append(("All", None, "", "", round(total), ""))
+    return Table("machine", f"The machine: {machine.name}",
+                 ("Level", "Instances", "Size", "Varied (from, to)", "Area (um2)", "Share"), tuple(rows))
+
+
+def _figures(found: Designed) -> Table:
+    problem, figures, clock = found.problem, found.figures, found.machine.frequency_mhz
+    taken = {name: float(value) for name, value in figures_of(found.machine, found.machine.numbers | {
+        ("area", "um2"): found.machine.area_um2}).items()} | {"power": found.power_mw}
+    cycles = float(figures.latency_cycles)
+    rows: list[tuple[Value, ...]] = [
+        ("Latency", f"{engineering(cycles)} cycles = {engineering(seconds_of(cycles, clock), 's')}", "", ""),
+        ("Energy", engineering(figures.energy_pj * 1e-12, "J"), "", ""),
+        ("EDP", engineering(figures.latency_cycles * figures.energy_pj * 1e-12, "J·cycles"), "", "")]
+    for name, (head, show) in _LIMITED.items():
+        most = problem.budget.most(name)
+        limited = (show(most), percent(1 - taken[name] / most)) if isfinite(most) else ("", "")
+        rows.append((head, show(taken[name]), *limited))
+    return Table("figures", "What it takes", ("", "Found", "Limit", "Left"), tuple(rows))
+
+
+def _layers(runs: Sequence[RunRecord], networks: Networks) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    total = sum(weight * run.totals.latency_cycles for run, (_, weight) in zip(runs, networks, strict=True))
+    for run, (_, weight) in zip(runs, networks, strict=True):
+        for layer in run.layers:
+            assert layer.cost is not None
+            name = layer.name if len(runs) == 1 else f"{run.network.name}/{layer.name}"
+            rows.append((name, layer.count, layer.operator.short, engineering(layer.cost.latency_cycles),
+                         percent(weight * layer.count * layer.cost.latency_cycles / total),
+                         engineering(layer.cost.energy_pj * 1e-12), percent(layer.cost.utilisation),
+                         layer.cost.bottleneck))
+    return Table("layers", "Layers, each figure of one run", (
+        "Layer", "Runs", "Shape", "Latency (cycles)", "Share", "Energy (J)", "Utilisation", "Bottleneck"), tuple(rows),
+        ("Share: of the latency of all networks, each times its weight.",) if len(runs) > 1 else ())
+
+
+def _numbers(found: Designed, one: Candidate) -> str:
+    return ", ".join(f"{level}.{what} {value:g}" for (level, what), value in one.chosen.items()) or "as it is"
+
+
+def _rejected(found: Designed) -> Table:
+    rows = tuple((_numbers(found, one), "; ".join(found.violations(one))) for one in found.rejected[:_MOST_ROWS])
+    return Table("rejected", "Machines tried, those that break the limits least first", ("Machine", "Why not"), rows,
+                 () if rows else ("None was tried: give more samples.",))
+
+
+def _front_table(found: Designed, points: Sequence[Candidate], front: Sequence[str]) -> Table:
+    units = [METRICS[name].unit for name in front]
+    step = max(1, -(-len(points) // _MOST_ROWS))
+    rows = tuple((*(shown_value(value, unit) for value, unit in zip(_values(found, one, front), units, strict=True)),
+                  _numbers(found, one)) for one in points[::step])
+    heads = tuple(f"{name.capitalize()} ({HEADS.get(unit, unit)})" for name, unit in zip(front, units, strict=True))
+    return Table("front", "Pareto front of the machines tried", (*heads, "Machine"), rows, () if step == 1 else (
+        f"One in {step} of {len(points)} points; the JSON has all.",))
+
+
+def _values(found: Designed, one: Candidate, front: Sequence[str]) -> list[float]:
+    return [float(one.figures.of(name, found.problem.space.accelerator)) for name in front]
+
+
+def _convergence_table(found: Designed) -> Table:
+    steps = found.history
+    kept = sorted({round(place * (len(steps) - 1) / 7) for place in range(8)})
+    rows = tuple((steps[at].samples, engineering(steps[at].seconds, "s"), _shown(found, steps[at].score),
+                  percent(steps[at].score / found.bound - 1) if found.bound else "") for at in kept)
+    return Table("convergence", "How it was found", ("Samples", "After", "Best score", "Above the bound"), rows)
+
+
+def _convergence(found: Designed) -> Plot:
+    unit = METRICS[found.problem.objective].unit
+    scale = 1e-12 if unit in HEADS else 1.0
+    x = [*(step.samples for step in found.history), max(found.samples, found.history[-1].samples)]
+    y = [*(step.score * scale for step in found.history), found.score * scale]
+    data: list[dict[str, Any]] = [
+        {"type": "scatter", "mode": "lines", "name": "best score", "x": x, "y": y,
+         "line": {"color": "@curve-0", "width": 2.2, "shape": "hv"}}]
+    if found.bound > 0:
+        data.append({"type": "scatter", "mode": "lines", "name": "bound: nothing can be below", "x": [x[0], x[-1]],
+                     "y": [found.bound * scale] * 2, "line": {"color": "@strong", "dash": "dash"}})
+    return Plot("convergence", "Best score over samples", data, {
+        "xaxis": log_axis("Samples", x), "yaxis": log_axis(f"{_goal(found)} ({HEADS.get(unit, unit)})", [
+            value for trace in data for value in trace["y"]]), "legend": LEGEND, "hovermode": "closest"},
+        "The bound holds for every machine within the limits and all its mappings, as far as it was proved.")
+
+
+def _areas(found: Designed) -> Plot:
+    parts = [(name, area) for name, _, area in _parts(found) if area > 0]
+    data = [{"type": "bar", "orientation": "h", "name": name, "x": [area / 1e6], "y": ["area"],
+             "marker": {"color": f"@curve-{at % 8}"}, "hovertemplate": f"{name}: %{{x:.4g}} mm2<extra></extra>"}
+            for at, (name, area) in enumerate(parts)]
+    return Plot("areas", "Area by part", data, {
+        "barmode": "stack", "height": 220, "xaxis": {"title": {"text": "mm2"}}, "yaxis": {"visible": False},
+        "legend": LEGEND}, LEFT_OUT)
+
+
+def _front_plot(found: Designed, points: Sequence[Candidate], front: Sequence[str]) -> Plot:
+    """Return the machines tried by two metrics, those over a limit apart, with the front where one was asked for."""
+    names = tuple(front[:2]) or ("area", found.problem.objective)
+    tried = [one for one in found.tried if one.fronts is not None]
+    tried = tried[::max(1, len(tried) // _MOST_DRAWN)]
+    groups = [("machines tried", [one for one in tried if isfinite(one.score)], {"color": "@faint", "size": 6}),
+              ("over a limit", [one for one in tried if not isfinite(one.score)],
+               {"color": "@heat-4", "size": 7, "symbol": "x-thin-open"}),
+              ("front", list(points), {"color": "@curve-0", "size": 7}),
+              ("the design", [found.best] if found.best is not None else [],
+               {"color": "@curve-1", "size": 14, "symbol": "circle-open", "line": {"width": 2.5}})]
+    data: list[dict[str, Any]] = []
+    for name, ones, marker in groups:
+        values = [_values(found, one, names) for one in ones]
+        data.append({"type": "scatter", "mode": "markers", "name": name, "marker": marker, "cliponaxis": False,
+                     "x": [_scaled(value, names[0]) for value, _ in values],
+                     "y": [_scaled(value, names[1]) for _, value in values],
+                     "customdata": [_numbers(found, one) for one in ones],
+                     "hovertemplate": "%{customdata}<br>%{x:.4g}, %{y:.4g}<extra></extra>"})
+    axes = [log_axis(f"{name.capitalize()} ({HEADS.get(METRICS[name].unit, METRICS[name].unit)})", [
+        value for trace in data for value in trace[axis]]) for name, axis in zip(names, "xy", strict=True)]
+    return Plot("front", "Machines tried", [trace for trace in data if trace["x"]], {
+        "xaxis": axes[0], "yaxis": axes[1], "legend": LEGEND, "hovermode": "closest"},
+        "Each point is a machine with the best mappings found of all layers.")
+
+
+def _scaled(value: float, name: str) -> float:
+    return value * 1e-12 if METRICS[name].unit in HEADS else value
+
+
+def design_tree(found: Designed, runs: Sequence[RunRecord], networks: Networks, front: Sequence[str] = (),
+                command: str = "") -> dict[str, Any]:
+    """Return the same as plain data; what was not found is null."""
+    problem = found.problem
+    return {
+        "command": command, "networks": dict(networks), "accelerator": problem.space.accelerator.name,
+        "within": {limit.what: limit.most for limit in problem.limits}, "objective": problem.objective,
+        "method": found.method, "seed": found.seed, "samples": found.samples, "seconds": found.seconds,
+        "interrupted": found.interrupted, "machines": len(found.tried), "score": finite(found.score),
+        "bound": found.bound, "gap": found.gap, "says": _verdict(found), "left_out": LEFT_OUT,
+        "machine": None if found.best is None else _plain(found, found.best) | {
+            "definition": runs[0].accelerator.definition if runs else "",
+            "areas_um2": {name: area for name, _, area in _parts(found)}},
+        "history": [vars(step) for step in found.history],
+        "front": {"metrics": list(front), "points": [_plain(found, one) | {"values": _values(found, one, front)}
+                                                     for one in (found.front(front) if front else ())]},
+        "rejected": [{"numbers": _plain(found, one)["numbers"], "why": found.violations(one)}
+                     for one in found.rejected[:_MOST_ROWS]],
+        "layers": [{"network": run.network.name, "names": list(layer.names), "count": layer.count,
+                    "latency_cycles": layer.cost.latency_cycles, "energy_pj": layer.cost.energy_pj,
+                    "utilisation": layer.cost.utilisation, "bottleneck": layer.cost.bottleneck,
+                    "mapping": layer.mapping.yaml} for run in runs for layer in run.layers
+                   if layer.cost is not None and layer.mapping is not None],
+    }
+
+
+def _plain(found: Designed, one: Candidate) -> dict[str, Any]:
+    return {"numbers": {".".join(key): value for key, value in one.chosen.items()}, **figures_told(found.problem, one)}
