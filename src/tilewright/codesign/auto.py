@@ -58,9 +58,9 @@ class Auto:
             self._split()
             yield
         while not session.over and (part := self._next()):
-            before = session.score_so_far
-            session.map(part, self.share, [session.best] * len(part))
-            if session.score_so_far < before:
+            before = session.nearest
+            session.map(part, self.share, [before] * len(part))
+            if session.nearest is not before:
                 self.queue, self.finest = [], max(0, self.finest - 1)
             if self.boxes.least < session.score_so_far * (1 - CLOSE):
                 self._split()
@@ -85,7 +85,7 @@ class Auto:
     def _next(self) -> list[Machine]:
         """Return the machines to map next; none where bounds rule all others out, or more samples help no more."""
         while not self.queue and not self.session.over:
-            best = self.session.best
+            best = self.session.nearest
             if best is None:
                 self._fill(self.known)
                 self._roomiest_first()

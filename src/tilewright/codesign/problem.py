@@ -143,9 +143,11 @@ class DesignProblem:
 
     def scores(self, figures: Figures) -> Any:
         """Return the objective; infinite where the power is over its limit."""
-        most = self.budget.most("power")
-        power = power_mw(self.space.accelerator, figures.latency_cycles, figures.energy_pj)
-        return np.where(power <= most, self.value(figures), np.inf)
+        return np.where(self.power(figures) <= self.budget.most("power"), self.value(figures), np.inf)
+
+    def power(self, figures: Figures) -> Any:
+        """Return milliwatts, on average while the networks run."""
+        return power_mw(self.space.accelerator, figures.latency_cycles, figures.energy_pj)
 
     def area(self, chosen: Mapping[Number, Any]) -> Any:
         """Return the area of machines of the space."""
@@ -181,7 +183,7 @@ def composed(problem: DesignProblem, fronts: Sequence[LayerFront],
     alone = problem.budget.most("power") == np.inf and sums in ("latency", "energy")
     choice, figures = rated(problem, fronts, area_um2, [0.0 if sums == "energy" else np.inf] if alone else None)
     scores = np.broadcast_to(problem.scores(figures), choice.shape[1])
-    best = int(scores.argmin())
+    best = int(scores.argmin() if np.isfinite(scores).any() else problem.power(figures).argmin())
     return choice[:, best], Figures(float(figures.latency_cycles[best]), float(figures.energy_pj[best]), area_um2), \
         float(scores[best])
 

@@ -40,6 +40,8 @@ class Candidate:
         What the networks take, and the objective: infinite where a layer has no mapping or a limit is broken.
     unmapped
         The layers that have no mapping.
+    excess
+        By which shares limits are exceeded, summed; infinite where a layer has no mapping.
     """
 
     chosen: Mapping[Number, float]
@@ -48,6 +50,7 @@ class Candidate:
     figures: Figures = NOTHING
     score: float = inf
     unmapped: tuple[int, ...] = ()
+    excess: float = inf
 
     @classmethod
     def of(cls, problem: DesignProblem, chosen: Mapping[Number, float],
@@ -57,8 +60,9 @@ class Candidate:
         if len(known) < len(problem.layers):
             return cls(chosen, None, unmapped=tuple(at for at, front in enumerate(fronts) if front is None))
         choice, figures, score = composed(problem, known, float(problem.area(chosen)))
-        fits = float(problem.budget.excess(chosen)) <= 0
-        return cls(chosen, known, tuple(choice.tolist()), figures, score if fits else inf)
+        hot = float(problem.power(figures)) / problem.budget.most("power") - 1.0
+        excess = float(problem.budget.excess(chosen)) + max(hot, 0.0)
+        return cls(chosen, known, tuple(choice.tolist()), figures, score if excess <= 0 else inf, (), excess)
 
     def mapping(self, problem: DesignProblem, layer: int) -> MappingBatch:
         """Return the mapping of a layer, as a batch of one."""
@@ -143,6 +147,12 @@ class Session:
     def score_so_far(self) -> float:
         """The best score; infinite where nothing was found within the limits."""
         return inf if self.best is None else self.best.score
+
+    @property
+    def nearest(self) -> Candidate | None:
+        """The best machine, or as long as none is within the limits the one that exceeds them least."""
+        known = [candidate for candidate in self.tried if candidate.excess < inf] if self.best is None else []
+        return min(known, key=lambda candidate: candidate.excess) if known else self.best
 
     def offer(self, candidate: Candidate) -> None:
         """Take note of a machine and its mappings."""
