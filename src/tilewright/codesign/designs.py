@@ -164,14 +164,7 @@ class Designed:
     @property
     def rejected(self) -> list[Candidate]:
         """The machines tried that are not within the limits or do not run all layers, the least violating first."""
-        problem, power = self.problem, self.problem.budget.most("power")
-
-        def excess(one: Candidate) -> tuple[int, float]:
-            taken = float(power_mw(problem.space.accelerator, one.figures.latency_cycles, one.figures.energy_pj)
-                          ) if one.fronts is not None else 0.0
-            return len(one.unmapped), float(problem.budget.excess(one.chosen)) + max(taken / power - 1, 0.0)
-
-        return sorted((one for one in self.tried if one.score == inf), key=excess)
+        return sorted((one for one in self.tried if one.score == inf), key=lambda one: (len(one.unmapped), one.excess))
 
 
 def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: float = inf, close: float = 0.01) -> float:
