@@ -141,7 +141,8 @@ def decoded(machine, genes):
     space = MapSpace(operator, preset(machine), "imperfect")
     rng = np.random.default_rng(0)
     task = Task(space, rng)
-    batch = Decoding(space, Breeding(space, levels_in_use(task), rng)).batch(genes)
+    breeding = Breeding(space, levels_in_use(task), rng)
+    batch = Decoding(space, breeding.active, breeding.sizes, breeding.limits).batch(genes)
     assert space.contains(batch).all()
     return {entry.level: [(loop.dimension, loop.step, loop.axis) for loop in entry.loops]
             for entry in batch.mapping(0, operator.sizes).levels}
@@ -222,7 +223,7 @@ def test_it_finds_mappings_of_one_dimension_along_a_side_and_goes_on_from_where_
 def test_mappings_are_read_as_the_genomes_that_they_came_from(name):
     breeding, genomes = bred(name)
     breeding.mend(genomes)
-    decoding = Decoding(SPACES[name], breeding)
+    decoding = Decoding(SPACES[name], breeding.active, breeding.sizes, breeding.limits)
     batch = decoding.batch(genomes)
     again = decoding.batch(decoding.genomes(batch))
     same = (batch.steps == again.steps).all(axis=(0, 1))

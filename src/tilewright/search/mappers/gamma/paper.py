@@ -176,7 +176,6 @@ class Breeding:
         return made
 
 
-
 def side_lanes(space: MapSpace) -> list[int]:
     """Return the most lanes along each side of the arrays, outermost first."""
     found = []
@@ -195,12 +194,21 @@ class Decoding:
     innermost memory outside the side it stands for; where two share a memory, those of the outer one stand outside. The
     innermost memory holds the tile of the last mapper. An array of free shape has all its elements on the side that is
     used alone; where both are, the inner mapper says how many it takes, and the outer one has the others.
+
+    Parameters
+    ----------
+    space
+        Any of the machine's.
+    active
+        The dimensions of which genomes tell.
+    sizes, limits
+        ``(d)`` or ``(p, d)``: extents of those; ``(l)`` or ``(p, l)``: the most lanes along each side.
     """
 
-    def __init__(self, space: MapSpace, breeding: Breeding) -> None:
-        self.space, self.active, self.sizes = space, breeding.active, breeding.sizes
-        self.sides, self.limits = breeding.sides, breeding.limits
+    def __init__(self, space: MapSpace, active: NDArray[np.intp], sizes: Numbers, limits: Numbers) -> None:
+        self.space, self.active, self.sizes, self.limits = space, active, sizes, limits
         slots = space.layout.slots
+        self.sides = [s for s, slot in enumerate(slots) if slot.axis != "T"]
         self.memories = [s for s, slot in enumerate(slots) if slot.axis == "T"]
         levels = [space.accelerator.levels[slots[s].level] for s in self.sides]
         self.shared = [at + 1 < len(levels) and level is levels[at + 1] and isinstance(level, Fanout)
@@ -209,13 +217,20 @@ class Decoding:
 
     def batch(self, genomes: Genomes) -> MappingBatch:
         """Return the mappings that genomes stand for; the space makes legal what it has no room for."""
-        batch = self.space.empty(len(genomes))
-        steps, ranks = batch.steps.copy(), batch.ranks.copy()
+        steps, ranks = self.nests(genomes, len(self.space.operator.sizes))
+        return self.space.repair(MappingBatch(self.space.layout, steps, ranks))
+
+    def nests(self, genomes: Genomes, width: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+        """Return steps and ranks ``(s, width, p)`` of the mappings, as of a `MappingBatch` of so many dimensions."""
+        shape = (len(self.space.layout.slots), width, len(genomes))
+        steps, ranks = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int8)
         for depth in np.unique(genomes.depth):
             who = np.flatnonzero(genomes.depth == depth)
-            found = self._decoded(genomes.take(who), int(depth))
+            sizes, limits = (np.broadcast_to(each, (len(genomes), each.shape[-1]))[who]
+                             for each in (self.sizes, self.limits))
+            found = Decoding(self.space, self.active, sizes, limits)._decoded(genomes.take(who), int(depth), width)
             steps[:, :, who], ranks[:, :, who] = (part.transpose(0, 2, 1) for part in found)
-        return self.space.repair(MappingBatch(batch.layout, steps, ranks))
+        return steps, ranks
 
     def genomes(self, batch: MappingBatch) -> Genomes:
         """Return genomes of all mappers that there may be which stand for given mappings, or for some near them.
@@ -252,11 +267,12 @@ class Decoding:
 
     def lanes(self, genomes: Genomes, depth: int) -> Numbers:
         """Return ``(p, l)``: over how many units each mapper may spread."""
-        lanes = np.repeat(self.limits[None, :depth], len(genomes), axis=0)
+        limits = np.broadcast_to(self.limits, (len(genomes), self.limits.shape[-1]))
+        lanes = limits[:, :depth].copy()
         for at in range(depth - 1):
             if self.shared[at]:
-                lanes[:, at + 1] = np.minimum(genomes.units[:, at + 1], self.limits[at + 1])
-                lanes[:, at] = self.limits[at] // lanes[:, at + 1]
+                lanes[:, at + 1] = np.minimum(genomes.units[:, at + 1], limits[:, at + 1])
+                lanes[:, at] = limits[:, at] // lanes[:, at + 1]
         return lanes
 
     def homes(self, depth: int) -> dict[int, list[int]]:
@@ -274,9 +290,9 @@ class Decoding:
         """Whether the last mapper's side is inside all memories, so that each unit takes single words."""
         return bool(self.sides) and self.sides[depth - 1] > self.memories[-1]
 
-    def _decoded(self, genomes: Genomes, depth: int) -> tuple[Numbers, Numbers]:
-        """Return steps and ranks ``(s, p, d)`` of genomes of one depth."""
-        count, dims = len(genomes), len(self.sizes)
+    def _decoded(self, genomes: Genomes, depth: int, width: int) -> tuple[Numbers, Numbers]:
+        """Return steps and ranks ``(s, p, width)`` of genomes of one depth."""
+        count, dims = len(genomes), self.sizes.shape[-1]
         lanes, homes = self.lanes(genomes, depth), self.homes(depth)
         tiles = [genomes.tiles[:, at] for at in range(depth)] + [np.ones((count, dims), dtype=np.int64)]
         if self._inside(depth):
@@ -290,7 +306,7 @@ class Decoding:
             found: Numbers = np.minimum(wide, outer[at])
             return found
 
-        shape = (len(self.space.layout.slots), count, len(self.space.operator.sizes))
+        shape = (len(self.space.layout.slots), count, width)
         steps, ranks = np.ones(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         current, last = np.ones((count, dims), dtype=np.int64), np.full((count, shape[2]), 2 * dims)
         for s in reversed(range(shape[0])):
@@ -320,7 +336,7 @@ class PublishedGamma(Resumable):
         self.start = task.space.empty(0) if task.start is None else task.start.take(slice(0, population // 2))
         self.begun = False
         self.breeding = Breeding(task.space, least, task.rng)
-        self.decoding = Decoding(task.space, self.breeding)
+        self.decoding = Decoding(task.space, self.breeding.active, self.breeding.sizes, self.breeding.limits)
         self.elite, self.scores = self.breeding.first(0), np.empty(0)
         """Who lives on from the last generation, best first."""
         self.parents = self.breeding.first(0)
