@@ -1,6 +1,6 @@
 """Which hardware? Machines within a budget and their mappings; what flexibility is worth; the best fixed machine."""
 
-from tilewright.codesign import auto  # noqa: F401  (registers)
+from tilewright.codesign import auto, methods  # noqa: F401  (registers)
 from tilewright.codesign.designs import DESIGNERS, Designed, DesignedLayer, Designer, budget_bound, design
 from tilewright.codesign.exploration import FIGURES, Exploration, Outcome, explore, pareto
 from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune

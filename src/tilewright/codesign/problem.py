@@ -108,8 +108,10 @@ class DesignProblem:
         machine = self.space.accelerator
         found: dict[Number, Floats] = {}
         for model, batch in zip(self.models, batches, strict=True):
-            own = model.needs(batch).numbers(machine)
-            found |= {key: np.maximum(found.get(key, 0.0), row) for key, row in own.items() if key in self.space.ranges}
+            for key, row in model.needs(batch).numbers(machine).items():
+                name, times = self.space.follow.get(key, (key, 1.0))
+                if name in self.space.ranges:
+                    found[name] = np.maximum(found.get(name, 0.0), row / times)
         return {key: np.asarray(one.value(one.first_places(found[key])), dtype=np.float64)
                 for key, one in self.space.ranges.items() if key in found}
 

@@ -91,12 +91,15 @@ class Scores:
         ``(b)``: the objective, infinite where a limit is broken or a mapping is illegal.
     excess
         ``(b)``: by how much limits are broken: shares of the budget, and one and more for each illegal mapping.
+    figures
+        ``(b)``: what all layers take.
     latency, energy
         ``(l, b)``: cycles and picojoules of each layer.
     """
 
     score: Floats
     excess: Floats
+    figures: Figures
     latency: Floats
     energy: Floats
 
@@ -206,8 +209,9 @@ class Session:
                            for name in ("latency_cycles", "energy_pj"))
         figures = problem.total(latency, energy, np.asarray(problem.area(chosen)))
         excess = sum((np.where(costs.legal, 0.0, 1.0 + costs.excess) for costs in scored), np.zeros(len(rows)))
-        excess = excess + problem.budget.excess(chosen)
-        found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, latency, energy)
+        power = power_mw(problem.space.accelerator, figures.latency_cycles, figures.energy_pj)
+        excess = excess + problem.budget.excess(chosen) + np.maximum(power / problem.budget.most("power") - 1.0, 0.0)
+        found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, figures, latency, energy)
         best = int(found.score.argmin())
         if found.score[best] < self.score_so_far:
             self.offer(Candidate.of(problem, {key: float(column[best]) for key, column in chosen.items()}, [

@@ -6,7 +6,8 @@ from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.checkpoint import Resumable, State
 from tilewright.search.front import Front, FrontPoint, first_of_front, joined, read_front
 from tilewright.search.layers import largest_first
-from tilewright.search.mapper import MAPPERS, Mapper, MapperOptions, Options, Task, read_options
+from tilewright.search.mapper import MAPPERS, Count, Mapper, MapperOptions, Options, Share, Task, read_options
+from tilewright.search.mappers.gamma.paper import Decoding, Genomes
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
 from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
@@ -39,9 +40,12 @@ __all__ = [
     "Budget",
     "Constraint",
     "CostModel",
+    "Count",
+    "Decoding",
     "Densities",
     "Front",
     "FrontPoint",
+    "Genomes",
     "Improvement",
     "KeptBounding",
     "LayerResult",
@@ -63,6 +67,7 @@ __all__ = [
     "Resumable",
     "Scorer",
     "SearchResult",
+    "Share",
     "Source",
     "Start",
     "State",

@@ -1,0 +1,132 @@
+"""Optimisers that know numbers alone, as design methods: the baselines of figure 6.6, and others of `MAPPERS`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, make_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import require_extra
+from tilewright.codesign.designs import DESIGNERS
+from tilewright.codesign.limits import Floats
+from tilewright.codesign.methods.decoding import NeededDesigns
+from tilewright.codesign.session import Scores, Session
+from tilewright.mapping import MappingBatch
+from tilewright.search import MAPPERS, BlackBox, MapperOptions, Optimiser, Options, Problem, VectorSpace, read_options
+
+REFUSED = 700.0
+"""Loss of every design that breaks a limit, where these are not ranked: above all logarithms of scores."""
+ABREAST = 256
+"""Designs scored at once, at most."""
+FIGURES = 3
+"""Losses of optimisers that search fronts: cycles, picojoules, area."""
+
+
+class DesignVectors:
+    """Designs as points of the unit cube: a number for each gene, then those of every layer's mapping."""
+
+    def __init__(self, designs: NeededDesigns) -> None:
+        self.designs = designs
+        self.spaces = [VectorSpace(space) for space in designs.spaces]
+        self.ends = len(designs.genes) + np.cumsum([0, *(space.dimension for space in self.spaces)])
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a point."""
+        return int(self.ends[-1])
+
+    def decode(self, points: Floats) -> tuple[dict[Any, Floats], list[MappingBatch]]:
+        """Return the machines and mappings of ``(b, n)`` points; genes are even in their logarithm."""
+        chosen = {}
+        for at, key in enumerate(self.designs.genes):
+            values, highest = self.designs.problem.space.ranges[key], self.designs.highest[key]
+            wanted = values.low * (highest / values.low) ** np.clip(points[:, at], 0.0, 1.0)
+            chosen[key] = np.asarray(values.value(values.first_places(np.minimum(wanted, highest))), dtype=np.float64)
+        lanes = self.designs.lanes(chosen, len(points))
+        batches = [self.designs.cut(layer, space.decode(points[:, self.ends[layer]:self.ends[layer + 1]]), lanes)
+                   for layer, space in enumerate(self.spaces)]
+        return self.designs.sized(chosen, batches), batches
+
+
+class VectorDesigner:
+    """Lets an optimiser search designs by way of `DesignVectors`."""
+
+    def __init__(self, session: Session, make: Callable[[Problem], Optimiser], ranked: bool, objectives: int) -> None:
+        self.session, self.make, self.ranked, self.objectives = session, make, ranked, objectives
+
+    def steps(self) -> Iterator[None]:
+        """Score what it proposes, and tell it, until there are no samples left for one design more."""
+        session, layers = self.session, len(self.session.problem.layers)
+        vectors = DesignVectors(NeededDesigns(session.problem))
+        samples = None if session.samples is None else session.samples // layers
+        optimiser = self.make(Problem(vectors.dimension, session.seed % 2**32, samples, self.objectives))
+        while session.left >= layers:
+            points = np.asarray(optimiser.ask(), dtype=np.float64)
+            losses = []
+            for first in range(0, len(points), ABREAST):
+                part = points[first:first + int(min(ABREAST, session.left // layers))]
+                if len(part):
+                    losses.append(self.losses(session.score(*vectors.decode(part))))
+                    yield
+            if sum(map(len, losses)) < len(points):
+                return
+            optimiser.tell(np.concatenate(losses))
+
+    def losses(self, scores: Scores) -> NDArray[np.float64]:
+        """Return ``(b)``, or ``(b, m)`` for fronts: logarithms, and what limits refuse after all others."""
+        values = scores.score[:, None]
+        if self.objectives > 1:
+            figures = scores.figures
+            values = np.stack([figures.latency_cycles, figures.energy_pj, figures.area_um2], axis=1)
+        refused = REFUSED + (np.log1p(scores.excess)[:, None] if self.ranked else 0.0)
+        with np.errstate(divide="ignore"):
+            found = np.where(np.isfinite(scores.score)[:, None], np.log(np.maximum(values, 1e-300)), refused)
+        return found if self.objectives > 1 else found[:, 0]
+
+
+@dataclass(frozen=True)
+class BoxDesigner:
+    """A `BlackBox` as a member of `DESIGNERS`. Its options are those of the mapper, and ``ranked``.
+
+    Designs that break a limit are all alike to the optimiser, as in DiGamma's comparison (6.1.2); with ``ranked`` they
+    stand by how far they break it.
+    """
+
+    box: BlackBox
+
+    @property
+    def extra(self) -> str:
+        """The extra of the package that it cannot do without, if any."""
+        return self.box.extra
+
+    def __call__(self, session: Session, options: Options) -> VectorDesigner:
+        """Return a designer; an `InputError` if an option is wrong or the extra is not installed."""
+        kind = make_dataclass("RankedOptions", [("ranked", bool, False)], bases=(self.box.options_type,), frozen=True)
+        given: Any = read_options(kind, options, self.box.name)
+        require_extra(self.extra, "design method", self.box.name)
+
+        def make(problem: Problem) -> Optimiser:
+            return self.box.build(given, problem)
+
+        return VectorDesigner(session, make, given.ranked, FIGURES if self.box.metrics else 1)
+
+
+class Draws:
+    """Points drawn evenly, which learns nothing."""
+
+    def __init__(self, options: MapperOptions, problem: Problem) -> None:
+        self.rng, self.dimension = np.random.default_rng(problem.seed), problem.dimension
+
+    def ask(self) -> NDArray[np.float64]:
+        """Draw points."""
+        return self.rng.random((ABREAST, self.dimension))
+
+    def tell(self, losses: NDArray[np.float64]) -> None:
+        """Learn nothing."""
+
+
+BOXES = [BlackBox("random", MapperOptions, Draws), *(
+    member for member in (MAPPERS.get(name) for name in MAPPERS) if isinstance(member, BlackBox))]
+for _box in BOXES:
+    DESIGNERS.register(_box.name)(BoxDesigner(_box))

@@ -1,0 +1,109 @@
+"""Designs from fewer numbers: arrays and rates are chosen, and buffers are exactly what the mappings need (6.2.3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.codesign.limits import Floats, figures_of
+from tilewright.codesign.problem import DesignProblem
+from tilewright.hardware import Fanout, Number
+from tilewright.mapping import MappingBatch, MapSpace
+
+Counts = NDArray[np.int64]
+Columns = Mapping[Number, Floats]
+CAPACITY = "capacity_bytes"
+
+
+@dataclass(frozen=True)
+class NeededDesigns:
+    """What genes and mappings mean as designs: genes are all numbers that vary but capacities.
+
+    Mappings are those of the widest machine, which has the largest of each number that the limits allow alone: so they
+    are made legal there, and only lanes and limits of the design itself may refuse them.
+    """
+
+    problem: DesignProblem
+
+    @cached_property
+    def genes(self) -> tuple[Number, ...]:
+        """The numbers that are chosen."""
+        return tuple(key for key in self.problem.space.ranges if not key[1].startswith(CAPACITY))
+
+    @cached_property
+    def highest(self) -> dict[Number, float]:
+        """The largest of every number that varies, where all others are the least, within the limits."""
+        budget = self.problem.budget
+        return {key: budget.largest(budget.smallest, key) or least for key, least in budget.smallest.items()}
+
+    @cached_property
+    def elements(self) -> float:
+        """The most elements that arrays of one large side have within the limits."""
+        budget, least = self.problem.budget, self.problem.budget.smallest
+        machine = self.problem.space.accelerator
+        return max(float(figures_of(machine, budget.completed({**least, key: self.highest[key]}))["elements"])
+                   for key in self.problem.space.ranges)
+
+    @cached_property
+    def spaces(self) -> tuple[MapSpace, ...]:
+        """The mappings of each layer on the widest machine."""
+        widest = self.problem.machine(self.highest)
+        return tuple(self.problem.map_space(layer, widest) for layer in range(len(self.problem.layers)))
+
+    @cached_property
+    def sides(self) -> tuple[tuple[int, Fanout, Number], ...]:
+        """The sides of arrays, outermost first: slot, array, and the number that says how many lanes it has."""
+        found, machine = [], self.problem.space.accelerator
+        for at, slot in enumerate(self.spaces[0].layout.slots):
+            level = machine.levels[slot.level]
+            if isinstance(level, Fanout):
+                found.append((at, level, (level.name, "instances" if shared(level) else slot.axis.lower())))
+        return tuple(found)
+
+    def lanes(self, chosen: Columns, rows: int) -> Counts:
+        """Return ``(b, l)``: the most lanes along each side; those of an array of free shape are all its elements."""
+        numbers: Mapping[Number, Any] = self.problem.space.numbers(chosen)
+        own = self.problem.space.accelerator
+        columns = [np.broadcast_to(numbers.get(key, own.numbers[key]), rows) for _, _, key in self.sides]
+        return np.array(columns, dtype=np.int64).reshape(len(self.sides), rows).T
+
+    def cut(self, layer: int, batch: MappingBatch, lanes: Counts) -> MappingBatch:
+        """Return mappings that take no more lanes than there are: memories outside loop more often instead."""
+        steps = batch.steps.copy()
+        used = np.ones(len(batch), dtype=np.int64)
+        for at in reversed(range(len(self.sides))):
+            slot, array, _ = self.sides[at]
+            beside = at + 1 < len(self.sides) and self.sides[at + 1][1] is array and shared(array)
+            most = np.maximum(lanes[:, at] // (used if beside else 1), 1)
+            counts = -(-steps[slot - 1] // steps[slot])
+            used = _reduced(counts, most)
+            steps[slot - 1] = np.minimum(steps[slot - 1], counts * steps[slot])
+        return self.spaces[layer].repair(MappingBatch(batch.layout, steps, batch.ranks))
+
+    def sized(self, chosen: Columns, batches: Sequence[MappingBatch], arrays: bool = False) -> dict[Number, Floats]:
+        """Return all numbers that vary of ``b`` machines: genes as chosen, capacities as their mappings need them.
+
+        With ``arrays`` these are no larger than the mappings need, too.
+        """
+        needed = self.problem.needed(batches)
+        return {key: needed[key] if key in needed and (arrays or key not in chosen) else chosen[key]
+                for key in self.problem.space.ranges}
+
+
+def shared(array: Fanout) -> bool:
+    """Whether both sides of an array have its elements in common, as its shape is free."""
+    return array.flexible or array.blocks is not None
+
+
+def _reduced(counts: Counts, most: Counts) -> Counts:
+    """Lower counts ``(d, b)`` in place, the largest first, until their products are at most ``most``; return these."""
+    products: Counts = counts.prod(axis=0, dtype=np.int64)
+    while (over := np.flatnonzero(products > most)).size:
+        first = counts[:, over].argmax(axis=0)
+        others = products[over] // counts[first, over]
+        counts[first, over] = np.maximum(most[over] // others, 1)
+        products[over] = others * counts[first, over]
+    return products

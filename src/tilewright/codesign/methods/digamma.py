@@ -1,0 +1,315 @@
+"""DiGamma (Kao, dissertation, Georgia Tech 2022, chapter 6): one genetic search of hardware and mappings.
+
+A design is a machine for the whole network and a genome of `Genomes` for every layer: for each side of the arrays the
+dimension that is spread, and the tiles, in the order of loops. Buffers are no genes but what the mappings need (6.2.3).
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tilewright.base import unknown_name
+from tilewright.codesign.designs import DESIGNERS
+from tilewright.codesign.limits import Floats
+from tilewright.codesign.methods.decoding import Counts, NeededDesigns
+from tilewright.codesign.session import Scores, Session
+from tilewright.hardware import Number
+from tilewright.mapping import MappingBatch
+from tilewright.search import Count, Decoding, Genomes, MapperOptions, Options, Share, read_options
+
+PRESETS = Path(__file__).with_name("digamma.json")
+UNITS = 2
+"""Designs of the first generation whose tiles are all of size 1, as in Gamma's release."""
+
+
+@dataclass(frozen=True)
+class DigammaOptions(MapperOptions):
+    """Options of ``digamma``; what is not given has the value of the preset.
+
+    Parameters
+    ----------
+    preset
+        ``release``: the rates of DiGamma's release. ``tuned``: ours, from ``benchmarks/designs.py``.
+    population
+        Designs of a generation.
+    elite, parents
+        Shares of it that live on, and that have children.
+    crossover, reorder, tiles, parallel, grow, age
+        Chances of each operator, of each layer of a child that is changed.
+    genes, reach
+        Tiles that a mutation changes, and how far: the share of the dimension, or of its logarithm.
+    logarithmic
+        Whether tiles are drawn and changed evenly in their logarithm.
+    hardware
+        Chance that the hardware of a child changes; all of the first generation does.
+    layers
+        Chance that a layer of a child is changed at all.
+    exchange
+        Chance that a child has a layer of that of its two parents which is better there.
+    exact
+        Whether arrays, too, are no larger than the mappings need.
+    ranked
+        Whether designs that break a limit are ranked by how far, or all alike.
+    """
+
+    preset: str = "tuned"
+    population: Count = 100
+    elite: Share = 0.05
+    parents: Share = 0.4
+    crossover: Share = 0.57
+    reorder: Share = 0.47
+    tiles: Share = 0.53
+    genes: Count = 3
+    reach: Share = 0.53
+    logarithmic: bool = False
+    hardware: Share = 0.5
+    parallel: Share = 0.1
+    grow: Share = 0.57
+    age: Share = 0.27
+    layers: Share = 1.0
+    exchange: Share = 0.0
+    exact: bool = False
+    ranked: bool = False
+
+
+def digamma_options(given: Options) -> DigammaOptions:
+    """Return options, those that are not given from their preset; an `InputError` where one is wrong."""
+    presets = json.loads(PRESETS.read_text())
+    name = read_options(DigammaOptions, given, "digamma").preset
+    if name not in presets:
+        raise unknown_name("preset", name, list(presets), "options.preset")
+    return read_options(DigammaOptions, {**presets[name], **given}, "digamma")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Designs: hardware genes ``(p)`` each, and genomes of their layers (those of a design in a row)."""
+
+    hardware: dict[Number, Floats]
+    genomes: Genomes
+    layers: int
+
+    def __len__(self) -> int:
+        return len(self.genomes) // self.layers
+
+    def take(self, chosen: NDArray[np.intp]) -> "Generation":
+        """Return copies of some designs."""
+        rows = (chosen[:, None] * self.layers + np.arange(self.layers)).ravel()
+        return Generation({key: column[chosen] for key, column in self.hardware.items()}, self.genomes.take(rows),
+                          self.layers)
+
+    def joined(self, other: "Generation") -> "Generation":
+        """Return these and the others."""
+        hardware = {key: np.concatenate([column, other.hardware[key]]) for key, column in self.hardware.items()}
+        return Generation(hardware, self.genomes.joined(other.genomes), self.layers)
+
+
+class DigammaBreeding:
+    """The operators of figure 6.4, each on all layers of all designs at once, in place."""
+
+    def __init__(self, designs: NeededDesigns, options: DigammaOptions, rng: Generator) -> None:
+        self.designs, self.options, self.rng = designs, options, rng
+        spaces = designs.spaces
+        self.width = max(len(space.operator.sizes) for space in spaces)
+        self.sizes = np.ones((len(spaces), self.width), dtype=np.int64)
+        """``(n, d)``: extents of each layer's dimensions, 1 beyond its own."""
+        for at, space in enumerate(spaces):
+            self.sizes[at, :len(space.operator.sizes)] = list(space.operator.sizes.values())
+        self.depth = max(1, len(designs.sides))
+        self.order = np.argsort(self.sizes == 1, axis=1, kind="stable")
+        self.active = np.maximum((self.sizes > 1).sum(axis=1), 1)
+
+    def first(self, count: int) -> Generation:
+        """Return random designs: of each layer one mapper."""
+        rows, shape = count * len(self.sizes), (count * len(self.sizes), self.depth)
+        genomes = Genomes(np.zeros(rows, dtype=np.int64), *(np.ones(shape, dtype=np.int64) for _ in "pu"),
+                          *(np.ones((*shape, self.width), dtype=np.int64) for _ in "tr"))
+        lows = {key: np.full(count, self.designs.problem.space.ranges[key].low) for key in self.designs.genes}
+        made = Generation(lows, genomes, len(self.sizes))
+        self._append(made, np.arange(rows))
+        genomes.tiles[:UNITS * len(self.sizes)] = 1
+        self._hardware(made, 1.0)
+        return made
+
+    def children(self, parents: Generation, merits: Floats, count: int) -> Generation:
+        """Return children of pairs of parents, whose layers have ``merits`` ``(n, p)``, the lower the better."""
+        rng, options = self.rng, self.options
+        mothers = rng.integers(len(parents), size=count)
+        fathers = (mothers + rng.integers(1, max(2, len(parents)), size=count)) % len(parents)
+        made, other = parents.take(mothers), parents.take(fathers).genomes
+        genomes, rows = made.genomes, len(made.genomes)
+        better = (merits[:, fathers] < merits[:, mothers]).T.ravel() & (rng.random(rows) < options.exchange)
+        for part, theirs in zip(genomes.parts, other.parts, strict=True):
+            part[better] = theirs[better]
+        changed = rng.random(rows) < options.layers
+        self._cross(genomes, other, self._who(changed, options.crossover))
+        self._reorder(genomes, self._who(changed, options.reorder))
+        self._mutate_tiles(genomes, self._who(changed, options.tiles))
+        self._hardware(made, options.hardware)
+        who = self._who(changed, options.parallel)
+        genomes.parallel[who, self._level(genomes, who)] = self._dimension(who)
+        who = self._who(changed, options.grow)
+        self._append(made, who[genomes.depth[who] < self.depth])
+        who = self._who(changed, options.age)
+        genomes.depth[who[genomes.depth[who] > 1]] -= 1
+        np.minimum(genomes.tiles[:, 0], self.sizes[np.arange(rows) % len(self.sizes)], out=genomes.tiles[:, 0])
+        np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
+        return made
+
+    def decoded(self, generation: Generation) -> tuple[dict[Number, Floats], list[MappingBatch]]:
+        """Return machines and mappings."""
+        designs, layers = self.designs, len(self.sizes)
+        lanes = designs.lanes(generation.hardware, len(generation))
+        decoding = Decoding(designs.spaces[0], np.arange(self.width), np.tile(self.sizes, (len(generation), 1)),
+                            np.repeat(lanes, layers, axis=0) if self.designs.sides else np.ones((1, 1), np.int64))
+        steps, ranks = decoding.nests(generation.genomes, self.width)
+        batches = []
+        for at, space in enumerate(designs.spaces):
+            own = len(space.operator.sizes)
+            batches.append(space.repair(MappingBatch(space.layout, np.ascontiguousarray(steps[:, :own, at::layers]),
+                                                     np.ascontiguousarray(ranks[:, :own, at::layers]))))
+        return designs.sized(generation.hardware, batches, self.options.exact), batches
+
+    def _who(self, changed: NDArray[np.bool_], rate: float) -> NDArray[np.intp]:
+        return np.flatnonzero(changed & (self.rng.random(len(changed)) < rate))
+
+    def _dimension(self, who: NDArray[np.intp]) -> Counts:
+        """Return a random dimension of each genome's layer."""
+        layer = who % len(self.sizes)
+        found: Counts = self.order[layer, self.rng.integers(0, self.active[layer])]
+        return found
+
+    def _level(self, genomes: Genomes, who: NDArray[np.intp]) -> Counts:
+        return self.rng.integers(0, genomes.depth[who])
+
+    def _outside(self, genomes: Genomes, who: NDArray[np.intp], at: Counts) -> Counts:
+        """Return ``(w, d)``: the tile of the mapper outside, or the layer."""
+        return np.where((at == 0)[:, None], self.sizes[who % len(self.sizes)],
+                        genomes.tiles[who, np.maximum(at - 1, 0)])
+
+    def _append(self, made: Generation, who: NDArray[np.intp]) -> None:
+        """Give genomes a random mapper more, the innermost."""
+        genomes, at = made.genomes, made.genomes.depth[who]
+        outside = self._outside(genomes, who, at)
+        genomes.tiles[who, at] = self._drawn(outside)
+        genomes.ranks[who, at] = self.rng.random(outside.shape).argsort(axis=1)
+        genomes.parallel[who, at] = self._dimension(who)
+        genomes.units[who, at] = self._drawn(np.take_along_axis(outside, genomes.parallel[who, at][:, None], 1)[:, 0])
+        genomes.depth[who] += 1
+
+    def _drawn(self, most: Counts) -> Counts:
+        """Return random numbers from 1 to each of ``most``."""
+        if not self.options.logarithmic:
+            return self.rng.integers(1, most + 1)
+        found: Counts = np.minimum(np.exp(self.rng.random(most.shape) * np.log(most + 1.0)).astype(np.int64), most)
+        return found
+
+    def _cross(self, genomes: Genomes, other: Genomes, who: NDArray[np.intp]) -> None:
+        """Take the tiles of one dimension from the other parent, at all mappers that both have."""
+        d = self._dimension(who)
+        for at in range(self.depth):
+            both = np.minimum(genomes.depth[who], other.depth[who]) > at
+            genomes.tiles[who[both], at, d[both]] = other.tiles[who[both], at, d[both]]
+
+    def _reorder(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
+        """Let two dimensions of one mapper change places."""
+        at, one, other = self._level(genomes, who), self._dimension(who), self._dimension(who)
+        mine = genomes.ranks[who, at, one]
+        genomes.ranks[who, at, one] = genomes.ranks[who, at, other]
+        genomes.ranks[who, at, other] = mine
+
+    def _mutate_tiles(self, genomes: Genomes, who: NDArray[np.intp]) -> None:
+        """Change some tiles."""
+        reach = self.options.reach
+        for _ in range(self.options.genes):
+            at, d = self._level(genomes, who), self._dimension(who)
+            size, tile = self.sizes[who % len(self.sizes), d], genomes.tiles[who, at, d]
+            by = self.rng.uniform(-reach, reach, len(who))
+            wanted = tile * size ** by if self.options.logarithmic else tile + by * size
+            genomes.tiles[who, at, d] = np.clip(np.rint(wanted), 1, size)
+
+    def _hardware(self, made: Generation, rate: float) -> None:
+        """Give arrays of some designs new sizes, at least half of what their mappings can use, and new shapes.
+
+        Rates are drawn evenly in their logarithm.
+        """
+        designs, rng, count = self.designs, self.rng, len(made)
+        who = np.flatnonzero(rng.random(count) < rate)
+        rows = (who[:, None] * made.layers + np.arange(made.layers)).ravel()
+        last = made.genomes.depth[rows] - 1
+        spread = np.take_along_axis(self._outside(made.genomes, rows, last),
+                                    made.genomes.parallel[rows, last][:, None], 1)[:, 0]
+        again = rng.random(len(rows)) < self.options.layers
+        made.genomes.units[rows[again], last[again]] = self._drawn(spread)[again]
+        useful = self._useful(made, who)
+        arrays = {key: useful[:, [at for at, side in enumerate(designs.sides) if side[2] == key]].prod(axis=1)
+                  for _, _, key in designs.sides}
+        for key in designs.genes:
+            values, highest = designs.problem.space.ranges[key], designs.highest[key]
+            if key in arrays:
+                others = np.prod([made.hardware[other][who] for other in designs.genes
+                                  if other in arrays and other != key] or [np.ones(len(who))], axis=0)
+                most = np.clip(np.minimum(designs.elements // others, arrays[key]), values.low, highest)
+                wanted = np.floor(np.maximum(most / 2, 1) + rng.random(len(who)) * (most - most / 2 + 1))
+            else:
+                most = np.full(len(who), highest)
+                wanted = values.low * (highest / values.low) ** rng.random(len(who))
+            made.hardware[key][who] = values.value(values.first_places(np.minimum(wanted, most)))
+
+    def _useful(self, made: Generation, who: NDArray[np.intp]) -> Floats:
+        """Return ``(w, l)``: the most lanes of each side that a mapping of any layer can use."""
+        genomes, found = made.genomes, np.ones((len(who), max(1, len(self.designs.sides))))
+        rows = (who[:, None] * made.layers + np.arange(made.layers)).ravel()
+        for at in range(self.depth):
+            level = np.full(len(rows), at)
+            along = genomes.parallel[rows, at][:, None]
+            outer, inner = (np.take_along_axis(tiles, along, 1)[:, 0] for tiles in (
+                self._outside(genomes, rows, level), genomes.tiles[rows, at]))
+            counts = np.where(genomes.depth[rows] > at, -(-outer // np.minimum(inner, outer)), 1)
+            found[:, at] = counts.reshape(len(who), made.layers).max(axis=1)
+        return found
+
+
+@DESIGNERS.register("digamma")
+class Digamma:
+    """DiGamma: Gamma's operators on the mapping of every layer, and one on the hardware; buffers are what they need."""
+
+    def __init__(self, session: Session, options: Options) -> None:
+        self.session, self.options = session, digamma_options(options)
+        self.breeding = DigammaBreeding(NeededDesigns(session.problem), self.options,
+                                        np.random.default_rng(session.seed))
+        self.elite = self.parents = self.breeding.first(0)
+        self.ranks = np.empty((2, 0))
+        """Of the elite: how far each design breaks limits, and its score."""
+        self.merits = self.served = np.empty((len(session.problem.layers), 0))
+        """Figures of each layer ``(n, p)`` of the elite, and of the parents."""
+
+    def steps(self) -> Iterator[None]:
+        """Breed generations until there are no samples left for one design more."""
+        layers = len(self.session.problem.layers)
+        made = self.breeding.first(self.options.population)
+        while self.session.left >= layers:
+            made = made.take(np.arange(min(len(made), self.session.left // layers), dtype=np.intp))
+            self._choose(made, self.session.score(*self.breeding.decoded(made)))
+            yield
+            made = self.breeding.children(self.parents, self.served, self.options.population)
+
+    def _choose(self, made: Generation, scores: Scores) -> None:
+        """Choose elite and parents among the generation and the elite before it; of equal ones the first."""
+        options, sums = self.options, self.session.problem.objective.split("-")[0]
+        merits = {"latency": scores.latency, "energy": scores.energy}.get(sums, scores.latency * scores.energy)
+        excess = np.where(np.isfinite(scores.score), 0.0, scores.excess if options.ranked else 1.0)
+        ranks = np.concatenate([self.ranks, [excess, np.where(excess > 0, np.inf, scores.score)]], axis=1)
+        merits, every = np.concatenate([self.merits, merits], axis=1), self.elite.joined(made)
+        order = np.lexsort(ranks[::-1])
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = (ranks[:, order[1:]] != ranks[:, order[:-1]]).any(axis=0) | (ranks[0, order[1:]] > 0)
+        order = order[new]
+        chosen, kept = (order[:max(1, round(share * options.population))] for share in (options.parents, options.elite))
+        self.parents, self.served = every.take(chosen), merits[:, chosen]
+        self.elite, self.ranks, self.merits = every.take(kept), ranks[:, kept], merits[:, kept]

@@ -1,0 +1,114 @@
+"""What every registered design method must do, whatever it does inside."""
+
+import numpy as np
+import pytest
+
+from tilewright.base import InputError, has_extra
+from tilewright.codesign import DESIGNERS, DesignProblem, read_limits
+from tilewright.codesign.session import Session
+from tilewright.hardware import DesignSpace, NumberRange, find_design_space, preset
+from tilewright.jobs import Runner
+from tilewright.workload import UniqueOperator, convolution, matmul
+
+LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
+          UniqueOperator(convolution("window", in_channels=4, out_channels=6, kernel=3, out_size=5), 1, ("window",))]
+SAMPLES = 601
+
+
+def extra_of(method):
+    """Return the extra that a method says it needs; empty for none."""
+    return getattr(DESIGNERS.get(method), "extra", "")
+
+
+EVERY = pytest.mark.parametrize("method", [
+    pytest.param(method, marks=pytest.mark.skipif(not has_extra(extra_of(method)), reason=f"needs {extra_of(method)}"))
+    for method in DESIGNERS])
+
+
+def problem(within="area=0.02mm2", objective="latency"):
+    whole = find_design_space("edge-s2")
+    ranges = {("SG", "capacity_bytes"): NumberRange(64.0, 4096.0, 64.0), ("PEs", "instances"): NumberRange(1, 64),
+              ("SL", "capacity_bytes"): NumberRange.listed((64.0, 96.0, 200.0, 512.0))}
+    return DesignProblem.of([(LAYERS, 1.0)], DesignSpace(whole.accelerator, ranges), read_limits(within),
+                            objective=objective)
+
+
+def run(method, asked=None, samples=SAMPLES, seed=0, runner=None, options=None):
+    """Run a method without the bound of the whole budget, which takes the same time for each."""
+    session = Session(asked or problem(), samples, None, seed, runner or Runner(workers=1))
+    for _ in DESIGNERS.get(method)(session, options or {}).steps():
+        if session.over:
+            break
+    return session
+
+
+def told(session):
+    """Return what a run found, and on which way."""
+    return ([(step.samples, step.score) for step in session.history], session.spent, dict(session.best.chosen),
+            [front.steps.tolist() for front in session.best.fronts])
+
+
+@pytest.fixture(scope="module")
+def runs():
+    kept = {}
+
+    def made(method):
+        if method not in kept:
+            kept[method] = run(method)
+        return kept[method]
+
+    return made
+
+
+@EVERY
+def test_what_is_found_is_within_the_budget_and_costs_what_was_scored(method, runs):
+    found, asked = runs(method), problem()
+    assert found.best is not None
+    machine = asked.machine(found.best.chosen)
+    assert machine.area_um2 <= 0.02e6
+    assert all(value in [values.value(place) for place in range(len(values))]
+               for value, values in zip(found.best.chosen.values(), asked.space.ranges.values(), strict=True))
+    batches = [found.best.mapping(asked, layer) for layer in range(len(asked.layers))]
+    again = Session(asked, None, None, 0, Runner(workers=1)).score(
+        {key: np.array([value]) for key, value in found.best.chosen.items()}, batches)
+    assert again.score[0] == pytest.approx(found.best.score, rel=1e-12)
+
+
+@EVERY
+def test_samples_are_counted_and_not_exceeded(method, runs):
+    assert len(LAYERS) <= runs(method).spent <= SAMPLES
+    assert run(method, samples=2).spent <= 2
+
+
+@EVERY
+def test_the_same_seed_gives_the_same_design_on_any_number_of_workers(method, runs):
+    assert told(run(method, runner=Runner(workers=2))) == told(runs(method))
+
+
+@EVERY
+def test_a_run_that_is_kept_comes_to_the_same_end_without_searching_again(method, runs, tmp_path):
+    from tilewright.store import Results
+
+    for _ in range(2):
+        with Results(tmp_path / "kept.sqlite", "design") as kept:
+            runner = Runner(keeper=kept, workers=1)
+            assert told(run(method, runner=runner)) == told(runs(method))
+    assert runner.computed == 0
+
+
+@EVERY
+def test_unknown_options_are_refused_by_name(method):
+    with pytest.raises(InputError, match="colour"):
+        run(method, options={"colour": 3})
+
+
+@EVERY
+@pytest.mark.parametrize("objective", ["energy", "edp-area"])
+def test_other_objectives_limits_and_arrays_of_fixed_shape_are_searched(method, objective):
+    fixed = DesignSpace(preset("eyeriss"), {("GLB", "capacity_bytes"): NumberRange(512.0, 8192.0, 512.0),
+                                            ("PEs", "x"): NumberRange(1, 14), ("PEs", "y"): NumberRange(2, 12)})
+    asked = DesignProblem.of([(LAYERS, 1.0)], fixed, read_limits("elements=60,power=900mW"), objective=objective)
+    found = run(method, asked, samples=201)
+    assert found.spent <= 201
+    if found.best is not None:
+        assert found.best.chosen["PEs", "x"] * found.best.chosen["PEs", "y"] <= 60
