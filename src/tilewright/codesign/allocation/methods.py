@@ -1,0 +1,320 @@
+"""Methods that search for an allocation, all counted in epochs: one epoch is one allocation of all layers, scored."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tilewright.base import InputError, Registry, require_extra
+from tilewright.codesign.allocation.exact import ExactAllocation, solve
+from tilewright.codesign.allocation.problem import AllocationProblem
+from tilewright.search import MAPPERS, BlackBox, Problem, Resumable, State
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+OVER = 1e18
+"""Loss of what is over the budget, times one and the shares by which it is."""
+
+
+class Trial(Resumable):
+    """Scores allocations within a number of epochs, and keeps the best."""
+
+    changing = ("spent", "best", "value", "closest", "loss", "curve")
+
+    def __init__(self, problem: AllocationProblem, epochs: int) -> None:
+        layers = len(problem.table.stages)
+        self.problem, self.epochs, self.spent = problem, epochs, 0
+        self.best, self.value = np.zeros(layers, dtype=np.int64), np.inf
+        self.closest, self.loss = self.best.copy(), np.inf
+        self.curve = np.full(epochs, np.inf)
+
+    @property
+    def left(self) -> int:
+        """Epochs that may still be spent."""
+        return self.epochs - self.spent
+
+    def score(self, cells: Ints) -> Floats:
+        """Return the losses ``(b)`` of cells ``(b, l)``; those that no epoch is left for count as infinite.
+
+        The loss is the objective; of what is over the budget more, the more it is over, unless the problem is blind.
+        """
+        losses = np.full(len(cells), np.inf)
+        cells = cells[:self.left]
+        value, over = self.problem.score(cells)
+        losses[:len(cells)] = np.where(over == 0, value, OVER if self.problem.blind else OVER * (1 + over))
+        within = np.where(over == 0, value, np.inf)
+        self.curve[self.spent:self.spent + len(cells)] = np.minimum.accumulate(np.minimum(within, self.value))
+        self.spent += len(cells)
+        if len(cells) and losses.min() < self.loss:
+            self.loss, self.closest = float(losses.min()), cells[int(losses.argmin())].copy()
+        if len(cells) and within.min() < self.value:
+            self.value, self.best = float(within.min()), cells[int(within.argmin())].copy()
+        return losses
+
+
+class AllocationMethod(Protocol):
+    """What searches: each step scores some allocations by its trial, at least one. All that changes is its state."""
+
+    def step(self, trial: Trial) -> None:
+        """Propose some allocations, score them and learn."""
+
+    def state(self) -> State:
+        """Return all that changes, as arrays."""
+
+    def restore(self, state: State) -> None:
+        """Undo `state`."""
+
+
+METHODS: Registry[Callable[[AllocationProblem, int, int], AllocationMethod]] = Registry("allocation method")
+"""By name: makes a method for a problem, a number of epochs and a seed."""
+
+
+@dataclass(frozen=True)
+class AllocationResult:
+    """What a method found.
+
+    Parameters
+    ----------
+    cells, value
+        The best allocation ``(l)`` within the budget and its objective; None and infinite where there was none.
+    curve
+        The best so far after each epoch, infinite before the first within the budget.
+    state
+        What takes the search up again.
+    """
+
+    problem: AllocationProblem
+    method: str
+    seed: int
+    cells: Ints | None
+    value: float
+    curve: Floats
+    state: State = field(repr=False)
+
+    @cached_property
+    def optimum(self) -> ExactAllocation:
+        """The best there is, proven."""
+        return solve(self.problem)
+
+    @property
+    def gap(self) -> float:
+        """By what share the value is above the proven optimum."""
+        return self.value / self.optimum.value - 1
+
+
+def allocate(problem: AllocationProblem, method: str = "exact", *, epochs: int = 5_000, seed: int = 0,  # noqa: PLR0913
+             pause: int | None = None, state: State | None = None) -> AllocationResult:
+    """Search for an allocation; same seed, same result.
+
+    Parameters
+    ----------
+    epochs
+        Allocations scored in all.
+    pause
+        Epochs after which to stop before the end; the result's state takes the search up to the same end.
+
+    Raises
+    ------
+    InputError
+        If the method is unknown, its extra is not installed, or numbers are not positive.
+    """
+    if epochs < 1 or (pause is not None and pause < 1):
+        raise InputError("epochs" if epochs < 1 else "pause", "must be positive", min(epochs, pause or epochs))
+    trial, searcher = Trial(problem, epochs), METHODS.get(method)(problem, epochs, seed)
+    if state is not None:
+        trial.restore({key[6:]: array for key, array in state.items() if key.startswith("trial.")})
+        searcher.restore({key[7:]: array for key, array in state.items() if key.startswith("method.")})
+    while trial.left and (pause is None or trial.spent < pause):
+        searcher.step(trial)
+    kept = {f"trial.{key}": array for key, array in trial.state().items()} | {
+        f"method.{key}": array for key, array in searcher.state().items()}
+    found = np.isfinite(trial.value)
+    return AllocationResult(problem, method, seed, trial.best if found else None, trial.value,
+                            trial.curve[:trial.spent], kept)
+
+
+@METHODS.register("exact")
+class Proven(Resumable):
+    """The proven optimum, in one epoch: dynamic programming on the table."""
+
+    changing = ()
+
+    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
+        self.problem = problem
+
+    def step(self, trial: Trial) -> None:
+        """Solve, and end."""
+        trial.score(solve(self.problem).cells[None])
+        trial.epochs = trial.spent
+
+
+class _Searcher(Resumable):
+    """What the methods below begin with: a generator, and random actions."""
+
+    changing: ClassVar[tuple[str, ...]] = ("rng",)
+
+    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
+        self.problem, self.epochs, self.rng = problem, epochs, np.random.default_rng(seed)
+        self.layers = len(problem.table.stages)
+
+    def random(self, count: int) -> Ints:
+        """Return random actions ``(count, l, 3)``."""
+        return self.rng.integers(np.array(self.problem.axes), size=(count, self.layers, 3))
+
+
+@METHODS.register("grid")
+class Grid(_Searcher):
+    """Every third level of every choice in turn, the last layer's first, from the lowest, until epochs end."""
+
+    changing = ("at",)
+    STRIDE = 3
+
+    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
+        super().__init__(problem, epochs, seed)
+        self.at = 0
+
+    def step(self, trial: Trial) -> None:
+        """Score the next ones."""
+        numbers = np.arange(self.at, self.at + min(100, trial.left))
+        values = [range(0, count, self.STRIDE if axis else 1) for axis, count in enumerate(self.problem.axes)]
+        actions = np.zeros((len(numbers), self.layers, 3), dtype=np.int64)
+        for layer in reversed(range(self.layers)):
+            for axis in (2, 1, 0):
+                actions[:, layer, axis] = np.array(values[axis])[numbers % len(values[axis])]
+                numbers = numbers // len(values[axis])
+        self.at += len(actions)
+        trial.score(self.problem.cells(actions))
+
+
+@METHODS.register("random")
+class RandomAllocations(_Searcher):
+    """Uniform draws of all choices."""
+
+    def step(self, trial: Trial) -> None:
+        """Score some."""
+        trial.score(self.problem.cells(self.random(min(100, trial.left))))
+
+
+@METHODS.register("annealing")
+class Annealing(_Searcher):
+    """Simulated annealing: one choice of one layer moves by a level; the temperature falls from 10 percent to none."""
+
+    changing = ("rng", "here", "loss")
+    TEMPERATURE = 0.1
+
+    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
+        super().__init__(problem, epochs, seed)
+        self.here, self.loss = self.random(1), np.inf
+
+    def step(self, trial: Trial) -> None:
+        """Try one neighbour; a worse one is taken by chance."""
+        there = self.here.copy()
+        if np.isfinite(self.loss):
+            axis = self.rng.choice([a for a, count in enumerate(self.problem.axes) if count > 1])
+            moved = there[0, self.rng.integers(self.layers)]
+            moved[axis] = np.clip(moved[axis] + self.rng.choice([-1, 1]), 0, self.problem.axes[axis] - 1)
+        warmth = self.TEMPERATURE * trial.left / self.epochs
+        loss = float(trial.score(self.problem.cells(there))[0])
+        if loss <= self.loss or self.rng.random() < np.exp(-np.log(loss / self.loss) / warmth):
+            self.here, self.loss = there, loss
+
+
+@METHODS.register("ga")
+class GeneticAllocations(_Searcher):
+    """A plain genetic algorithm: 100 allocations, half are parents; rates of mutation and crossover 0.05 (8.2.1)."""
+
+    changing = ("rng", "population", "losses")
+    SIZE, RATE = 100, 0.05
+
+    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
+        super().__init__(problem, epochs, seed)
+        self.population, self.losses = self.random(0), np.empty(0)
+
+    def step(self, trial: Trial) -> None:
+        """Breed one generation."""
+        if len(self.population):
+            parents = self.population[np.argsort(self.losses, kind="stable")[:self.SIZE // 2]]
+            born = parents[self.rng.integers(len(parents), size=self.SIZE)]
+            crossed = self.rng.random(self.SIZE) < self.RATE
+            after = np.arange(self.layers) >= self.rng.integers(self.layers, size=self.SIZE)[:, None]
+            others = parents[self.rng.integers(len(parents), size=self.SIZE)]
+            born = np.where((crossed[:, None] & after)[..., None], others, born)
+            born = np.where(self.rng.random(born.shape) < self.RATE, self.random(self.SIZE), born)
+        else:
+            born = self.random(self.SIZE)
+        losses = trial.score(self.problem.cells(born))
+        born, losses = np.concatenate([self.population, born]), np.concatenate([self.losses, losses])
+        best = np.argsort(losses, kind="stable")[:self.SIZE]
+        self.population, self.losses = born[best], losses[best]
+
+
+@METHODS.register("bayesian")
+class BayesianAllocations(_Searcher):
+    """Bayesian optimisation by a Gaussian process: the mapper ``bayes`` on the cube of all choices."""
+
+    changing = ("told",)
+
+    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
+        super().__init__(problem, epochs, seed)
+        member = MAPPERS.get("bayes")
+        assert isinstance(member, BlackBox)
+        self.axes = np.tile(problem.axes, self.layers)
+        self.free = self.axes > 1
+        require_extra(member.extra, "method", "bayesian")
+        self.optimiser = member.build(member.options_type(), Problem(int(self.free.sum()), seed, epochs))
+        self.told = np.empty(0)
+
+    def step(self, trial: Trial) -> None:
+        """Score what it proposes, and tell it the logarithms."""
+        points = self.optimiser.ask()
+        chosen = np.zeros((len(points), len(self.axes)), dtype=np.int64)
+        chosen[:, self.free] = np.minimum(points * self.axes[self.free], self.axes[self.free] - 1)
+        losses = np.log(np.minimum(trial.score(self.problem.cells(chosen.reshape(len(points), -1, 3))), 1e30))
+        self.optimiser.tell(losses)
+        self.told = np.concatenate([self.told, losses])
+
+    def restore(self, state: State) -> None:
+        """Tell a new one all losses again, as libraries keep their states in many ways."""
+        super().restore(state)
+        at = 0
+        while at < len(self.told):
+            count = len(self.optimiser.ask())
+            self.optimiser.tell(self.told[at:at + count])
+            at += count
+
+
+class FineTuning(Resumable):
+    """The genetic algorithm of section 8.1.8, on all numbers of elements of the table, from one allocation on.
+
+    A gene moves by at most 4; two layers of one parent exchange their cells. The best 20 of parents and children stay.
+    """
+
+    changing = ("rng", "population", "losses")
+    SIZE, STEP, MUTATION, CROSSOVER = 20, 4, 0.05, 0.2
+
+    def __init__(self, problem: AllocationProblem, rng: Generator) -> None:
+        self.problem, self.rng = problem, rng
+        self.population = np.empty((0, len(problem.table.stages), 3), dtype=np.int64)
+        self.losses = np.empty(0)
+
+    def step(self, trial: Trial) -> None:
+        """Breed one generation; the first from the best that the trial knows."""
+        shape, rng = np.array(self.problem.table.stages.shape[1:]), self.rng
+        if not len(self.population):
+            start = np.stack(np.unravel_index(trial.closest, tuple(shape)), axis=1)
+            self.population, self.losses = start[None], np.array([trial.loss])
+        born = self.population[rng.integers(len(self.population), size=self.SIZE)]
+        rows = np.flatnonzero(rng.random(self.SIZE) < self.CROSSOVER)
+        one, other = rng.integers(born.shape[1], size=(2, len(rows)))
+        born[rows, one], born[rows, other] = born[rows, other], born[rows, one]
+        moved = np.clip(born + rng.integers(-self.STEP, self.STEP + 1, size=born.shape), 0, shape - 1)
+        moved[..., 0] = rng.integers(shape[0], size=born.shape[:2])
+        born = np.where(rng.random(born.shape) < self.MUTATION, moved, born)
+        cells = np.ravel_multi_index(tuple(np.moveaxis(born, 2, 0)), tuple(shape))
+        losses = np.concatenate([self.losses, trial.score(cells)])
+        best = np.argsort(losses, kind="stable")[:self.SIZE]
+        self.population, self.losses = np.concatenate([self.population, born])[best], losses[best]

@@ -1,0 +1,126 @@
+"""A recurrent policy that makes some choices at each step of an episode, learnt by REINFORCE (Williams, 1992).
+
+A state is what a step is known by (fixed features) and the choices of the step before. Episodes are drawn in batches,
+step by step; then one pass over all steps gives the gradient.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tilewright.learn.threads import one_thread
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """How a policy learns.
+
+    Parameters
+    ----------
+    hidden
+        Width of the LSTM.
+    rate
+        Of Adam.
+    clip
+        Largest norm of a gradient.
+    entropy
+        Weight of the entropy of choices beside their rewards; 0 as published.
+    """
+
+    hidden: int = 128
+    rate: float = 1e-3
+    clip: float = 10.0
+    entropy: float = 0.0
+
+
+class RecurrentPolicy:
+    """One LSTM, and a soft-max for each choice (Kao 2022, section 8.1.2).
+
+    Parameters
+    ----------
+    features
+        ``(t, f)``: what each step is known by.
+    choices
+        Values that each of the ``a`` choices may have.
+    seed
+        Of the weights and the draws.
+    """
+
+    def __init__(self, features: Floats, choices: tuple[int, ...], seed: int,
+                 options: PolicyOptions = PolicyOptions()) -> None:
+        self.features, self.choices, self.options = torch.from_numpy(features), choices, options
+        self.draws = torch.Generator().manual_seed(seed)
+        hidden, inputs = options.hidden, features.shape[1] + len(choices)
+        shapes = {"into": (4 * hidden, inputs), "within": (4 * hidden, hidden), "into_bias": (4 * hidden,),
+                  "within_bias": (4 * hidden,), "out": (sum(choices), hidden), "out_bias": (sum(choices),)}
+        scale = hidden**-0.5
+        self.weights = {name: ((torch.rand(shape, generator=self.draws) * 2 - 1) * scale).requires_grad_()
+                        for name, shape in shapes.items()}
+        self.adam = torch.optim.Adam(list(self.weights.values()), lr=options.rate, foreach=False, fused=False)
+
+    def draw(self, episodes: int) -> Ints:
+        """Return the choices ``(b, t, a)`` of so many episodes."""
+        weights = self.weights
+        with one_thread(), torch.no_grad():
+            hidden = cell = torch.zeros(episodes, self.options.hidden)
+            last, found = torch.zeros(episodes, len(self.choices)), []
+            for features in self.features:
+                state = torch.cat([features.expand(episodes, -1), last], dim=1)
+                hidden, cell = torch.lstm_cell(state, (hidden, cell), weights["into"], weights["within"],
+                                               weights["into_bias"], weights["within_bias"])
+                logits = torch.nn.functional.linear(hidden, weights["out"], weights["out_bias"])
+                drawn = [torch.multinomial(part.softmax(dim=1), 1, generator=self.draws)[:, 0]
+                         for part in logits.split(self.choices, dim=1)]
+                found.append(torch.stack(drawn, dim=1))
+                last = self._scaled(found[-1])
+        return np.asarray(torch.stack(found, dim=1).numpy())
+
+    def learn(self, chosen: Ints, returns: NDArray[np.floating], counts: NDArray[np.bool_]) -> None:
+        """Make choices ``(b, t, a)`` likelier by their ``returns`` ``(b, t)``, where a step ``counts``."""
+        weights, actions = self.weights, torch.from_numpy(chosen)
+        with one_thread():
+            last = torch.cat([torch.zeros(len(chosen), 1, len(self.choices)), self._scaled(actions[:, :-1])], dim=1)
+            states = torch.cat([self.features.expand(len(chosen), -1, -1), last], dim=2)
+            start = torch.zeros(1, len(chosen), self.options.hidden)
+            hidden, _, _ = torch.lstm(states, (start, start), [weights[name] for name in (
+                "into", "within", "into_bias", "within_bias")], True, 1, 0.0, True, False, True)
+            logits = torch.nn.functional.linear(hidden, weights["out"], weights["out_bias"])
+            gained, spread = torch.zeros(()), torch.zeros(())
+            weight = torch.from_numpy((returns * counts).astype(np.float32))
+            for at, part in enumerate(logits.split(self.choices, dim=2)):
+                likely = part.log_softmax(dim=2)
+                gained = gained + (likely.gather(2, actions[:, :, at:at + 1])[..., 0] * weight).sum()
+                spread = spread - (likely.exp() * likely).sum(dim=2).mul(torch.from_numpy(counts)).sum()
+            loss = -(gained + self.options.entropy * spread) / len(chosen)
+            self.adam.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(list(weights.values()), self.options.clip)
+            self.adam.step()
+
+    def _scaled(self, actions: torch.Tensor) -> torch.Tensor:
+        """Return choices as numbers from -1 to 1."""
+        return 2 * actions / torch.tensor([max(1, count - 1) for count in self.choices]) - 1
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return all that changes as arrays."""
+        found = {name: part.detach().numpy().copy() for name, part in self.weights.items()}
+        for name, part in self.weights.items():
+            found |= {f"adam.{what}.{name}": value.numpy().copy() for what, value in self.adam.state[part].items()}
+        return found | {"draws": self.draws.get_state().numpy().copy()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Undo `state`."""
+        for name, part in self.weights.items():
+            part.data = torch.from_numpy(np.array(state[name]))
+            own = {key.split(".")[1]: torch.from_numpy(np.array(value)) for key, value in state.items()
+                   if key.startswith("adam.") and key.split(".")[2] == name}
+            if own:
+                self.adam.state[part] = own
+        self.draws.set_state(torch.from_numpy(np.array(state["draws"])))

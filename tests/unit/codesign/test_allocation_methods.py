@@ -1,0 +1,124 @@
+"""Every method of allocation: counted alike, repeatable, resumable, never below the optimum; ConfuciuX's parts."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.base import InputError
+from tilewright.codesign.allocation import METHODS, AllocationProblem, Stages, allocate, allocation_table, read_budget
+from tilewright.codesign.allocation.agents import observations, rewards
+from tilewright.codesign.allocation.methods import FineTuning, Trial
+from tilewright.hardware import preset
+
+ASK_TELL = tuple(METHODS)
+
+
+def problem(within="area=iot", objective="latency", styles=("nvdla",), **given):
+    stages = Stages.of(tw.load_network("mobilenet-v2"), preset("confuciux"), convolutions=True, styles=styles)
+    table = allocation_table(stages)
+    return AllocationProblem(table, read_budget(within, table), objective, **given)
+
+
+@pytest.fixture(scope="module")
+def iot():
+    return problem()
+
+
+@pytest.fixture(scope="module")
+def mix():
+    return problem("power=cloud", "energy", ("nvdla", "eyeriss", "shidiannao"))
+
+
+@pytest.mark.parametrize("method", ASK_TELL)
+def test_epochs_are_counted_and_results_repeat(mix, method):
+    one, other = (allocate(mix, method, epochs=317, seed=3) for _ in range(2))
+    assert len(one.curve) == (1 if method == "exact" else 317)
+    assert (one.curve == other.curve).all() and one.value == other.value
+    assert (np.diff(one.curve) <= 0).all() and one.curve[-1] == one.value
+    if one.cells is not None:
+        value, over = mix.score(one.cells[None])
+        assert (value[0], over[0]) == (one.value, 0)
+    assert one.gap >= -1e-12
+
+
+@pytest.mark.parametrize("method", ASK_TELL)
+def test_what_is_taken_up_ends_as_what_was_not(iot, method):
+    whole = allocate(iot, method, epochs=420, seed=1)
+    part = allocate(iot, method, epochs=420, seed=1, pause=150)
+    assert len(part.curve) < 420 or method == "exact"
+    rest = allocate(iot, method, epochs=420, seed=1, state=part.state)
+    assert rest.value == whole.value and (rest.curve == whole.curve).all()
+    assert np.array_equal(rest.state["trial.closest"], whole.state["trial.closest"])
+    other = allocate(iot, method, epochs=420, seed=2)
+    same = np.array_equal(other.state["trial.closest"], whole.state["trial.closest"])
+    assert same == (method in ("exact", "grid"))
+
+
+def test_the_optimum_is_proven_and_no_method_beats_it(iot):
+    best = allocate(iot, "exact")
+    assert best.gap == 0
+    assert best.value == iot.score(best.cells[None])[0][0]
+
+
+def test_the_agent_is_feasible_where_draws_are_not(iot):
+    agent, drawn = (allocate(iot, method, epochs=1000) for method in ("reinforce", "random"))
+    assert np.isfinite(agent.value) and agent.gap < 2
+    assert drawn.cells is None and not np.isfinite(drawn.curve).any() and np.isinf(drawn.gap)
+
+
+def test_fine_tuning_moves_by_no_more_than_four_and_swaps_layers_of_one_parent(iot):
+    trial = Trial(iot, 40)
+    start = np.ravel_multi_index((0, 5, 6), iot.table.stages.shape[1:]) * np.ones((1, 52), dtype=np.int64)
+    trial.score(start)
+    tuner = FineTuning(iot, np.random.default_rng(0))
+    tuner.step(trial)
+    assert (np.abs(tuner.population - [0, 5, 6]) <= 4).all()
+    assert tuner.losses.min() <= trial.curve[0]
+
+
+def test_two_stages_end_below_the_first(iot):
+    found = allocate(iot, "confuciux", epochs=1500)
+    assert found.curve[-1] < found.curve[999]
+
+
+def test_observations_are_those_of_equation_8_1(iot):
+    seen = observations(iot)
+    assert seen.shape == (52, 8)  # and the two actions before
+    assert seen.min() == -1 and seen.max() == 1
+    kinds = np.array([operator.kind == "depthwise" for operator in iot.table.stages.operators])
+    assert (seen[:, 6] == np.where(kinds, 1, -1)).all()
+    assert (np.diff(seen[:, 7]) > 0).all()
+
+
+def test_rewards_are_those_of_equation_8_2(iot):
+    rng = np.random.default_rng(0)
+    cells = rng.integers(20, size=(6, 52))
+    cells[3:] = 143
+    reward, made, lowest = rewards(iot, cells, np.inf)
+    for row in range(6):
+        total, spent = 0.0, 0.0
+        for layer in range(52):
+            spent += iot.costs[0, layer, cells[row, layer]]
+            latency = iot.figures[0, layer, cells[row, layer]]
+            if spent > iot.limits[0]:
+                assert reward[row, layer] == pytest.approx(-total)
+                assert not made[row, layer + 1:].any() and (reward[row, layer + 1:] == 0).all()
+                break
+            assert made[row, layer] and reward[row, layer] == pytest.approx(-latency - lowest)
+            total += reward[row, layer]
+    assert made[:3].all() and not made[3:].all(axis=1).any()
+    assert reward[made].min() == pytest.approx(-max(0.0, -reward[made].min()))
+    assert rewards(iot, cells[:1], lowest)[2] == lowest
+
+
+def test_blind_methods_learn_nothing_from_what_is_over():
+    seeing, blind = (allocate(problem(blind=blind), "ga", epochs=2000).value for blind in (False, True))
+    assert np.isfinite(seeing) and not np.isfinite(blind)
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"method": "gradient"}, "known allocation method"), ({"epochs": 0}, "epochs: must be positive"),
+    ({"pause": 0}, "pause: must be positive")])
+def test_what_is_wrong_is_told(iot, given, message):
+    with pytest.raises(InputError, match=message):
+        allocate(iot, **given)
