@@ -89,6 +89,11 @@ class DesignRun:
         return self.result.gap
 
     @property
+    def verdict(self) -> str:
+        """How good the design is, in a sentence or two."""
+        return self.sheet.facts[0]
+
+    @property
     def interrupted(self) -> bool:
         """Whether it was stopped early."""
         return self.result.interrupted
