@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from tilewright.api.studying import study_runner
 from tilewright.api.tasks import budget_text, check_seed, read_budget
 from tilewright.api.text import shown
 from tilewright.base import InputError, write_whole
-from tilewright.codesign import DESIGNERS, Candidate, Designed, DesignProblem, Figures, read_limits
+from tilewright.codesign import DESIGNERS, Candidate, Designed, DesignProblem, Figures, design_front, read_limits
 from tilewright.codesign import design as design_of
 from tilewright.cost import layer_bounds
 from tilewright.hardware import Accelerator, DesignSpace, dump_accelerator
@@ -172,8 +172,12 @@ def design(asked: DesignOptions) -> DesignRun:
         "within": ",".join(map(str, _texts(asked.within)))})
     ready_cache()
     with study_runner(asked, "design") as runner, interruptible(runner.stop):
-        found = design_of(problem, asked.method, samples=budget.samples, seconds=budget.seconds, seed=asked.seed,
-                          runner=runner, options=asked.options, told=asked.told)
+        if budget.seconds is not None:  # no run should lose time to loading (or compiling) the engine
+            least = min(problem.layers, key=lambda layer: layer.macs)
+            design_of(replace(problem, layers=(least,), weights=problem.weights[:1]), asked.method, samples=1)
+        search = partial(design_front, problem, front) if front else partial(design_of, problem)
+        found = search(method=asked.method, samples=budget.samples, seconds=budget.seconds, seed=asked.seed,
+                       runner=runner, options=asked.options, told=asked.told)
         runs = () if found.best is None else tuple(
             kept_run(record, asked.store) for record in _records(found, graphs, replace(
                 _request(asked, found), front=front, command=command)))

@@ -1,14 +1,15 @@
 """Designs: the methods that find them, by name, and what a run of one tells."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from tilewright.base import InputError, Registry
-from tilewright.codesign.limits import power_mw
+from tilewright.codesign.limits import Limit, power_mw
 from tilewright.codesign.problem import DesignProblem, Figures, rated
 from tilewright.codesign.screening import HardwareBoxes
 from tilewright.codesign.session import Candidate, DesignStep, Session
@@ -19,6 +20,8 @@ from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import smallest_mapping, violations
 from tilewright.search import METRICS, Options, first_of_front, read_front
 
+FEWEST = 64
+"""Samples of each layer that a share of a front's search has at least."""
 PROOF_ROUNDS = 24
 """Rounds of splitting boxes for the bound of a method that bounds nothing itself."""
 
@@ -215,6 +218,61 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
     best = None if session.best is None else session.least(session.best)
     return Designed(problem, method, seed, best, min(bound, session.score_so_far), session.spent,
                   session.used_seconds, tuple(session.history), tuple(session.tried), session.runner.stop.is_set())
+
+
+def design_front(problem: DesignProblem, metrics: Sequence[str], method: str = "auto", *,  # noqa: PLR0913
+                 samples: int | None = 40_000, seconds: float | None = None, told: Observer | None = None,
+                 **more: Any) -> Designed:
+    """Find machines all along a Pareto front: as `design` does, with equal shares for its objective and for others.
+
+    The others are each metric of the front alone and, where area is one, the objective within ever smaller areas. The
+    best is that of the objective, and its bound; all that was tried is there for `Designed.front`.
+    """
+    ways = [replace(problem, objective=goal) for goal in ("latency", "energy")
+            if any(getattr(METRICS[name], goal) for name in metrics) and goal != problem.objective]
+    shares = (2, 4, 8) if any(METRICS[name].area for name in metrics) else ()
+    count = 1 + len(ways) + len(shares)
+    if samples is not None:
+        count = min(count, max(1, samples // (FEWEST * len(problem.layers))))
+    terms = {"samples": samples and samples // count, "seconds": seconds and seconds / count, **more}
+    found = design(problem, method, told=_share_of(told, 0, count), **terms)
+    if found.best is not None:
+        largest = found.figures.area_um2
+        ways += [replace(problem, objective=problem.objective.removesuffix("-area"), limits=(
+            *(one for one in problem.limits if one.what != "area"), Limit("area", largest / share)))
+            for share in shares]
+    for at, way in enumerate(ways[:count - 1], 1):
+        if found.interrupted:
+            break
+        with suppress(InputError):  # not even the smallest machine is within so small an area
+            way.budget.check()
+            found = _joined(found, design(way, method, told=_share_of(told, at, count), **terms))
+    return found
+
+
+def _share_of(told: Observer | None, at: int, count: int) -> Observer | None:
+    """Return what is told how far one of several equal shares is, and tells that of the whole."""
+    if told is None:
+        return None
+
+    def tell(one: Standing) -> None:
+        whole, eta = count * one.total, one.eta_seconds
+        left = None if eta is None else eta + (count - at - 1) * (one.seconds + eta)
+        told(replace(one, done=one.done + at * one.total, total=whole, eta_seconds=left))
+
+    return tell
+
+
+def _joined(found: Designed, other: Designed) -> Designed:
+    """Return a design with all that another run, of another objective or within a smaller budget, has tried besides."""
+    problem, samples, seconds = found.problem, found.samples + other.samples, found.seconds + other.seconds
+    tried = [one if one.fronts is None else Candidate.of(problem, one.chosen, one.fronts) for one in other.tried]
+    best = min(tried, key=lambda one: one.score, default=None)
+    better = best is not None and best.score < found.score
+    return replace(found, samples=samples, seconds=seconds, tried=(*found.tried, *tried),
+                   best=best if better else found.best, interrupted=found.interrupted or other.interrupted,
+                   history=(*found.history, DesignStep(samples, seconds, best.score)) if better and best else
+                   found.history)
 
 
 def _standing(session: Session) -> Standing:

@@ -56,7 +56,7 @@ def _limits(found: Designed) -> str:
 
 def _shown(found: Designed, score: float) -> str:
     unit = METRICS[found.problem.objective].unit
-    return f"{shown_value(score, unit)} {HEADS.get(unit, unit)}"
+    return engineering(score * 1e-12, HEADS[unit]) if unit in HEADS else f"{engineering(score)} {unit}"
 
 
 def _verdict(found: Designed) -> str:

@@ -3,9 +3,11 @@
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
+import tilewright as tw
 from tilewright.report import write_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -33,11 +35,12 @@ def chromium():
 
 @pytest.fixture
 def visit(chromium, tmp_path):
-    """Return a function that opens the page of a run; afterwards nothing may have gone wrong or been fetched."""
+    """Return a function that opens the page of a run, or one written; afterwards nothing may be wrong or fetched."""
     troubles, opened = [], []
 
     def go(record, width=1400, scheme="light", anchor=""):
-        address = write_page(record, tmp_path / "page.html").as_uri()
+        page = record if isinstance(record, Path) else write_page(record, tmp_path / "page.html")
+        address = page.as_uri()
         context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
         opened.append(context)
         page = context.new_page()
@@ -170,3 +173,15 @@ def test_a_run_without_any_mapping_is_still_a_page(visit, lonely):
     assert page.get_by_role("alert").inner_text().startswith("1 layer has no legal mapping")
     page.locator("#layer-0 summary").click()
     assert "smallest tile tried needs 512" in page.locator("#layer-0").inner_text()
+
+
+def test_the_page_of_a_design_draws_what_was_tried_and_every_mapping(visit, tmp_path):
+    found = tw.design("ncf", "edge-s2", "area=0.1mm2", budget=1200, front="latency,energy,area", store=False)
+    page = visit(found.write_report(tmp_path / "design.html"))
+    assert marks(page, "front") == len([one for one in found.result.tried if one.fronts]) + len(found.points()) + 1
+    assert marks(page, "convergence") == 2
+    assert marks(page, "areas") == 3
+    page.get_by_role("button", name="Open all").click()
+    assert page.locator(".nest > .box").count() == len(found.layers)
+    assert page.locator(".nest .loop:visible").count() > len(found.layers)
+    assert "with any mappings, can do with less than" in page.locator(".asked").inner_text()
