@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tilewright.cost.bounds.kept import KeptBounds, kept_bounds
     from tilewright.cost.bounds.layer import LowerBounds, Roofline, outermost_bytes, roofline
     from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, space_bounds
-    from tilewright.cost.bounds.traffic import Traffic
+    from tilewright.cost.bounds.traffic import ENERGY, Traffic
     from tilewright.cost.dense.derivations import Explanation, explain
     from tilewright.cost.dense.engine import compile_aside
     from tilewright.cost.dense.scoring import DenseModel
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tilewright.cost.tables import CostBatch, LayerCosts, Needs
 
 __all__ = [
+    "ENERGY",
     "SCALE_SIM",
     "SCALE_SIM_PAPER",
     "SYSTOLIC_ASSUMPTIONS",

@@ -1,6 +1,6 @@
 """What memories keep is a mapping's choice: the kept sets that a space leaves open, a member each."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -82,10 +82,23 @@ class KeptSets:
 
     def passing(self, pairs: Iterable[Pair]) -> MapSpace:
         """Return the member in which these pairs pass, and memories keep all else that they can."""
-        passed, keeps = set(pairs), dict(self.space.constraints.keeps)
-        for memory in self.space.accelerator.memories:
-            able = [t.name for t in self.space.operator.tensors if memory.can_keep(t.name, t.role)]
-            kept = [name for name in able if (memory.name, name) not in passed]
+        passed = set(pairs)
+        if not passed:
+            return self.space
+        return replace(self.space, constraints=replace(self.space.constraints, keeps=self.keeps(passed)))
+
+    def keeps(self, passed: Collection[Pair]) -> dict[str, tuple[str, ...]]:
+        """Return what memories keep that do not keep all that they can, where these pairs pass."""
+        keeps = dict(self.space.constraints.keeps)
+        for memory, able in self._able.items():
+            kept = tuple(name for name in able if (memory, name) not in passed)
             if len(kept) < len(able):
-                keeps[memory.name] = tuple(kept)
-        return replace(self.space, constraints=replace(self.space.constraints, keeps=keeps)) if passed else self.space
+                keeps[memory] = kept
+        return keeps
+
+    @cached_property
+    def _able(self) -> dict[str, tuple[str, ...]]:
+        """What each memory can keep."""
+        return {memory.name: tuple(tensor.name for tensor in self.space.operator.tensors
+                                   if memory.can_keep(tensor.name, tensor.role))
+                for memory in self.space.accelerator.memories}

@@ -7,10 +7,11 @@ of all dimensions together are at most the instances of the machine, so what ser
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
-from tilewright.cost.bounds.groups import Floats, Tiles, ranges
+from tilewright.cost.bounds.groups import Floats, Tiles, distinct, ranges
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.workload import Operator
 
@@ -43,18 +44,22 @@ class ComputeStage:
 
     def _spread_accesses(self) -> Floats:
         operator, (total, each) = self._operator, self._arrays
-        low, high = self._spreads(total)
-        rows = []
+        shared: Floats = self.tiles.once(total, lambda: self._shared(total))
+        words = [tensor.words(operator.sizes) for tensor in operator.tensors]
+        return distinct(np.maximum(words, operator.macs / np.minimum(shared, each) * (1 - 1e-12)))
+
+    def _shared(self, total: int) -> Floats:
+        """Return (c, t) how many of so many lanes may share each tensor's words, for each way to spread them."""
+        operator, (low, high) = self._operator, self._spreads(total)
+        found = []
         names = [group.tensor for group in self.tiles.groups]
-        for tensor, most in zip(operator.tensors, each, strict=True):
+        for tensor in operator.tensors:
             shared = high[:, names.index(tensor.name)] if tensor.name in names else np.ones(len(high))
             for dim, size in operator.dimensions:
                 if dim not in tensor.dimensions and dim not in self.tiles.group_of:
                     shared = shared * min(size, total)
-            shared = shared * self._overlap(tensor.name, low, high)
-            words = tensor.words(operator.sizes)
-            rows.append(np.maximum(words, operator.macs / np.minimum(shared, most) * (1 - 1e-12)))
-        return np.unique(np.array(rows).T, axis=0)
+            found.append(shared * self._overlap(tensor.name, low, high))
+        return np.array(found).T
 
     @cached_property
     def _arrays(self) -> tuple[int, list[float]]:
@@ -64,9 +69,8 @@ class ComputeStage:
         for tensor in self._operator.tensors:
             inner = self.accelerator.levels[names.index(self.feeding[tensor.name]) + 1:]
             arrays = [level for level in inner if isinstance(level, Fanout)]
-            total = max(total, int(np.prod([array.instances for array in arrays], dtype=np.int64)))
-            sharing = [a.instances for a in arrays if (a.reduce if tensor.is_output else a.multicast)]
-            each.append(float(np.prod(sharing, dtype=np.float64)))
+            total = max(total, prod(array.instances for array in arrays))
+            each.append(float(prod(a.instances for a in arrays if (a.reduce if tensor.is_output else a.multicast))))
         return total, each
 
     def _spreads(self, total: int) -> tuple[Floats, Floats]:

@@ -192,6 +192,13 @@ def sliding_words(axes: list[Axis], sizes: dict[str, int], least: tuple[Floats, 
     return table
 
 
+def distinct(rows: Floats) -> Floats:
+    """Return the rows in order, without repetitions."""
+    rows = rows[np.lexsort(rows.T[::-1])]
+    found: Floats = rows[np.append(True, (rows[1:] != rows[:-1]).any(axis=1))]
+    return found
+
+
 def ranges(most: int, exact: int, parts: int) -> tuple[Floats, Floats]:
     """Return the first and the last numbers of ranges that make up 1 to ``most``.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost.bounds.layer import LowerBounds, compute_bound, keepers, layer_bounds, ports_of
 from tilewright.cost.bounds.sparse import sparse_bounds
-from tilewright.cost.bounds.traffic import Traffic
+from tilewright.cost.bounds.traffic import ENERGY, Traffic
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets, MapSpace
 from tilewright.workload import Operator, Tensor
@@ -75,9 +75,9 @@ class KeptBounds:
 
     def _bounds(self, number: int) -> LowerBounds:
         if number not in self._known:
-            space = self.kept[number]
-            self._known[number] = layer_bounds(
-                space.operator, self._dense, dict(space.constraints.keeps), perfect=space.tiling == "perfect")
+            space = self.kept.space
+            self._known[number] = layer_bounds(space.operator, self._dense, self.kept.keeps(self.kept.passed(number)),
+                                               perfect=space.tiling == "perfect")
         return self._known[number]
 
     @cached_property
@@ -132,14 +132,11 @@ class KeptBounds:
         found = []
         for passing in product((0, 1), repeat=len(bits)):
             number = sum(bit for bit, out in zip(bits, passing, strict=True) if out)
-            keeps = dict(self.kept[number].constraints.keeps)
+            keeps = self.kept.keeps(self.kept.passed(number))
             chains = {other.name: keepers(other, machine, keeps) for other in space.operator.tensors}
             chains = {name: chain if name == tensor.name else chain[:1] for name, chain in chains.items()}
             traffic = Traffic.of(space.operator, machine, chains, space.tiling == "perfect")
-            sums = [traffic.energy_weights(), *(traffic.port_weights(memory.name, kinds) for memory, kinds, _ in ports)]
-            energy, *words = traffic.least([
-                [own if flow.tensor is tensor else own * 0.0 for flow, own in zip(traffic.flows, weights, strict=True)]
-                for weights in sums])
+            energy, *words = traffic.least([ENERGY, *((memory.name, kinds) for memory, kinds, _ in ports)], tensor)
             cycles = [moved / rate / machine.instances(memory.name)
                       for (memory, _, rate), moved in zip(ports, words, strict=True)]
             found.append(([energy, *cycles], number))

@@ -21,7 +21,7 @@ from math import ceil, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.traffic import Traffic
+from tilewright.cost.bounds.traffic import ENERGY, Traffic
 from tilewright.cost.records import Cost
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import tensor_bits
@@ -186,8 +186,7 @@ def _fetched_again(operator: Operator, accelerator: Accelerator, chains: dict[st
     traffic = Traffic.of(operator, accelerator, chains, perfect)
     ports, blocking = ports_of(accelerator), _blocking_ports(accelerator)
     wanted = [*ports, *blocking]
-    energy, *words = traffic.least([
-        traffic.energy_weights(), *(traffic.port_weights(memory.name, kinds) for memory, kinds, _ in wanted)])
+    energy, *words = traffic.least([ENERGY, *((memory.name, kinds) for memory, kinds, _ in wanted)])
     cycles = [moved * (1 - _SLACK) / rate / accelerator.instances(memory.name)
               for (memory, _, rate), moved in zip(wanted, words, strict=True)]
     busiest: dict[str, int] = {}
@@ -344,6 +343,7 @@ def _surely(tensor: Tensor, operator: Operator, accelerator: Accelerator,
     return {outermost: _along(tensor, operator, accelerator, chains[-1])[outermost]}
 
 
+@lru_cache(maxsize=1024)
 def _along(tensor: Tensor, operator: Operator, accelerator: Accelerator, chain: tuple[str, ...]) -> dict[str, _Least]:
     found = {}
     for index, name in enumerate(chain):

@@ -20,11 +20,12 @@ A *stage* is everything that crosses into one memory m. From the counting rules,
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.groups import Tiles, tiles_of
+from tilewright.cost.bounds.groups import Tiles, distinct, tiles_of
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping import by_room, tensor_bits
 from tilewright.workload import Operator
@@ -41,16 +42,13 @@ class MemoryStage:
 
     Parameters
     ----------
-    pieces
-        (c, t) how often each tensor's own group is cut at least.
-    resting
-        (s, t) which tensors each kind of innermost loop leaves in place.
+    often
+        (n, t) how often tensors are fetched at least, for each cell and kind of innermost loop.
     lanes
         All instances between, and by tensor those that can share its words.
     """
 
-    pieces: Floats
-    resting: NDArray[np.bool_]
+    often: Floats
     lanes: tuple[int, Floats]
 
     def least(self, merged: Floats, received: Floats) -> Floats:
@@ -59,28 +57,23 @@ class MemoryStage:
         ``merged`` weighs how often the tensor's words cross the parent's port, ``received`` how often they come to the
         instances; both count 1 where every word comes once.
         """
-        found = np.full(len(merged), np.inf)
-        for often in self._often:
-            sums = received @ often.T + self._shared(merged, often)
-            found = np.minimum(found, sums.min(axis=1))
+        found: Floats = (received @ self.often.T + self._shared(merged)).min(axis=1)
         return found
 
     @cached_property
-    def _often(self) -> list[Floats]:
-        """How often tensors are fetched at least, by kind of innermost loop."""
-        return [np.unique(np.where(row, 1.0, self.pieces), axis=0) for row in self.resting]
-
-    def _shared(self, weights: Floats, often: Floats) -> Floats:
-        """Return (o, c) the least weighted sum where lanes share words."""
+    def _shares(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """Among how many lanes (n, t) each tensor's words may be shared, and where (n) these are too many together."""
         total, each = self.lanes
-        shares = np.minimum(often, each)
-        plain = weights @ (often / shares).T
-        excess = np.log(shares).sum(axis=1) > np.log(total) + 1e-12
-        if not excess.any():
-            return plain
-        often, shares = often[excess], shares[excess]
-        costs = weights[:, None, :] * often
-        plain[:, excess] = _dual(costs, shares, float(np.log(total)))
+        shares = np.minimum(self.often, each)
+        return shares, np.log(shares).sum(axis=1) > np.log(total) + 1e-12
+
+    def _shared(self, weights: Floats) -> Floats:
+        """Return (o, n) the least weighted sum where lanes share words."""
+        shares, excess = self._shares
+        plain = weights @ (self.often / shares).T
+        if excess.any():
+            costs = weights[:, None, :] * self.often[excess]
+            plain[:, excess] = _dual(costs, shares[excess], float(np.log(self.lanes[0])))
         return plain
 
 
@@ -92,7 +85,7 @@ def _dual(costs: Floats, most: Floats, room: float) -> Floats:
     logs, tops = np.log(np.maximum(costs, 1e-300)), np.log(most)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        over = np.clip(logs - middle[:, :, None], 0.0, tops).sum(axis=2) > room
+        over = np.minimum(np.maximum(logs - middle[:, :, None], 0.0), tops).sum(axis=2) > room
         low, high = np.where(over, middle, low), np.where(over, high, middle)
     lanes = np.clip(logs - high[:, :, None], 0.0, tops)
     bound = (costs * np.exp(-lanes)).sum(axis=2) + np.exp(high) * (lanes.sum(axis=2) - room)
@@ -136,13 +129,14 @@ class Stages:
 
     def _known_stage(self, name: str) -> MemoryStage:
         """Return a stage, made once for all chains where the memory keeps the same behind the same arrays."""
-        total, each = self._lanes(name)
+        total, each = lanes = self._lanes(name)
         kept = tuple(tensor for tensor, chain in self.chains.items() if name in chain)
         key = self.accelerator.level(name), self.accelerator.word_bits, kept, total, tuple(each.tolist())
-        found: MemoryStage = self.tiles.once(key, lambda: self._stage(name))
+        found: MemoryStage = self.tiles.once(key, lambda: MemoryStage(self._often(name), lanes))
         return found
 
-    def _stage(self, name: str) -> MemoryStage:
+    def _often(self, name: str) -> Floats:
+        """Return (n, t) how often tensors are fetched at least, for each cell and kind of innermost loop."""
         operator = self.operator
         fits = self._fits(name)
         fits.flat[0] |= not fits.any()
@@ -154,7 +148,7 @@ class Stages:
         kinds = {tuple(dim not in tensor.dimensions for tensor in operator.tensors)
                  for dim, size in operator.dimensions if size > 1}
         resting = np.array(sorted(kinds) or [(False,) * len(names)])
-        return MemoryStage(pieces, resting, self._lanes(name))
+        return distinct(np.concatenate([np.where(row, 1.0, pieces) for row in resting]))
 
     def _fits(self, name: str) -> NDArray[np.bool_]:
         memory = self.accelerator.level(name)
@@ -176,9 +170,8 @@ class Stages:
         for tensor in self.operator.tensors:
             first = self.places[self.parent(tensor.name, name)]
             arrays = [level for level in self.accelerator.levels[first:self.places[name]] if isinstance(level, Fanout)]
-            total = max(total, int(np.prod([level.instances for level in arrays], dtype=np.int64)))
-            sharing = [a.instances for a in arrays if (a.reduce if tensor.is_output else a.multicast)]
-            each.append(float(np.prod(sharing, dtype=np.float64)))
+            total = max(total, prod(level.instances for level in arrays))
+            each.append(float(prod(a.instances for a in arrays if (a.reduce if tensor.is_output else a.multicast))))
         return total, np.array(each)
 
 

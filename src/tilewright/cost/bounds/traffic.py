@@ -1,6 +1,6 @@
 """The least of any weighted sum of accesses: what memories move as sums of what crosses boundaries, stage by stage."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
@@ -18,6 +18,11 @@ from tilewright.workload import Operator, Tensor
 _MOST_CHOICES = 32
 COMPUTE = ""
 
+Sum = tuple[str, tuple[str, ...]]
+"""Accesses of some kinds at a memory, in words of its own width."""
+ENERGY: Sum = "", ()
+"""The picojoules of all accesses and networks."""
+
 
 @dataclass(frozen=True)
 class TensorTraffic:
@@ -29,6 +34,7 @@ class TensorTraffic:
     """
 
     tensor: Tensor
+    accelerator: Accelerator
     chain: tuple[str, ...]
     apart: tuple[bool, ...]
     accesses: dict[tuple[str, str], Floats]
@@ -39,13 +45,40 @@ class TensorTraffic:
         """How many there are; the last feeds the compute units."""
         return len(self.chain)
 
-    def settled(self, weights: Floats) -> Floats | None:
-        """Return a sum that is no larger and has no negative weights; None if there is none.
+    @cached_property
+    def _known(self) -> dict[Sum, Floats | None]:
+        return {}
+
+    def settled(self, wanted: Sum) -> Floats | None:
+        """Return a sum that is no larger and has no negative weights, not to be written to; None if there is none.
 
         Where no fan-out lies between, as much comes in as was asked for. What a memory evicts of outputs has been
         updated there before, so that it is at most what crosses the next boundary.
         """
-        weights, n = weights.copy(), self.boundaries
+        if wanted not in self._known:
+            self._known[wanted] = self._settled(self._energy() if wanted == ENERGY else self._moved(*wanted))
+        return self._known[wanted]
+
+    def _energy(self) -> Floats:
+        bits, total = tensor_bits(self.tensor, self.accelerator), np.zeros(1 + 2 * self.boundaries)
+        for (name, kind), weights in self.accesses.items():
+            memory = self.accelerator.level(name)
+            assert isinstance(memory, Memory)
+            total = total + weights * getattr(memory.energy, f"{kind}_pj") * bits / memory.word_bits
+        for level in self.accelerator.fanouts:
+            if level.name in self.sent:
+                total = total + self.sent[level.name] * level.network_energy_pj_per_word
+        return total
+
+    def _moved(self, name: str, kinds: tuple[str, ...]) -> Floats:
+        memory = self.accelerator.level(name)
+        assert isinstance(memory, Memory)
+        parts = [self.accesses[name, kind] for kind in kinds if (name, kind) in self.accesses]
+        scale = tensor_bits(self.tensor, self.accelerator) / memory.word_bits
+        return sum(parts, start=np.zeros(1 + 2 * self.boundaries)) * scale
+
+    def _settled(self, weights: Floats) -> Floats | None:
+        n = self.boundaries
         for at in range(n - 1):
             if not self.apart[at]:
                 weights[1 + at] += weights[1 + n + at]
@@ -84,7 +117,13 @@ def flow(tensor: Tensor, operator: Operator, accelerator: Accelerator, chain: tu
             accesses[chain[at + 1], "fill"] = filled
             if tensor.is_output:
                 accesses[chain[at + 1], "drain"] = received[at]
-    return TensorTraffic(tensor, chain, tuple(apart), accesses, sent)
+    return TensorTraffic(tensor, accelerator, chain, tuple(apart), accesses, sent)
+
+
+@lru_cache(maxsize=64)
+def _flows_of(operator: Operator, accelerator: Accelerator) -> dict[tuple[str, tuple[str, ...]], TensorTraffic]:
+    """Return what is known by tensor and chain: kept sets share most of it."""
+    return {}
 
 
 def _merging(tensor: Tensor, operator: Operator, arrays: Iterable[Fanout]) -> bool:
@@ -141,18 +180,23 @@ class Traffic:
     def of(cls, operator: Operator, accelerator: Accelerator, chains: dict[str, tuple[str, ...]],
            perfect: bool = False) -> "Traffic":
         """Return the traffic of an operator whose tensors stay in ``chains`` of memories, outermost first."""
-        flows = tuple(flow(tensor, operator, accelerator, chains[tensor.name]) for tensor in operator.tensors)
-        return cls(Stages(operator, accelerator, chains, perfect), flows)
+        known = _flows_of(operator, accelerator)
+        for tensor in operator.tensors:
+            if (tensor.name, chains[tensor.name]) not in known:
+                known[tensor.name, chains[tensor.name]] = flow(tensor, operator, accelerator, chains[tensor.name])
+        return cls(Stages(operator, accelerator, chains, perfect),
+                   tuple(known[tensor.name, chains[tensor.name]] for tensor in operator.tensors))
 
-    def least(self, sums: list[list[Floats]]) -> list[float]:
-        """Return lower bounds on sums of accesses, each by tensor as in `TensorTraffic`; 0 where none is known."""
+    def least(self, wanted: Sequence[Sum], only: Tensor | None = None) -> list[float]:
+        """Return lower bounds on sums of accesses, for all tensors or one; 0 where none is known."""
         known: dict[int, list[Floats]] = {}
-        for index, weights in enumerate(sums):
-            settled = [flow.settled(given) for flow, given in zip(self.flows, weights, strict=True)]
+        for index, one in enumerate(wanted):
+            settled = [each.settled(one) if only in (None, each.tensor) else np.zeros(1 + 2 * each.boundaries)
+                       for each in self.flows]
             parts = [each for each in settled if each is not None]
             if len(parts) == len(settled):
                 known[index] = parts
-        found = [0.0] * len(sums)
+        found = [0.0] * len(wanted)
         if known:
             totals = self._totals([np.array(parts) for parts in zip(*known.values(), strict=True)])
             for index, total in zip(known, totals.tolist(), strict=True):
@@ -190,31 +234,3 @@ class Traffic:
     def _compute(self) -> ComputeStage:
         feeding = {each.tensor.name: each.chain[-1] for each in self.flows}
         return ComputeStage(self.stages.tiles, self.stages.accelerator, feeding)
-
-    def energy_weights(self) -> list[Floats]:
-        """Return the energy of all memories and networks as sums by tensor (see `TensorTraffic`)."""
-        sums = []
-        for each in self.flows:
-            bits, total = tensor_bits(each.tensor, self.stages.accelerator), np.zeros(1 + 2 * each.boundaries)
-            for (name, kind), weights in each.accesses.items():
-                memory = self.stages.accelerator.level(name)
-                assert isinstance(memory, Memory)
-                total = total + weights * getattr(memory.energy, f"{kind}_pj") * bits / memory.word_bits
-            for level in self.stages.accelerator.fanouts:
-                if level.name in each.sent:
-                    total = total + each.sent[level.name] * level.network_energy_pj_per_word
-            sums.append(total)
-        return sums
-
-    def port_weights(self, name: str, kinds: tuple[str, ...]) -> list[Floats]:
-        """Return what a memory moves by accesses of some kinds, in words of its own width, as sums by tensor."""
-        memory = self.stages.accelerator.level(name)
-        assert isinstance(memory, Memory)
-        row = []
-        for each in self.flows:
-            scale = tensor_bits(each.tensor, self.stages.accelerator) / memory.word_bits
-            parts = [each.accesses[name, kind] for kind in kinds if (name, kind) in each.accesses]
-            row.append(sum(parts, start=np.zeros(1 + 2 * each.boundaries)) * scale)
-        return row
-
-

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost import Traffic
+from tilewright.cost import ENERGY, Traffic
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
 from tilewright.mapping import MapSpace, tensor_bits
 from tilewright.mapping.spaces.rules import arrays as rules
@@ -274,12 +274,12 @@ class Tables:
                 share.append([levels.index(parent) < levels.index(fanout.name) < inside
                               and (fanout.reduce if flow.tensor.is_output else fanout.multicast)
                               for fanout in self.accelerator.fanouts])
-        sums = [(self._traffic.energy_weights(), 1.0)]
-        sums += [(self._traffic.port_weights(memory.name, kinds), rate * self.accelerator.instances(memory.name))
+        sums = [(ENERGY, 1.0)]
+        sums += [((memory.name, kinds), rate * self.accelerator.instances(memory.name))
                  for memory, kinds, rate in self._limited]
         weights = np.zeros((len(sums), 2 * len(edges) + 1))
-        for row, (given, scale) in enumerate(sums):
-            settled = [flow.settled(each) for flow, each in zip(flows, given, strict=True)]
+        for row, (wanted, scale) in enumerate(sums):
+            settled = [flow.settled(wanted) for flow in flows]
             if any(each is None for each in settled):
                 continue
             parts = [each for each in settled if each is not None]
