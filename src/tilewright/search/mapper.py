@@ -4,6 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Annotated, NamedTuple, Protocol, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -129,12 +130,21 @@ class MapperOptions:
     """
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(type(self), include_extras=True).items():
-            value, marks = getattr(self, name), [mark for mark in get_args(hint)[1:] if isinstance(mark, Limits)]
-            ends = [(*ENDS[end], limit) for mark in marks for end, limit in mark._asdict().items() if limit is not None]
+        kind: type = type(self)
+        for name, ends in _ends(kind).items():
+            value = getattr(self, name)
             if not all(holds(value, limit) for _, holds, limit in ends):
                 raise InputError(f"options.{name}", "must be " + " and ".join(
                     f"{word} {limit}" for word, _, limit in ends), value)
+
+
+@cache
+def _ends(kind: type) -> dict[str, list[tuple[str, Callable[[float, float], bool], float]]]:
+    """Return the limits of each option, as words, a test and a number."""
+    marks = {name: [mark for mark in get_args(hint)[1:] if isinstance(mark, Limits)]
+             for name, hint in get_type_hints(kind, include_extras=True).items()}
+    return {name: [(*ENDS[end], limit) for mark in given for end, limit in mark._asdict().items() if limit is not None]
+            for name, given in marks.items()}
 
 
 O = TypeVar("O")  # noqa: E741
