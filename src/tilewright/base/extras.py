@@ -10,6 +10,8 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "huggingface": (("torch", "transformers"), "pip install torch==2.13.0 && pip install 'tilewright[huggingface]'"),
     "optimizers": (("nevergrad", "cma", "pymoo", "sklearn", "scipy", "threadpoolctl"),
                    "pip install 'tilewright[optimizers]'"),
+    "rl": (("gymnasium", "stable_baselines3", "sb3_contrib"),
+           "pip install torch==2.13.0 && pip install 'tilewright[rl]'"),
     "ray": (("ray",), "pip install 'tilewright[ray]'"),
 }
 """By extra: the modules that it brings, and the command that installs it."""

@@ -10,7 +10,7 @@ from tilewright.codesign.allocation.agents import observations, rewards
 from tilewright.codesign.allocation.methods import FineTuning, Trial
 from tilewright.hardware import preset
 
-ASK_TELL = tuple(METHODS)
+ASK_TELL = tuple(name for name in METHODS if name not in ("a2c", "ppo", "trpo", "ddpg", "sac", "td3"))
 
 
 def problem(within="area=iot", objective="latency", styles=("nvdla",), **given):

@@ -1,5 +1,6 @@
 """ConfuciuX's agent: REINFORCE on a recurrent policy, layer by layer, then a genetic algorithm from where it ended."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import require_extra
-from tilewright.codesign.allocation.methods import METHODS, FineTuning, Trial
+from tilewright.codesign.allocation.methods import METHODS, AllocationMethod, FineTuning, Trial
 from tilewright.codesign.allocation.problem import AllocationProblem
 from tilewright.mapping import classes_of
 from tilewright.search import Resumable
@@ -124,3 +125,30 @@ class Confuciux(Resumable):
         """Let the stage whose turn it is make a step."""
         (self.first if trial.spent < GLOBAL * self.epochs else self.second).step(trial)
 
+
+
+class BaselineAgent(Resumable):
+    """An agent of Stable-Baselines3 on the environment ``tilewright/Allocation-v0``, with its own defaults.
+
+    It acts until its epochs end in one step; what was stopped before begins anew, and ends as it would have.
+    """
+
+    changing = ()
+
+    def __init__(self, name: str, seed: int) -> None:
+        require_extra("rl", "method", name)
+        self.name, self.seed = name, seed
+
+    def step(self, trial: Trial) -> None:
+        """Act until the end."""
+        from tilewright.codesign.allocation.environment import train_agent  # noqa: PLC0415 - loads PyTorch
+
+        train_agent(self.name, trial, self.seed)
+
+
+def _agent(name: str) -> Callable[[AllocationProblem, int, int], AllocationMethod]:
+    return lambda problem, epochs, seed: BaselineAgent(name, seed)
+
+
+for _name in ("a2c", "ppo", "trpo", "ddpg", "sac", "td3"):
+    METHODS.register(_name)(_agent(_name))
