@@ -12,7 +12,7 @@ from tilewright.base import InputError
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
 from tilewright.cost import DenseModel
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
-from tilewright.mapping import Constraints, MappingBatch, MapSpace, Tiling
+from tilewright.mapping import Constraints, Layout, MappingBatch, MapSpace, Tiling
 from tilewright.search import METRICS
 from tilewright.workload import Operator, UniqueOperator
 
@@ -69,9 +69,12 @@ class DesignProblem:
             raise InputError("objective", f"must be one of {', '.join(GOALS)}", self.objective)
         if not self.layers:
             raise InputError("networks", "must have layers of multiply-accumulates", "none")
-        if self.space.accelerator.sparsity is not None:
-            raise InputError(f"{self.space.accelerator.name}.sparsity", "must not be there, as zeros are not made use "
-                             "of in designs yet", "sparsity", "Leave the section out")
+        machine = self.space.accelerator
+        for section, why in (("sparsity", "zeros are not made use of in designs"),
+                             ("flexibility", "designs search all mappings of a machine")):
+            if getattr(machine, section) is not None:
+                raise InputError(f"{machine.name}.{section}", f"must not be there, as {why}", section,
+                                 "Leave the section out")
 
     @classmethod
     def of(cls, networks: Sequence[tuple[Sequence[UniqueOperator], float]], space: DesignSpace,
@@ -96,9 +99,18 @@ class DesignProblem:
         return DesignBudget(self.space, self.limits, self.smallest)
 
     @cached_property
+    def layouts(self) -> tuple[Layout, ...]:
+        """Of the mappings of each layer, with both sides of every array that may have them."""
+        wide = {key: max(one.value(min(1, len(one) - 1)), self.space.accelerator.numbers[key])
+                for key, one in self.space.ranges.items() if key[1] in ("x", "y")}
+        machine = self.machine(wide)
+        return tuple(Layout.of(operator, machine) for operator in self.layers)
+
+    @cached_property
     def models(self) -> tuple[DenseModel, ...]:
         """The model of each layer on machines of the space."""
-        return tuple(DenseModel(operator, self.space.accelerator) for operator in self.layers)
+        return tuple(DenseModel(operator, self.space.accelerator, layout)
+                     for operator, layout in zip(self.layers, self.layouts, strict=True))
 
     def needed(self, batches: Sequence[MappingBatch]) -> dict[Number, Floats]:
         """Return ``(b)`` each: the least capacities, sides and instances that vary with which every layer fits.
@@ -118,10 +130,9 @@ class DesignProblem:
     @cached_property
     def smallest(self) -> dict[Number, float]:
         """The least of every number with which any machine runs all layers: a word of each tensor fits everywhere."""
-        ones = []
-        for operator in self.layers:
-            batch = MapSpace(operator, self.space.accelerator).empty(1)
-            ones.append(MappingBatch(batch.layout, np.ones_like(batch.steps), batch.ranks))
+        ones = [MappingBatch(layout, np.ones((*layout.shape, 1), dtype=np.int32),
+                             np.arange(layout.shape[1], dtype=np.int8)[None, :, None].repeat(layout.shape[0], 0))
+                for layout in self.layouts]
         lowest = {key: one.low for key, one in self.space.ranges.items()}
         return lowest | {key: float(row[0]) for key, row in self.needed(ones).items()}
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from tilewright.codesign.limits import Floats, figures_of
 from tilewright.codesign.problem import DesignProblem, Figures
 from tilewright.cost import HardwareBatch, hardware_bounds
-from tilewright.hardware import Accelerator, Memory, Number
+from tilewright.hardware import Accelerator, Fanout, Memory, Number
 
 Places = NDArray[np.int64]
 
@@ -21,8 +22,9 @@ def values_at(problem: DesignProblem, places: Places) -> dict[Number, Floats]:
             for at, (key, one) in enumerate(problem.space.ranges.items())}
 
 
-def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats) -> Floats:
-    """Return ``(b)``: what the objective is at least on each row, however its layers are mapped.
+def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
+              elements: Floats | None = None) -> Floats:
+    """Return ``(b)``: what the objective is at least on each row, with so many ``elements``, however layers are mapped.
 
     A product of sums over layers is at least the product of the sums' bounds, and at least the square of the sum of
     the roots of each layer's product (by Cauchy and Schwarz). Where the power is limited, the time is at least what the
@@ -32,6 +34,9 @@ def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats)
              for layer in problem.layers]
     latency, energy, edp = (np.array([getattr(each, name) for each in found])
                             for name in ("latency_cycles", "energy_pj", "edp"))
+    if elements is not None:
+        latency = np.maximum(latency, np.array([[layer.macs] for layer in problem.layers]) / elements)
+        edp = np.maximum(edp, latency * energy)
     figures = problem.total(latency, energy, area_um2)
     most = problem.budget.most("power")
     if most < np.inf:
@@ -65,6 +70,27 @@ def optimistic(machine: Accelerator, low: Mapping[Number, Floats], high: Mapping
     rows = max(np.size(column) for column in values.values())
     return HardwareBatch({key: np.broadcast_to(np.asarray(column, dtype=np.float64), rows).copy()
                           for key, column in values.items() if key in machine.numbers})
+
+
+def most_elements(problem: DesignProblem, low: Mapping[Number, Any], high: Mapping[Number, Any]) -> Floats:
+    """Return ``(b)``: the most elements of a machine within the limits between two, of these `completed` numbers.
+
+    Its sides are at most those of ``high``. Each element takes the area and bytes of what lies inside of all arrays,
+    and all else at least those of the machine at ``low``.
+    """
+    machine, budget = problem.space.accelerator, problem.budget
+    inside = [level for level in machine.levels[max((at for at, level in enumerate(machine.levels) if isinstance(
+        level, Fanout)), default=-1) + 1:] if isinstance(level, Memory)]
+    each = {"area": low[machine.compute.name, "area_um2"] + sum(low[level.name, "area_um2"] for level in inside),
+            "bytes": sum((sum(level.arrays_of({what: low[level.name, what] for what in level.numbers}), start=0.0)
+                          for level in inside), start=0.0), "elements": 1.0}
+    taken, most = figures_of(machine, low), figures_of(machine, high)["elements"]
+    for what, one in each.items():
+        if budget.most(what) < np.inf:
+            outside = taken[what] - one * taken["elements"]
+            with np.errstate(divide="ignore"):
+                most = np.minimum(most, (budget.most(what) - outside) / np.asarray(one, dtype=np.float64))
+    return np.asarray(most, dtype=np.float64) * (1 + 1e-9)
 
 
 @dataclass
@@ -148,7 +174,8 @@ def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -
     ends = [problem.budget.completed(values_at(problem, end)) for end in (low, high)]
     area = np.broadcast_to(figures_of(problem.space.accelerator, ends[0])["area"], len(low))
     rows = optimistic(problem.space.accelerator, *ends)
-    return HardwareBoxes(problem, low, high, np.maximum(known, bounds_of(problem, rows, area)))
+    return HardwareBoxes(problem, low, high, np.maximum(known, bounds_of(
+        problem, rows, area, most_elements(problem, *ends))))
 
 
 def reaching(problem: DesignProblem, low: Places, high: Places) -> Places:

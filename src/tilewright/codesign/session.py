@@ -65,11 +65,10 @@ class Candidate:
         return cls(chosen, known, tuple(choice.tolist()), figures, score if excess <= 0 else inf, (), excess)
 
     def mapping(self, problem: DesignProblem, layer: int) -> MappingBatch:
-        """Return the mapping of a layer, as a batch of one."""
+        """Return the mapping of a layer, as a batch of one in the layout of the problem."""
         assert self.fronts is not None
         front, at = self.fronts[layer], self.choice[layer]
-        layout = problem.map_space(layer, problem.space.accelerator).layout
-        return MappingBatch(layout, front.steps[at][:, :, None], front.ranks[at][:, :, None])
+        return MappingBatch(problem.layouts[layer], front.steps[at][:, :, None], front.ranks[at][:, :, None])
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ class Session:
         chosen
             All numbers that vary, ``(b)`` each.
         batches
-            For each layer its ``b`` mappings, in the layout of the space's machine.
+            For each layer its ``b`` mappings, in the layouts of the problem.
         """
         problem = self.problem
         rows = HardwareBatch({key: np.asarray(column, dtype=np.float64)
@@ -271,10 +270,11 @@ def mapped(problem: DesignProblem, chosen: Mapping[Number, float], samples: int,
     spent = 0
     for layer, operator in enumerate(problem.layers):
         space = problem.map_space(layer, machine)
+        begin = None if start is None else space.repair(start[layer].relaid(space.layout))
         result = search(operator, machine, objective=sums, budget=samples, seed=(seed, layer), space=space,
                         options={"population": POPULATION, "climb": CLIMB, "prove": 0},
                         front=("latency", "energy") if problem.spreads else (),
-                        start=None if start is None else start[layer], watch=Watch(threads=1))
+                        start=begin, watch=Watch(threads=1))
         spent += result.samples
         if not result.feasible or result.mapping is None or result.cost is None:
             found.append(None)
@@ -282,7 +282,8 @@ def mapped(problem: DesignProblem, chosen: Mapping[Number, float], samples: int,
         points = [((float(result.cost.latency_cycles), result.cost.energy_pj), result.mapping)]
         if result.front is not None:
             points = [((point.values[0], point.values[1]), point.mapping) for point in result.front.points]
-        batch = MappingBatch.from_mappings([mapping for _, mapping in points], operator, machine)
+        batch = MappingBatch.from_mappings([mapping for _, mapping in points], operator, machine).relaid(
+            problem.layouts[layer])
         found.append({"latency": [values[0] for values, _ in points], "energy": [values[1] for values, _ in points],
                       "steps": batch.steps.transpose(2, 0, 1).tolist(),
                       "ranks": batch.ranks.transpose(2, 0, 1).tolist()})

@@ -165,6 +165,20 @@ class MappingBatch:
         return cls(parts[0].layout, np.concatenate([part.steps for part in parts], axis=2),
                    np.concatenate([part.ranks for part in parts], axis=2))
 
+    def relaid(self, layout: Layout) -> "MappingBatch":
+        """Return the mappings in the layout of a machine of other sides.
+
+        A side that is not there has one lane: loops along a side that ``layout`` lacks run at the next slot inside.
+        """
+        if layout == self.layout:
+            return self
+        rows: list[int] = []
+        for slot in layout.slots:
+            rows.append(self.layout.slots.index(slot) if slot in self.layout.slots else rows[-1])
+        steps = self.steps[rows]
+        steps[-1] = 1
+        return MappingBatch(layout, steps, self.ranks[rows])
+
     def extents(self, sizes: dict[str, int], span: slice = slice(None)) -> list[dict[str, NDArray[np.float64]]]:
         """Return the extents ``(b)`` of every level's tile by dimension; ``sizes`` are those of the operator."""
         found, slots = [], self.layout.slots

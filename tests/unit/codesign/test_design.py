@@ -8,8 +8,9 @@ from tilewright.codesign import DesignProblem, design, read_limits
 from tilewright.codesign.screening import HardwareBoxes, values_at
 from tilewright.codesign.session import Session
 from tilewright.cost.reference import walk
-from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator
+from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator, preset, with_numbers
 from tilewright.jobs import Runner
+from tilewright.mapping import Layout, MapSpace
 from tilewright.workload import UniqueOperator, convolution, matmul
 
 LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
@@ -134,3 +135,27 @@ def test_the_written_machine_reads_back() -> None:
 
     machine = design(problem(), samples=500).machine
     assert load_accelerator(dump_accelerator(machine)) == machine
+
+
+@pytest.mark.parametrize("name", ["edge-s1", "edge-s3", "eyeriss", "shidiannao-like", "simba-like", "tpu-like"])
+def test_arrays_of_any_kind_are_designed_and_the_oracle_confirms_them(name: str) -> None:
+    asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space(name), read_limits("elements=23,bytes=4KiB"))
+    found = design(asked, samples=400, runner=Runner(workers=1))
+    assert found.machine.compute_instances <= 23
+    latency = sum(weight * float(walk(operator, found.machine, found.layers[operator.name].mapping).latency_cycles)
+                  for operator, weight in zip(asked.layers, asked.weights, strict=True))
+    assert found.bound <= latency == pytest.approx(found.score, rel=1e-12)
+
+
+def test_mappings_move_between_machines_with_one_row_and_with_several() -> None:
+    operator, flat, wide = LAYERS[1].operator, *(with_numbers(preset("edge-s1"), {
+        ("PEs", "x"): 6.0, ("PEs", "y"): rows}) for rows in (1.0, 4.0))
+    narrow = MapSpace(operator, flat).sample(np.random.default_rng(0), 50)
+    layout = Layout.of(operator, wide)
+    assert narrow.layout != layout
+    moved = narrow.relaid(layout)
+    assert [moved.mapping(at, operator.sizes) for at in range(50)] == [
+        narrow.mapping(at, operator.sizes) for at in range(50)]
+    assert (moved.relaid(narrow.layout).steps == narrow.steps).all()
+    assert MapSpace(operator, flat).contains(MapSpace(operator, flat).repair(
+        MapSpace(operator, wide).sample(np.random.default_rng(1), 50).relaid(narrow.layout))).all()
