@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.screening import HardwareBoxes, Places, Screened, values_at
@@ -23,6 +24,8 @@ FACTORS = 2.0, 1.41, 1.19, 1.09, 1.04
 """By which a number is changed, ever finer."""
 NEAR = 1.02, 1.1, 1.3
 """By which factors bounds of the first machines may be above the least."""
+FINE, NEAREST = 1.2, 24
+"""Factor from which on all values near that of the best are tried of counts and rates, and how many either way."""
 CLOSE = 0.01
 """Bounds are tightened no further where they are this close to the best score."""
 
@@ -105,10 +108,11 @@ class Auto:
                 return []
         part = [machine for bound, machine in self.queue[:ABREAST] if bound < self.session.score_so_far]
         self.queue = self.queue[ABREAST:]
+        self.seen |= {tuple(machine.values()) for machine in part}
         return part or (self._next() if not self.session.over else [])
 
     def _fill(self, places: Places) -> None:
-        """Put the machines that were not seen and whose bound is below the best score in the queue, the least first."""
+        """Queue the machines that were not mapped and whose bound is below the best score, the least first."""
         if not len(places):
             return
         bounds = Screened(self.session.problem, places).bound
@@ -116,7 +120,6 @@ class Auto:
         for row in np.argsort(bounds, kind="stable").tolist():
             machine = {key: float(column[row]) for key, column in values.items()}
             if bounds[row] < self.session.score_so_far and tuple(machine.values()) not in self.seen:
-                self.seen.add(tuple(machine.values()))
                 self.queue.append((float(bounds[row]), machine))
 
     def _roomiest_first(self) -> None:
@@ -147,4 +150,18 @@ class Auto:
                     most = problem.budget.largest(least, other) if other != key else changed[key]
                     if most is not None and problem.budget.excess({**changed, other: most}) <= 0:
                         rows.append([one.place({**changed, other: most}[name]) for name, one in ranges.items()])
-        return np.unique(np.array(rows, dtype=np.int64).reshape(-1, len(ranges)), axis=0)
+        found = np.array(rows, dtype=np.int64).reshape(-1, len(ranges))
+        if factor <= FINE:
+            found = np.concatenate([found, *(self._counts(best, at) for at, key in enumerate(ranges)
+                                             if not key[1].startswith("capacity"))])
+        return np.unique(found, axis=0)
+
+    def _counts(self, best: Candidate, at: int) -> Places:
+        """Return the machines that have another of the nearest values of one number: layers divide by some of them."""
+        problem = self.session.problem
+        own = np.array([one.place(best.chosen[key]) for key, one in problem.space.ranges.items()], dtype=np.int64)
+        places = np.tile(own, (2 * NEAREST + 1, 1))
+        places[:, at] += np.arange(-NEAREST, NEAREST + 1)
+        places = places[(places[:, at] >= 0) & (places[:, at] < len([*problem.space.ranges.values()][at]))]
+        fits: NDArray[np.bool_] = np.asarray(problem.budget.excess(values_at(problem, places)) <= 0)
+        return places[fits]
