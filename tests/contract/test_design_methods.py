@@ -1,5 +1,7 @@
 """What every registered design method must do, whatever it does inside."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from tilewright.workload import UniqueOperator, convolution, matmul
 
 LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
           UniqueOperator(convolution("window", in_channels=4, out_channels=6, kernel=3, out_size=5), 1, ("window",))]
-SAMPLES = 601
+SAMPLES = 301
 
 
 def extra_of(method):
@@ -27,7 +29,8 @@ EVERY = pytest.mark.parametrize("method", [
 
 def problem(within="area=0.02mm2", objective="latency"):
     whole = find_design_space("edge-s2")
-    ranges = {("SG", "capacity_bytes"): NumberRange(64.0, 4096.0, 64.0), ("PEs", "instances"): NumberRange(1, 64),
+    ranges = {("SG", "capacity_bytes"): NumberRange(64.0, 4096.0, 448.0),
+              ("PEs", "instances"): NumberRange.listed((1, 3, 9, 20, 64)),
               ("SL", "capacity_bytes"): NumberRange.listed((64.0, 96.0, 200.0, 512.0))}
     return DesignProblem.of([(LAYERS, 1.0)], DesignSpace(whole.accelerator, ranges), read_limits(within),
                             objective=objective)
@@ -105,10 +108,19 @@ def test_unknown_options_are_refused_by_name(method):
 @EVERY
 @pytest.mark.parametrize("objective", ["energy", "edp-area"])
 def test_other_objectives_limits_and_arrays_of_fixed_shape_are_searched(method, objective):
-    fixed = DesignSpace(preset("eyeriss"), {("GLB", "capacity_bytes"): NumberRange(512.0, 8192.0, 512.0),
-                                            ("PEs", "x"): NumberRange(1, 14), ("PEs", "y"): NumberRange(2, 12)})
+    fixed = DesignSpace(preset("eyeriss"), {("GLB", "capacity_bytes"): NumberRange(1024.0, 8192.0, 3584.0),
+                                            ("PEs", "x"): NumberRange(2, 14, 4), ("PEs", "y"): NumberRange(2, 12, 5)})
     asked = DesignProblem.of([(LAYERS, 1.0)], fixed, read_limits("elements=60,power=900mW"), objective=objective)
     found = run(method, asked, samples=201)
     assert found.spent <= 201
     if found.best is not None:
         assert found.best.chosen["PEs", "x"] * found.best.chosen["PEs", "y"] <= 60
+
+
+@pytest.mark.skipif(not has_extra("optimizers"), reason="needs optimizers")
+@pytest.mark.parametrize("method", ["nsga2", "digamma"])
+def test_where_a_front_is_asked_for_designs_between_the_ends_are_noted(method):
+    asked = replace(problem(objective="edp"), spread=True)
+    found = run(method, asked, samples=1000)
+    figures = {(one.figures.latency_cycles, one.figures.energy_pj) for one in found.tried if one.score < np.inf}
+    assert len(figures) > len(found.history)

@@ -15,13 +15,24 @@ from tilewright.cost import HardwareBatch
 from tilewright.hardware import Number
 from tilewright.jobs import Job, Runner
 from tilewright.mapping import MappingBatch
-from tilewright.search import Watch, search
+from tilewright.search import Options, Watch, first_of_front, search
 
 POPULATION, CLIMB = 8, 200
 """Options of ``auto`` where it has few samples for each layer of each of many machines."""
 
 
+@dataclass(frozen=True)
+class MachineSearch:
+    """How the layers are mapped on a machine: the mapper with its options, samples of each layer, and the seed."""
+
+    mapper: str = "auto"
+    options: Options = field(default_factory=lambda: {"population": POPULATION, "climb": CLIMB, "prove": 0})
+    samples: int = 0
+    seed: int = 0
+
+
 NOTHING = Figures(inf, inf, inf)
+BRIEF = MachineSearch()
 
 
 @dataclass(frozen=True)
@@ -164,7 +175,7 @@ class Session:
             self.history.append(DesignStep(self.spent, self.used_seconds, candidate.score))
 
     def map(self, machines: Sequence[Mapping[Number, float]], samples: int,
-            starts: Sequence[Candidate | None] | None = None) -> list[Candidate]:
+            starts: Sequence[Candidate | None] | None = None, by: MachineSearch = BRIEF) -> list[Candidate]:
         """Search every layer on each machine, with so many samples a layer; return them in order, as far as it got.
 
         Both the machines as given and what their mappings need of them are offered.
@@ -175,7 +186,8 @@ class Session:
             self.spent += int(min(self.left, layers))
             return []
         begin = starts or [None] * len(machines)
-        jobs = [_job(self.problem, chosen, affordable, self.seed, start)
+        by = replace(by, samples=affordable, seed=self.seed)
+        jobs = [_job(self.problem, chosen, start, by)
                 for chosen, start in zip(machines, begin, strict=True)]
         found = []
         values: list[dict[str, Any] | None] = self.runner.part(jobs)
@@ -211,12 +223,21 @@ class Session:
         power = power_mw(problem.space.accelerator, figures.latency_cycles, figures.energy_pj)
         excess = excess + problem.budget.excess(chosen) + np.maximum(power / problem.budget.most("power") - 1.0, 0.0)
         found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, figures, latency, energy)
-        best = int(found.score.argmin())
-        if found.score[best] < self.score_so_far:
-            self.offer(Candidate.of(problem, {key: float(column[best]) for key, column in chosen.items()}, [
-                LayerFront(latency[at, [best]], energy[at, [best]], batch.steps[:, :, [best]].transpose(2, 0, 1),
-                           batch.ranks[:, :, [best]].transpose(2, 0, 1)) for at, batch in enumerate(batches)]))
+        for row in self._noted(found):
+            self.offer(Candidate.of(problem, {key: float(column[row]) for key, column in chosen.items()}, [
+                LayerFront(latency[at, [row]], energy[at, [row]], batch.steps[:, :, [row]].transpose(2, 0, 1),
+                           batch.ranks[:, :, [row]].transpose(2, 0, 1)) for at, batch in enumerate(batches)]))
         return found
+
+    def _noted(self, found: Scores) -> list[int]:
+        """Return which designs to take note of: the best if it is the best so far; for fronts all of theirs."""
+        legal = np.flatnonzero(np.isfinite(found.score))
+        if self.problem.spread:
+            figures = found.figures
+            table = np.stack([figures.latency_cycles, figures.energy_pj, figures.area_um2], axis=1)
+            return [int(legal[at]) for at in first_of_front(table[legal])]
+        best = int(found.score.argmin())
+        return [best] if found.score[best] < self.score_so_far else []
 
     def least(self, candidate: Candidate) -> Candidate:
         """Return, and offer, the smallest machine that runs the mappings of a candidate; they cost no more there."""
@@ -245,15 +266,16 @@ def scored(problem: DesignProblem, chosen: Mapping[Number, float], candidate: Ca
     return Candidate.of(problem, chosen, fronts)
 
 
-def _job(problem: DesignProblem, chosen: Mapping[Number, float], samples: int, seed: int,
-         start: Candidate | None) -> Job[Any]:
+def _job(problem: DesignProblem, chosen: Mapping[Number, float], start: Candidate | None,
+         by: MachineSearch) -> Job[Any]:
     begin = None if start is None else [start.mapping(problem, layer) for layer in range(len(problem.layers))]
     told = None if begin is None else [(batch.steps.tolist(), batch.ranks.tolist()) for batch in begin]
     key = {"problem": digest(replace(problem, weights=problem.weights.tolist())),
-           "machine": {".".join(of): value for of, value in chosen.items()}, "samples": samples, "seed": seed,
-           "start": None if told is None else digest(told)}
+           "machine": {".".join(of): value for of, value in chosen.items()}, "samples": by.samples, "seed": by.seed,
+           "start": None if told is None else digest(told)} | (
+               {} if (by.mapper, by.options) == (BRIEF.mapper, BRIEF.options) else {"by": digest(by)})
     return Job(key, mapped, samples=lambda value: int(value["samples"]),
-               inputs=(problem, dict(chosen), samples, seed, begin))
+               inputs=(problem, dict(chosen), begin, by))
 
 
 def digest(thing: object) -> str:
@@ -261,8 +283,8 @@ def digest(thing: object) -> str:
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
-def mapped(problem: DesignProblem, chosen: Mapping[Number, float], samples: int, seed: int,
-           start: Sequence[MappingBatch] | None) -> dict[str, Any]:
+def mapped(problem: DesignProblem, chosen: Mapping[Number, float], start: Sequence[MappingBatch] | None,
+           by: MachineSearch) -> dict[str, Any]:
     """Return the mappings found of each layer on a machine, in plain data, and the samples that they took."""
     machine = problem.machine(chosen)
     sums = problem.objective.split("-")[0]
@@ -271,8 +293,8 @@ def mapped(problem: DesignProblem, chosen: Mapping[Number, float], samples: int,
     for layer, operator in enumerate(problem.layers):
         space = problem.map_space(layer, machine)
         begin = None if start is None else space.repair(start[layer].relaid(space.layout))
-        result = search(operator, machine, objective=sums, budget=samples, seed=(seed, layer), space=space,
-                        options={"population": POPULATION, "climb": CLIMB, "prove": 0},
+        result = search(operator, machine, objective=sums, mapper=by.mapper, budget=by.samples, seed=(by.seed, layer),
+                        space=space, options=by.options,
                         front=("latency", "energy") if problem.spreads else (),
                         start=begin, watch=Watch(threads=1))
         spent += result.samples

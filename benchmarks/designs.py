@@ -1,0 +1,128 @@
+"""Design methods at equal samples, on networks within the budgets of DiGamma; and the tuning of ``digamma``.
+
+Usage: python benchmarks/designs.py [--methods digamma cma-es ...] [--networks ...] [--platforms edge cloud]
+       [--samples 40000] [--seeds 5]
+       python benchmarks/designs.py --tune 200 [--networks ...] [--platforms ...] [--samples 40000] [--seeds 2]
+
+A method may carry options, as in ``digamma:preset=release``. Printed are medians, least and largest of the latency over
+seeds, in how many seeds anything was found within the budget, and CPU seconds a run; bounds are left out. ``--tune``
+searches the options of ``digamma`` by Optuna (TPE): the mean over problems of the logarithm of the median latency, over
+other seeds than those that methods are compared on; what it found is printed as a preset.
+"""
+
+import argparse
+import json
+import math
+import time
+from functools import lru_cache
+from statistics import fmean, median
+from typing import Any
+
+from tilewright.codesign import DESIGNERS, DesignProblem, read_limits
+from tilewright.codesign.session import Session
+from tilewright.hardware import load_design_space
+from tilewright.hardware.presets import ZOO
+from tilewright.jobs import Runner
+from tilewright.workload import unique_operators, zoo
+
+BUDGETS = {"edge": ("edge-s2", "area=0.2mm2"), "cloud": ("cloud-s2", "area=7mm2")}
+NETWORKS = ("resnet18", "resnet50", "mobilenet-v2", "mnasnet", "bert-base", "ncf", "dlrm")
+METHODS = ("digamma", "digamma:preset=release", "random", "ga", "pso", "tbpsa", "one-plus-one", "de", "portfolio",
+           "cma-es")
+TUNING_SEED = 1000
+
+
+@lru_cache
+def problem(network: str, platform: str) -> DesignProblem:
+    """Return the design of a platform, in the technology of DiGamma's areas, for a network."""
+    machine, within = BUDGETS[platform]
+    text = (ZOO / f"{machine}.yaml").read_text()
+    own = next(line for line in text.splitlines() if line.startswith("technology:"))
+    space = load_design_space(text.replace(own, "technology: kao-15nm"))
+    return DesignProblem.of([(unique_operators(zoo.load(network)), 1.0)], space, read_limits(within))
+
+
+def score(asked: DesignProblem, method: str, options: dict[str, Any], samples: int, seed: int) -> float:
+    """Return the best score of a run without bounds."""
+    session = Session(asked, samples, None, seed, Runner(workers=1))
+    for _ in DESIGNERS.get(method)(session, options).steps():
+        if session.over:
+            break
+    return session.score_so_far
+
+
+def contender(text: str) -> tuple[str, dict[str, Any]]:
+    """Return method and options of ``digamma:preset=release,population=30``."""
+    method, _, given = text.partition(":")
+    pairs = [pair.split("=") for pair in given.split(",") if pair]
+
+    def read(value: str) -> Any:
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError:
+            return value
+
+    return method, {name: read(value) for name, value in pairs}
+
+
+def compare(asked: argparse.Namespace) -> None:
+    """Print a row for each problem and method."""
+    heads = "".join(f"{head:>11}" for head in ("median", "least", "largest"))
+    print(f"{'platform':<9}{'network':<14}{'method':<40}{heads}{'found':>7}{'CPU s':>7}")
+    for platform in asked.platforms:
+        for network in asked.networks:
+            for text in asked.methods:
+                began = time.process_time()
+                found = [score(problem(network, platform), *contender(text), asked.samples, seed)
+                         for seed in range(asked.seeds)]
+                seconds = (time.process_time() - began) / asked.seeds
+                feasible = sum(map(math.isfinite, found))
+                print(f"{platform:<9}{network:<14}{text:<40}{median(found):>11.4g}{min(found):>11.4g}{max(found):>11.4g}"
+                      f"{feasible:>7}{seconds:>7.2f}", flush=True)
+
+
+def tune(asked: argparse.Namespace) -> None:
+    """Print the best options of ``digamma`` that Optuna finds."""
+    import optuna
+
+    def loss(trial: Any) -> float:
+        shares = {name: round(trial.suggest_float(name, 0.0, 1.0), 2) for name in (
+            "crossover", "reorder", "tiles", "hardware", "parallel", "grow", "age", "exchange")}
+        options = {"preset": "release", "ranked": True, "logarithmic": True, "exact": True, **shares,
+                   "population": trial.suggest_int("population", 10, 100, log=True),
+                   "elite": round(trial.suggest_float("elite", 0.02, 0.5, log=True), 2),
+                   "parents": round(trial.suggest_float("parents", 0.1, 0.8), 2),
+                   "genes": trial.suggest_int("genes", 1, 4),
+                   "reach": round(trial.suggest_float("reach", 0.1, 1.0), 2),
+                   "layers": round(trial.suggest_float("layers", 0.05, 1.0, log=True), 2)}
+        trial.set_user_attr("options", {name: value for name, value in options.items() if name != "preset"})
+        logs = [math.log(min(median(score(problem(network, platform), "digamma", options, asked.samples,
+                                          TUNING_SEED + seed) for seed in range(asked.seeds)), 1e30))
+                for platform in asked.platforms for network in asked.networks]
+        return fmean(logs)
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0, multivariate=True))
+
+    def told(study: Any, trial: Any) -> None:
+        if study.best_trial.number == trial.number:
+            print(f"{trial.number:>5} {trial.value:.4f} {json.dumps(trial.user_attrs['options'])}", flush=True)
+
+    study.optimize(loss, asked.tune, callbacks=[told])
+
+
+def main() -> None:
+    """Do what the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--networks", nargs="+", default=list(NETWORKS))
+    parser.add_argument("--platforms", nargs="+", default=list(BUDGETS))
+    parser.add_argument("--samples", type=int, default=40_000)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tune", type=int, default=0)
+    asked = parser.parse_args()
+    (tune if asked.tune else compare)(asked)
+
+
+if __name__ == "__main__":
+    main()

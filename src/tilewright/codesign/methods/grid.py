@@ -1,0 +1,116 @@
+"""Machines first, each then mapped: a grid over the budget, and every machine of a small space."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import inf, prod
+
+import numpy as np
+
+from tilewright.base import InputError
+from tilewright.codesign.designs import DESIGNERS
+from tilewright.codesign.methods.decoding import NeededDesigns
+from tilewright.codesign.screening import Places, Screened, values_at
+from tilewright.codesign.session import Session
+from tilewright.hardware import Number
+from tilewright.search import Count, MapperOptions, Options, read_options
+
+ABREAST = 2
+"""Machines mapped at once; fixed, so that results do not depend on the machine that this runs on."""
+MOST_MACHINES = 4096
+"""Machines of a space that are all bounded."""
+MOST_SHARE = 4096
+"""Samples of each layer with which a machine is searched, at most."""
+
+
+@dataclass(frozen=True)
+class SharedOptions(MapperOptions):
+    """Options of methods that map one machine after the other.
+
+    Parameters
+    ----------
+    share
+        Samples of each layer on each machine, at most.
+    """
+
+    share: Count = 64
+
+
+@DESIGNERS.register("grid")
+class GridDesigner:
+    """Hardware optimisation by a grid (6.3.1): of each number values even in its logarithm, up to the most that fits.
+
+    As fine as the samples allow. Machines over the limits are left out, the others mapped by turns with equal shares.
+    """
+
+    def __init__(self, session: Session, options: Options) -> None:
+        self.session, self.share = session, read_options(SharedOptions, options, "grid").share
+
+    def steps(self) -> Iterator[None]:
+        """Map the machines of the grid."""
+        session, layers = self.session, len(self.session.problem.layers)
+        most = max(1, int(min(session.left, MOST_MACHINES * self.share * layers) // (self.share * layers)))
+        machines = self.grid(most)
+        for first in range(0, len(machines), ABREAST):
+            ahead = len(machines) - first
+            share = self.share if session.left == inf else max(1, int(session.left // (layers * ahead)))
+            session.map(machines[first:first + ABREAST], share)
+            yield
+
+    def grid(self, most: int) -> list[dict[Number, float]]:
+        """Return the machines of the finest grid that has up to ``most`` within the limits."""
+        found = self._within(1)
+        for count in range(2, most + 2):
+            finer = self._within(count)
+            if len(finer) > most or len(finer) < len(found):
+                break
+            found = finer
+        return found
+
+    def _within(self, count: int) -> list[dict[Number, float]]:
+        """Return the machines within the limits of a grid of so many values a number; of one, the smallest machine."""
+        problem = self.session.problem
+        highest, columns = NeededDesigns(problem).highest, []
+        for key, one in problem.space.ranges.items():
+            low = problem.budget.smallest[key]
+            wanted = low * (highest[key] / low) ** (np.arange(count) / max(1, count - 1))
+            places = np.unique(one.first_places(np.minimum(wanted, highest[key])))
+            columns.append(np.asarray(one.value(places), dtype=np.float64).tolist())
+        machines = [dict(zip(problem.space.ranges, row, strict=True)) for row in product(*columns)]
+        table = {key: np.array([machine[key] for machine in machines]) for key in problem.space.ranges}
+        fits = np.broadcast_to(problem.budget.excess(table) <= 0, len(machines))
+        return [machine for machine, within in zip(machines, fits.tolist(), strict=True) if within]
+
+
+@DESIGNERS.register("exhaustive")
+class ExhaustiveDesigner:
+    """Every machine of a small space within the limits, that of the least bound first, until bounds rule out the rest.
+
+    Where samples are left, those that no bound rules out are mapped again, with four times as many for each.
+    """
+
+    def __init__(self, session: Session, options: Options) -> None:
+        self.session, self.share = session, read_options(SharedOptions, options, "exhaustive").share
+        sizes = [len(one) for one in session.problem.space.ranges.values()]
+        if prod(sizes) > MOST_MACHINES:
+            raise InputError("method", f"must be given a space of at most {MOST_MACHINES} machines",
+                             f"exhaustive: {prod(sizes)}", "List fewer values in the design section")
+        self.places: Places = np.array(list(product(*map(range, sizes))), dtype=np.int64).reshape(-1, len(sizes))
+
+    def steps(self) -> Iterator[None]:
+        """Map the machines."""
+        session, problem = self.session, self.session.problem
+        values = values_at(problem, self.places)
+        within = np.flatnonzero(np.broadcast_to(problem.budget.excess(values) <= 0, len(self.places)))
+        bounds = Screened(problem, self.places[within]).bound
+        order = np.argsort(bounds, kind="stable")
+        queue = [(float(bounds[at]), {key: float(column[within[at]]) for key, column in values.items()})
+                 for at in order.tolist()]
+        session.bound, share = float(bounds.min()), self.share
+        while queue and share <= max(self.share, MOST_SHARE) and not session.over:
+            for first in range(0, len(queue), ABREAST):
+                part = [machine for bound, machine in queue[first:first + ABREAST] if bound < session.score_so_far]
+                if part and not session.over:
+                    session.map(part, share)
+                    yield
+            queue, share = [entry for entry in queue if entry[0] < session.score_so_far], 4 * share
