@@ -244,7 +244,7 @@ def _problem(asked: DesignOptions, networks: Sequence[tuple[Graph, float]], fron
     choice.refuse_empty(operators, machine)
     return DesignProblem.of(
         [(each, weight) for each, (_, weight) in zip(layers, networks, strict=True)],
-        DesignSpace(machine, {}) if as_it_is else space, read_limits(asked.within) if asked.within else (),
+        DesignSpace.as_it_is(machine) if as_it_is else space, read_limits(asked.within) if asked.within else (),
         objective=asked.objective or _goal(front), tiling=choice.tiling, spread=bool(front),
         constraints=None if flow is None else {
             operator.name: choice.space(operator, machine).constraints for operator in operators})

@@ -131,8 +131,13 @@ def _mapper(name: str) -> Listing:
 def _methods() -> Listing:
     from tilewright.codesign import DESIGNERS
 
-    return Listing(("Method", "How it designs"), [
-        (name, " ".join((DESIGNERS.get(name).__doc__ or "").split("\n\n")[0].split())) for name in DESIGNERS])
+    rows = []
+    for name in DESIGNERS:
+        member = DESIGNERS.get(name)
+        known = hasattr(member, "box")  # a mapper of numbers, which here proposes machines, too
+        about = tilewright.api.mapper_summary(name) if known else (member.__doc__ or "").split("\n")[0]
+        rows.append((name, about, getattr(member, "extra", "")))
+    return Listing(("Method", "How it designs", "Needs"), rows)
 
 
 def _dataflows() -> Listing:

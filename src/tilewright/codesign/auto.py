@@ -54,7 +54,7 @@ class Auto:
         session.bound = self.boxes.least
         self.known = self.boxes.low[:0]
         """Machines of boxes that were split."""
-        if not session.problem.space.ranges:
+        if session.problem.space.alone:
             yield from self._longer()
             return
         for _ in range(FIRST_ROUNDS):
@@ -73,7 +73,7 @@ class Auto:
         """Search the only machine that there is, ever longer, each time from the best mappings so far."""
         samples = SHARE
         while not self.session.over:
-            self.session.map([{}], samples, [self.session.best])
+            self.session.map([dict(self.session.problem.smallest)], samples, [self.session.best])
             samples *= 2
             yield
 

@@ -129,7 +129,7 @@ class DesignBudget:
                 least, unit = float(taken[limit.what]), SHOWN[limit.what][0]
                 machine = f"smallest machine that runs all layers takes ({self.told(self.smallest)})"
                 raise InputError(f"within.{limit.what}", f"must be at least {least:.6g}{unit}, which the "
-                                 f"{machine if self.space.ranges else 'machine takes'}", f"{limit.most:g}{unit}")
+                                 f"{'machine takes' if self.space.alone else machine}", f"{limit.most:g}{unit}")
 
     def _check_areas(self) -> None:
         machine = self.space.accelerator

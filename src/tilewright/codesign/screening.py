@@ -162,8 +162,7 @@ def _halves(problem: DesignProblem, low: Places, high: Places) -> list[tuple[Pla
 
 def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -> HardwareBoxes:
     """Return the boxes that hold a machine within the limits, cut to those, with bounds no lower than ``known``."""
-    within = problem.budget.excess(values_at(problem, low)) <= 0 if len(low) else False
-    fits = np.broadcast_to(np.asarray(within, dtype=np.bool_), len(low))  # one figure where no number varies
+    fits = np.asarray(problem.budget.excess(values_at(problem, low)) <= 0) if len(low) else np.empty(0, dtype=np.bool_)
     low, high, known = low[fits], high[fits].copy(), known[fits]
     if not len(low):
         return HardwareBoxes(problem, low, high, known)

@@ -121,6 +121,17 @@ class DesignSpace:
                         MOST_BYTES if curve is None else min(MOST_BYTES, curve.high))
         return cls(accelerator, ranges)
 
+    @classmethod
+    def as_it_is(cls, accelerator: Accelerator) -> "DesignSpace":
+        """Return the space that holds this machine alone."""
+        return cls(accelerator, {key: NumberRange.listed((float(accelerator.numbers[key]),))
+                                 for key in cls.of(accelerator).ranges})
+
+    @property
+    def alone(self) -> bool:
+        """Whether it holds one machine."""
+        return all(len(values) == 1 for values in self.ranges.values()) and not self.optional
+
     def numbers(self, chosen: Mapping[Number, Any]) -> dict[Number, Any]:
         """Return the numbers of machines, one figure or an array each, where these are ``chosen``.
 

@@ -31,7 +31,7 @@ def design_sheet(found: Designed, runs: Sequence[RunRecord], networks: Networks,
     problem = found.problem
     names = ", ".join(name + (f" x {weight:g}" if weight != 1 else "") for name, weight in networks)
     facts = (_verdict(found), f"Method {found.method}, seed {found.seed}: {found.samples:,} samples (mappings of a "
-             f"layer) on {len(found.tried):,} machines in {engineering(found.seconds, 's')}.", LEFT_OUT)
+             f"layer) in {engineering(found.seconds, 's')}; machines tried: {_machines(found):,}.", LEFT_OUT)
     points = found.front(front) if front else ()
     tables = [_rejected(found)]
     if found.best is not None:
@@ -42,6 +42,10 @@ def design_sheet(found: Designed, runs: Sequence[RunRecord], networks: Networks,
     return Sheet(f"A machine for {names}, from {problem.space.accelerator.name}",
                  f"{_goal(found)} within {_limits(found)}: one machine for all layers, each with a mapping of its own.",
                  facts, tuple(tables), tuple(plot for plot in plots if plot.data), {}, command, tuple(runs))
+
+
+def _machines(found: Designed) -> int:
+    return len({tuple(one.chosen.values()) for one in found.tried})
 
 
 def _goal(found: Designed) -> str:
@@ -62,7 +66,7 @@ def _shown(found: Designed, score: float) -> str:
 def _verdict(found: Designed) -> str:
     """Return how good the design is, in words."""
     nothing = f"No machine within {_limits(found)}, with any mappings, can do"
-    if not found.problem.space.ranges:
+    if found.problem.space.alone:
         nothing = "No mappings on this machine can do"
     least = f"{nothing} with less than {_shown(found, found.bound)}"
     if found.best is None:
@@ -102,7 +106,7 @@ def _machine(found: Designed) -> Table:
     rows: list[tuple[Value, ...]] = []
     for name in [*(level.name for level in machine.levels), machine.compute.name]:
         varied = [f"{what} {found.chosen[level, what]:,g} ({engineering(values.low)} to {engineering(values.high)})"
-                  for (level, what), values in ranges.items() if level == name]
+                  for (level, what), values in ranges.items() if level == name and len(values) > 1]
         inside = machine.compute_instances if name == machine.compute.name else machine.instances(name)
         area = areas.get(name)
         rows.append((name, inside, _size(machine, name), "; ".join(varied),
@@ -241,7 +245,7 @@ def design_tree(found: Designed, runs: Sequence[RunRecord], networks: Networks, 
         "command": command, "networks": dict(networks), "accelerator": problem.space.accelerator.name,
         "within": {limit.what: limit.most for limit in problem.limits}, "objective": problem.objective,
         "method": found.method, "seed": found.seed, "samples": found.samples, "seconds": found.seconds,
-        "interrupted": found.interrupted, "machines": len(found.tried), "score": finite(found.score),
+        "interrupted": found.interrupted, "machines": _machines(found), "score": finite(found.score),
         "bound": found.bound, "gap": found.gap, "says": _verdict(found), "left_out": LEFT_OUT,
         "machine": None if found.best is None else _plain(found, found.best) | {
             "definition": runs[0].accelerator.definition if runs else "",

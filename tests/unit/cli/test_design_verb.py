@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shlex
 import signal
 import sqlite3
@@ -16,6 +17,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.cli.progress import SearchBar
+from tilewright.codesign import DESIGNERS
 from tilewright.cost.reference import walk
 from tilewright.hardware.presets import ZOO
 from tilewright.report import design_sheet
@@ -125,6 +127,16 @@ def test_the_front_holds_what_no_other_machine_tried_beats():
     assert walk(found.result.problem.layers[0], machine, nest).energy_pj == pytest.approx(one.figures.energy_pj)
     with pytest.raises(tw.InputError, match="two or more"):
         tw.design(ONE, "edge-s2", "area=0.02mm2", budget=100, store=False).points()
+
+
+@pytest.mark.parametrize("method", ["digamma", "random"])
+def test_every_method_leaves_fixed_hardware_as_it_is(method):
+    found = tw.design(TWO, "edge-s2", fix="hardware", method=method, budget=200, store=False)
+    ours, theirs = found.machine, tw.load_accelerator("edge-s2")
+    assert [(memory.capacity_bytes, memory.area_um2, memory.energy) for memory in ours.memories] == [
+        (memory.capacity_bytes, memory.area_um2, memory.energy) for memory in theirs.memories]
+    assert ours.compute_instances == theirs.compute_instances
+    assert "No mappings on this machine can do" in found.verdict
 
 
 def test_fixed_hardware_is_searched_as_it_is_and_fixed_mappings_follow_the_dataflow():
@@ -239,7 +251,10 @@ def test_what_was_asked_is_told_in_the_sheet():
 
 
 def test_methods_are_listed(tilewright):
-    assert "Branch and bound" in tilewright("list", "methods").out
+    shown = tilewright("list", "methods").out
+    assert "Branch and bound" in shown
+    for name in DESIGNERS:
+        assert re.search(rf"^{name} +\S", shown, re.MULTILINE), name
 
 
 FLAT = (ZOO / "edge-s2.yaml").read_text().replace("    capacity_bytes: 512\n", "    capacity_bytes: 512\n"
