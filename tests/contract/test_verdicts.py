@@ -20,6 +20,8 @@ from tilewright.store import results_in
 NETWORK = {"learnt": 600, "layers": 3, "hidden": (16,), "epochs": 2}
 SPARSE = {"samples": 300}
 TINY = {
+    "confuciux-table8.4": {"epochs": 40, "budgets": ("area=cloud", "area=iot")},
+    "confuciux-table8.8": {"epochs": 60, "networks": ("mobilenet-v2",)},
     "flexion-tile": {"samples": 64, "every": 12, "buffers": (1000, 6400, 25600)},
     "flexion-order": {"samples": 64, "every": 12},
     "flexion-parallelism": {"samples": 64, "every": 12},
@@ -77,7 +79,7 @@ QUICK = {"ruby-table1", "ruby-fig4", "ruby-fig8", "ruby-fig9", "ruby-fig10", "ga
 TURNED = pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
                                           for name in TINY])
 """All studies are turned in the long run; these take part of a second each."""
-NEEDS_LEARN = {"mse-fig5.3"}
+NEEDS_LEARN = {"confuciux-table8.4", "confuciux-table8.8", "mse-fig5.3"}
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from tilewright.codesign.allocation.agents import DISCOUNT, observations
-from tilewright.codesign.allocation.budgets import read_budget
 from tilewright.codesign.allocation.methods import Trial
 from tilewright.codesign.allocation.problem import AllocationProblem
-from tilewright.codesign.allocation.table import Stages, allocation_table
 from tilewright.hardware import preset
 from tilewright.learn import one_thread
 from tilewright.workload import zoo
@@ -42,7 +40,9 @@ class AllocationEnv(gymnasium.Env[NDArray[np.float32], NDArray[Any]]):
 
     def __init__(self, problem: AllocationProblem | None = None, trial: Trial | None = None,
                  continuous: bool = False) -> None:
-        self.problem, self.trial, self.continuous = problem or _default(), trial, continuous
+        if problem is None:
+            problem = AllocationProblem.of(zoo.load("mobilenet-v2"), preset("confuciux"), "area=iot", convolutions=True)
+        self.problem, self.trial, self.continuous = problem, trial, continuous
         self.known, self.axes = observations(self.problem), np.array(self.problem.axes)
         self.action_space = spaces.Box(-1.0, 1.0, (3,)) if continuous else spaces.MultiDiscrete(self.axes)
         self.observation_space = spaces.Box(-1.0, 1.0, (10,))
@@ -92,11 +92,6 @@ class AllocationEnv(gymnasium.Env[NDArray[np.float32], NDArray[Any]]):
         seen: NDArray[np.float32] = np.concatenate([self.known[place, :7], scaled, self.known[place, 7:]]).astype(
             np.float32)
         return seen
-
-
-def _default() -> AllocationProblem:
-    table = allocation_table(Stages.of(zoo.load("mobilenet-v2"), preset("confuciux"), convolutions=True))
-    return AllocationProblem(table, read_budget("area=iot", table))
 
 
 def train_agent(name: str, trial: Trial, seed: int) -> None:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
-from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, Budget, enough, told
-from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable
+from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, Budget, enough, read_budget, told
+from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, Stages, allocation_table
+from tilewright.hardware import Accelerator
+from tilewright.workload import Graph
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,6 +50,14 @@ class AllocationProblem:
     objective: Objective = "latency"
     deployment: str = "pipelined"
     blind: bool = False
+
+    @classmethod
+    def of(cls, graph: Graph, machine: Accelerator, within: str = "unlimited", *, objective: Objective = "latency",  # noqa: PLR0913
+           deployment: str = "pipelined", convolutions: bool = False, blind: bool = False,
+           **choices: Sequence[int | str]) -> "AllocationProblem":
+        """Return the problem of a network, with its table; ``choices`` and what is raised are as of `Stages.of`."""
+        table = allocation_table(Stages.of(graph, machine, convolutions=convolutions, **choices))
+        return cls(table, read_budget(within, table, deployment), objective, deployment, blind)
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
