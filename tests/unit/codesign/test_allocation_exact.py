@@ -11,10 +11,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 import tilewright as tw
 from tilewright.base import InputError
 from tilewright.codesign.allocation import (
+    AllocationBudget,
     AllocationProblem,
-    Budget,
     Knapsack,
-    Stages,
+    PipelineStages,
     allocation_table,
     read_budget,
     solve,
@@ -24,7 +24,7 @@ from tilewright.hardware import preset
 
 @pytest.fixture(scope="module")
 def table():
-    return allocation_table(Stages.of(tw.load_network("mobilenet-v2"), preset("confuciux"), convolutions=True,
+    return allocation_table(PipelineStages.of(tw.load_network("mobilenet-v2"), preset("confuciux"), convolutions=True,
                                       styles=["nvdla", "shidiannao"]))
 
 
@@ -49,11 +49,11 @@ def all_cells(problem):
 def test_nothing_beats_the_proven_optimum(table, seed, objective, measures):
     of = small(table, seed=seed)
     rng = np.random.default_rng(seed)
-    free = AllocationProblem(of, Budget(measures, (1e9,) * len(measures)), objective)
+    free = AllocationProblem(of, AllocationBudget(measures, (1e9,) * len(measures)), objective)
     totals = free.costs.sum(axis=1)
     limits = [float(rng.uniform(total.min() * 1.02, total.max() * 0.7)) for total in totals]
     limits = [max(limit, cost.min(axis=1).sum()) for limit, cost in zip(limits, free.costs, strict=True)]
-    problem = AllocationProblem(of, Budget(measures, tuple(limits)), objective)
+    problem = AllocationProblem(of, AllocationBudget(measures, tuple(limits)), objective)
     cells = all_cells(problem)
     value, over = problem.score(cells)
     if (over > 0).all():
@@ -67,7 +67,7 @@ def test_nothing_beats_the_proven_optimum(table, seed, objective, measures):
 
 @pytest.mark.parametrize("objective", ["latency", "energy", "pace"])
 def test_layers_in_turn_share_the_best_pair(table, objective):
-    problem = AllocationProblem(small(table), Budget(("area",), (300.0,)), objective, "sequential")
+    problem = AllocationProblem(small(table), AllocationBudget(("area",), (300.0,)), objective, "sequential")
     cells = all_cells(problem)
     value, over = problem.score(cells)
     assert solve(problem).value == value[over == 0].min()
@@ -92,7 +92,7 @@ def test_highs_finds_the_same(table, within, objective):
 @pytest.mark.parametrize(("within", "elements"), [("fpga-cloud", 4096), ("fpga-edge", 256)])
 @pytest.mark.parametrize("network", ["mobilenet-v2", "resnet50"])
 def test_no_allocation_is_below_what_elements_allow(network, within, elements):
-    stages = Stages.of(tw.load_network(network), preset("confuciux"), convolutions=True, elements=range(1, 129),
+    stages = PipelineStages.of(tw.load_network(network), preset("confuciux"), convolutions=True, elements=range(1, 129),
                        styles=["nvdla", "eyeriss", "shidiannao"])
     every = allocation_table(stages)
     problem = AllocationProblem(every, read_budget(within, every))

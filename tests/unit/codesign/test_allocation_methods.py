@@ -5,7 +5,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.base import InputError
-from tilewright.codesign.allocation import METHODS, AllocationProblem, Stages, allocate, allocation_table, read_budget
+from tilewright.codesign.allocation import METHODS, AllocationProblem, allocate
 from tilewright.codesign.allocation.agents import observations, rewards
 from tilewright.codesign.allocation.methods import FineTuning, Trial
 from tilewright.hardware import preset
@@ -14,9 +14,8 @@ ASK_TELL = tuple(name for name in METHODS if name not in ("a2c", "ppo", "trpo", 
 
 
 def problem(within="area=iot", objective="latency", styles=("nvdla",), **given):
-    stages = Stages.of(tw.load_network("mobilenet-v2"), preset("confuciux"), convolutions=True, styles=styles)
-    table = allocation_table(stages)
-    return AllocationProblem(table, read_budget(within, table), objective, **given)
+    return AllocationProblem.of(tw.load_network("mobilenet-v2"), preset("confuciux"), within, objective=objective,
+                                convolutions=True, styles=styles, **given)
 
 
 @pytest.fixture(scope="module")

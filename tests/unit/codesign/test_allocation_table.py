@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.base import InputError
-from tilewright.codesign.allocation import PE_LEVELS, STYLES, Stages, allocation_table, buffer_bytes
+from tilewright.codesign.allocation import PE_LEVELS, STYLES, PipelineStages, allocation_table, buffer_bytes
 from tilewright.cost.reference import walk
 from tilewright.hardware import preset
 from tilewright.mapping import violations
@@ -26,7 +26,7 @@ LAYERS = (
     matmul("batched", 3, 4, 5, batch=3),
 )
 GRAPH = Graph("some", tuple(MacNode(layer, count=1 + i % 3) for i, layer in enumerate(LAYERS)))
-STAGES = Stages.of(GRAPH, MACHINE, styles=tuple(STYLES))
+STAGES = PipelineStages.of(GRAPH, MACHINE, styles=tuple(STYLES))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,8 @@ def test_area_is_that_of_the_elements_and_what_the_mapping_needs(table):
     ("nvdla", "K@X", 4, 4), ("nvdla-release", "C@X", 4, 4), ("eyeriss", "P@X", 12, 9), ("shidiannao", "Q@Y", 12, 12)])
 def test_styles_spread_what_they_are_named_for(style, along, elements, busy):
     layer = convolution("layer", in_channels=8, out_channels=8, out_size=(6, 4), kernel=3)
-    stages = Stages.of(Graph("one", (MacNode(layer),)), MACHINE, styles=[style], elements=[elements], filters=[2])
+    graph = Graph("one", (MacNode(layer),))
+    stages = PipelineStages.of(graph, MACHINE, styles=[style], elements=[elements], filters=[2])
     mapping, _ = stages.built(0, (0, 0, 0))
     assert along in str(mapping)
     table = allocation_table(stages)
@@ -81,7 +82,7 @@ def test_styles_spread_what_they_are_named_for(style, along, elements, busy):
 
 
 def test_depthwise_filters_bring_inputs_of_their_own():
-    stages = Stages.of(Graph("one", (MacNode(LAYERS[5]),)), MACHINE, elements=[1], filters=[12])
+    stages = PipelineStages.of(Graph("one", (MacNode(LAYERS[5]),)), MACHINE, elements=[1], filters=[12])
     mapping, machine = stages.built(0, (0, 0, 0))
     assert "G: 6" in str(mapping)  # six of 9 + 9 + 1 bytes each are in 129
     assert machine.level("L1").capacity_bytes == 129
@@ -89,7 +90,7 @@ def test_depthwise_filters_bring_inputs_of_their_own():
 
 def test_published_networks_have_their_layers():
     for name, layers, macs in (("mobilenet-v2", 52, 299_494_272), ("mnasnet", 52, None), ("resnet50", 53, None)):
-        stages = Stages.of(tw.load_network(name), MACHINE, convolutions=True)
+        stages = PipelineStages.of(tw.load_network(name), MACHINE, convolutions=True)
         assert len(stages) == layers
         assert macs is None or stages.macs.sum() == macs
 
@@ -103,12 +104,12 @@ def test_published_networks_have_their_layers():
 ])
 def test_stages_that_are_none_are_refused(machine, given, message):
     with pytest.raises(InputError, match=message):
-        Stages.of(GRAPH, machine, **given)
+        PipelineStages.of(GRAPH, machine, **given)
     with pytest.raises(InputError, match="must have a layer"):
-        Stages.of(Graph("none", (MacNode(LAYERS[-1]),)), MACHINE, convolutions=True)
+        PipelineStages.of(Graph("none", (MacNode(LAYERS[-1]),)), MACHINE, convolutions=True)
 
 
 def test_words_wider_than_a_byte_are_refused():
     wide = replace(MACHINE, word_bits=(("inputs", 16), ("weights", 16), ("outputs", 16)))
     with pytest.raises(InputError, match="words of 8 bits"):
-        allocation_table(Stages.of(GRAPH, wide))
+        allocation_table(PipelineStages.of(GRAPH, wide))

@@ -23,7 +23,7 @@ _FIGURE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*
 
 
 @dataclass(frozen=True)
-class Budget:
+class AllocationBudget:
     """What a design may take in all: ``limits`` of some `MEASURES`. Elements and bytes are summed over layers."""
 
     measures: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Budget:
         return ",".join(parts) or "unlimited"
 
 
-UNLIMITED = Budget()
+UNLIMITED = AllocationBudget()
 
 
 def told(measure: str, limit: float) -> str:
@@ -57,7 +57,7 @@ def enough(measure: str, needed: float) -> str:
     return told(measure, float(np.ceil(needed / scale) * scale))
 
 
-def read_budget(text: str, table: AllocationTable, deployment: str = "pipelined") -> Budget:
+def read_budget(text: str, table: AllocationTable, deployment: str = "pipelined") -> AllocationBudget:
     """Return the budget that ``text`` states for the stages of ``table``: ``area=iot``, ``area=7mm2,power=2W`` ...
 
     Limits of area and power are figures with a unit, or ``cloud``, ``iot``, ``iotx`` (shares of the largest pair
@@ -81,7 +81,7 @@ def read_budget(text: str, table: AllocationTable, deployment: str = "pipelined"
             raise InputError(f"within.{measure}", "must be given once, with a limit" if equals else "must have a limit",
                              text, f"Write {measure}={'iot' if measure in ('area', 'power') else '256'}")
         limits[measure] = _limit(measure, value, table, deployment)
-    return Budget(tuple(limits), tuple(limits.values()))
+    return AllocationBudget(tuple(limits), tuple(limits.values()))
 
 
 def _limit(measure: str, value: str, table: AllocationTable, deployment: str) -> float:

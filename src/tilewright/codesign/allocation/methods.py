@@ -200,7 +200,7 @@ class RandomAllocations(_Searcher):
 
 
 @METHODS.register("annealing")
-class Annealing(_Searcher):
+class AnnealedAllocations(_Searcher):
     """Simulated annealing: one choice of one layer moves by a level; the temperature falls from 10 percent to none."""
 
     changing = ("rng", "here", "loss")

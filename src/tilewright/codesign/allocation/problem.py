@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
-from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, Budget, enough, read_budget, told
-from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, Stages, allocation_table
+from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, AllocationBudget, enough, read_budget, told
+from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, PipelineStages, allocation_table
 from tilewright.hardware import Accelerator
 from tilewright.workload import Graph
 
@@ -46,7 +46,7 @@ class AllocationProblem:
     """
 
     table: AllocationTable
-    budget: Budget = UNLIMITED
+    budget: AllocationBudget = UNLIMITED
     objective: Objective = "latency"
     deployment: str = "pipelined"
     blind: bool = False
@@ -55,8 +55,8 @@ class AllocationProblem:
     def of(cls, graph: Graph, machine: Accelerator, within: str = "unlimited", *, objective: Objective = "latency",  # noqa: PLR0913
            deployment: str = "pipelined", convolutions: bool = False, blind: bool = False,
            **choices: Sequence[int | str]) -> "AllocationProblem":
-        """Return the problem of a network, with its table; ``choices`` and what is raised are as of `Stages.of`."""
-        table = allocation_table(Stages.of(graph, machine, convolutions=convolutions, **choices))
+        """Return the problem of a network, with its table; ``choices`` and errors are as of `PipelineStages.of`."""
+        table = allocation_table(PipelineStages.of(graph, machine, convolutions=convolutions, **choices))
         return cls(table, read_budget(within, table, deployment), objective, deployment, blind)
 
     def __post_init__(self) -> None:
@@ -123,7 +123,7 @@ class AllocationProblem:
 
     def taken(self, cells: Ints) -> dict[str, float]:
         """Return what one allocation ``(l)`` takes of every measure, limited or not."""
-        costs = Budget(tuple(MEASURES), (1.0,) * len(MEASURES)).costs(self.table)
+        costs = AllocationBudget(tuple(MEASURES), (1.0,) * len(MEASURES)).costs(self.table)
         chosen = costs.reshape(len(costs), len(cells), -1)[:, np.arange(len(cells)), cells]
         totals = chosen.sum(axis=1) if self.deployment == "pipelined" else chosen.max(axis=1)
         return dict(zip(MEASURES, totals.tolist(), strict=True))

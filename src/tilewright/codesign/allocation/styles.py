@@ -24,7 +24,7 @@ WINDOW = 9
 
 
 @dataclass(frozen=True)
-class Style:
+class AllocationStyle:
     """What a style spreads, and in which order it goes through a layer.
 
     Parameters
@@ -43,27 +43,27 @@ class Style:
     inside: tuple[str, ...]
 
 
-STYLES: Registry[Style] = Registry("style")
+STYLES: Registry[AllocationStyle] = Registry("style")
 _WEIGHTS_STAY = (("groups", "filters", "batch", "rows", "other", "channels", "window", "columns"),
                  ("groups", "filters", "batch", "rows", "other", "channels", "window", "columns"))
 _OUTPUTS_STAY = (("batch", "rows", "groups", "filters", "other", "columns", "channels", "window"),
                  ("batch", "rows", "columns", "groups", "filters", "other", "channels", "window"))
-STYLES.register("nvdla")(Style(
+STYLES.register("nvdla")(AllocationStyle(
     "filters over the elements, k for each; weights stay (Kao 2022, section 8.1.4, figure 8.3)",
     ("filters",), *_WEIGHTS_STAY))
-STYLES.register("nvdla-release")(Style(
+STYLES.register("nvdla-release")(AllocationStyle(
     "input channels over the elements of one cluster, k filters at a time; weights stay "
     "(github.com/maestro-project/confuciux, commit 2885eef)", ("channels",), *_WEIGHTS_STAY))
-STYLES.register("eyeriss")(Style(
+STYLES.register("eyeriss")(AllocationStyle(
     "output rows by filter rows, k filters at a time; weights stay along a row (Kao 2022, section 8.2.1)",
     ("rows", "window rows"), *_WEIGHTS_STAY))
-STYLES.register("shidiannao")(Style(
+STYLES.register("shidiannao")(AllocationStyle(
     "a patch of output pixels, k filters at a time; outputs stay (Kao 2022, section 8.2.1)",
     ("rows", "columns"), *_OUTPUTS_STAY))
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageLevels:
     """The levels of a machine whose elements and buffers can be chosen: a stage of a pipeline."""
 
     shared: Memory
@@ -71,7 +71,7 @@ class Stage:
     private: Memory
 
     @classmethod
-    def of(cls, machine: Accelerator) -> "Stage":
+    def of(cls, machine: Accelerator) -> "StageLevels":
         """Return the levels of ``machine``; one that is built otherwise is an `InputError`."""
         match machine.levels:
             case (Memory(), Memory() as shared, Fanout() as array, Memory() as private) if array.flexible:
@@ -87,7 +87,7 @@ def buffer_bytes(filters: Ints | int) -> Ints | int:
     return WINDOW * filters + WINDOW + filters
 
 
-def style_mappings(style: Style, operator: Operator, machine: Accelerator, elements: Ints,
+def style_mappings(style: AllocationStyle, operator: Operator, machine: Accelerator, elements: Ints,
                    filters: Ints) -> MappingBatch:
     """Return ``b`` mappings of ``operator``: on ``elements`` ``(b)``, with buffers for ``filters`` ``(b)``."""
     names, sizes = list(operator.sizes), operator.sizes
@@ -126,7 +126,8 @@ def _main(operator: Operator) -> dict[str, str | None]:
     return found
 
 
-def _of_element(style: Style, operator: Operator, main: dict[str, str | None], filters: Ints) -> dict[str, Ints]:
+def _of_element(style: AllocationStyle, operator: Operator, main: dict[str, str | None],
+                filters: Ints) -> dict[str, Ints]:
     """Return the extents ``(b)`` of the tile of one element."""
     sizes, classes = operator.sizes, classes_of(operator)
     own = {name: np.ones_like(filters) for name in sizes}

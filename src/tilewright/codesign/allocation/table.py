@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
-from tilewright.codesign.allocation.styles import STYLES, Stage, buffer_bytes, style_mappings
+from tilewright.codesign.allocation.styles import STYLES, StageLevels, buffer_bytes, style_mappings
 from tilewright.cost import DenseModel, HardwareBatch
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MappingBatch
@@ -21,7 +21,7 @@ PE_LEVELS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
 @dataclass(frozen=True)
-class Stages:
+class PipelineStages:
     """The layers of a network as stages, and what each may be built of.
 
     Parameters
@@ -46,7 +46,7 @@ class Stages:
 
     @classmethod
     def of(cls, graph: Graph, machine: Accelerator, *, convolutions: bool = False, **choices: Sequence[int | str]
-           ) -> "Stages":
+           ) -> "PipelineStages":
         """Return the stages of a network, one for each operator; of its ``convolutions`` alone, as published.
 
         ``choices`` are ``styles``, ``elements`` and ``filters``.
@@ -67,7 +67,7 @@ class Stages:
                     **{what: tuple(given) for what, given in choices.items()})  # type: ignore[arg-type]
         for style in found.styles:
             STYLES.get(style)
-        Stage.of(machine)
+        StageLevels.of(machine)
         return found
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class Stages:
         """Return the mapping and the machine ``(p * k)`` of every cell of a layer and a style."""
         grid = np.meshgrid(np.array(self.elements), np.array(self.filters), indexing="ij")
         elements, filters = (axis.reshape(-1) for axis in grid)
-        stage = Stage.of(self.machine)
+        stage = StageLevels.of(self.machine)
         mappings = style_mappings(STYLES.get(style), operator, self.machine, elements, filters)
         needed = DenseModel(operator, self.machine).needs(mappings).numbers(self.machine)
         shared = needed[stage.shared.name, "capacity_bytes"]
@@ -118,7 +118,7 @@ class AllocationTable:
     Cycles and energy are those of all runs of a layer for one input; power is energy over time while the layer runs.
     """
 
-    stages: Stages
+    stages: PipelineStages
     latency_cycles: Floats
     energy_pj: Floats
     area_um2: Floats
@@ -135,7 +135,7 @@ class AllocationTable:
         return np.broadcast_to(np.array(self.stages.buffers, float), self.stages.shape)
 
 
-def allocation_table(stages: Stages, threads: int = 1) -> AllocationTable:
+def allocation_table(stages: PipelineStages, threads: int = 1) -> AllocationTable:
     """Return what every cell costs: one batched call of the engine for each distinct layer and style.
 
     Raises
@@ -154,7 +154,7 @@ def allocation_table(stages: Stages, threads: int = 1) -> AllocationTable:
     return AllocationTable(stages, latency * runs, energy * runs, area, power)
 
 
-def _layer(operator: Operator, stages: Stages, threads: int) -> tuple[Floats, ...]:
+def _layer(operator: Operator, stages: PipelineStages, threads: int) -> tuple[Floats, ...]:
     """Return cycles, energy and area ``(s, p * k)`` of one run of a layer."""
     model = DenseModel(operator, stages.machine)
     found = []
