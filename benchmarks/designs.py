@@ -92,7 +92,7 @@ def tune(asked: argparse.Namespace) -> None:
                    "population": trial.suggest_int("population", 10, 100, log=True),
                    "elite": round(trial.suggest_float("elite", 0.02, 0.5, log=True), 2),
                    "parents": round(trial.suggest_float("parents", 0.1, 0.8), 2),
-                   "genes": trial.suggest_int("genes", 1, 4),
+                   "genes": trial.suggest_int("genes", 1, 4), "trims": trial.suggest_int("trims", 0, 8),
                    "reach": round(trial.suggest_float("reach", 0.1, 1.0), 2),
                    "layers": round(trial.suggest_float("layers", 0.05, 1.0, log=True), 2)}
         trial.set_user_attr("options", {name: value for name, value in options.items() if name != "preset"})

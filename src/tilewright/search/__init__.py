@@ -6,7 +6,7 @@ from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.checkpoint import Resumable, State
 from tilewright.search.front import Front, FrontPoint, first_of_front, joined, read_front
 from tilewright.search.layers import largest_first
-from tilewright.search.mapper import MAPPERS, Count, Mapper, MapperOptions, Options, Share, Task, read_options
+from tilewright.search.mapper import MAPPERS, Count, Mapper, MapperOptions, Natural, Options, Share, Task, read_options
 from tilewright.search.mappers.gamma.paper import Decoding, Genomes
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
@@ -52,6 +52,7 @@ __all__ = [
     "Mapper",
     "MapperOptions",
     "Metric",
+    "Natural",
     "NetworkResult",
     "Objective",
     "Optimiser",

@@ -46,7 +46,7 @@ class DesignVectors:
         lanes = self.designs.lanes(chosen, len(points))
         batches = [self.designs.cut(layer, space.decode(points[:, self.ends[layer]:self.ends[layer + 1]]), lanes)
                    for layer, space in enumerate(self.spaces)]
-        return self.designs.sized(chosen, batches), batches
+        return self.designs.complete(chosen, batches)
 
 
 class VectorDesigner:

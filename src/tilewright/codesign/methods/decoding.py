@@ -83,14 +83,16 @@ class NeededDesigns:
             steps[slot - 1] = np.minimum(steps[slot - 1], counts * steps[slot])
         return self.spaces[layer].repair(MappingBatch(batch.layout, steps, batch.ranks))
 
-    def sized(self, chosen: Columns, batches: Sequence[MappingBatch], arrays: bool = False) -> dict[Number, Floats]:
-        """Return all numbers that vary of ``b`` machines: genes as chosen, capacities as their mappings need them.
+    def complete(self, chosen: Columns, batches: Sequence[MappingBatch],
+                 arrays: bool = False) -> tuple[dict[Number, Floats], list[MappingBatch]]:
+        """Return all numbers that vary of ``b`` machines, and mappings in the layouts of the problem.
 
-        With ``arrays`` these are no larger than the mappings need, too.
+        Genes are as chosen, capacities as the mappings need them; with ``arrays`` these are no larger than needed, too.
         """
-        needed = self.problem.needed(batches)
+        laid = [batch.relaid(layout) for batch, layout in zip(batches, self.problem.layouts, strict=True)]
+        needed = self.problem.needed(laid)
         return {key: needed[key] if key in needed and (arrays or key not in chosen) else chosen[key]
-                for key in self.problem.space.ranges}
+                for key in self.problem.space.ranges}, laid
 
 
 def shared(array: Fanout) -> bool:

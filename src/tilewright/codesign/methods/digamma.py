@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from tilewright.base import unknown_name
 from tilewright.codesign.designs import DESIGNERS
-from tilewright.codesign.limits import Floats
-from tilewright.codesign.methods.decoding import Counts, NeededDesigns
+from tilewright.codesign.limits import Floats, figures_of
+from tilewright.codesign.methods.decoding import CAPACITY, Counts, NeededDesigns
 from tilewright.codesign.session import Scores, Session
 from tilewright.hardware import Number
 from tilewright.mapping import MappingBatch
-from tilewright.search import Count, Decoding, Genomes, MapperOptions, Options, Share, read_options
+from tilewright.search import Count, Decoding, Genomes, MapperOptions, Natural, Options, Share, read_options
 
 PRESETS = Path(__file__).with_name("digamma.json")
 UNITS = 2
@@ -53,6 +53,9 @@ class DigammaOptions(MapperOptions):
         Chance that a child has a layer of that of its two parents which is better there.
     exact
         Whether arrays, too, are no larger than the mappings need.
+    trims
+        Rounds in which children over the limits are trimmed (tiles of what takes most area are halved, or arrays made
+        smaller) before they are scored; in the release they are not.
     ranked
         Whether designs that break a limit are ranked by how far, or all alike.
     """
@@ -74,6 +77,7 @@ class DigammaOptions(MapperOptions):
     layers: Share = 1.0
     exchange: Share = 0.0
     exact: bool = False
+    trims: Natural = 0
     ranked: bool = False
 
 
@@ -123,6 +127,10 @@ class DigammaBreeding:
         self.depth = max(1, len(designs.sides))
         self.order = np.argsort(self.sizes == 1, axis=1, kind="stable")
         self.active = np.maximum((self.sizes > 1).sum(axis=1), 1)
+        decoding = Decoding(spaces[0], np.arange(self.width), self.sizes[0], np.ones(self.depth, np.int64))
+        self.held = np.array([[_held(decoding.homes(depth), at) for at in range(len(decoding.memories))]
+                              for depth in range(1, self.depth + 1)])
+        """For genomes of each number of mappers and each memory: the mapper whose tile it holds."""
 
     def first(self, count: int) -> Generation:
         """Return random designs: of each layer one mapper."""
@@ -161,6 +169,49 @@ class DigammaBreeding:
         np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
         return made
 
+    def trim(self, made: Generation) -> None:
+        """Make designs over the limits smaller, in some rounds: what takes area, the likelier the more of it.
+
+        Of a memory, one dimension of the tile is halved for all layers that need more than half of it; arrays lose up
+        to half of their elements.
+        """
+        problem, rng, left = self.designs.problem, self.rng, np.arange(len(made))
+        machine = problem.space.accelerator
+        for _ in range(self.options.trims):
+            numbers, batches = self.decoded(made.take(left))
+            over = np.flatnonzero(np.broadcast_to(problem.budget.excess(numbers) > 0, len(left)))
+            left = left[over]
+            if not len(left):
+                break
+            parts = self._areas({key: column[over] for key, column in numbers.items()})
+            drawn = (np.cumsum(parts, axis=0) < rng.random(len(left)) * parts.sum(axis=0)).sum(axis=0)
+            for key in {side[2] for side in self.designs.sides} & set(made.hardware):
+                values, who = problem.space.ranges[key], left[drawn == 0]
+                fewer = made.hardware[key][who] * rng.uniform(0.5, 1.0, len(who))
+                made.hardware[key][who] = values.value(values.first_places(fewer))
+            needs = [model.needs(batch.take(over)).numbers(machine)
+                     for model, batch in zip(problem.models, batches, strict=True)]
+            for at, memory in enumerate(machine.memories):
+                taken = np.array([sum((row for key, row in own.items() if key[0] == memory.name and key[1].startswith(
+                    CAPACITY)), start=np.zeros(len(left))) for own in needs])
+                layer, design = np.nonzero((drawn == at + 1) & (taken > taken.max(axis=0) / 2))
+                self._halve(made.genomes, left[design] * made.layers + layer, at)
+
+    def _areas(self, chosen: dict[Number, Floats]) -> Floats:
+        """Return ``(1 + m, b)``: square micrometres of all compute units, and of all instances of each memory."""
+        machine = self.designs.problem.space.accelerator
+        numbers = self.designs.problem.budget.completed(chosen)
+        rows = [numbers[machine.compute.name, "area_um2"] * figures_of(machine, numbers)["elements"], *(
+            numbers[memory.name, "area_um2"] * machine.instances(memory.name, numbers) for memory in machine.memories)]
+        return np.array([np.broadcast_to(row, len(next(iter(chosen.values())))) for row in rows]) + 1e-9
+
+    def _halve(self, genomes: Genomes, rows: NDArray[np.intp], memory: int) -> None:
+        """Halve one dimension of the tile that a memory holds, the likelier the larger; those inside with it."""
+        level = self.held[genomes.depth[rows] - 1, memory]
+        d = (np.log(genomes.tiles[rows, level]) * self.rng.random((len(rows), self.width))).argmax(axis=1)
+        genomes.tiles[rows, level, d] = (genomes.tiles[rows, level, d] + 1) // 2
+        np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
+
     def decoded(self, generation: Generation) -> tuple[dict[Number, Floats], list[MappingBatch]]:
         """Return machines and mappings."""
         designs, layers = self.designs, len(self.sizes)
@@ -173,7 +224,7 @@ class DigammaBreeding:
             own = len(space.operator.sizes)
             batches.append(space.repair(MappingBatch(space.layout, np.ascontiguousarray(steps[:, :own, at::layers]),
                                                      np.ascontiguousarray(ranks[:, :own, at::layers]))))
-        return designs.sized(generation.hardware, batches, self.options.exact), batches
+        return designs.complete(generation.hardware, batches, self.options.exact)
 
     def _who(self, changed: NDArray[np.bool_], rate: float) -> NDArray[np.intp]:
         return np.flatnonzero(changed & (self.rng.random(len(changed)) < rate))
@@ -275,6 +326,12 @@ class DigammaBreeding:
         return found
 
 
+def _held(homes: dict[int, list[int]], memory: int) -> int:
+    """Return the mapper just outside the first that runs at a memory or inside it; the outermost for the first one."""
+    first = next((levels[0] for levels in list(homes.values())[memory:] if levels), 1)
+    return max(0, first - 1)
+
+
 @DESIGNERS.register("digamma")
 class Digamma:
     """DiGamma: Gamma's operators on the mapping of every layer, and one on the hardware; buffers are what they need."""
@@ -295,6 +352,7 @@ class Digamma:
         made = self.breeding.first(self.options.population)
         while self.session.left >= layers:
             made = made.take(np.arange(min(len(made), self.session.left // layers), dtype=np.intp))
+            self.breeding.trim(made)
             self._choose(made, self.session.score(*self.breeding.decoded(made)))
             yield
             made = self.breeding.children(self.parents, self.served, self.options.population)
