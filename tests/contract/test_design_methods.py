@@ -124,3 +124,45 @@ def test_where_a_front_is_asked_for_designs_between_the_ends_are_noted(method):
     found = run(method, asked, samples=1000)
     figures = {(one.figures.latency_cycles, one.figures.energy_pj) for one in found.tried if one.score < np.inf}
     assert len(figures) > len(found.history)
+
+
+def test_presets_of_digamma_are_by_name_and_what_is_given_counts_before_them():
+    from tilewright.codesign.methods.digamma import digamma_options
+
+    release = digamma_options({"preset": "release"})
+    assert (release.elite, release.parents, release.crossover, release.reorder, release.tiles, release.genes,
+            release.reach, release.hardware, release.parallel, release.grow, release.age) == (
+        0.05, 0.4, 0.57, 0.47, 0.53, 3, 0.53, 0.5, 0.1, 0.57, 0.27)
+    assert digamma_options({"population": 7}).population == 7
+    assert digamma_options({}).trims > 0
+    with pytest.raises(InputError, match="release"):
+        digamma_options({"preset": "releas"})
+
+
+def test_trimmed_designs_are_within_the_budget_more_often():
+    from tilewright.codesign.methods.decoding import NeededDesigns
+    from tilewright.codesign.methods.digamma import DigammaBreeding, DigammaOptions
+
+    asked = problem("area=0.008mm2")
+
+    def within(trims):
+        breeding = DigammaBreeding(NeededDesigns(asked), DigammaOptions(trims=trims), np.random.default_rng(3))
+        made = breeding.first(200)
+        breeding.trim(made)
+        return (asked.budget.excess(breeding.decoded(made)[0]) <= 0).mean()
+
+    assert within(0) + 0.2 < within(6)
+
+
+def test_mappings_are_cut_to_the_lanes_of_their_design():
+    from tilewright.codesign.methods.decoding import NeededDesigns
+
+    designs = NeededDesigns(problem())
+    space = designs.spaces[1]
+    batch = space.sample(np.random.default_rng(0), 500)
+    lanes = np.repeat(np.random.default_rng(1).integers(1, 20, (500, 1)), 2, axis=1)
+    found = designs.cut(1, batch, lanes)
+    used = designs.problem.models[1].needs(found).numbers(space.accelerator)["PEs", "instances"]
+    assert (used <= lanes[:, 0]).all()
+    assert (used == 1).mean() < 0.5
+    assert space.contains(found).all()
