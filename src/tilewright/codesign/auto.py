@@ -12,9 +12,9 @@ from tilewright.hardware import Number
 from tilewright.search import MapperOptions, Options, read_options
 
 Machine = Mapping[Number, float]
-SPLITS = 8
+SPLITS = 24
 """HardwareBoxes that are split at once."""
-FIRST_ROUNDS = 12
+FIRST_ROUNDS = 6
 """Rounds of splitting before the first machine is mapped, at most."""
 ABREAST = 2
 """Machines mapped at once; fixed, so that results do not depend on the machine that this runs on."""
@@ -26,6 +26,8 @@ NEAR = 1.02, 1.1, 1.3
 """By which factors bounds of the first machines may be above the least."""
 FINE, NEAREST = 1.2, 24
 """Factor from which on all values near that of the best are tried of counts and rates, and how many either way."""
+POLISH = 0.3
+"""Share of the samples, or of the time, that goes to the best machine alone at the end."""
 CLOSE = 0.01
 """Bounds are tightened no further where they are this close to the best score."""
 
@@ -61,6 +63,10 @@ class Auto:
             self._split()
             yield
         while not session.over and (part := self._next()):
+            if session.best is not None and session.spent_share > 1 - POLISH:
+                session.map([session.best.chosen], MOST, [session.best])
+                yield
+                continue
             before = session.nearest
             session.map(part, self.share, [before] * len(part))
             if session.nearest is not before:

@@ -150,6 +150,11 @@ class Session:
         return inf if self.samples is None else self.samples - self.spent
 
     @property
+    def spent_share(self) -> float:
+        """The share of the samples or of the time that is spent, the larger one."""
+        return max(self.spent / (self.samples or inf), self.used_seconds / (self.seconds or inf))
+
+    @property
     def over(self) -> bool:
         """Whether to end: no samples or no time are left, the run was stopped, or nothing better is to be found."""
         late = self.seconds is not None and self.used_seconds >= self.seconds
