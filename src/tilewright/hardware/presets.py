@@ -1,6 +1,7 @@
 """The zoo: accelerators that ship with Tilewright, one cited YAML file each."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 from tilewright.base import unknown_name
@@ -23,6 +24,11 @@ def preset(name: str) -> Accelerator:
     """
     if name not in preset_names():
         raise unknown_name("accelerator", name, list(preset_names()))
+    return _shipped(name)
+
+
+@cache
+def _shipped(name: str) -> Accelerator:
     from tilewright.hardware.files import load_accelerator  # noqa: PLC0415 - YAML and pydantic only when a file is read
 
     return load_accelerator(ZOO / f"{name}.yaml")

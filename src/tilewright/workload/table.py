@@ -15,14 +15,18 @@ Each layer reads the one before it, or the one that it names as ``input``. `LAYE
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError, read_json, read_text, read_yaml, unknown_name
 from tilewright.workload import layers_image, layers_sequence  # noqa: F401  (they register their kinds of layers)
 from tilewright.workload.graph import Graph
 from tilewright.workload.plain import operators_graph
 from tilewright.workload.sketch import LAYERS, Layer, Sketch, Value
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _KEYS = {"name", "title", "source", "published", "derived", "options", "input", "notes", "layers"}
 
@@ -96,7 +100,7 @@ def _draw(sketch: Sketch, value: Value, path: str, entry: object, options: dict[
     origin = settings.pop("input", None)
     if origin is not None:
         value = sketch.value(f"{path}.{kind}.input", str(origin))
-    layer = _layer(f"{path}.{kind}", LAYERS[kind], settings)
+    layer = _layer(f"{path}.{kind}", kind, settings)
     try:
         result = layer(sketch, value)
     except InputError as error:
@@ -107,15 +111,16 @@ def _draw(sketch: Sketch, value: Value, path: str, entry: object, options: dict[
     return result
 
 
-def _layer(path: str, kind: type[Layer], settings: dict[str, Any]) -> Layer:
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (at the edge only, and late: it is slow to load)
+def _layer(path: str, kind: str, settings: dict[str, Any]) -> Layer:
+    from pydantic import ValidationError  # noqa: PLC0415  (at the edge only, and late: it is slow to load)
 
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    known = [field.name for field in fields(LAYERS[kind])]  # type: ignore[arg-type]
     for key in settings:
         if key not in known:
             raise unknown_name("field", str(key), known, path)
     try:
-        return TypeAdapter(kind).validate_python(settings, strict=False)
+        layer: Layer = _reader(kind).validate_python(settings, strict=False)
+        return layer
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("list[", "int", "function")))
@@ -123,6 +128,14 @@ def _layer(path: str, kind: type[Layer], settings: dict[str, Any]) -> Layer:
             raise InputError(f"{path}.{place}", "must be given") from None
         rule = str(first["msg"]).replace("Input should be", "must be")
         raise InputError(f"{path}.{place}", rule, first["input"]) from None
+
+
+@cache
+def _reader(kind: str) -> "TypeAdapter[Any]":
+    """Return what reads the fields of a kind of layer."""
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    return TypeAdapter(LAYERS[kind])
 
 
 def _resolve(path: str, value: Any, options: dict[str, int]) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def _bare(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
+@cache
 def _document(name: str) -> Mapping[str, Any]:
     return read_document(_DATA / f"{name}.yaml")
 
