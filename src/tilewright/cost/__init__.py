@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
+    from tilewright.cost.bounds.boxes import best_of_box, box_bounds
     from tilewright.cost.bounds.kept import KeptBounds, kept_bounds
     from tilewright.cost.bounds.layer import LowerBounds, Roofline, outermost_bytes, roofline
     from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, space_bounds
@@ -75,6 +76,8 @@ __all__ = [
     "SystolicWords",
     "Totals",
     "Traffic",
+    "best_of_box",
+    "box_bounds",
     "compile_aside",
     "cost_model",
     "explain",

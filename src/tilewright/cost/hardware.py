@@ -127,9 +127,9 @@ class Columns:
                     found.add((all_bits & -all_bits) / FINEST)
         return sorted(found)
 
-    def span(self, first: int, end: int) -> "Columns":
-        """Return some rows in a row."""
-        return Columns(self.machine, {key: value[first:end] if isinstance(value, np.ndarray) else value
+    def take(self, index: "NDArray[np.intp] | slice") -> "Columns":
+        """Return some of the rows."""
+        return Columns(self.machine, {key: value[index] if isinstance(value, np.ndarray) else value
                                       for key, value in self.numbers.items()})
 
     def exact(self, key: Number) -> tuple[Any, Any]:

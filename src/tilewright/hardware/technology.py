@@ -111,6 +111,12 @@ class Storage:
     area_um2: Curve
     leakage_mw: Curve | None = None
 
+    @property
+    def rising(self) -> bool:
+        """Whether no figure falls where the capacity grows."""
+        curves = self.read_pj_per_bit, self.write_pj_per_bit, self.area_um2, self.leakage_mw
+        return all(min(curve.segments[2], default=1.0) >= 0 for curve in curves if curve is not None)
+
     def read_pj(self, capacity_bytes: Value, bits: int) -> Value:
         """Return picojoules to read ``bits`` from a memory of ``capacity_bytes``."""
         return self.read_pj_per_bit.at(capacity_bytes) * bits

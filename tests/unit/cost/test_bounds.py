@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost.bounds.layer import compute_bound, layer_bounds, outermost_bytes, roofline
+from tilewright.cost import layer_bounds, outermost_bytes, roofline
+from tilewright.cost.bounds.steps import compute_bound
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping, full_keeps, is_legal
@@ -72,6 +73,18 @@ def test_movement_bound_by_hand():
     assert apart.data_cycles["DRAM"] == 32
     free = layer_bounds(operator, machine(lanes(16)))
     assert (free.latency_cycles, free.latency_binding) == (32, "compute")
+
+
+@pytest.mark.parametrize(("bandwidth", "cycles"), [
+    (Bandwidth(write=0.5), 48 * 2), (Bandwidth(write=3.0, shared=2.0), 48 // 2 + 64 // 2),
+    (Bandwidth(read=0.5, write=2.0, shared=3.0), 64 * 2 + 48 // 2), (Bandwidth(shared=0.7), 160)])
+@pytest.mark.parametrize("between", [(), ("A", "B")])
+def test_compute_waits_for_a_single_buffer_at_the_slower_of_its_ports(bandwidth, cycles, between):
+    """64 + 32 words come in, 128 go out, half at each of two; what comes again is open with memories between."""
+    inner = [Memory(name, ROLES, ENERGY) for name in between]
+    buffer = Memory("buf", ROLES, ENERGY, bandwidth=bandwidth, buffering="single")
+    found = layer_bounds(matmul("gemm", m=16, n=8, k=4), machine(lanes(2), *inner, buffer))
+    assert found.blocked_cycles == cycles
 
 
 def test_words_of_other_widths_scale_the_ports_and_energies():

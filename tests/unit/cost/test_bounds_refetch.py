@@ -7,6 +7,7 @@ from tilewright.cost import DenseModel, layer_bounds, space_bounds
 from tilewright.cost.bounds.compute import ComputeStage
 from tilewright.cost.bounds.groups import Tiles, groups_of
 from tilewright.cost.bounds.refetch import _dual
+from tilewright.cost.bounds.rows import READ, WRITE, MachineRows
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
@@ -42,7 +43,7 @@ def traffic(operator: Operator, accelerator: Accelerator) -> Traffic:
 
 
 def least_words(found: Traffic, memory: str) -> float:
-    return found.least([(memory, ("read", "update", "fill", "drain"))])[0]
+    return float(found.least([(memory, READ + WRITE)])[0, 0])
 
 
 def test_groups_are_of_the_dimensions_that_one_tensor_alone_does_not_use():
@@ -124,11 +125,11 @@ def test_a_product_too_large_for_its_buffer_is_fetched_again_as_often_as_the_bes
 def test_lanes_that_serve_one_tensor_are_lost_to_the_others():
     operator = matmul("g", m=64, n=64, k=64)
     accelerator = machine(Fanout("PEs", (8, 8)))
-    stage = ComputeStage(Tiles(operator), accelerator, dict.fromkeys(("I", "W", "O"), "DRAM"))
+    stage = ComputeStage(Tiles(operator), MachineRows.one(accelerator), dict.fromkeys(("I", "W", "O"), "DRAM"))
     shared = min(operator.macs * (1 / a + 1 / b + 1 / (64 // (a * b)))
                  for a in range(1, 65) for b in range(1, 64 // a + 1))
-    assert stage.least(np.ones((1, 3)))[0] == pytest.approx(shared)
-    assert stage.least(np.array([[1.0, 0.0, 0.0]]))[0] == pytest.approx(operator.macs / 64)
+    assert stage.least(np.ones((1, 3, 1)))[0, 0] == pytest.approx(shared)
+    assert stage.least(np.array([[[1.0], [0.0], [0.0]]]))[0, 0] == pytest.approx(operator.macs / 64)
 
 
 def test_the_dual_is_below_the_sum_and_close_to_it():
@@ -137,7 +138,7 @@ def test_the_dual_is_below_the_sum_and_close_to_it():
         costs, most, room = rng.uniform(0, 10, 3), rng.uniform(1, 20, 3), rng.uniform(1, 40)
         points = np.exp(rng.dirichlet(np.ones(4), 4000)[:, :3] * np.log(room))
         best = (costs / np.minimum(points, most)).sum(axis=1).min()
-        found = _dual(costs[None, None], most[None], float(np.log(room)))[0, 0]
+        found = _dual(costs, most, np.log(room))
         assert 0.8 * best <= found <= best * (1 + 1e-9)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost import DenseModel, HardwareBatch
-from tilewright.cost.bounds.layer import layer_bounds
+from tilewright.cost import DenseModel, HardwareBatch, layer_bounds
 from tilewright.cost.dense import scoring
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import Layout, MappingBatch, is_legal, violations

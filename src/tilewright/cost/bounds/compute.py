@@ -7,12 +7,12 @@ of all dimensions together are at most the instances of the machine, so what ser
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tilewright.cost.bounds.groups import Floats, Tiles, distinct, ranges
-from tilewright.hardware import Accelerator, Fanout
+from tilewright.cost.bounds.groups import Floats, Tiles, ranges
+from tilewright.cost.bounds.rows import MachineRows
 from tilewright.workload import Operator
 
 _EXACT, _RANGES = 64, 40
@@ -23,7 +23,7 @@ class ComputeStage:
     """Accesses by the compute units to the innermost memory of each tensor's chain."""
 
     tiles: Tiles
-    accelerator: Accelerator
+    rows: MachineRows
     feeding: dict[str, str]
 
     @property
@@ -31,22 +31,26 @@ class ComputeStage:
         return self.tiles.operator
 
     def least(self, weights: Floats) -> Floats:
-        """Return (o) the least sum of accesses over tensors, weighted with each row of ``weights`` (o, t)."""
-        found: Floats = (weights @ self._accesses.T).min(axis=1)
+        """Return (s, r) the least sums of accesses over tensors, weighted with ``weights`` (s, t, r)."""
+        found = np.empty((len(weights), self.rows.count))
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for row, arrays in enumerate(self._arrays.T.tolist()):
+            alike.setdefault(tuple(arrays), []).append(row)
+        for (total, *each), rows in alike.items():
+            own = weights[:, :, rows].transpose(0, 2, 1).reshape(-1, len(each))
+            found[:, rows] = (own @ self._accesses(total, each).T).min(axis=1).reshape(len(weights), -1)
         return found
 
-    @cached_property
-    def _accesses(self) -> Floats:
-        """Accesses (c, t) for each way to spread lanes, of all steps together."""
-        total, each = self._arrays
-        found: Floats = self.tiles.once((total, *each), self._spread_accesses)
+    def _accesses(self, total: int, each: list[int]) -> Floats:
+        """Return accesses (c, t) for each way to spread so many lanes, of all steps together; made once."""
+        found: Floats = self.tiles.once((total, *each), lambda: self._spread_accesses(total, each))
         return found
 
-    def _spread_accesses(self) -> Floats:
-        operator, (total, each) = self._operator, self._arrays
+    def _spread_accesses(self, total: int, each: list[int]) -> Floats:
+        operator = self._operator
         shared: Floats = self.tiles.once(total, lambda: self._shared(total))
         words = [tensor.words(operator.sizes) for tensor in operator.tensors]
-        return distinct(np.maximum(words, operator.macs / np.minimum(shared, each) * (1 - 1e-12)))
+        return np.maximum(words, operator.macs / np.minimum(shared, each) * (1 - 1e-12))
 
     def _shared(self, total: int) -> Floats:
         """Return (c, t) how many of so many lanes may share each tensor's words, for each way to spread them."""
@@ -62,16 +66,14 @@ class ComputeStage:
         return np.array(found).T
 
     @cached_property
-    def _arrays(self) -> tuple[int, list[float]]:
-        """Return the instances inside the outermost feeding memory, and how many may share words of each tensor."""
-        names = [level.name for level in self.accelerator.levels]
-        total, each = 1, []
+    def _arrays(self) -> NDArray[np.int64]:
+        """Return (1 + t, r) the instances inside the outermost feeding memory, and those that may share words."""
+        total, each = np.ones(self.rows.count, dtype=np.int64), []
         for tensor in self._operator.tensors:
-            inner = self.accelerator.levels[names.index(self.feeding[tensor.name]) + 1:]
-            arrays = [level for level in inner if isinstance(level, Fanout)]
-            total = max(total, prod(array.instances for array in arrays))
-            each.append(float(prod(a.instances for a in arrays if (a.reduce if tensor.is_output else a.multicast))))
-        return total, each
+            arrays = self.rows.inside[self.feeding[tensor.name]]
+            total = np.maximum(total, self.rows.instances(arrays))
+            each.append(self.rows.instances(a for a in arrays if (a.reduce if tensor.is_output else a.multicast)))
+        return np.array([total, *each])
 
     def _spreads(self, total: int) -> tuple[Floats, Floats]:
         """Return the least and the most lanes (c, g) along each group.

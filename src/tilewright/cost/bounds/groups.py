@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 
 CELLS, SIDES = 24, 8
 """Most cells of a group, and most ranges of one dimension of a sliding axis."""
+MOST_KEPT = 1024
+"""Stages of an operator that are kept (some ten kilobytes each)."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,14 @@ class Tiles:
         return {}
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` returns, made once for each key: sets of kept tensors share most of their bounds."""
+        """Return what ``make`` returns, made once for each key: sets of kept tensors share most of their bounds.
+
+        Of very many keys the oldest are forgotten.
+        """
         if key not in self._known:
             self._known[key] = make()
+            if len(self._known) > MOST_KEPT:
+                del self._known[next(iter(self._known))]
         return self._known[key]
 
     @cached_property
@@ -176,14 +183,7 @@ def sliding_words(axes: list[Axis], sizes: dict[str, int], least: tuple[Floats, 
     extent lies in one of few ranges; its product counts at the range's end, its words at the beginning. Words only grow
     with extents, so that the least over all ranges is a lower bound.
     """
-    tops, words = [np.ones(1), np.ones(1)], np.ones(1)
-    for axis in axes:
-        low, high = zip(*(ranges(sizes[name], SIDES, SIDES) for name in axis.dimensions), strict=True)
-        p, r = (grid.ravel() for grid in np.meshgrid(*low, indexing="ij"))
-        ends = [grid.ravel() for grid in np.meshgrid(*high, indexing="ij")]
-        coefficients = tuple(coefficient for _, coefficient in axis.terms)
-        words = np.multiply.outer(words, axis_sides(coefficients, (p, r), box=False)).ravel()
-        tops = [np.multiply.outer(top, end).ravel() for top, end in zip(tops, ends, strict=True)]
+    tops, words = _ranged(tuple(axes), tuple(sizes[name] for axis in axes for name in axis.dimensions))
     ratios = []
     for top, wanted, free in zip(tops, least, spare, strict=True):
         missing = np.maximum(1.0, wanted[None, :] / top[:, None])
@@ -192,11 +192,21 @@ def sliding_words(axes: list[Axis], sizes: dict[str, int], least: tuple[Floats, 
     return table
 
 
-def distinct(rows: Floats) -> Floats:
-    """Return the rows in order, without repetitions."""
-    rows = rows[np.lexsort(rows.T[::-1])]
-    found: Floats = rows[np.append(True, (rows[1:] != rows[:-1]).any(axis=1))]
-    return found
+@lru_cache(maxsize=256)
+def _ranged(axes: tuple[Axis, ...], sizes: tuple[int, ...]) -> tuple[list[Floats], Floats]:
+    """Return the products of two extents along each axis at the ends of their ranges, by term, and words there.
+
+    ``sizes`` are those of the axes' dimensions.
+    """
+    tops, words = [np.ones(1), np.ones(1)], np.ones(1)
+    for place, axis in enumerate(axes):
+        low, high = zip(*(ranges(size, SIDES, SIDES) for size in sizes[2 * place:2 * place + 2]), strict=True)
+        p, r = (grid.ravel() for grid in np.meshgrid(*low, indexing="ij"))
+        ends = [grid.ravel() for grid in np.meshgrid(*high, indexing="ij")]
+        coefficients = tuple(coefficient for _, coefficient in axis.terms)
+        words = np.multiply.outer(words, axis_sides(coefficients, (p, r), box=False)).ravel()
+        tops = [np.multiply.outer(top, end).ravel() for top, end in zip(tops, ends, strict=True)]
+    return tops, words
 
 
 def ranges(most: int, exact: int, parts: int) -> tuple[Floats, Floats]:

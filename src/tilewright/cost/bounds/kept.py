@@ -12,9 +12,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.layer import LowerBounds, compute_bound, keepers, layer_bounds, ports_of
-from tilewright.cost.bounds.sparse import sparse_bounds
-from tilewright.cost.bounds.traffic import ENERGY, Traffic
+from tilewright.cost.bounds.layer import LowerBounds
+from tilewright.cost.bounds.machines import layer_bounds
+from tilewright.cost.bounds.passing import keepers
+from tilewright.cost.bounds.steps import compute_bound
+from tilewright.cost.bounds.traffic import Traffic
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets, MapSpace
 from tilewright.workload import Operator, Tensor
@@ -39,9 +41,7 @@ class KeptBounds:
         """Bounds that every legal mapping of any member respects; parts are those of the least total."""
         space = self.kept.space
         keeps, perfect = dict(space.constraints.keeps), space.tiling == "perfect"
-        if space.accelerator.sparsity is not None:
-            return sparse_bounds(space.operator, space.accelerator, perfect=perfect)
-        if len(self.kept) == 1:
+        if space.accelerator.sparsity is not None or len(self.kept) == 1:
             return layer_bounds(space.operator, space.accelerator, keeps, perfect=perfect)
         free = layer_bounds(space.operator, space.accelerator, keeps, bypass=True, perfect=perfect)
         energy = max(free.energy_pj, self.least(lambda _, energy: energy))
@@ -113,7 +113,7 @@ class KeptBounds:
         while np.prod([len(own) for own in options]) > MOST_LISTED:
             longest = max(options, key=len)
             del longest[len(longest) // 2:]
-        sums, numbers = np.zeros((1, 1 + len(ports_of(machine)))), np.zeros(1, dtype=np.int64)
+        sums, numbers = np.zeros((1, len(options[0][0][0]))), np.zeros(1, dtype=np.int64)
         for own in options:
             sums = (sums[:, None] + [least for least, _ in own]).reshape(-1, sums.shape[1])
             numbers = np.add.outer(numbers, [number for _, number in own]).ravel()
@@ -128,7 +128,6 @@ class KeptBounds:
         """
         space, machine = self.kept.space, self._dense
         bits = [1 << bit for bit, (_, name) in enumerate(self.kept.open) if name == tensor.name]
-        ports = ports_of(machine)
         found = []
         for passing in product((0, 1), repeat=len(bits)):
             number = sum(bit for bit, out in zip(bits, passing, strict=True) if out)
@@ -136,10 +135,8 @@ class KeptBounds:
             chains = {other.name: keepers(other, machine, keeps) for other in space.operator.tensors}
             chains = {name: chain if name == tensor.name else chain[:1] for name, chain in chains.items()}
             traffic = Traffic.of(space.operator, machine, chains, space.tiling == "perfect")
-            energy, *words = traffic.least([ENERGY, *((memory.name, kinds) for memory, kinds, _ in ports)], tensor)
-            cycles = [moved / rate / machine.instances(memory.name)
-                      for (memory, _, rate), moved in zip(ports, words, strict=True)]
-            found.append(([energy, *cycles], number))
+            energy, cycles = traffic.ports_least(traffic.ports, tensor)
+            found.append(([*energy.tolist(), *cycles[:, 0].tolist()], number))
         return sorted(found)
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds import layer as bounds
-from tilewright.cost.bounds.layer import Keeps, LowerBounds
-from tilewright.cost.bounds.sparse import sparse_bounds
+from tilewright.cost.bounds.layer import BoundRows, LowerBounds, bound_rows
+from tilewright.cost.bounds.passing import Keeps
+from tilewright.cost.bounds.rows import MachineRows
+from tilewright.cost.bounds.sparse import sparse_rows
 from tilewright.cost.hardware import HardwareBatch
 from tilewright.hardware import Accelerator
 from tilewright.workload import Operator
@@ -25,13 +26,31 @@ def space_bounds(space: "MapSpace") -> LowerBounds:
 
 def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | None = None, *,
                  bypass: bool = False, perfect: bool = False) -> LowerBounds:
-    """Return bounds that every legal mapping respects, as `tilewright.cost.bounds.layer.layer_bounds` does.
+    """Return bounds that every legal mapping respects.
 
-    Where zeros are made use of, they are those of `sparse_bounds`, which hold whatever memories keep.
+    Memories keep all that they can, or what ``keeps`` says for some of them. With ``bypass`` any memory but the
+    outermost may let any tensor pass, so the bounds are lower, each word counts once, and the split by component is
+    only that of the least total. ``perfect`` is for mappings whose steps all divide the extents outside them. Where
+    zeros are made use of, bounds hold whatever memories keep.
+
+    Raises
+    ------
+    InputError
+        If a bandwidth is not positive.
     """
-    if accelerator.sparsity is not None:
-        return sparse_bounds(operator, accelerator, perfect=perfect)
-    return bounds.layer_bounds(operator, accelerator, keeps, bypass=bypass, perfect=perfect)
+    rows = MachineRows.one(accelerator)
+    return _bounded(operator, rows, keeps, bypass=bypass, perfect=perfect).first(operator, accelerator)
+
+
+def _bounded(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *, bypass: bool,
+             perfect: bool) -> BoundRows:
+    if rows.machine.sparsity is not None:
+        return sparse_rows(operator, rows, perfect=perfect)
+    return bound_rows(operator, rows, keeps, bypass=bypass, perfect=perfect)
+
+
+MOST_ROWS = 128
+"""Machines that are bounded at a time: few enough that their tables stay in the inner caches."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +66,14 @@ def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Ac
                     bypass: bool = False, perfect: bool = False) -> BoundBatch:
     """Return what no mapping on each row of ``hardware`` can beat; ``accelerator`` has what the rows do not name.
 
-    Some milliseconds for each different row.
+    Equal rows are bounded once, and each as `layer_bounds` would by itself.
     """
     if not len(hardware):
         return BoundBatch(*np.empty((3, 0)))
     table = np.array(list(hardware.values.values()))
-    _, first, back = np.unique(table, axis=1, return_index=True, return_inverse=True)
-    found = [layer_bounds(operator, hardware.machine(int(index), accelerator), bypass=bypass, perfect=perfect)
-             for index in first]
-    rows = np.array([(each.latency_cycles, each.energy_pj, each.edp) for each in found])[back.reshape(-1)].T
-    return BoundBatch(*rows)
+    _, different, back = np.unique(table, axis=1, return_index=True, return_inverse=True)
+    machines, out = MachineRows(hardware.on(accelerator), len(hardware)).take(different), np.empty((3, len(different)))
+    for part in machines.parts(MOST_ROWS):
+        found = _bounded(operator, machines.take(part), bypass=bypass, perfect=perfect)
+        out[:, part] = found.latency_cycles.astype(np.float64), found.energy_pj, found.edp
+    return BoundBatch(*out[:, back.reshape(-1)])

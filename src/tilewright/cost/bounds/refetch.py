@@ -20,20 +20,36 @@ A *stage* is everything that crosses into one memory m. From the counting rules,
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.groups import Tiles, distinct, tiles_of
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.cost.bounds.groups import Tiles, tiles_of
+from tilewright.cost.bounds.rows import Floats, MachineRows
+from tilewright.hardware import Fanout, Memory
 from tilewright.mapping import by_room, tensor_bits
 from tilewright.workload import Operator
 
-Floats = NDArray[np.float64]
-
-_HALVINGS = 9
+_HALVINGS, _FEW = 9, 2048
+"""Halvings of the multiplier's logarithm, and sums that are raised sooner than it is told which need not be."""
 _ROOM = 1 + 1e-9
+
+Ways = tuple[NDArray[np.intp], Floats]
+"""Rows (w), and how often tensors are fetched there (t, w)."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Instances between a memory and its parents, by row: all, and by tensor those that can share its words.
+
+    Parameters
+    ----------
+    total, each
+        (r), (t, r).
+    """
+
+    total: NDArray[np.int64]
+    each: Floats
 
 
 @dataclass(frozen=True)
@@ -42,63 +58,89 @@ class MemoryStage:
 
     Parameters
     ----------
+    row, first
+        (w) the row of each way to fetch, (r) the first way of each row: a cell and a kind of innermost loop.
     often
-        (n, t) how often tensors are fetched at least, for each cell and kind of innermost loop.
-    lanes
-        All instances between, and by tensor those that can share its words.
+        (t, w) how often tensors are fetched at least.
     """
 
+    row: NDArray[np.intp]
+    first: NDArray[np.intp]
     often: Floats
-    lanes: tuple[int, Floats]
+    lanes: Lanes
 
     def least(self, merged: Floats, received: Floats) -> Floats:
-        """Return (o) the least of a sum over tensors for each pair of rows of weights (o, t).
+        """Return (s, r) the least of sums over tensors for pairs of weights (s, t, r).
 
         ``merged`` weighs how often the tensor's words cross the parent's port, ``received`` how often they come to the
-        instances; both count 1 where every word comes once.
+        instances; both count 1 where every word comes once. What all lanes serve every tensor for is below each sum;
+        it is raised to `_dual` first at the least way of each row, then only where it is below what was found there.
         """
-        found: Floats = (received @ self.often.T + self._shared(merged)).min(axis=1)
-        return found
+        row, often = self.row, self.often
+        shares, room, excess = self._shares
+        plain = _weighted(received, row, often) + _weighted(merged, row, often / shares)
+        found: Floats = np.minimum.reduceat(plain, self.first, axis=1)
+        if not excess.any():
+            return found
+
+        def raise_at(sums: NDArray[np.intp], ways: NDArray[np.intp]) -> None:
+            rows, most = row[ways], shares[:, ways]
+            costs = merged[sums, :, rows].T * often[:, ways]
+            plain[sums, ways] += np.maximum(0.0, _dual(costs, most, room[ways]) - (costs / most).sum(axis=0))
+
+        left = np.broadcast_to(excess, plain.shape).copy()
+        if plain.size > _FEW:
+            sums, ways = np.nonzero(plain == found[:, row])
+            chosen = np.diff(sums * len(self.first) + row[ways], prepend=-1) != 0
+            sums, ways = sums[chosen], ways[chosen]
+            raise_at(sums[excess[ways]], ways[excess[ways]])
+            left[sums, ways] = False
+            sure = np.minimum.reduceat(np.where(left, np.inf, plain), self.first, axis=1)
+            left &= plain < sure[:, row]
+        raise_at(*np.nonzero(left))
+        return np.minimum.reduceat(plain, self.first, axis=1)
 
     @cached_property
-    def _shares(self) -> tuple[Floats, NDArray[np.bool_]]:
-        """Among how many lanes (n, t) each tensor's words may be shared, and where (n) these are too many together."""
-        total, each = self.lanes
-        shares = np.minimum(self.often, each)
-        return shares, np.log(shares).sum(axis=1) > np.log(total) + 1e-12
-
-    def _shared(self, weights: Floats) -> Floats:
-        """Return (o, n) the least weighted sum where lanes share words."""
-        shares, excess = self._shares
-        plain = weights @ (self.often / shares).T
-        if excess.any():
-            costs = weights[:, None, :] * self.often[excess]
-            plain[:, excess] = _dual(costs, shares[excess], float(np.log(self.lanes[0])))
-        return plain
+    def _shares(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Among how many lanes (t, w) words may be shared, room for all (w), and where these are too many together."""
+        shares, room = np.minimum(self.often, self.lanes.each[:, self.row]), np.log(self.lanes.total)[self.row]
+        return shares, room, np.log(shares).sum(axis=0) > room + 1e-12
 
 
-def _dual(costs: Floats, most: Floats, room: float) -> Floats:
-    """Return (o, c) a lower bound on the sum of costs / l over 1 <= l <= ``most`` whose logarithms sum to ``room``."""
-    least = np.where(costs > 0, costs / most, np.inf).min(axis=2)
+def _weighted(weights: Floats, row: NDArray[np.intp], often: Floats) -> Floats:
+    """Return (s, w) sums over tensors of weights (s, t, r), by the row of each way, times ``often`` (t, w)."""
+    total = np.zeros((len(weights), len(row)))
+    for tensor, each in enumerate(often):
+        if weights[:, tensor].any():
+            total += weights[:, tensor, row] * each
+    return total
+
+
+def _dual(costs: Floats, most: Floats, room: Floats) -> Floats:
+    """Return (...) a lower bound on the sum of costs / l over 1 <= l <= ``most`` whose logarithms sum to ``room``.
+
+    ``costs`` and ``most`` are by tensor, (t, ...).
+    """
+    least = np.where(costs > 0, costs / most, np.inf).min(axis=0)
     low = np.log(np.where(np.isfinite(least), least, 1.0))
-    high = np.log(np.maximum(costs.max(axis=2), np.exp(low)))
+    high = np.log(np.maximum(costs.max(axis=0), np.exp(low)))
     logs, tops = np.log(np.maximum(costs, 1e-300)), np.log(most)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        over = np.minimum(np.maximum(logs - middle[:, :, None], 0.0), tops).sum(axis=2) > room
+        over = np.minimum(np.maximum(logs - middle, 0.0), tops).sum(axis=0) > room
         low, high = np.where(over, middle, low), np.where(over, high, middle)
-    lanes = np.clip(logs - high[:, :, None], 0.0, tops)
-    bound = (costs * np.exp(-lanes)).sum(axis=2) + np.exp(high) * (lanes.sum(axis=2) - room)
-    found: Floats = np.maximum(bound, (costs / most).sum(axis=2))
+    lanes = np.clip(logs - high, 0.0, tops)
+    bound = (costs * np.exp(-lanes)).sum(axis=0) + np.exp(high) * (lanes.sum(axis=0) - room)
+    found: Floats = np.maximum(bound, (costs / most).sum(axis=0))
     return found
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages of an operator on an accelerator whose memories keep ``chains``: by tensor, outermost first."""
+    """The stages of an operator on machines whose memories keep ``chains``: by tensor, outermost first."""
 
     operator: Operator
-    accelerator: Accelerator
+    rows: MachineRows
     chains: dict[str, tuple[str, ...]]
     perfect: bool = False
 
@@ -110,13 +152,13 @@ class Stages:
     @cached_property
     def places(self) -> dict[str, int]:
         """The index of every level."""
-        return {level.name: index for index, level in enumerate(self.accelerator.levels)}
+        return {level.name: index for index, level in enumerate(self.rows.machine.levels)}
 
     @cached_property
     def order(self) -> tuple[str, ...]:
         """The names of the stages: memories, but the outermost, that keep anything."""
         kept = {name for chain in self.chains.values() for name in chain[1:]}
-        return tuple(memory.name for memory in self.accelerator.memories if memory.name in kept)
+        return tuple(memory.name for memory in self.rows.machine.memories if memory.name in kept)
 
     def parent(self, tensor: str, name: str) -> str:
         """Return the memory from which a tensor comes to, or passes, memory ``name``; that itself outside its home."""
@@ -128,57 +170,75 @@ class Stages:
         return {name: self._known_stage(name) for name in self.order}
 
     def _known_stage(self, name: str) -> MemoryStage:
-        """Return a stage, made once for all chains where the memory keeps the same behind the same arrays."""
-        total, each = lanes = self._lanes(name)
-        kept = tuple(tensor for tensor, chain in self.chains.items() if name in chain)
-        key = self.accelerator.level(name), self.accelerator.word_bits, kept, total, tuple(each.tolist())
-        found: MemoryStage = self.tiles.once(key, lambda: MemoryStage(self._often(name), lanes))
+        """Return a stage; of one machine it is made once for all chains where the memory keeps the same."""
+        lanes, rooms = self._lanes(name), self._rooms(name)
+        if self.rows.count > 1:
+            return self._stage(rooms, lanes)
+        key = (tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
+               tuple(lanes.each[:, 0].tolist()))
+        found: MemoryStage = self.tiles.once(key, lambda: self._stage(rooms, lanes))
         return found
 
-    def _often(self, name: str) -> Floats:
-        """Return (n, t) how often tensors are fetched at least, for each cell and kind of innermost loop."""
-        operator = self.operator
-        fits = self._fits(name)
-        fits.flat[0] |= not fits.any()
-        chosen = np.argwhere(_highest(fits))
-        pieces = np.ones((len(chosen), len(operator.tensors)))
-        names = [tensor.name for tensor in operator.tensors]
-        for place, group in enumerate(self.tiles.groups):
-            pieces[:, names.index(group.tensor)] = group.pieces[chosen[:, place]]
-        kinds = {tuple(dim not in tensor.dimensions for tensor in operator.tensors)
-                 for dim, size in operator.dimensions if size > 1}
-        resting = np.array(sorted(kinds) or [(False,) * len(names)])
-        return distinct(np.concatenate([np.where(row, 1.0, pieces) for row in resting]))
+    def _stage(self, rooms: list[tuple[dict[str, int], Floats]], lanes: Lanes) -> MemoryStage:
+        groups = self.tiles.groups
+        fits = np.ones((self.rows.count, *(len(group.least) for group in groups)), dtype=np.bool_)
+        for bits, most in rooms:
+            taken = np.asarray(sum(self.tiles.by_tensor[name] * each for name, each in bits.items()))
+            fits &= taken <= (most * 8 * _ROOM).reshape(-1, *[1] * len(groups))
+        flat = fits.reshape(self.rows.count, -1)
+        flat[:, 0] |= ~flat.any(axis=1)
+        cells = np.unravel_index(np.flatnonzero(_highest(fits)), fits.shape)
+        kinds = self.tiles.once("resting", lambda: self._resting)
+        rows, often = zip(*(self._cuts(cells, kind) for kind in kinds), strict=True)
+        row = np.concatenate(rows)
+        order = np.argsort(row, kind="stable")
+        return MemoryStage(row[order], np.searchsorted(row[order], np.arange(self.rows.count)),
+                           np.concatenate(often, axis=1)[:, order], lanes)
 
-    def _fits(self, name: str) -> NDArray[np.bool_]:
-        memory = self.accelerator.level(name)
+    @property
+    def _resting(self) -> list[tuple[bool, ...]]:
+        """Which tensors are left in place by each kind of innermost loop."""
+        tensors, sizes = self.operator.tensors, self.operator.dimensions
+        kinds = {tuple(dim not in tensor.dimensions for tensor in tensors) for dim, size in sizes if size > 1}
+        return sorted(kinds) or [(False,) * len(tensors)]
+
+    def _cuts(self, cells: tuple[NDArray[np.intp], ...], resting: tuple[bool, ...]) -> Ways:
+        """Return how often tensors are fetched in some cells, by row and group, if some of them rest."""
+        names = [tensor.name for tensor in self.operator.tensors]
+        moving = [place for place, group in enumerate(self.tiles.groups) if not resting[names.index(group.tensor)]]
+        shape = self.rows.count, *(len(self.tiles.groups[place].least) for place in moving)
+        different = np.zeros(shape, dtype=np.bool_)
+        different[cells[0], *(cells[1 + place] for place in moving)] = True
+        row, *chosen = np.unravel_index(np.flatnonzero(different), shape)
+        often = np.ones((len(names), len(row)))
+        for place, cell in zip(moving, chosen, strict=True):
+            often[names.index(self.tiles.groups[place].tensor)] = self.tiles.groups[place].pieces[cell]
+        return row, often
+
+    def _rooms(self, name: str) -> list[tuple[dict[str, int], Floats]]:
+        """Return the limited rooms of a memory: bits of a word of each tensor there, all its copies, and bytes (r)."""
+        memory = self.rows.machine.level(name)
         assert isinstance(memory, Memory)
-        shape = [len(group.least) for group in self.tiles.groups]
-        fits = np.ones(shape, dtype=np.bool_)
         kept = [tensor for tensor in self.operator.tensors if name in self.chains[tensor.name]]
-        for owner, tensors in by_room(memory, kept).items():
-            most = memory.rooms[owner]
-            if most is not None:
-                bits = sum(self.tiles.by_tensor[tensor.name] * tensor_bits(tensor, self.accelerator)
-                           for tensor in tensors)
-                fits &= bits * memory.copies <= most * 8 * _ROOM
-        return fits
+        rooms = [({t.name: memory.copies * tensor_bits(t, self.rows.machine) for t in tensors},
+                  self.rows.room(memory, owner)) for owner, tensors in by_room(memory, kept).items()]
+        return [(bits, most) for bits, most in rooms if most is not None]
 
-    def _lanes(self, name: str) -> tuple[int, Floats]:
-        """Return all instances between a memory and its parents, and how many may share each tensor's words."""
-        total, each = 1, []
+    def _lanes(self, name: str) -> Lanes:
+        total, each = np.ones(self.rows.count, dtype=np.int64), []
         for tensor in self.operator.tensors:
             first = self.places[self.parent(tensor.name, name)]
-            arrays = [level for level in self.accelerator.levels[first:self.places[name]] if isinstance(level, Fanout)]
-            total = max(total, prod(level.instances for level in arrays))
-            each.append(float(prod(a.instances for a in arrays if (a.reduce if tensor.is_output else a.multicast))))
-        return total, np.array(each)
+            between = self.rows.machine.levels[first:self.places[name]]
+            arrays = [level for level in between if isinstance(level, Fanout)]
+            total = np.maximum(total, self.rows.instances(arrays))
+            each.append(self.rows.instances(a for a in arrays if (a.reduce if tensor.is_output else a.multicast)))
+        return Lanes(total, np.array(each, dtype=np.float64))
 
 
 def _highest(fits: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mark the cells that fit and of which no neighbour one cell further along one group does."""
+    """Mark the cells (r, ...) that fit and of which no neighbour one cell further along one group does."""
     surpassed = np.zeros_like(fits)
-    for axis in range(fits.ndim):
+    for axis in range(1, fits.ndim):
         inner = [slice(None)] * fits.ndim
         inner[axis] = slice(None, -1)
         further = [slice(None)] * fits.ndim

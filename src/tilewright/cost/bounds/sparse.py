@@ -6,49 +6,47 @@ products, a word is left out more often, but not so much more often that fewer r
 words are not zero grows slower than n.)
 """
 
-from math import ceil
-
 import numpy as np
 
-from tilewright.cost.bounds.layer import LowerBounds, compute_bound, roofline
+from tilewright.cost.bounds.layer import BoundRows
+from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
+from tilewright.cost.bounds.steps import compute_steps
 from tilewright.cost.sparse.rates import Shares, all_zero
-from tilewright.hardware import Accelerator, Sparsity
+from tilewright.hardware import RATE, Sparsity
 from tilewright.mapping import compression, tensor_bits
 from tilewright.workload import Operator
 
 _ROUNDING = 1 - 1e-9
 
 
-def sparse_bounds(operator: Operator, accelerator: Accelerator, *, perfect: bool = False) -> LowerBounds:
+def sparse_rows(operator: Operator, rows: MachineRows, *, perfect: bool = False) -> BoundRows:
     """Return bounds that the expected cycles and energy of every legal mapping respect."""
-    shares = Shares(operator, accelerator, accelerator.sparsity or Sparsity())
-    steps = compute_bound(operator, accelerator, perfect)
-    compute = ceil(steps * shares.performed(time=True) * _ROUNDING)
-    outermost = accelerator.memories[0]
-    ports, energy = outermost.bandwidth, outermost.energy
-    moved = {"read": 0.0, "write": 0.0}
-    spent = 0.0
+    machine, name = rows.machine, rows.machine.memories[0].name
+    shares = Shares(operator, machine, machine.sparsity or Sparsity())
+    steps = compute_steps(operator, rows, perfect).astype(np.float64)
+    compute = _up(steps * shares.performed(time=True))
+    moved, spent = {"read": 0.0, "write": 0.0}, np.zeros(rows.count)
     for tensor in operator.tensors:
         words = _least_share(shares, tensor.name) * tensor.words(operator.sizes)
-        words *= tensor_bits(tensor, accelerator) / outermost.word_bits
+        words *= tensor_bits(tensor, machine) / machine.memories[0].word_bits
         moved["write" if tensor.is_output else "read"] += words
-        spent += words * (energy.update_pj if tensor.is_output else energy.read_pj)
-    rates = ((ports.read, moved["read"]), (ports.write, moved["write"]), (ports.shared, sum(moved.values())))
-    data = max([ceil(words / rate * _ROUNDING) for rate, words in rates if rate is not None], default=0)
-    latency = max(compute, data)
-    parts = {outermost.name: spent * _ROUNDING,
-             accelerator.compute.name: operator.macs * shares.performed(time=False)
-             * accelerator.compute.energy_pj_per_mac * _ROUNDING}
-    leakage = accelerator.leakage_mw / accelerator.frequency_mhz * 1000 * latency
-    if leakage:
-        parts["leakage"] = leakage * _ROUNDING
-    total = sum(parts.values())
-    return LowerBounds(
-        macs=operator.macs, compute_cycles=compute, blocked_cycles=0, data_cycles={outermost.name: data},
-        latency_cycles=latency, latency_binding="compute" if compute >= data else outermost.name,
-        energy_by_component_pj=parts, refetch_pj=0.0, energy_pj=total,
-        energy_binding=max(parts, key=lambda name: parts[name]), edp=total * latency,
-        roofline=roofline(operator, accelerator))
+        spent = spent + words * rows.numbers[name, f"{'update' if tensor.is_output else 'read'}_energy_pj_per_word"]
+    data = rows.none
+    for port, words in (*moved.items(), ("shared", sum(moved.values()))):
+        if (name, RATE.format(port)) in rows.columns.numbers:
+            data = np.maximum(data, _up(words / rows.numbers[name, RATE.format(port)]))
+    latency = np.maximum(compute, data)
+    macs = operator.macs * shares.performed(time=False)
+    parts = {name: spent * _ROUNDING,
+             machine.compute.name: macs * rows.numbers[machine.compute.name, "energy_pj_per_mac"] * _ROUNDING}
+    if rows.leakage.any():
+        parts["leakage"] = rows.leakage * latency.astype(np.float64) * _ROUNDING
+    none = np.zeros(rows.count)
+    return BoundRows(compute, rows.none, {name: data}, latency, parts, none, none + sum(parts.values()))
+
+
+def _up(cycles: Floats) -> Whole:
+    return whole(np.ceil(cycles * _ROUNDING))
 
 
 def _least_share(shares: Shares, name: str) -> float:

@@ -95,7 +95,7 @@ class SparseModel:
 
         def work(first: int) -> None:
             span = first, min(first + CHUNK, len(batch))
-            own = columns.span(*span)
+            own = columns.take(slice(*span))
             extents = batch.extents(self.operator.sizes, slice(*span))
             sums = Sums(self.plan, self.dense.tallies(batch, span, own), extents, own)
             told = (sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp, *map(sums.told, keys))

@@ -275,14 +275,14 @@ class Tables:
                               and (fanout.reduce if flow.tensor.is_output else fanout.multicast)
                               for fanout in self.accelerator.fanouts])
         sums = [(ENERGY, 1.0)]
-        sums += [((memory.name, kinds), rate * self.accelerator.instances(memory.name))
-                 for memory, kinds, rate in self._limited]
+        sums += [((port.memory.name, port.kinds), port.rate[0] * self.accelerator.instances(port.memory.name))
+                 for port in self._traffic.ports]
         weights = np.zeros((len(sums), 2 * len(edges) + 1))
         for row, (wanted, scale) in enumerate(sums):
             settled = [flow.settled(wanted) for flow in flows]
-            if any(each is None for each in settled):
+            if not all(right[0] for _, right in settled):
                 continue
-            parts = [each for each in settled if each is not None]
+            parts = [each[:, 0] for each, _ in settled]
             weights[row, :len(edges)] = np.concatenate([p[1:1 + (len(p) - 1) // 2] for p in parts]) / scale
             weights[row, len(edges):-1] = np.concatenate([p[1 + (len(p) - 1) // 2:] for p in parts]) / scale
             weights[row, -1] = sum(p[0] for p in parts) / scale
@@ -291,19 +291,12 @@ class Tables:
             len(edges), len(self.accelerator.fanouts))
 
     @cached_property
-    def _limited(self) -> tuple[tuple[Memory, tuple[str, ...], float], ...]:
-        """Ports that limit what memories move: the memory, the kinds of access, and words per cycle."""
-        kinds = ("read", "drain"), ("fill", "update"), ("read", "drain", "fill", "update")
-        return tuple((memory, own, float(exact_rate(rate))) for memory in self.memories
-                     for own, rate in zip(kinds, (memory.bandwidth.read, memory.bandwidth.write,
-                                                  memory.bandwidth.shared), strict=True) if rate is not None)
-
-    @cached_property
     def ports(self) -> Floats:
         """Instances of the memory, and fan-outs outside it, for energy and then every port (r, 2)."""
         levels = self.accelerator.levels
-        rows = [(1, 0), *((self.accelerator.instances(memory.name), sum(
-            isinstance(level, Fanout) for level in levels[:levels.index(memory)])) for memory, _, _ in self._limited)]
+        rows = [(1, 0), *((self.accelerator.instances(port.memory.name), sum(
+            isinstance(level, Fanout) for level in levels[:levels.index(port.memory)]))
+            for port in self._traffic.ports)]
         return np.array(rows, dtype=np.float64)
 
     @cached_property

@@ -1,0 +1,190 @@
+"""What passes every memory on its way at least once: words, energy, and what they take of ports.
+
+Compute asks the memory that feeds it for every operand of every multiply-accumulate; only lanes behind fan-outs that
+multicast (or reduce) share an access.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tilewright.cost.bounds.rows import READ, WRITE, Floats, MachineRows, Whole, whole
+from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
+from tilewright.mapping import tensor_bits
+from tilewright.workload import Operator, Tensor
+
+Keeps = dict[str, tuple[str, ...]]
+Chain = tuple[str, ...]
+"""Memories that keep a tensor, outermost first."""
+
+
+@dataclass(frozen=True)
+class LeastMoved:
+    """What must move of one tensor at one memory, over all its instances: words of the tensor, one figure or (r).
+
+    ``read_or_drained`` bounds the sum of reads and drains. ``energy_pj`` (r) is of all of them, at the memory's
+    energies; ``bits`` are those of a word.
+    """
+
+    read_or_drained: Whole | int
+    filled: int
+    updated: Whole | int
+    drained: int
+    energy_pj: Floats
+    bits: int
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What must move of one tensor at each memory of a chain, and the energy (r) of these and of every fan-out."""
+
+    moved: dict[str, LeastMoved]
+    spent: dict[str, Floats]
+
+
+def keepers(tensor: Tensor, accelerator: Accelerator, keeps: Keeps) -> Chain:
+    """Return the memories that keep a tensor, outermost first: those that can, where ``keeps`` says nothing else."""
+    return tuple(memory.name for memory in accelerator.memories
+                 if (tensor.name in keeps[memory.name] if memory.name in keeps
+                     else memory.can_keep(tensor.name, tensor.role)))
+
+
+@dataclass(frozen=True)
+class Passing:
+    """What passes where memories keep what they can, or ``keeps`` says; with ``bypass`` wherever it costs least."""
+
+    operator: Operator
+    rows: MachineRows
+    keeps: Keeps
+    bypass: bool
+
+    @cached_property
+    def chains(self) -> dict[str, tuple[Chain, ...]]:
+        """By tensor the sets of memories that may keep it: one, or with bypass the least ones."""
+        able = {t.name: keepers(t, self.rows.machine, self.keeps) for t in self.operator.tensors}
+        return {name: (chain[:1], *((chain[0], inner) for inner in chain[1:])) if self.bypass else (chain,)
+                for name, chain in able.items()}
+
+    @cached_property
+    def _passages(self) -> list[list[Passage]]:
+        """Those of every chain, by tensor."""
+        known: dict[tuple[str, Chain], Passage] = self.rows.once((self.operator, "passages"), dict)
+        for tensor in self.operator.tensors:
+            for chain in self.chains[tensor.name]:
+                if (tensor.name, chain) not in known:
+                    known[tensor.name, chain] = self._passage(tensor, chain)
+        return [[known[name, chain] for chain in chains] for name, chains in self.chains.items()]
+
+    def _passage(self, tensor: Tensor, chain: Chain) -> Passage:
+        moved = {}
+        for index, name in enumerate(chain):
+            least = self._output_least if tensor.is_output else self._operand_least
+            moved[name] = least(tensor, name, index == 0, index == len(chain) - 1)
+        return Passage(moved, {name: least.energy_pj for name, least in moved.items()} | self._network(tensor, chain))
+
+    def _operand_least(self, tensor: Tensor, name: str, outermost: bool, feeding: bool) -> LeastMoved:
+        words, prices = tensor.words(self.operator.sizes), self._prices(tensor, name)
+        reads, fills = self._asked(tensor, name) if feeding else words, 0 if outermost else words
+        energy = _real(reads) * prices["read"] + fills * prices["fill"]
+        return LeastMoved(reads, fills, 0, 0, energy, tensor_bits(tensor, self.rows.machine))
+
+    def _output_least(self, tensor: Tensor, name: str, outermost: bool, feeding: bool) -> LeastMoved:
+        """Return an output's least traffic.
+
+        By rule 6, reads = updates - (evictions - fills), and evictions lie between the words and the updates; so
+        energy, linear in the evictions, is least at one of the two ends.
+        """
+        words, prices = tensor.words(self.operator.sizes), self._prices(tensor, name)
+        bits = tensor_bits(tensor, self.rows.machine)
+        updates = self._asked(tensor, name) if feeding else words
+        again, energy = updates - words, _real(updates) * prices["update"]
+        if outermost:
+            return LeastMoved(again, 0, updates, 0, energy + _real(again) * prices["read"], bits)
+        leaving = np.minimum(_real(again) * prices["read"] + words * prices["drain"],
+                             _real(updates) * prices["drain"])
+        return LeastMoved(updates, 0, updates, words, energy + leaving, bits)
+
+    def _prices(self, tensor: Tensor, name: str) -> dict[str, Floats]:
+        """Return the energy of each kind of access at a memory, (r)."""
+        scale = self.rows.scale(tensor, name)
+        return {kind: self.rows.numbers[name, f"{kind}_energy_pj_per_word"] * scale for kind in READ + WRITE}
+
+    def _asked(self, tensor: Tensor, name: str) -> Whole:
+        """Return how often compute asks ``name``, the innermost keeper, for words, each at least once.
+
+        Over all instances. The lanes that share an access are at most the instances of the fan-outs inside that
+        multicast (outputs: reduce).
+        """
+        sharing = self.rows.instances(array for array in self.rows.inside[name]
+                                      if (array.reduce if tensor.is_output else array.multicast))
+        asked: Whole = np.maximum(tensor.words(self.operator.sizes), -(-self.operator.macs // whole(sharing)))
+        return asked
+
+    def _network(self, tensor: Tensor, chain: Chain) -> dict[str, Floats]:
+        """Return the least energy of each fan-out for one tensor: its words once, or, next to compute, each use."""
+        names = [level.name for level in self.rows.machine.levels]
+        home, feeding = names.index(chain[0]), names.index(chain[-1])
+        found = {}
+        for index, level in enumerate(self.rows.machine.levels):
+            if isinstance(level, Fanout):
+                words = self.operator.macs if index > feeding else (
+                    tensor.words(self.operator.sizes) if index > home else 0)
+                found[level.name] = words * self.rows.numbers[level.name, NETWORK]
+        return found
+
+    def _sure(self, memory: Memory) -> list[LeastMoved]:
+        """Return what moves at a memory whichever chain is taken: with bypass only at the outermost of each."""
+        found = []
+        for passages in self._passages:
+            moved = passages[-1].moved
+            if memory.name in moved and (not self.bypass or memory.name == next(iter(moved))):
+                found.append(moved[memory.name])
+        return found
+
+    def port_cycles(self, memory: Memory) -> Whole:
+        """Return (r) the cycles that the ports of the average instance take."""
+        sure, found, share = self._sure(memory), self.rows.none, self.rows.widths[memory.name]
+        read = sum(least.bits * least.read_or_drained for least in sure)
+        written = sum(least.bits * (least.filled + least.updated) for least in sure)
+        for bits, port in ((read, "read"), (written, "write"), (read + written, "shared")):
+            if (memory.name, port) in self.rows.rates:
+                words, cycles = self.rows.rates[memory.name, port]
+                found = np.maximum(found, -(-bits * cycles // (share * words)))
+        return found
+
+    def blocking_cycles(self, memory: Memory) -> Whole:
+        """Return (r) the cycles for which a single-buffered memory's fills and drains block compute."""
+        sure = self._sure(memory)
+        drained, filled = (sum(least.bits * getattr(least, name) for least in sure) for name in ("drained", "filled"))
+        total, over = self.rows.none, whole(np.ones(self.rows.count))
+        for port, bits in (("read", drained), ("write", filled)):
+            given = [self.rows.rates[memory.name, own] for own in (port, "shared")
+                     if (memory.name, own) in self.rows.rates]
+            for words, cycles in (_slower(given),) if given else ():
+                total, over = total * words + bits * cycles * over, over * words
+        blocked: Whole = -(-total // (self.rows.widths[memory.name] * over))
+        return blocked
+
+    def energies(self) -> dict[str, Floats]:
+        """Return (r) picojoules by memory and fan-out, of the chains that need the least energy in all."""
+        found = {level.name: np.zeros(self.rows.count) for level in self.rows.machine.levels}
+        for passages in self._passages:
+            best = np.argmin([np.asarray(sum(each.spent.values())) for each in passages], axis=0)
+            for option, each in enumerate(passages):
+                for name, energy in each.spent.items():
+                    found[name] += energy if len(passages) == 1 else np.where(best == option, energy, 0.0)
+        return found
+
+
+def _real(words: Whole | int) -> Floats:
+    return np.asarray(words, dtype=np.float64)
+
+
+def _slower(rates: list[tuple[Whole, Whole]]) -> tuple[Whole, Whole]:
+    """Return the slowest of some rates, by row."""
+    words, cycles = rates[0]
+    for other, others in rates[1:]:
+        slower = other * cycles < words * others
+        words, cycles = np.where(slower, other, words), np.where(slower, others, cycles)
+    return words, cycles

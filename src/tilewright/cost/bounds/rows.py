@@ -1,0 +1,148 @@
+"""Machines of one structure that are bounded together: their numbers as arrays (r), a row each."""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost.hardware import Columns, own_columns
+from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, room_name
+from tilewright.mapping import tensor_bits
+from tilewright.workload import Tensor
+
+Made = TypeVar("Made")
+Floats = NDArray[np.float64]
+Whole = NDArray[np.object_]
+"""Whole numbers of any size (Python's own), so that cycles are rounded up exactly."""
+READ, WRITE = ("read", "drain"), ("fill", "update")
+ACCESSES = {"read": READ, "write": WRITE, "shared": READ + WRITE}
+"""Kinds of access that a port serves."""
+
+
+@dataclass(frozen=True)
+class MachineRows:
+    """Some rows of `Columns`, all with the same arrays of one instance (`parts`).
+
+    Arrays of a fixed shape have the product of their sides, as legality knows nothing else of them.
+    """
+
+    columns: Columns
+    count: int
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def one(machine: Accelerator) -> "MachineRows":
+        """Return a machine as a row; kept, as every layer and kept set asks."""
+        return MachineRows(own_columns(machine), 1)
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what ``make`` returns, made once for each key: kept sets share most of what is known of them."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: Made = self._made[key]
+        return found
+
+    @property
+    def machine(self) -> Accelerator:
+        """What the rows have in common; its numbers are none of theirs."""
+        return self.columns.machine
+
+    def parts(self, most: int) -> list[NDArray[np.intp]]:
+        """Return rows that may be looked at together, at most so many."""
+        kinds = np.zeros(self.count, dtype=np.int64)
+        for array in self.machine.fanouts:
+            kinds = 2 * kinds + (self.instances([array]) == 1)
+        alike = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
+        return [rows[first:first + most] for rows in alike for first in range(0, len(rows), most)]
+
+    def take(self, rows: NDArray[np.intp]) -> "MachineRows":
+        """Return some of the rows."""
+        return MachineRows(self.columns.take(rows), len(rows))
+
+    @cached_property
+    def numbers(self) -> dict[Number, Floats]:
+        """Every number of all rows."""
+        return {key: found if isinstance(found, np.ndarray) else np.full(self.count, found, dtype=np.float64)
+                for key, found in self.columns.numbers.items()}
+
+    @cached_property
+    def leakage(self) -> Floats:
+        """Picojoules a cycle."""
+        return self.numbers[LEAKAGE]
+
+    @cached_property
+    def _word_bits(self) -> dict[str, int]:
+        return {memory.name: memory.word_bits for memory in self.machine.memories}
+
+    @cached_property
+    def widths(self) -> dict[str, Whole]:
+        """Bits of a word of every memory in all its instances."""
+        return {name: bits * whole(self.outside[name]) for name, bits in self._word_bits.items()}
+
+    def scale(self, tensor: Tensor, name: str) -> float:
+        """Return the words of a memory's own width in a word of a tensor."""
+        return tensor_bits(tensor, self.machine) / self._word_bits[name]
+
+    def room(self, memory: Memory, partition: str | None) -> Floats | None:
+        """Return the bytes of a room of a memory; None where it is unlimited."""
+        return None if memory.rooms[partition] is None else self.numbers[memory.name, room_name(partition)]
+
+    @cached_property
+    def _instances(self) -> dict[str, NDArray[np.int64]]:
+        """Instances of every array by itself."""
+        sides = {array.name: ("instances",) if array.flexible or array.blocks else ("x", "y")
+                 for array in self.machine.fanouts}
+        return {name: np.prod([self.numbers[name, side] for side in own], axis=0).astype(np.int64)
+                for name, own in sides.items()}
+
+    @cached_property
+    def _one(self) -> NDArray[np.int64]:
+        return np.ones(self.count, dtype=np.int64)
+
+    @cached_property
+    def none(self) -> Whole:
+        """Nothing, in all rows."""
+        return whole(np.zeros(self.count))
+
+    def instances(self, arrays: Iterable[Fanout]) -> NDArray[np.int64]:
+        """Return how many instances some arrays have together."""
+        found = self._one
+        for array in arrays:
+            found = found * self._instances[array.name]
+        return found
+
+    @cached_property
+    def outside(self) -> dict[str, NDArray[np.int64]]:
+        """The instances of every level: those of the arrays outside it together."""
+        found, names = [self._one], [level.name for level in self.machine.levels]
+        for name in names:
+            found.append(found[-1] * self._instances.get(name, 1))
+        return dict(zip(names, found, strict=False))
+
+    @cached_property
+    def inside(self) -> dict[str, list[Fanout]]:
+        """The arrays inside every level."""
+        levels = self.machine.levels
+        return {level.name: [inner for inner in levels[place + 1:] if isinstance(inner, Fanout)]
+                for place, level in enumerate(levels)}
+
+    @cached_property
+    def rates(self) -> dict[tuple[str, str], tuple[Whole, Whole]]:
+        """Words that ports move in so many cycles, by memory and port; only what is limited."""
+        keys = {(memory.name, port): (memory.name, RATE.format(port))
+                for memory in self.machine.memories for port in ACCESSES}
+        return {place: (whole(np.full(self.count, words)), whole(np.full(self.count, cycles)))
+                for place, (words, cycles) in ((place, self.columns.exact(key)) for place, key in keys.items()
+                                               if key in self.columns.numbers)}
+
+
+def whole(numbers: NDArray[np.float64] | NDArray[np.int64]) -> Whole:
+    """Return whole numbers as Python's own."""
+    return np.array([int(number) for number in numbers], dtype=np.object_)
