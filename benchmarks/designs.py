@@ -14,41 +14,22 @@ import argparse
 import json
 import math
 import time
-from functools import lru_cache
 from statistics import fmean, median
 from typing import Any
 
-from tilewright.codesign import DESIGNERS, DesignProblem, read_limits
-from tilewright.codesign.session import Session
-from tilewright.hardware import load_design_space
-from tilewright.hardware.presets import ZOO
+from tilewright.codesign import design
 from tilewright.jobs import Runner
-from tilewright.workload import unique_operators, zoo
+from tilewright.reproduce.digamma_designs import BUDGETS, NETWORKS, problem
 
-BUDGETS = {"edge": ("edge-s2", "area=0.2mm2"), "cloud": ("cloud-s2", "area=7mm2")}
-NETWORKS = ("resnet18", "resnet50", "mobilenet-v2", "mnasnet", "bert-base", "ncf", "dlrm")
 METHODS = ("digamma", "digamma:preset=release", "random", "ga", "pso", "tbpsa", "one-plus-one", "de", "portfolio",
            "cma-es")
 TUNING_SEED = 1000
 
 
-@lru_cache
-def problem(network: str, platform: str) -> DesignProblem:
-    """Return the design of a platform, in the technology of DiGamma's areas, for a network."""
-    machine, within = BUDGETS[platform]
-    text = (ZOO / f"{machine}.yaml").read_text()
-    own = next(line for line in text.splitlines() if line.startswith("technology:"))
-    space = load_design_space(text.replace(own, "technology: kao-15nm"))
-    return DesignProblem.of([(unique_operators(zoo.load(network)), 1.0)], space, read_limits(within))
-
-
-def score(asked: DesignProblem, method: str, options: dict[str, Any], samples: int, seed: int) -> float:
-    """Return the best score of a run without bounds."""
-    session = Session(asked, samples, None, seed, Runner(workers=1))
-    for _ in DESIGNERS.get(method)(session, options).steps():
-        if session.over:
-            break
-    return session.score_so_far
+def score(of: tuple[str, str], method: str, options: dict[str, Any], samples: int, seed: int) -> float:
+    """Return the best latency of a run."""
+    return design(problem(*of, free=False), method, samples=samples, seed=seed, runner=Runner(workers=1),
+                  options=options, proof=0).score
 
 
 def contender(text: str) -> tuple[str, dict[str, Any]]:
@@ -73,7 +54,7 @@ def compare(asked: argparse.Namespace) -> None:
         for network in asked.networks:
             for text in asked.methods:
                 began = time.process_time()
-                found = [score(problem(network, platform), *contender(text), asked.samples, seed)
+                found = [score((network, platform), *contender(text), asked.samples, seed)
                          for seed in range(asked.seeds)]
                 seconds = (time.process_time() - began) / asked.seeds
                 feasible = sum(map(math.isfinite, found))
@@ -96,7 +77,7 @@ def tune(asked: argparse.Namespace) -> None:
                    "reach": round(trial.suggest_float("reach", 0.1, 1.0), 2),
                    "layers": round(trial.suggest_float("layers", 0.05, 1.0, log=True), 2)}
         trial.set_user_attr("options", {name: value for name, value in options.items() if name != "preset"})
-        logs = [math.log(min(median(score(problem(network, platform), "digamma", options, asked.samples,
+        logs = [math.log(min(median(score((network, platform), "digamma", options, asked.samples,
                                           TUNING_SEED + seed) for seed in range(asked.seeds)), 1e30))
                 for platform in asked.platforms for network in asked.networks]
         return fmean(logs)

@@ -185,7 +185,7 @@ def budget_bound(problem: DesignProblem, rounds: int = PROOF_ROUNDS, below: floa
 
 def design(problem: DesignProblem, method: str = "auto", *, samples: int | None = 40_000,  # noqa: PLR0913
            seconds: float | None = None, seed: int = 0, runner: Runner | None = None,
-           options: Options | None = None, told: Observer | None = None) -> Designed:
+           options: Options | None = None, told: Observer | None = None, proof: int = PROOF_ROUNDS) -> Designed:
     """Find a machine within a budget, and the mapping of every layer.
 
     The same seed and samples give the same design on any number of workers. What ``runner`` keeps is taken over by a
@@ -197,6 +197,8 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
         Mappings of a layer that may be scored, and time that may pass; None for as many as it takes, or as long.
     told
         Told how far it is, in samples (in seconds where only they are limited).
+    proof
+        Rounds of splitting for the bound of methods that bound nothing themselves.
 
     Raises
     ------
@@ -214,7 +216,7 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
             told(_standing(session))
         if session.over:
             break
-    bound = session.bound or budget_bound(problem, below=session.score_so_far)
+    bound = session.bound or budget_bound(problem, proof, below=session.score_so_far)
     best = None if session.best is None else session.least(session.best)
     return Designed(problem, method, seed, best, min(bound, session.score_so_far), session.spent,
                   session.used_seconds, tuple(session.history), tuple(session.tried), session.runner.stop.is_set())
