@@ -145,8 +145,8 @@ class Designed:
             choice, figures = rated(problem, one.fronts, one.figures.area_um2)
             values = np.stack([figures.latency_cycles, figures.energy_pj], axis=1)
             power = power_mw(machine, figures.latency_cycles, figures.energy_pj)
-            kept = first_of_front(np.where((power <= problem.budget.most("power"))[:, None], values, inf))
-            for at in kept[np.isfinite(values[kept, 0]) & (power[kept] <= problem.budget.most("power"))].tolist():
+            within = np.flatnonzero(power <= problem.budget.most("power"))
+            for at in within[first_of_front(values[within])].tolist():
                 own = Figures(float(values[at, 0]), float(values[at, 1]), one.figures.area_um2)
                 points.append(replace(one, choice=tuple(choice[:, at].tolist()), figures=own,
                                       score=float(problem.value(own))))

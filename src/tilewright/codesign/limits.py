@@ -21,7 +21,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 """Units of each figure that may be limited, in um2, mW, elements, and bytes."""
 SHOWN = {"area": ("um2", "um2"), "power": ("mW", "mW"), "elements": ("", "elements"), "bytes": ("B", "bytes on chip")}
 
-_LARGE_UM2 = 1e4
+LARGE = {"area": (1e4, "mm2", 1e6), "power": (1e3, "W", 1e3)}
+"""From where on which limits are told in what larger unit."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class Limit:
     most: float
 
     def __str__(self) -> str:
-        unit, scale = ("mm2", 1e6) if self.what == "area" and self.most >= _LARGE_UM2 else (SHOWN[self.what][0], 1.0)
+        large, unit, scale = LARGE.get(self.what, (np.inf, "", 1.0))
+        if self.most < large:
+            unit, scale = SHOWN[self.what][0], 1.0
         return f"{self.what}={self.most / scale:.12g}{unit}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.base import Plot, Table, Value
 from tilewright.codesign import Candidate, Designed, figures_of, figures_told
 from tilewright.hardware import Accelerator, Memory
-from tilewright.report.fronts import HEADS, LEGEND, shown_value
+from tilewright.report.fronts import HEADS, LEGEND
 from tilewright.report.quantities import byte_size, engineering, finite, percent, seconds_of, significant
 from tilewright.report.search_plots import log_axis, shown_goal
 from tilewright.report.sheet import Sheet
@@ -17,6 +17,8 @@ from tilewright.store import RunRecord
 LEFT_OUT = ("Areas are of memories and multiply-accumulate units: networks on chip, clocks and control logic are not "
             "in them.")
 _MOST_ROWS, _MOST_DRAWN = 24, 3000
+_PRODUCTS = {"cycles x um2": ("cycles·mm2", 1e-6), "pJ x um2": ("J·mm2", 1e-18),
+             "pJ x cycles x um2": ("J·cycles·mm2", 1e-18)}
 _LIMITED: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "area": ("Area", lambda value: f"{significant(value / 1e6)} mm2"),
     "power": ("Power", lambda value: engineering(value * 1e-3, "W")),
@@ -59,8 +61,16 @@ def _limits(found: Designed) -> str:
 
 
 def _shown(found: Designed, score: float) -> str:
-    unit = METRICS[found.problem.objective].unit
-    return engineering(score * 1e-12, HEADS[unit]) if unit in HEADS else f"{engineering(score)} {unit}"
+    unit, scale = _unit(found.problem.objective)
+    return engineering(score * scale, unit) if unit.startswith("J") else f"{engineering(score * scale)} {unit}"
+
+
+def _unit(metric: str) -> tuple[str, float]:
+    """Return the unit that a metric is shown in, and what brings it there."""
+    unit = METRICS[metric].unit
+    if unit in HEADS:
+        return HEADS[unit], 1e-12
+    return _PRODUCTS.get(unit, (unit, 1.0))
 
 
 def _verdict(found: Designed) -> str:
@@ -159,11 +169,11 @@ def _rejected(found: Designed) -> Table:
 
 
 def _front_table(found: Designed, points: Sequence[Candidate], front: Sequence[str]) -> Table:
-    units = [METRICS[name].unit for name in front]
+    units = [_unit(name) for name in front]
     step = max(1, -(-len(points) // _MOST_ROWS))
-    rows = tuple((*(shown_value(value, unit) for value, unit in zip(_values(found, one, front), units, strict=True)),
-                  _numbers(found, one)) for one in points[::step])
-    heads = tuple(f"{name.capitalize()} ({HEADS.get(unit, unit)})" for name, unit in zip(front, units, strict=True))
+    rows = tuple((*(engineering(value * scale) for value, (_, scale) in zip(
+        _values(found, one, front), units, strict=True)), _numbers(found, one)) for one in points[::step])
+    heads = tuple(f"{name.capitalize()} ({unit})" for name, (unit, _) in zip(front, units, strict=True))
     return Table("front", "Pareto front of the machines tried", (*heads, "Machine"), rows, () if step == 1 else (
         f"One in {step} of {len(points)} points; the JSON has all.",))
 
@@ -181,8 +191,7 @@ def _convergence_table(found: Designed) -> Table:
 
 
 def _convergence(found: Designed) -> Plot:
-    unit = METRICS[found.problem.objective].unit
-    scale = 1e-12 if unit in HEADS else 1.0
+    unit, scale = _unit(found.problem.objective)
     x = [*(step.samples for step in found.history), max(found.samples, found.history[-1].samples)]
     y = [*(step.score * scale for step in found.history), found.score * scale]
     data: list[dict[str, Any]] = [
@@ -192,7 +201,7 @@ def _convergence(found: Designed) -> Plot:
         data.append({"type": "scatter", "mode": "lines", "name": "bound: nothing can be below", "x": [x[0], x[-1]],
                      "y": [found.bound * scale] * 2, "line": {"color": "@strong", "dash": "dash"}})
     return Plot("convergence", "Best score over samples", data, {
-        "xaxis": log_axis("Samples", x), "yaxis": log_axis(f"{_goal(found)} ({HEADS.get(unit, unit)})", [
+        "xaxis": log_axis("Samples", x), "yaxis": log_axis(f"{_goal(found)} ({unit})", [
             value for trace in data for value in trace["y"]]), "legend": LEGEND, "hovermode": "closest"},
         "The bound holds for every machine within the limits and all its mappings, as far as it was proved.")
 
@@ -214,7 +223,7 @@ def _front_plot(found: Designed, points: Sequence[Candidate], front: Sequence[st
     tried = tried[::max(1, len(tried) // _MOST_DRAWN)]
     groups = [("machines tried", [one for one in tried if isfinite(one.score)], {"color": "@faint", "size": 6}),
               ("over a limit", [one for one in tried if not isfinite(one.score)],
-               {"color": "@heat-4", "size": 7, "symbol": "x-thin-open"}),
+               {"color": "@curve-2", "size": 8, "symbol": "x-thin-open", "line": {"width": 2}}),
               ("front", list(points), {"color": "@curve-0", "size": 7}),
               ("the design", [found.best] if found.best is not None else [],
                {"color": "@curve-1", "size": 14, "symbol": "circle-open", "line": {"width": 2.5}})]
@@ -222,19 +231,15 @@ def _front_plot(found: Designed, points: Sequence[Candidate], front: Sequence[st
     for name, ones, marker in groups:
         values = [_values(found, one, names) for one in ones]
         data.append({"type": "scatter", "mode": "markers", "name": name, "marker": marker, "cliponaxis": False,
-                     "x": [_scaled(value, names[0]) for value, _ in values],
-                     "y": [_scaled(value, names[1]) for _, value in values],
+                     "x": [value * _unit(names[0])[1] for value, _ in values],
+                     "y": [value * _unit(names[1])[1] for _, value in values],
                      "customdata": [_numbers(found, one) for one in ones],
                      "hovertemplate": "%{customdata}<br>%{x:.4g}, %{y:.4g}<extra></extra>"})
-    axes = [log_axis(f"{name.capitalize()} ({HEADS.get(METRICS[name].unit, METRICS[name].unit)})", [
+    axes = [log_axis(f"{name.capitalize()} ({_unit(name)[0]})", [
         value for trace in data for value in trace[axis]]) for name, axis in zip(names, "xy", strict=True)]
     return Plot("front", "Machines tried", [trace for trace in data if trace["x"]], {
-        "xaxis": axes[0], "yaxis": axes[1], "legend": LEGEND, "hovermode": "closest"},
+        "xaxis": axes[0], "yaxis": axes[1], "legend": LEGEND, "showlegend": True, "hovermode": "closest"},
         "Each point is a machine with the best mappings found of all layers.")
-
-
-def _scaled(value: float, name: str) -> float:
-    return value * 1e-12 if METRICS[name].unit in HEADS else value
 
 
 def design_tree(found: Designed, runs: Sequence[RunRecord], networks: Networks, front: Sequence[str] = (),

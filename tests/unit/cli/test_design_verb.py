@@ -110,14 +110,14 @@ def test_what_is_weighted_is_the_sum_of_networks(tmp_path):
 
 
 def test_the_front_holds_what_no_other_machine_tried_beats():
-    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=100mW", budget=1500, front="latency,energy,area", store=False)
+    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=1500, front="latency,energy,area", store=False)
     assert found.result.problem.objective == "edp-area"
     points = found.points()
     values = np.array([[one.figures.of(name, found.machine) for name in found.front] for one in points])
     assert len(values) > 2
     for one in values:
         assert not ((values <= one).all(axis=1) & (values < one).any(axis=1)).any()
-    assert (METRICS["power"].of(values[:, 0], values[:, 1], 0.0, 200.0) <= 100).all()
+    assert (METRICS["power"].of(values[:, 0], values[:, 1], 0.0, 200.0) <= 25).all()
     assert values[:, 0].min() <= found.figures.latency_cycles
     tree = found.plain["front"]
     assert [point["values"] for point in tree["points"]] == values.tolist()
