@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tilewright.codesign.limits import Floats, figures_of
 from tilewright.codesign.problem import DesignProblem, Figures
-from tilewright.cost import HardwareBatch, hardware_bounds
-from tilewright.hardware import Accelerator, Fanout, Memory, Number
+from tilewright.cost import HardwareBatch, best_of_box, hardware_bounds
+from tilewright.hardware import AREA, Fanout, Memory, Number
 
 Places = NDArray[np.int64]
 
@@ -47,29 +47,6 @@ def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
         together = np.tensordot(problem.weights, np.sqrt(edp), 1) ** 2
         least = np.maximum(least, together * (area_um2 if problem.objective == "edp-area" else 1.0))
     return least
-
-
-def optimistic(machine: Accelerator, low: Mapping[Number, Floats], high: Mapping[Number, Floats]) -> HardwareBatch:
-    """Return machines that are in all as good as any between two: room and speed of ``high``, costs of ``low``.
-
-    Both are `completed` numbers. An access to a larger memory never takes less, nor a larger machine less area or
-    leakage, so that energies, areas and the leakage of the whole are those of the smallest.
-    """
-    values = dict(low)
-    for key in high:
-        if key[1] in ("x", "y", "instances") or key[1].startswith(("capacity_bytes", "bandwidth")):
-            values[key] = high[key]
-    outside = {level.name: machine.instances(level.name, low) / machine.instances(level.name, high)
-               for level in machine.levels if isinstance(level, Memory)}
-    ends = [machine.instances(machine.levels[-1].name, of) for of in (low, high)]
-    if not isinstance(machine.levels[-1], Memory):
-        ends = [end * of[machine.levels[-1].name, "instances"] for end, of in zip(ends, (low, high), strict=True)]
-    outside[machine.compute.name] = ends[0] / ends[1]
-    for name, share in outside.items():
-        values[name, "leakage_mw"] = low[name, "leakage_mw"] * share
-    rows = max(np.size(column) for column in values.values())
-    return HardwareBatch({key: np.broadcast_to(np.asarray(column, dtype=np.float64), rows).copy()
-                          for key, column in values.items() if key in machine.numbers})
 
 
 def most_elements(problem: DesignProblem, low: Mapping[Number, Any], high: Mapping[Number, Any]) -> Floats:
@@ -170,11 +147,17 @@ def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -
         alone = low.copy()
         alone[:, at] = high[:, at]
         high[:, at] = reaching(problem, low, alone)[:, at]
-    ends = [problem.budget.completed(values_at(problem, end)) for end in (low, high)]
-    area = np.broadcast_to(figures_of(problem.space.accelerator, ends[0])["area"], len(low))
-    rows = optimistic(problem.space.accelerator, *ends)
+    ends = [_rows(problem, values_at(problem, end)) for end in (low, high)]
+    best = best_of_box(ends[0], ends[1], problem.space.accelerator)
+    numbers = (end.on(problem.space.accelerator).numbers for end in ends)
     return HardwareBoxes(problem, low, high, np.maximum(known, bounds_of(
-        problem, rows, area, most_elements(problem, *ends))))
+        problem, best, best.values[AREA], most_elements(problem, *numbers))))
+
+
+def _rows(problem: DesignProblem, chosen: Mapping[Number, Floats]) -> HardwareBatch:
+    """Return machines of the space."""
+    return HardwareBatch({key: np.asarray(column, dtype=np.float64)
+                          for key, column in problem.space.numbers(chosen).items()})
 
 
 def reaching(problem: DesignProblem, low: Places, high: Places) -> Places:
@@ -216,6 +199,4 @@ class Screened:
     def bound(self) -> Floats:
         """``(b)``: what the objective is at least on each machine."""
         numbers = values_at(self.problem, self.places)
-        rows = HardwareBatch({key: np.asarray(column, dtype=np.float64)
-                              for key, column in self.problem.space.numbers(numbers).items()})
-        return bounds_of(self.problem, rows, np.asarray(self.problem.area(numbers)))
+        return bounds_of(self.problem, _rows(self.problem, numbers), np.asarray(self.problem.area(numbers)))
