@@ -135,10 +135,10 @@ class DesignSpace:
     def numbers(self, chosen: Mapping[Number, Any]) -> dict[Number, Any]:
         """Return the numbers of machines, one figure or an array each, where these are ``chosen``.
 
-        What follows is among them; where an array's shape is free, its sides are those of one row.
+        What follows from them is among them; where an array's shape is free, its sides are those of one row.
         """
         found = dict(chosen)
-        found |= {key: chosen[other] * times for key, (other, times) in self.follow.items()}
+        found |= {key: chosen[other] * times for key, (other, times) in self.follow.items() if other in chosen}
         for level, what in list(found):
             if what == "instances":
                 found |= {(level, "x"): found[level, what], (level, "y"): found[level, what] * 0 + 1}

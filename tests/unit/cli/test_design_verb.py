@@ -236,6 +236,21 @@ def test_the_ranges_of_a_file_hold(tilewright, tmp_path, space):
     assert tw.load_design_space(space()).ranges["PEs", "instances"].high == 64
 
 
+def test_what_follows_from_a_number_follows_in_the_design(space):
+    found = tw.design(TWO, space("""
+design:
+  vary:
+    SG.bandwidth_words_per_cycle.read: [4, 8, 16]
+    SL.capacity_bytes: [64, 128]
+    PEs.instances: [4, 8]
+  follow:
+    SG.bandwidth_words_per_cycle.write: {of: SG.bandwidth_words_per_cycle.read, times: 0.5}
+"""), "elements=8", budget=200, store=False)
+    ports = found.machine.level("SG").bandwidth
+    assert ports.read in (4, 8, 16)
+    assert ports.write == ports.read / 2
+
+
 def test_what_was_asked_is_told_in_the_sheet():
     found = tw.design(ONE, "edge-s2", "area=0.02mm2", budget=300, store=False)
     sheet = design_sheet(found.result, [run.record for run in found.runs], found.networks, (), "command")
