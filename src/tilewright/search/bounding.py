@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from math import inf
 
 from tilewright.cost import KeptBounds, LowerBounds, space_bounds
 from tilewright.mapping import KeptSets, MapSpace
@@ -17,6 +18,13 @@ class Bounding:
 
     spaces: tuple[MapSpace, ...]
     objective: Objective
+    bounded = False
+    """None of the spaces is told apart by its bound (`scores`)."""
+
+    @property
+    def scores(self) -> dict[int, float]:
+        """Nothing known of each space, by its number."""
+        return dict.fromkeys(range(len(self.spaces)), -inf)
 
     @cached_property
     def bounds(self) -> tuple[LowerBounds, ...]:
@@ -100,7 +108,7 @@ def relative_gap(score: float | None, bound: float | None) -> float | None:
 
     Below the bound by more than rounding it is negative, so that a wrong bound shows.
     """
-    if score is None or not bound or score == float("inf"):
+    if score is None or not bound or score == inf:
         return None
     gap = score / bound - 1.0
     return gap if gap < -ROUNDING else max(0.0, gap)

@@ -88,13 +88,15 @@ def racing(spaces: Sequence[MapSpace] | KeptSets, request: Request, watch: Watch
     InputError
         If there are fewer samples than spaces, or a checkpoint is asked for of several that are no kept sets.
     """
-    race = _Race(spaces, request, watch)
+    rules = (_Rules.of_kept(spaces, request) if isinstance(spaces, KeptSets) else
+             _Rules.of_spaces(spaces, request, watch))
+    race = _Race(rules, request, watch)
     alive = race.entrants()
     yield
-    for number in race.first:
+    for number in rules.first:
         yield from race.give(race.member(number))
     race.begin()
-    for share in race.legs if len(alive) > 1 else ():
+    for share in rules.legs if len(alive) > 1 else ():
         for entrant in alive:
             yield from race.grant(entrant, share / len(alive))
         alive = race.better(alive)
@@ -135,64 +137,81 @@ class _Entrant:
         return [step for step in self.run.history if step.samples <= self.samples]
 
 
-class _Race:
-    """The searches of members; each is set up when it first gets samples.
+@dataclass(frozen=True)
+class _Rules:
+    """How members race.
 
-    Its rules: members ``covered`` are enumerated, those that are ``first`` before all others; what else races goes in
-    ``legs``, and plans for the share ``plan`` of the budget, which the best one gets.
+    Parameters
+    ----------
+    covered, first
+        The members that are enumerated, and those of them that are before all others.
+    entrants
+        The members that race.
+    legs, plan
+        Shares of the budget of the rounds before the last, and the one that each plans for, which the best one gets.
+    whole
+        What is enumerated as one, whose size is told.
     """
 
-    def __init__(self, spaces: Sequence[MapSpace] | KeptSets, request: Request, watch: Watch) -> None:
+    members: Sequence[MapSpace] | KeptSets
+    bounding: Bounding | KeptBounding
+    covered: Collection[int]
+    entrants: Sequence[int]
+    legs: tuple[float, ...]
+    plan: float
+    first: Collection[int] = ()
+    whole: KeptSets | None = None
+
+    @classmethod
+    def of_spaces(cls, spaces: Sequence[MapSpace], request: Request, watch: Watch) -> "_Rules":
+        """Return the rules of a union of spaces; raises as `racing` does."""
+        goal, samples = request.objective, request.budget.samples
+        if samples is not None and samples < len(spaces):
+            raise InputError("budget.samples", f"must be at least 1 for each of the {len(spaces)} spaces", samples)
+        if watch.checkpoint is not None:
+            raise InputError("checkpoint", "must be left out where several spaces are searched", str(watch.checkpoint))
+        members, most = tuple(map(goal.widest, spaces)), FEW if samples is None else samples // len(spaces)
+        covered = [number for number, space in enumerate(members) if space.within(most)]
+        others = [number for number in range(len(members)) if number not in covered]
+        rounds = max(1, math.ceil(math.log2(max(1, len(others)))))
+        return cls(members, Bounding(members, goal), covered, others, (1 / rounds,) * (rounds - 1), 1 / rounds, covered)
+
+    @classmethod
+    def of_kept(cls, kept: KeptSets, request: Request) -> "_Rules":
+        """Return the rules of a union of kept sets."""
+        goal, samples, start = request.objective, request.budget.samples, request.start
+        members = KeptSets(goal.widest(kept.space))
+        bounding, plan = KeptBounding(members, goal), 1 - sum(LEGS) / 2
+        if members.space.within((samples or FEW) // len(members)):
+            return cls(members, bounding, range(len(members)), (), LEGS, plan, whole=members)
+        most = ENTRANTS if samples is None else min(ENTRANTS, max(1, samples // LEAST_SAMPLES))
+        given = [members.number_of(source.mapping) for source in start.sources] if isinstance(start, Start) else []
+        entrants = list(dict.fromkeys([*given[:1], *bounding.leading(most)]))[:most]
+        return cls(members, bounding, (), entrants, LEGS, plan)
+
+
+class _Race:
+    """The searches of members; each is set up when it first gets samples."""
+
+    def __init__(self, rules: _Rules, request: Request, watch: Watch) -> None:
         self.request, self.watch, self.budget = request, watch, request.budget
+        self.rules, self.members, self.bounding = rules, rules.members, rules.bounding
         self.samples, self.seconds = self.budget.samples or math.inf, self.budget.seconds or math.inf
         """What those that race may spend together."""
         self.entered: dict[int, _Entrant] = {}
         self.models: dict[Layout, CostModel] = {}
         self.history: list[Improvement] = []
-        goal, samples, part = request.objective, self.budget.samples, (self.budget.samples or FEW) // len(spaces)
-        self.covered: Collection[int]
-        self.legs: tuple[float, ...]
-        self.first: Collection[int] = ()
-        self.members: Sequence[MapSpace] | KeptSets
-        self.bounding: Bounding | KeptBounding
-        if isinstance(spaces, KeptSets):
-            self.members = KeptSets(goal.widest(spaces.space))
-            self.bounding = KeptBounding(self.members, goal)
-            self.bounded = self.bounding.bounded
-            self.covered = range(len(spaces) if self.members.space.within(part) else 0)
-            self.legs, self.plan = LEGS, 1 - sum(LEGS) / 2
-            return
-        if samples is not None and samples < len(spaces):
-            raise InputError("budget.samples", f"must be at least 1 for each of the {len(spaces)} spaces", samples)
-        if watch.checkpoint is not None:
-            raise InputError("checkpoint", "must be left out where several spaces are searched", str(watch.checkpoint))
-        self.members = tuple(map(goal.widest, spaces))
-        self.bounding, self.bounded = Bounding(self.members, goal), False
-        most = part if samples is not None else FEW
-        self.first = self.covered = [number for number, space in enumerate(self.members) if space.within(most)]
-        rounds = max(1, math.ceil(math.log2(max(1, len(spaces) - len(self.covered)))))
-        self.legs, self.plan = (1 / rounds,) * (rounds - 1), 1 / rounds
+        self.bounded = self.bounding.bounded
 
     @property
     def best(self) -> float:
         """Best score of all."""
         return min((entrant.run.best for entrant in self.entered.values()), default=math.inf)
 
-    def _numbers(self) -> Iterable[int]:
-        """Return the numbers of all members, those that promise most first."""
-        return self.bounding.scores if isinstance(self.bounding, KeptBounding) else range(len(self.members))
-
     def entrants(self) -> list[_Entrant]:
-        """Return the members that race, set up; of kept sets none where all are enumerated."""
-        numbers: Iterable[int] = [number for number in range(len(self.members)) if number not in self.covered]
-        if isinstance(self.bounding, KeptBounding) and numbers:
-            samples, start = self.budget.samples, self.request.start
-            most = ENTRANTS if samples is None else min(ENTRANTS, max(1, samples // LEAST_SAMPLES))
-            given = [self.bounding.kept.number_of(source.mapping)
-                     for source in start.sources] if isinstance(start, Start) else []
-            numbers = list(dict.fromkeys([*given[:1], *self.bounding.leading(most)]))[:most]
-        found = [self.member(number) for number in numbers]
-        for number in (*self.first, *self._kept_numbers()):
+        """Return the members that race, set up."""
+        found = [self.member(number) for number in self.rules.entrants]
+        for number in (*self.rules.first, *self._kept_numbers()):
             self.member(number)
         for entrant in found:
             # Programs are written before time counts.
@@ -201,7 +220,7 @@ class _Race:
 
     def begin(self) -> None:
         """Let the race be for what the enumeration of members has left over."""
-        for number in self.first:
+        for number in self.rules.first:
             self.samples -= self.entered[number].run.samples
             self.seconds -= self.entered[number].run.seconds
 
@@ -209,8 +228,8 @@ class _Race:
         """Return the search of a member, from where it was left."""
         if number in self.entered:
             return self.entered[number]
-        samples, seconds, covered = self.budget.samples, self.budget.seconds, number in self.covered
-        share = 1.0 if covered else self.plan
+        samples, seconds, covered = self.budget.samples, self.budget.seconds, number in self.rules.covered
+        share = 1.0 if covered else self.rules.plan
         plan = Budget(None if samples is None else max(1, int(samples * share)),
                       None if seconds is None else seconds * share)
         seed = self.request.seed if isinstance(self.request.seed, tuple) else (self.request.seed,)
@@ -239,7 +258,7 @@ class _Race:
     def _file(self, number: str) -> Path | None:
         """Return the file that a member is kept in; one that is enumerated has another, as its mapper is another."""
         file = self.watch.checkpoint
-        return file and file.with_name(f"{file.stem}-{number}{'-whole' if self.covered else ''}.npz")
+        return file and file.with_name(f"{file.stem}-{number}{'-whole' if self.rules.covered else ''}.npz")
 
     def _kept_numbers(self) -> list[int]:
         """Return the numbers of the members that were searched before, perhaps under a larger budget."""
@@ -261,7 +280,7 @@ class _Race:
 
     def rest(self, alive: Sequence[_Entrant]) -> Iterator[None]:
         """Give what is left to the best member, then, where that ends by itself, to the one that promises most."""
-        numbers = iter(self._numbers())
+        numbers = iter(self.bounding.scores)
         following = iter(alive[:1])
         while not self.watch.stop.is_set():
             entrant = next(following, None)
@@ -323,12 +342,12 @@ class _Race:
         request, runs = self.request, [entrant.run for entrant in self.entered.values()] or [self.member(0).run]
         # Stopped before the first batch, none has a sample.
         best = min((run for run in runs if run.samples), key=lambda run: run.best, default=runs[0]).result()
-        floors = [self._floor(number) for number in self._numbers()]
+        floors = [self._floor(number) for number in self.bounding.scores]
         floor = min(floors) if len(floors) == len(self.members) else -math.inf
         complete = floor >= self.best
         size = best.space_size if len(self.members) == 1 else None
-        if isinstance(self.members, KeptSets) and self.covered:
-            size = self.members.size()
+        if self.rules.whole is not None:
+            size = self.rules.whole.size()
         return replace(
             best, samples=sum(run.samples for run in runs), legal_samples=sum(run.legal_samples for run in runs),
             seconds=sum(run.seconds for run in runs), seed=request.seed, budget=request.budget, mapper=request.mapper,
@@ -338,7 +357,7 @@ class _Race:
 
     def _limit(self, number: int) -> float:
         """Return a score that no mapping of a member beats, before any is searched."""
-        return self.bounding.scores[number] if self.bounded and isinstance(self.bounding, KeptBounding) else -math.inf
+        return self.bounding.scores[number] if self.bounded else -math.inf
 
     def _floor(self, number: int) -> float:
         """Return what no mapping of a member is known to score below."""

@@ -51,6 +51,16 @@ def test_the_best_member_is_found():
     assert search_spaces(spaces, objective="latency", budget=1000).score == min(each)
 
 
+def test_members_that_their_part_covers_are_enumerated_beside_those_that_race():
+    """One mapping, on a machine where no access of the other member's machine is as cheap."""
+    dear = preset("edge-s1")
+    dear = replace(dear, compute=replace(dear.compute, energy_pj_per_mac=1e6))
+    one, large = flexible_spaces(LAYER, BASE)[0], MapSpace(LAYER, dear)
+    alone = search(LAYER, one.accelerator, space=one, objective="energy", mapper="exhaustive", budget=2)
+    found = search_spaces([large, one], objective="energy", budget=400)
+    assert (found.score, found.samples) == (alone.score, 400)
+
+
 def test_the_same_seed_finds_the_same():
     one, other = (search_flexible(LAYER, flexible("1011"), budget=900, seed=1) for _ in range(2))
     assert one.mapping == other.mapping
