@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from tilewright.cost.bounds.layer import layer_bounds
+from tilewright.cost import layer_bounds
 from tilewright.cost.dense.single import single_cost
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
