@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, Count, MemoryTraffic
-from tilewright.cost.bounds.layer import layer_bounds
+from tilewright.cost import Cost, Count, MemoryTraffic, layer_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping, load_mapping, render
 from tilewright.store import (
