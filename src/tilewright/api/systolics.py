@@ -17,6 +17,8 @@ from tilewright.cost import (
     SystolicArray,
     SystolicLayer,
     SystolicMemories,
+    Totals,
+    network_sum,
     systolic_array,
     systolic_counts,
     systolic_energy,
@@ -48,6 +50,11 @@ class SystolicRow:
     def layer(self) -> SystolicLayer:
         """By our rules, or the first conventions asked for."""
         return self.figures.get(OURS) or next(iter(self.figures.values()))
+
+    @property
+    def spent_pj(self) -> float | None:
+        """Energy of one run over all components."""
+        return None if self.energy_pj is None else sum(self.energy_pj.values())
 
 
 @dataclass(frozen=True)
@@ -89,8 +96,14 @@ class SystolicRun:
 
     def cycles(self, conventions: str = OURS) -> float:
         """Return the cycles of the whole network; by conventions of other tools without waiting for DRAM."""
-        return sum(row.times * (row.figures[conventions].cycles if conventions == OURS
-                                else row.figures[conventions].compute_cycles) for row in self.rows)
+        figure = "cycles" if conventions == OURS else "compute_cycles"
+        found: float = network_sum((row.times, getattr(row.figures[conventions], figure)) for row in self.rows)
+        return found
+
+    @property
+    def totals(self) -> Totals:
+        """What the whole network takes by our rules, which were asked for; infinite energy where that is not known."""
+        return Totals(self.cycles(), network_sum((row.times, row.spent_pj) for row in self.rows))
 
     def parted(self) -> dict[str, dict[str, AssumptionEffect]]:
         """Return, for each conventions but ours, what each assumption that they make does by itself to the figures."""

@@ -47,11 +47,11 @@ def _print(run: "tilewright.api.SystolicRun", screen: "Console") -> None:
              *(["Bound"] if ours else [])]
     energies = all(row.energy_pj is not None for row in run.rows)
     heads += ["Energy\n(J)"] if energies else []
-    rows = [(*_cells(row, others, ours), *([engineering(_joules(row))] if energies else [])) for row in run.rows]
+    rows = [(*_cells(row, others, ours), *([engineering((row.spent_pj or 0.0) * 1e-12)] if energies else []))
+            for row in run.rows]
     total = ["Total", "", "", "", "", *([f"{run.cycles():,.0f}"] if ours else []),
              *(f"{run.cycles(name):,}" for name in others), *[""] * (8 if ours else 7)]
-    whole = sum(row.times * _joules(row) for row in run.rows)
-    rows.append((*total, *([engineering(whole)] if energies else [])))
+    rows.append((*total, *([engineering(run.totals.energy_pj * 1e-12)] if energies else [])))
     right = tuple(index for index, head in enumerate(heads) if index and head != "Bound")
     print_listing(tuple(heads), rows, right, screen)
     if others and run.array.bandwidths != (None, None, None):
@@ -67,10 +67,6 @@ def _print(run: "tilewright.api.SystolicRun", screen: "Console") -> None:
         say(screen, f"Left out: {name}, which {why}")
     for note in run.notes:
         say(screen, str(note), style="yellow")
-
-
-def _joules(row: "tilewright.api.SystolicRow") -> float:
-    return sum((row.energy_pj or {}).values()) * 1e-12
 
 
 def _cells(row: "tilewright.api.SystolicRow", others: list[str], ours: bool) -> list[str]:

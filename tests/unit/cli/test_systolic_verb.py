@@ -1,9 +1,11 @@
 """``tilewright systolic``, and SCALE-Sim's files wherever ours are read."""
 
 import json
+from math import inf
 
 import pytest
 
+import tilewright as tw
 from tilewright.base import InputError
 
 TOPOLOGY = """\
@@ -98,6 +100,15 @@ def test_a_network_of_the_zoo_on_an_array_of_given_sides(tilewright):
     assert found["machine"] == "32x16"
     assert "energy_pj" not in found["layers"][0]
     assert found["layers"][0]["scale-sim"]["compute_cycles"] == 72 * 32 * (49 + 64 + 16 - 2) - 1
+
+
+def test_totals_sum_layers_as_often_as_they_run():
+    run = tw.systolic("gnmt", arch="tpu-like")
+    assert len({row.times for row in run.rows}) > 1
+    assert run.totals.latency_cycles == sum(row.times * row.layer.cycles for row in run.rows) == run.cycles()
+    assert run.totals.energy_pj == pytest.approx(sum(row.times * sum(row.energy_pj.values()) for row in run.rows))
+    assert run.totals.edp == run.totals.latency_cycles * run.totals.energy_pj
+    assert tw.systolic("matmul:M=64,N=64,K=64", array="16x16").totals.energy_pj == inf
 
 
 def test_the_table_tells_cycles_by_both_conventions_and_energy(tilewright):
