@@ -139,6 +139,16 @@ def test_every_room_lists_what_it_offers():
             assert "__all__" in path.read_text(encoding="utf-8"), path
 
 
+def test_no_name_that_loads_late_is_a_module():
+    """Whoever imports the module by its own name would put it in place of what the name stands for."""
+    for path in SOURCE.rglob("__init__.py"):
+        text = path.read_text(encoding="utf-8")
+        if "late_names(" in text:
+            offered = {alias.asname or alias.name for node in ast.walk(ast.parse(text))
+                       if isinstance(node, ast.ImportFrom) for alias in node.names}
+            assert not offered & {other.stem for other in path.parent.iterdir()}, path
+
+
 RECORDS = {"tilewright.cost.records", "tilewright.cost.systolic.records"}
 
 

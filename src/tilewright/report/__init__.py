@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
+    from tilewright.report.circles import nested, venn, venn_plot
     from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
     from tilewright.report.design import design_sheet, design_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
         print_run,
     )
     from tilewright.report.validation import accuracy_page, print_scoreboard
-    from tilewright.report.venn import nested, venn, venn_plot
 
 __all__ = [
     "Sheet",

@@ -7,9 +7,9 @@ from tilewright.base import Plot, Table, Value
 from tilewright.codesign import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion
 from tilewright.hardware import axis_texts, flexibility_overhead
 from tilewright.mapping import EstimatedCount, Flexion
+from tilewright.report.circles import Circle, Diagram, nested, venn, venn_plot
 from tilewright.report.quantities import TIMES, engineering, significant
 from tilewright.report.sheet import Sheet
-from tilewright.report.venn import Circle, Diagram, nested, venn, venn_plot
 
 NAMES = {"T": "tile", "O": "order", "P": "parallelism", "S": "shape"}
 _SYMBOLS = ("C", "A", "W", "C^w", "A^w")

@@ -5,7 +5,7 @@ from math import pi
 import pytest
 
 from tilewright.hardware import preset
-from tilewright.report.venn import apart, lens, nested, venn, venn_plot
+from tilewright.report.circles import apart, lens, nested, venn, venn_plot
 from tilewright.reproduce import Setting, run_study
 from tilewright.reproduce.claims import printed, right
 from tilewright.reproduce.flexion_future import PUBLISHED as FUTURE
