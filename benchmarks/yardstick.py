@@ -133,7 +133,7 @@ class Yardstick:
         for row, name in zip(found, ROWS, strict=True):
             np.testing.assert_allclose(row, getattr(expected, name), rtol=1e-12, err_msg=name)
         levels, tensors = ("DRAM", "GLB", "RF"), ("W", "I", "O")
-        for (level, tensor), kinds in model.counts(batch).items():
+        for (level, tensor), kinds in model.table(batch).words.items():
             for kind, row in kinds.items():
                 own = words[levels.index(level), tensors.index(tensor), KINDS.index(kind)]
                 np.testing.assert_array_equal(own, row, err_msg=f"{level}.{tensor}.{kind}")
