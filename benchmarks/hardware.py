@@ -1,4 +1,4 @@
-"""Many machines of one structure: what a new one costs to set up, and scoring with a machine for each mapping.
+"""Many machines of one structure: what a new one costs to set up, scoring with one for each mapping, and bounds.
 
 `python benchmarks/hardware.py [MAPPINGS [REPEATS]]`; what is compared takes turns, as computers are noisy.
 """
@@ -11,7 +11,8 @@ from statistics import median
 
 import numpy as np
 
-from tilewright.cost import DenseModel, HardwareBatch, dense
+from tilewright.cost import DenseModel, HardwareBatch, hardware_bounds, layer_bounds
+from tilewright.cost.dense import scoring
 from tilewright.hardware import Accelerator, preset
 from tilewright.mapping import MapSpace
 from tilewright.workload import convolution, unique_operators, zoo
@@ -29,7 +30,7 @@ def set_up(machine: Accelerator) -> None:
 
 def written_anew(machine: Accelerator) -> None:
     """Do so with nothing known of the machine's structure."""
-    dense._written.cache_clear()
+    scoring._written.cache_clear()
     set_up(machine)
 
 
@@ -71,10 +72,20 @@ def main() -> None:
         "one machine for all": lambda: model.score(batch),
         "one for each mapping": lambda: model.score(batch, hardware),
         "one for each, curves read anew": lambda: model.score(batch, HardwareBatch(hardware.values)),
+        "one for each, words and needs too": lambda: model.table(batch, hardware),
+        "needs alone": lambda: model.needs(batch),
     }, repeats)
     first = found["one machine for all"]
     for name, taken in found.items():
         print(f"{name:<34}{count / taken / 1e6:8.3f} M/s{first / taken:8.1%} of the plain rate")
+
+    few, rows = [hardware.machine(index, machine) for index in range(20)], hardware.take(slice(0, 1000))
+    rows.on(machine)
+    found = seconds({"alone": lambda: [layer_bounds(layer, each) for each in few],
+                     "together": lambda: hardware_bounds(layer, rows, machine)}, repeats)
+    alone, together = found["alone"] / len(few), found["together"] / len(rows)
+    print(f"Bounds of the layer on a machine {alone * 1e3:.2f} ms, on each of {len(rows):,} together "
+          f"{together * 1e3:.2f} ms: {alone / together:.0f} times less")
 
 
 if __name__ == "__main__":
