@@ -166,3 +166,15 @@ def test_mappings_are_cut_to_the_lanes_of_their_design():
     assert (used <= lanes[:, 0]).all()
     assert (used == 1).mean() < 0.5
     assert space.contains(found).all()
+
+
+@EVERY
+def test_a_run_may_be_limited_by_time_alone(method):
+    session = Session(problem(), None, 0.2, 0, Runner(workers=1))
+    steps = 0
+    for _ in DESIGNERS.get(method)(session, {}).steps():
+        steps += 1
+        if session.over:
+            break
+    assert session.spent > 0 or method == "auto"
+    assert steps < 500

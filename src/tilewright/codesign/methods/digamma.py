@@ -34,7 +34,8 @@ class DigammaOptions(MapperOptions):
     Parameters
     ----------
     preset
-        ``release``: the rates of DiGamma's release. ``tuned``: ours, from ``benchmarks/designs.py``.
+        ``release``: the rates of DiGamma's release. ``tuned``: the same rates of its operators, in small generations,
+        with what the release has not: ``ranked``, ``logarithmic``, ``exact``, ``trims``, ``layers``, ``exchange``.
     population
         Designs of a generation.
     elite, parents

@@ -19,6 +19,8 @@ ABREAST = 2
 """Machines mapped at once; fixed, so that results do not depend on the machine that this runs on."""
 MOST_MACHINES = 4096
 """Machines of a space that are all bounded."""
+LARGEST_GRID = 1 << 20
+"""Machines of a grid, those over the limits with them."""
 MOST_SHARE = 4096
 """Samples of each layer with which a machine is searched, at most."""
 
@@ -58,28 +60,33 @@ class GridDesigner:
             yield
 
     def grid(self, most: int) -> list[dict[Number, float]]:
-        """Return the machines of the finest grid that has up to ``most`` within the limits."""
-        found = self._within(1)
-        for count in range(2, most + 2):
-            finer = self._within(count)
-            if len(finer) > most or len(finer) < len(found):
-                break
-            found = finer
-        return found
+        """Return the machines of a grid, as fine as may be, of which up to ``most`` are within the limits."""
+        low, high = 1, 1 + max(len(one) for one in self.session.problem.space.ranges.values())
+        while high - low > 1:
+            middle = min(2 * low, (low + high) // 2)
+            low, high = (low, middle) if self._within(middle, most) is None else (middle, high)
+        return self._within(low, most) or [dict(self.session.problem.smallest)]
 
-    def _within(self, count: int) -> list[dict[Number, float]]:
-        """Return the machines within the limits of a grid of so many values a number; of one, the smallest machine."""
+    def _within(self, count: int, most: int) -> list[dict[Number, float]] | None:
+        """Return the machines within the limits of a grid of so many values a number, unless they are too many.
+
+        Of one value that is the smallest machine.
+        """
         problem = self.session.problem
         highest, columns = NeededDesigns(problem).highest, []
         for key, one in problem.space.ranges.items():
-            low = problem.budget.smallest[key]
+            low = problem.smallest[key]
             wanted = low * (highest[key] / low) ** (np.arange(count) / max(1, count - 1))
             places = np.unique(one.first_places(np.minimum(wanted, highest[key])))
-            columns.append(np.asarray(one.value(places), dtype=np.float64).tolist())
-        machines = [dict(zip(problem.space.ranges, row, strict=True)) for row in product(*columns)]
-        table = {key: np.array([machine[key] for machine in machines]) for key in problem.space.ranges}
-        fits = np.broadcast_to(problem.budget.excess(table) <= 0, len(machines))
-        return [machine for machine, within in zip(machines, fits.tolist(), strict=True) if within]
+            columns.append(np.asarray(one.value(places), dtype=np.float64))
+        if prod(map(len, columns)) > LARGEST_GRID:
+            return None
+        table = dict(zip(problem.space.ranges, (column.ravel() for column in np.meshgrid(*columns, indexing="ij")),
+                         strict=True))
+        fits = np.flatnonzero(problem.budget.excess(table) <= 0)
+        if len(fits) > most:
+            return None
+        return [{key: float(column[row]) for key, column in table.items()} for row in fits.tolist()]
 
 
 @DESIGNERS.register("exhaustive")

@@ -59,13 +59,15 @@ class TwoLoopDesigner:
     def steps(self) -> Iterator[None]:
         """Propose, map, and tell the score."""
         session = self.session
-        while not session.over:
+        while True:
             trials = [self.study.ask() for _ in range(ABREAST)]
             found = session.map([self._machine(trial) for trial in trials], self.share, by=self.by)
             for trial, candidate in zip(trials, found, strict=False):
                 loss = math.log(max(candidate.score, 1e-300)) if candidate.score < math.inf else REFUSED
                 self.study.tell(trial, loss)
             yield
+            if session.over:
+                return
 
     def _machine(self, trial: Any) -> dict[Number, float]:
         """Return the machine of a trial."""
