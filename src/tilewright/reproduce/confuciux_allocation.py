@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.codesign.allocation import PE_LEVELS, AllocationProblem, allocate, solve
+from tilewright.codesign.allocation.agents import GLOBAL
 from tilewright.hardware import preset
 from tilewright.jobs import Runner
 from tilewright.reproduce.searching import oracle_cell
@@ -21,8 +22,6 @@ from tilewright.workload import zoo
 STYLES = {"dla": ("nvdla",), "eye": ("eyeriss",), "shi": ("shidiannao",), "MIX": ("nvdla", "eyeriss", "shidiannao")}
 FINE = tuple(range(1, 129))
 CONX = "Con'X"
-STAGES = 2 / 3
-"""Share of the epochs that the first stage of the method ``confuciux`` has."""
 
 
 @cache
@@ -36,8 +35,9 @@ def problem(network: str, style: str, within: str, objective: str = "latency", f
 def method_cell(of: Sequence[Any], method: str, epochs: int, seed: int) -> Cell:
     """Return the cell of one search of the `problem` ``of``.
 
-    ``first`` and ``last`` are the objective after two thirds of the epochs and at the end; ``taken`` is the largest
-    share of a limit, above 1 where nothing within was found (the figures are then those of what is closest).
+    ``first`` and ``last`` are the objective after a ninth of the epochs, which is the first stage where there are two,
+    and at the end; ``taken`` is the largest share of a limit, above 1 where nothing within was found (the figures are
+    then those of what is closest).
     """
     def compute() -> dict[str, Any]:
         asked = problem(*of)
@@ -47,7 +47,7 @@ def method_cell(of: Sequence[Any], method: str, epochs: int, seed: int) -> Cell:
         totals = asked.taken(cells)
         limits = zip(asked.budget.measures, asked.budget.limits, strict=True)
         taken = [totals[measure] / limit for measure, limit in limits]
-        first = float(found.curve[min(len(found.curve), int(STAGES * epochs)) - 1])
+        first = float(found.curve[min(len(found.curve), int(GLOBAL * epochs)) - 1])
         return {"first": first if np.isfinite(first) else float(value), "last": float(value),
                 "taken": max(taken, default=0.0), **totals}
 
