@@ -27,7 +27,8 @@ HEIGHT = {room: height for height, line in enumerate(ROOMS) for room in line}
 # Compiled code is imported by module: a room that named it would load Numba for everybody.
 COMPILED = {f"tilewright.mapping.spaces.{name}"
             for name in ("kernels", "rules", "drawing.sampling", "drawing.signature", "repair.mappings")}
-SUBROOMS = {"tilewright.cost.reference", "tilewright.search.studies", "tilewright.search.surrogate"}
+SUBROOMS = {"tilewright.codesign.allocation", "tilewright.cost.reference", "tilewright.search.studies",
+            "tilewright.search.surrogate"}
 # What verbs are asked for: their fields and flags, which the command line is made of before anything else loads.
 SUBROOMS |= {"tilewright.api.flags", "tilewright.api.options"}
 # The algorithms that learn, or descend: the only others that load PyTorch.

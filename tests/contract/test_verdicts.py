@@ -22,6 +22,7 @@ SPARSE = {"samples": 300}
 TINY = {
     "confuciux-table8.4": {"epochs": 40, "budgets": ("area=cloud", "area=iot")},
     "confuciux-table8.8": {"epochs": 60, "networks": ("mobilenet-v2",)},
+    "digamma-fig6.6": {"samples": 200, "networks": ("ncf",), "traffic": (True,), "rounds": 0},
     "flexion-tile": {"samples": 64, "every": 12, "buffers": (1000, 6400, 25600)},
     "flexion-order": {"samples": 64, "every": 12},
     "flexion-parallelism": {"samples": 64, "every": 12},

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.codesign.allocation import PE_LEVELS, AllocationProblem, allocate, solve
-from tilewright.codesign.allocation.agents import GLOBAL
+from tilewright.codesign.allocation import GLOBAL, PE_LEVELS, AllocationProblem, allocate, solve
 from tilewright.hardware import preset
 from tilewright.jobs import Runner
 from tilewright.reproduce.searching import oracle_cell

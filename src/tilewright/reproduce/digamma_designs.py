@@ -6,7 +6,7 @@ platforms with their DRAM and ports. One machine runs the whole network, each la
 is one scored mapping of one layer. Batches are 1, sequences as the zoo has them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -16,6 +16,8 @@ from typing import Any
 from tilewright.codesign import DesignProblem, budget_bound, design, read_limits
 from tilewright.hardware import Bandwidth, DesignSpace, Memory, find_accelerator
 from tilewright.jobs import Runner
+from tilewright.mapping import dump_mapping
+from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import Cell
 from tilewright.workload import unique_operators, zoo
 
@@ -51,8 +53,10 @@ def design_cell(of: Sequence[Any], method: str, samples: int, seed: int) -> Cell
                        proof=0)
         if not isfinite(found.score):
             return {"latency": None, "area": None}
+        least = min(found.problem.layers, key=lambda layer: layer.macs)
         return {"latency": found.score, "area": found.figures.area_um2,
-                "machine": {".".join(key): value for key, value in found.chosen.items()}}
+                "machine": {".".join(key): value for key, value in found.chosen.items()},
+                "mapping": dump_mapping(found.layers[least.name].mapping, least, found.machine)}
 
     return Cell({"of": list(of), "method": method, "samples": samples, "seed": seed}, compute, samples)
 
@@ -60,3 +64,16 @@ def design_cell(of: Sequence[Any], method: str, samples: int, seed: int) -> Cell
 def bound_cell(of: Sequence[Any], rounds: int) -> Cell:
     """Return the cell of what no machine within the budget can beat."""
     return Cell({"of": list(of), "bound": rounds}, lambda: {"latency": budget_bound(problem(*of), rounds)})
+
+
+def confirmed_note(runner: Runner, found: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> str:
+    """Have the oracle count the smallest layer of designs that were found, each with its `problem`."""
+    cells = []
+    for of, value in found:
+        if value["latency"] is not None:
+            asked = problem(*of)
+            least = min(asked.layers, key=lambda layer: layer.macs)
+            machine = asked.machine({key: value["machine"][".".join(key)] for key in asked.space.ranges})
+            cells.append(oracle_cell({"of": list(of), "machine": value["machine"]}, least, machine, value["mapping"]))
+    told = runner.run(cells)
+    return f"The oracle confirms the smallest layer of {sum(each['agrees'] for each in told)} of {len(told)} designs."

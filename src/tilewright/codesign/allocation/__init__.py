@@ -1,6 +1,6 @@
 """How many elements, and how large a buffer, does each layer of a pipeline get? (ConfuciuX, Kao 2022, chapter 8)."""
 
-from tilewright.codesign.allocation import agents as agents
+from tilewright.codesign.allocation.agents import GLOBAL
 from tilewright.codesign.allocation.budgets import MEASURES, AllocationBudget, read_budget
 from tilewright.codesign.allocation.exact import ExactAllocation, Knapsack, solve
 from tilewright.codesign.allocation.methods import METHODS, AllocationResult, allocate
@@ -9,6 +9,7 @@ from tilewright.codesign.allocation.styles import STYLES, AllocationStyle, buffe
 from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, PipelineStages, allocation_table
 
 __all__ = [
+    "GLOBAL",
     "MEASURES",
     "METHODS",
     "PE_LEVELS",

@@ -15,7 +15,7 @@ from tilewright.search import Resumable
 from tilewright.workload import Operator
 
 if TYPE_CHECKING:
-    from tilewright.learn.policy import RecurrentPolicy
+    from tilewright.learn import RecurrentPolicy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,7 +79,7 @@ class Reinforce(Resumable):
     @cached_property
     def policy(self) -> "RecurrentPolicy":
         """The network."""
-        from tilewright.learn.policy import RecurrentPolicy  # noqa: PLC0415 - PyTorch loads late
+        from tilewright.learn import RecurrentPolicy  # noqa: PLC0415 - PyTorch loads late
 
         return RecurrentPolicy(observations(self.problem), self.problem.axes, self.seed)
 
