@@ -81,7 +81,7 @@ class Trial:
     def prove(self) -> None:
         """Let `exact` prove an optimum, and see that nothing better was found."""
         proved = search(self.space.operator, self.space.accelerator, space=self.space, mapper="exact",
-                        objective=self.objective, budget=20_000, options={"start": 50})
+                        objective=self.objective, budget="20000,3s", options={"start": 50})
         if proved.complete and self.best:
             assert proved.score is not None and proved.score <= self.best[self.objective][0] * (1 + 1e-9), "exact"
 

@@ -150,7 +150,10 @@ def change_entry(case: Inspection, level: int, entry: LevelLoops, text: str, tie
 
 
 def name_cures(case: Inspection, level: int, position: int) -> Iterator[Cure]:
-    """Yield the changes that mend a loop over an unknown dimension: a near name, or no loop."""
+    """Yield the changes that mend a loop over an unknown dimension: a near name, or no loop over it.
+
+    Where the loop behind it is such a one too, removing it alone would put that one in its place.
+    """
     entry = case.mapping.levels[level]
     loop, loops = entry.loops[position], list(entry.loops)
     for near in get_close_matches(loop.dimension.upper(), list(case.operator.sizes), 1):
@@ -158,6 +161,8 @@ def name_cures(case: Inspection, level: int, position: int) -> Iterator[Cure]:
         yield change_entry(case, level, replace(entry, loops=tuple(loops)), f"call it {near}")
     loops.pop(position)
     yield change_entry(case, level, replace(entry, loops=tuple(loops)), "remove it")
+    others = tuple(other for other in entry.loops if other.dimension != loop.dimension)
+    yield change_entry(case, level, replace(entry, loops=others), f"remove all loops over {loop.dimension}", 1)
 
 
 def axis_cures(case: Inspection, level: int, position: int) -> Iterator[Cure]:

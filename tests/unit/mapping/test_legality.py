@@ -55,6 +55,8 @@ def test_a_legal_mapping_has_none(machines):
 
 CASES = [
     (mapping(dram=(*DRAM, Loop("Z", 2))), "dimension", "DRAM.Z: conv has no such dimension; remove it"),
+    (mapping(dram=(Loop("Z", 2), Loop("Z", 1), *DRAM)), "dimension",
+     "DRAM.Z: conv has no such dimension; remove all loops over Z"),
     (mapping(dram=(Loop("p", 4), *DRAM[1:])), "dimension", "DRAM.p: conv has no such dimension; call it P"),
     (mapping(glb=(Loop("P", 5), *GLB)), "step",
      "GLB.P: step 5 exceeds the extent 4 outside; lower the step of P at GLB from 5 to 4"),
