@@ -43,7 +43,7 @@ class Mixes(nn.Module):
         y = x.flatten(2)
         if self.way == "matmul":
             return torch.matmul(y.transpose(1, 2), y) @ y.transpose(1, 2) + x.sum()
-        if self.way == "bmm":
+        if self.way == "bmm" or y.shape[2] == 1:  # of one position, PyTorch's einsum makes no product that it counts
             return torch.bmm(y, y.transpose(1, 2))
         if self.way == "baddbmm":
             return torch.baddbmm(y, torch.bmm(y, y.transpose(1, 2)), y)
