@@ -72,7 +72,7 @@ def check_batches(seed, machines):
         layout = MappingBatch.from_mappings([mapping], operator, accelerator).layout
         batch = random_arrays(rng, layout, operator, 30)
         model = DenseModel(operator, accelerator, layout, even_after=0)
-        found = model.counts(batch), model.score(batch)
+        found = model.table(batch).words, model.score(batch)
         for index in range(len(batch)):
             drawn = batch.mapping(index, operator.sizes)
             where = f"seed {seed}, machine {number}, mapping {index}: {operator}\n{accelerator}\n{drawn}"
@@ -168,7 +168,7 @@ def test_cycles_are_exact_whichever_way_they_are_found(kind, monkeypatch):
     for case in cases(6, 12):
         batch = MappingBatch.from_mappings([case.mapping], case.operator, case.accelerator)
         model = DenseModel(case.operator, case.accelerator, batch.layout)
-        check_compiled((model.counts(batch), model.score(batch)), model.cost(case.mapping), str(case))
+        check_compiled((model.table(batch).words, model.score(batch)), model.cost(case.mapping), str(case))
 
 
 def test_large_products_are_divided_in_two_steps():
@@ -212,7 +212,7 @@ def check(case):
     check_against_oracle(single, oracle, case)
     batch = MappingBatch.from_mappings([case.mapping], case.operator, case.accelerator)
     model = DenseModel(case.operator, case.accelerator, batch.layout, even_after=0)
-    check_compiled((model.counts(batch), model.score(batch)), single, str(case))
+    check_compiled((model.table(batch).words, model.score(batch)), single, str(case))
 
 
 def check_against_oracle(cost: Cost, oracle: Cost, case: Case):

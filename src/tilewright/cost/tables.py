@@ -91,8 +91,9 @@ class Needs:
         keys, names = need_keys(accelerator), [level.name for level in accelerator.levels]
         rooms = [key for key in keys if key[0] == "room"]
         lanes = keys[len(rooms):]
-        sides = np.array([rows[key] for key in lanes]).reshape(len(lanes) // 2, 2, -1)
-        return cls(tuple((names[level], what) for _, level, what, _ in rooms), np.array([rows[key] for key in rooms]),
+        taken = np.array([rows[key] for key in rooms])
+        sides = np.array([rows[key] for key in lanes]).reshape(len(lanes) // 2, 2, taken.shape[1])
+        return cls(tuple((names[level], what) for _, level, what, _ in rooms), taken,
                    tuple(names[level] for _, level, *_ in lanes[::2]), sides)
 
     def numbers(self, machine: Accelerator) -> dict[Number, Floats]:
