@@ -13,7 +13,7 @@ from tilewright.search import MapperOptions, Options, read_options
 
 Machine = Mapping[Number, float]
 SPLITS = 24
-"""HardwareBoxes that are split at once."""
+"""Boxes that are split at once."""
 FIRST_ROUNDS = 6
 """Rounds of splitting before the first machine is mapped, at most."""
 ABREAST = 2

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewright.base import InputError, Registry
-from tilewright.codesign.limits import Limit, power_mw
+from tilewright.codesign.limits import Limit
 from tilewright.codesign.problem import DesignProblem, Figures, rated
 from tilewright.codesign.screening import HardwareBoxes
 from tilewright.codesign.session import Candidate, DesignStep, Session
@@ -100,7 +100,7 @@ class Designed:
     @property
     def power_mw(self) -> float:
         """Average power while the networks run."""
-        return float(power_mw(self.problem.space.accelerator, self.figures.latency_cycles, self.figures.energy_pj))
+        return float(self.problem.power(self.figures))
 
     @property
     def score(self) -> float:
@@ -144,7 +144,7 @@ class Designed:
                 continue
             choice, figures = rated(problem, one.fronts, one.figures.area_um2)
             values = np.stack([figures.latency_cycles, figures.energy_pj], axis=1)
-            power = power_mw(machine, figures.latency_cycles, figures.energy_pj)
+            power = problem.power(figures)
             within = np.flatnonzero(power <= problem.budget.most("power"))
             for at in within[first_of_front(values[within])].tolist():
                 own = Figures(float(values[at, 0]), float(values[at, 1]), one.figures.area_um2)

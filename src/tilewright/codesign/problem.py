@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
-from tilewright.cost import DenseModel
+from tilewright.cost import DenseModel, HardwareBatch
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
 from tilewright.mapping import Constraints, Layout, MappingBatch, MapSpace, Tiling
 from tilewright.search import METRICS
@@ -157,6 +157,15 @@ class DesignProblem:
     def scores(self, figures: Figures) -> Any:
         """Return the objective; infinite where the power is over its limit."""
         return np.where(self.power(figures) <= self.budget.most("power"), self.value(figures), np.inf)
+
+    def rows(self, chosen: Mapping[Number, Any]) -> HardwareBatch:
+        """Return machines of the space as rows, of figures ``(b)`` each."""
+        return HardwareBatch({key: np.asarray(column, dtype=np.float64)
+                              for key, column in self.space.numbers(chosen).items()})
+
+    def overheated(self, figures: Figures) -> Any:
+        """Return by which shares the power is over its limit; 0 within."""
+        return np.maximum(self.power(figures) / self.budget.most("power") - 1.0, 0.0)
 
     def power(self, figures: Figures) -> Any:
         """Return milliwatts, on average while the networks run."""

@@ -147,17 +147,11 @@ def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -
         alone = low.copy()
         alone[:, at] = high[:, at]
         high[:, at] = reaching(problem, low, alone)[:, at]
-    ends = [_rows(problem, values_at(problem, end)) for end in (low, high)]
+    ends = [problem.rows(values_at(problem, end)) for end in (low, high)]
     best = best_of_box(ends[0], ends[1], problem.space.accelerator)
     numbers = (end.on(problem.space.accelerator).numbers for end in ends)
     return HardwareBoxes(problem, low, high, np.maximum(known, bounds_of(
         problem, best, best.values[AREA], most_elements(problem, *numbers))))
-
-
-def _rows(problem: DesignProblem, chosen: Mapping[Number, Floats]) -> HardwareBatch:
-    """Return machines of the space."""
-    return HardwareBatch({key: np.asarray(column, dtype=np.float64)
-                          for key, column in problem.space.numbers(chosen).items()})
 
 
 def reaching(problem: DesignProblem, low: Places, high: Places) -> Places:
@@ -199,4 +193,4 @@ class Screened:
     def bound(self) -> Floats:
         """``(b)``: what the objective is at least on each machine."""
         numbers = values_at(self.problem, self.places)
-        return bounds_of(self.problem, _rows(self.problem, numbers), np.asarray(self.problem.area(numbers)))
+        return bounds_of(self.problem, self.problem.rows(numbers), np.asarray(self.problem.area(numbers)))

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.codesign.limits import Floats, power_mw
+from tilewright.codesign.limits import Floats
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
-from tilewright.cost import HardwareBatch
 from tilewright.hardware import Number
 from tilewright.jobs import Job, Runner
 from tilewright.mapping import MappingBatch
@@ -71,8 +70,7 @@ class Candidate:
         if len(known) < len(problem.layers):
             return cls(chosen, None, unmapped=tuple(at for at, front in enumerate(fronts) if front is None))
         choice, figures, score = composed(problem, known, float(problem.area(chosen)))
-        hot = float(problem.power(figures)) / problem.budget.most("power") - 1.0
-        excess = float(problem.budget.excess(chosen)) + max(hot, 0.0)
+        excess = float(problem.budget.excess(chosen)) + float(problem.overheated(figures))
         return cls(chosen, known, tuple(choice.tolist()), figures, score if excess <= 0 else inf, (), excess)
 
     def mapping(self, problem: DesignProblem, layer: int) -> MappingBatch:
@@ -158,8 +156,7 @@ class Session:
     def over(self) -> bool:
         """Whether to end: no samples or no time are left, the run was stopped, or nothing better is to be found."""
         late = self.seconds is not None and self.used_seconds >= self.seconds
-        score = inf if self.best is None else self.best.score
-        return late or self.left <= 0 or self.runner.stop.is_set() or score <= self.bound * (1 + 1e-9)
+        return late or self.left <= 0 or self.runner.stop.is_set() or self.score_so_far <= self.bound * (1 + 1e-9)
 
     @property
     def score_so_far(self) -> float:
@@ -217,16 +214,14 @@ class Session:
             For each layer its ``b`` mappings, in the layouts of the problem.
         """
         problem = self.problem
-        rows = HardwareBatch({key: np.asarray(column, dtype=np.float64)
-                              for key, column in problem.space.numbers(chosen).items()})
+        rows = problem.rows(chosen)
         scored = [model.score(batch, rows) for model, batch in zip(problem.models, batches, strict=True)]
         self.spent += sum(len(batch) for batch in batches)
         latency, energy = (np.array([np.broadcast_to(getattr(costs, name), len(rows)) for costs in scored])
                            for name in ("latency_cycles", "energy_pj"))
         figures = problem.total(latency, energy, np.asarray(problem.area(chosen)))
         excess = sum((np.where(costs.legal, 0.0, 1.0 + costs.excess) for costs in scored), np.zeros(len(rows)))
-        power = power_mw(problem.space.accelerator, figures.latency_cycles, figures.energy_pj)
-        excess = excess + problem.budget.excess(chosen) + np.maximum(power / problem.budget.most("power") - 1.0, 0.0)
+        excess = excess + problem.budget.excess(chosen) + problem.overheated(figures)
         found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, figures, latency, energy)
         for row in self._noted(found):
             self.offer(Candidate.of(problem, {key: float(column[row]) for key, column in chosen.items()}, [
@@ -260,7 +255,7 @@ class Session:
 
 def scored(problem: DesignProblem, chosen: Mapping[Number, float], candidate: Candidate) -> Candidate:
     """Return a machine with the mappings that a candidate has chosen, costed there."""
-    rows = HardwareBatch({key: np.array([float(value)]) for key, value in problem.space.numbers(chosen).items()})
+    rows = problem.rows({key: np.array([value]) for key, value in chosen.items()})
     fronts: list[LayerFront | None] = []
     for layer, model in enumerate(problem.models):
         batch = candidate.mapping(problem, layer)
@@ -326,4 +321,4 @@ def figures_told(problem: DesignProblem, candidate: Candidate) -> dict[str, floa
     """Return the figures of a candidate by name, power among them."""
     figures = candidate.figures
     return {"latency_cycles": figures.latency_cycles, "energy_pj": figures.energy_pj, "area_um2": figures.area_um2,
-            "power_mw": float(power_mw(problem.space.accelerator, figures.latency_cycles, figures.energy_pj))}
+            "power_mw": float(problem.power(figures))}
