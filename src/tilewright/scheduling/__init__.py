@@ -1,0 +1,19 @@
+"""Which core, when? Jobs of many networks on many accelerators that share one bandwidth (M3E and MAGMA, Kao 2022)."""
+
+from tilewright.scheduling.problem import (
+    SCHEDULE_OBJECTIVES,
+    SHARINGS,
+    AnalysisTable,
+    PlanGenomes,
+    ScheduleProblem,
+    Timeline,
+)
+
+__all__ = [
+    "SCHEDULE_OBJECTIVES",
+    "SHARINGS",
+    "AnalysisTable",
+    "PlanGenomes",
+    "ScheduleProblem",
+    "Timeline",
+]
