@@ -1,7 +1,7 @@
 """What a design may take: area, power, elements, bytes on chip; and what would cure one that takes more."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,15 +32,33 @@ class Limit:
     what: str
     most: float
 
-    def __str__(self) -> str:
+    @property
+    def shown(self) -> str:
+        """The figure with its unit, as it is read."""
         large, unit, scale = LARGE.get(self.what, (np.inf, "", 1.0))
         if self.most < large:
             unit, scale = SHOWN[self.what][0], 1.0
-        return f"{self.what}={self.most / scale:.12g}{unit}"
+        return f"{self.most / scale:.12g}{unit}"
+
+    @property
+    def rounded(self) -> "Limit":
+        """The same, rounded up at the fourth digit."""
+        scale = 10.0 ** (np.floor(np.log10(self.most)) - 3)
+        return Limit(self.what, float(np.ceil(self.most / scale) * scale))
+
+    def __str__(self) -> str:
+        return f"{self.what}={self.shown}"
 
 
-def read_limits(within: "str | Iterable[str | Limit]") -> tuple[Limit, ...]:
+def read_limits(within: "str | Iterable[str | Limit]", named: Callable[[str, str], float | None] | None = None,
+                names: Iterable[str] = ()) -> tuple[Limit, ...]:
     """Read ``area=0.2mm2,power=2W``.
+
+    Parameters
+    ----------
+    named
+        Returns the limit of a figure that a text such as ``iot`` stands for, None if it stands for none; ``names`` are
+        all that there are.
 
     Raises
     ------
@@ -48,23 +66,26 @@ def read_limits(within: "str | Iterable[str | Limit]") -> tuple[Limit, ...]:
         If a figure is unknown, stands twice, has no unit or another, or is no positive number.
     """
     parts = within.split(",") if isinstance(within, str) else list(within)
-    found = tuple(part if isinstance(part, Limit) else _read(part) for part in parts)
-    names = [limit.what for limit in found]
-    if not found or len(set(names)) < len(names):
-        raise InputError("within", "must limit one figure or several, each once", ", ".join(names) or "nothing",
+    found = tuple(part if isinstance(part, Limit) else _read(part, named, tuple(names)) for part in parts)
+    given = [limit.what for limit in found]
+    if not found or len(set(given)) < len(given):
+        raise InputError("within", "must limit one figure or several, each once", ", ".join(given) or "nothing",
                          "For example area=0.2mm2,power=2W")
     return found
 
 
-def _read(text: str) -> Limit:
+def _read(text: str, named: Callable[[str, str], float | None] | None, names: tuple[str, ...]) -> Limit:
     name, sign, given = (part.strip() for part in text.partition("="))
     if name not in UNITS:
-        raise unknown_name("limit", name, list(UNITS))
+        raise unknown_name("limit", name, list(UNITS), "within")
+    most = named(name, given) if named is not None else None
+    if most is not None:
+        return Limit(name, most)
     units = UNITS[name]
     match = re.fullmatch(r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]\w*)?", given, re.ASCII)
     if not sign or match is None:
-        raise InputError(f"within.{name}", "must be a positive number and its unit", given or text,
-                         f"For example {name}=2{next(iter(units))}")
+        raise InputError(f"within.{name}", "must be a positive number and its unit" + "".join(
+            f", or {one}" for one in names), given or text, f"For example {name}=2{next(iter(units))}")
     number, unit = float(match.group(1)), match.group(2) or ""
     if unit not in units:
         raise InputError(f"within.{name}", f"must have one of the units {', '.join(units)}" if "" not in units

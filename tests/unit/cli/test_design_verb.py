@@ -281,7 +281,7 @@ ORDINARY = ("--within", "area=0.02mm2")
 @pytest.mark.parametrize(("words", "message"), [
     ((), "--within: must be given"),
     (("--within", "area=2"), "within.area: must have one of the units um2, mm2; Got '2'"),
-    (("--within", "aera=2mm2"), "limit: must be a known limit; Got 'aera'; Did you mean area?"),
+    (("--within", "aera=2mm2"), "within: must be a known limit; Got 'aera'; Did you mean area?"),
     (("--within", "area"), "within.area: must be a positive number and its unit"),
     (("--within", "area=0mm2"), "within.area: must be positive"),
     (("--within", "area=-2mm2"), "within.area: must be a positive number"),

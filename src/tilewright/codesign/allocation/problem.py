@@ -1,7 +1,7 @@
 """What is to be allocated, and what an allocation costs: sums of the table's cells against a budget."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
-from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, AllocationBudget, enough, read_budget, told
+from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, AllocationBudget, read_budget
 from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, PipelineStages, allocation_table
+from tilewright.codesign.limits import Limit
 from tilewright.hardware import Accelerator
 from tilewright.workload import Graph
 
@@ -52,9 +53,9 @@ class AllocationProblem:
     blind: bool = False
 
     @classmethod
-    def of(cls, graph: Graph, machine: Accelerator, within: str = "unlimited", *, objective: Objective = "latency",  # noqa: PLR0913
-           deployment: str = "pipelined", convolutions: bool = False, blind: bool = False,
-           **choices: Sequence[int | str]) -> "AllocationProblem":
+    def of(cls, graph: Graph, machine: Accelerator, within: str | Iterable[str | Limit] = "unlimited", *,  # noqa: PLR0913
+           objective: Objective = "latency", deployment: str = "pipelined", convolutions: bool = False,
+           blind: bool = False, **choices: Sequence[int | str]) -> "AllocationProblem":
         """Return the problem of a network, with its table; ``choices`` and errors are as of `PipelineStages.of`."""
         table = allocation_table(PipelineStages.of(graph, machine, convolutions=convolutions, **choices))
         return cls(table, read_budget(within, table, deployment), objective, deployment, blind)
@@ -68,8 +69,9 @@ class AllocationProblem:
             [pairs.max(axis=0).min() for pairs in self._by_pair(self.costs).min(axis=2)])
         for measure, limit, needed in zip(self.budget.measures, self.budget.limits, least, strict=True):
             if needed > limit * ROOM:
+                enough = Limit(measure, float(needed)).rounded.shown
                 raise InputError(f"within.{measure}", "must leave room for the smallest choice of every layer",
-                                 told(measure, limit), f"The least that works is {enough(measure, needed)}")
+                                 Limit(measure, limit).shown, f"The least that works is {enough}")
 
     @cached_property
     def costs(self) -> Floats:
@@ -143,6 +145,7 @@ class AllocationProblem:
         for m, measure in enumerate(self.budget.measures):
             if taken[measure] <= self.limits[m]:
                 continue
+            allowed, needed = Limit(measure, self.budget.limits[m]).shown, Limit(measure, taken[measure]).rounded.shown
             costs = self.costs[m]
             rest = taken[measure] - costs[layers, cells]
             loss = self.figures[0] - self.figures[0][layers, cells][:, None]
@@ -151,9 +154,8 @@ class AllocationProblem:
             layer, cell = (int(place) for place in np.unravel_index(np.argmin(dear), dear.shape))
             change = f"{self.describe(cell)}, not {self.describe(int(cells[layer]))}"
             cure = (f"give {self.table.stages.names[layer]} {change}" if np.isfinite(dear[layer, cell])
-                    else f"allow {enough(measure, taken[measure])}")
-            found.append(f"{measure}: {told(measure, taken[measure])} where {told(measure, self.budget.limits[m])} is "
-                         f"allowed; {cure}")
+                    else f"allow {needed}")
+            found.append(f"{measure}: {needed} where {allowed} is allowed; {cure}")
         return tuple(found)
 
     def describe(self, cell: int) -> str:
