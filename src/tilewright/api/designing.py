@@ -162,6 +162,8 @@ def design(asked: DesignOptions) -> DesignRun:
     graphs = several_networks([network for network, _ in given], asked.bind)
     budget, front = read_budget(asked.budget), read_front(asked.front)
     check_seed(asked.seed)
+    if any(METRICS[name].traffic for name in front):
+        raise InputError("front", "must be of cycles, energy and area in designs", "traffic", "Leave traffic out")
     DESIGNERS.get(asked.method)
     problem = _problem(asked, [(graph, weight) for graph, (_, weight) in zip(graphs, given, strict=True)], front)
     problem.budget.check(areas=any(METRICS[name].area for name in front))

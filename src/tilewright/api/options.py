@@ -136,7 +136,7 @@ class Goal:
     """What is to be minimised."""
 
     objective: str = option("edp", "--objective", "-o", always=True, says=(
-        "What to minimise: latency, energy, edp, power, latency-area, ... or a weighted sum such as "
+        "What to minimise: latency, energy, edp, power, traffic, latency-area, ... or a weighted sum such as "
         "'0.7*latency+0.3*energy', each part then in multiples of its floor."))
 
 

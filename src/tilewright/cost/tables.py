@@ -43,6 +43,7 @@ class CostBatch:
 
     ``excess`` says how far a mapping is over capacities and array sizes (the shares by which it exceeds them, summed);
     it is legal where that is 0. Cycles and energy are those that an illegal mapping would have on a larger machine.
+    ``traffic_bytes`` are those read from and written to the outermost memory.
     """
 
     latency_cycles: Floats
@@ -52,6 +53,7 @@ class CostBatch:
     steady_cycles: Floats
     ramp_cycles: Floats
     area_um2: float | Floats
+    traffic_bytes: Floats
 
     @cached_property
     def legal(self) -> NDArray[np.bool_]:

@@ -27,15 +27,20 @@ class Bounding:
         return dict.fromkeys(range(len(self.spaces)), -inf)
 
     @cached_property
+    def _seen(self) -> tuple[tuple[Objective, MapSpace], ...]:
+        """The objective and each space as they can be bound."""
+        return tuple(self.objective.as_energy(space) for space in self.spaces)
+
+    @cached_property
     def bounds(self) -> tuple[LowerBounds, ...]:
         """Those of each space."""
-        return tuple(map(space_bounds, self.spaces))
+        return tuple(space_bounds(space) for _, space in self._seen)
 
     @cached_property
     def score(self) -> float | None:
         """Bound on the objective; None where more latency or energy can lower it (power)."""
-        found = [score_bound(space, self.objective, bounds)
-                 for space, bounds in zip(self.spaces, self.bounds, strict=True)]
+        found = [score_bound(space, objective, bounds)
+                 for (objective, space), bounds in zip(self._seen, self.bounds, strict=True)]
         known = [score for score in found if score is not None]
         return min(known) if len(known) == len(found) else None
 
@@ -48,19 +53,24 @@ class KeptBounding:
     objective: Objective
 
     @cached_property
+    def _seen(self) -> tuple[Objective, MapSpace]:
+        """The objective and the space as they can be bound."""
+        return self.objective.as_energy(self.kept.space)
+
+    @cached_property
     def bounds(self) -> KeptBounds:
         """Bounds of the members."""
-        return KeptBounds(self.kept)
+        return KeptBounds(KeptSets(self._seen[1]))
 
     @property
     def bounded(self) -> bool:
         """Whether bounds of members bound the objective."""
-        return _bounded(self.objective) and self.kept.space.accelerator.sparsity is None
+        return _bounded(self._seen[0]) and self.kept.space.accelerator.sparsity is None
 
     @cached_property
     def score(self) -> float | None:
         """Bound on the objective; None where more latency or energy can lower it (power)."""
-        return self.bounds.least(self._scored) if _bounded(self.objective) else None
+        return self.bounds.least(self._scored) if _bounded(self._seen[0]) else None
 
     @cached_property
     def scores(self) -> dict[int, float]:
@@ -74,17 +84,19 @@ class KeptBounding:
 
     def _scored(self, cycles: float, energy_pj: float) -> float:
         """Return the score of cycles and energy; EDP where the objective cannot be bound."""
-        return _value(self._scorer, cycles, energy_pj) if _bounded(self.objective) else cycles * energy_pj
+        return _value(self._scorer, cycles, energy_pj) if _bounded(self._seen[0]) else cycles * energy_pj
 
     @cached_property
     def _scorer(self) -> Scorer:
-        return Scorer(self.objective, self.kept.space.operator, self.kept.space.accelerator)
+        objective, space = self._seen
+        return Scorer(objective, space.operator, space.accelerator)
 
 
 def _bounded(objective: Objective) -> bool:
-    """Whether more latency or energy cannot lower the objective, of one density."""
+    """Whether the objective, of one density, follows from latency and energy, and more of them cannot lower it."""
     metrics = [METRICS[term.metric] for term in objective.terms]
-    return objective.densities is None and all(min(metric.latency, metric.energy) >= 0 for metric in metrics)
+    return objective.densities is None and all(
+        min(metric.latency, metric.energy) >= 0 and not metric.traffic for metric in metrics)
 
 
 def score_bound(space: MapSpace, objective: Objective, bounds: LowerBounds) -> float | None:

@@ -67,7 +67,8 @@ def read_front(text: str | Iterable[str] | None) -> tuple[str, ...]:
 def metric_values(metrics: Sequence[str], costs: Costs, accelerator: Accelerator) -> NDArray[np.float64]:
     """Return ``(b, m)``: the metrics of scored mappings."""
     count = len(costs.legal)
-    given = (costs.latency_cycles, costs.energy_pj, costs.area_um2, accelerator.frequency_mhz)
+    given = (costs.latency_cycles, costs.energy_pj, costs.area_um2, accelerator.frequency_mhz,
+             costs.traffic_bytes if any(METRICS[name].traffic for name in metrics) else None)
     return np.stack([np.broadcast_to(METRICS[name].of(*given), count) for name in metrics], axis=1).astype(np.float64)
 
 

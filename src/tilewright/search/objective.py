@@ -4,14 +4,14 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
-from tilewright.hardware import Accelerator
+from tilewright.hardware import Accelerator, AccessEnergy, Memory
 from tilewright.mapping import MapSpace
 from tilewright.search.sweep import Densities, Sweep, SweptCosts
 from tilewright.workload import Operator
@@ -33,6 +33,10 @@ class Costs(Protocol):
         """One figure, or ``(b)``."""
 
     @property
+    def traffic_bytes(self) -> NDArray[np.float64]:
+        """``(b)``."""
+
+    @property
     def legal(self) -> NDArray[np.bool_]:
         """``(b)``."""
 
@@ -43,16 +47,26 @@ class Costs(Protocol):
 
 @dataclass(frozen=True)
 class Metric:
-    """A product of powers of latency (cycles), energy (pJ) and area (um2), times the clock (MHz) where ``clock``."""
+    """A product of powers of latency (cycles), energy (pJ) and area (um2), times the clock (MHz) where ``clock``.
+
+    Or, where ``traffic``, the bytes that are read from and written to the outermost memory.
+    """
 
     latency: int
     energy: int
     area: int
     unit: str
     clock: bool = False
+    traffic: bool = False
 
-    def of(self, latency_cycles: "Values", energy_pj: "Values", area_um2: "Values", frequency_mhz: float) -> "Values":
-        """Return the metric, elementwise."""
+    def of(self, latency_cycles: "Values", energy_pj: "Values", area_um2: "Values", frequency_mhz: float,
+           traffic_bytes: "Values | None" = None) -> "Values":
+        """Return the metric, elementwise; of unknown traffic it is an `InputError`."""
+        if self.traffic:
+            if traffic_bytes is None:
+                raise InputError("metric", "must not be traffic beside energy here, where no words are counted",
+                                 "traffic", "Leave one of the two out, or take another mapper, such as auto")
+            return traffic_bytes
         value: Values = 1e-3 * frequency_mhz if self.clock else 1.0
         for base, power in ((latency_cycles, self.latency), (energy_pj, self.energy), (area_um2, self.area)):
             if power:
@@ -69,6 +83,7 @@ METRICS: dict[str, Metric] = {
     # pJ / cycles x MHz is 1e-6 W.
     "power": Metric(-1, 1, 0, "mW", clock=True),
     "area": Metric(0, 0, 1, "um2"),
+    "traffic": Metric(0, 0, 0, "bytes", traffic=True),
     "latency-area": Metric(1, 0, 1, "cycles x um2"),
     "energy-area": Metric(0, 1, 1, "pJ x um2"),
     "edp-area": Metric(1, 1, 1, "pJ x cycles x um2"),
@@ -157,6 +172,30 @@ class Objective:
         """Unit of the score."""
         return "multiples of the floors" if self.normalised else METRICS[self.terms[0].metric].unit
 
+    @property
+    def traffic(self) -> bool:
+        """Whether traffic counts."""
+        return any(metric.traffic for metric in self._metrics)
+
+    @property
+    def _metrics(self) -> list[Metric]:
+        """Those of terms and constraints."""
+        return [METRICS[name] for name in (*(term.metric for term in self.terms),
+                                           *(limit.metric for limit in self.constraints))]
+
+    def as_energy(self, space: MapSpace) -> "tuple[Objective, MapSpace]":
+        """Return the objective, and the space on a machine on which traffic is energy: what can be bound and estimated.
+
+        As they are where no traffic counts, or energy does too. Spaces and layouts have the same mappings.
+        """
+        if not self.traffic or any(metric.energy for metric in self._metrics):
+            return self, space
+        named = {name: "energy" if metric.traffic else name for name, metric in METRICS.items()}
+        return replace(
+            self, terms=tuple(replace(one, metric=named[one.metric]) for one in self.terms),
+            constraints=tuple(replace(one, metric=named[one.metric]) for one in self.constraints),
+        ), replace(space, accelerator=priced_by_bytes(space.accelerator))
+
     def __str__(self) -> str:
         over = "" if self.densities is None else f" over {self.densities}"
         if not self.normalised:
@@ -199,6 +238,19 @@ def floors(operator: Operator, accelerator: Accelerator) -> tuple[float, float]:
     return cycles, max(operator.macs * accelerator.compute.energy_pj_per_mac + words, 1e-9)
 
 
+@lru_cache(maxsize=64)
+def priced_by_bytes(accelerator: Accelerator) -> Accelerator:
+    """Return the machine that spends a picojoule on each byte at its outermost memory, and nothing else."""
+    free = AccessEnergy(0.0, 0.0, 0.0, 0.0)
+    levels = [replace(level, energy=free, leakage_mw=0.0) if isinstance(level, Memory)
+              else replace(level, network_energy_pj_per_word=0.0) for level in accelerator.levels]
+    first = accelerator.memories[0]
+    byte = first.word_bits / 8
+    levels[0] = replace(first, energy=AccessEnergy(byte, 0.0, byte, 0.0), leakage_mw=0.0, block_words=1)
+    return replace(accelerator, levels=tuple(levels), compute=replace(
+        accelerator.compute, energy_pj_per_mac=0.0, leakage_mw=0.0))
+
+
 # Scores at or above are of mappings that break a constraint, or are illegal; both still rank by how badly.
 BREAKS_CONSTRAINT = 1e150
 ILLEGAL = 1e200
@@ -220,20 +272,22 @@ class Scorer:
     def weights(self) -> tuple[tuple[float, Metric], ...]:
         """The factor and the metric of each term."""
         floor = (*floors(self.operator, self.accelerator), self.accelerator.area_um2)
+        least = floors(self.operator, priced_by_bytes(self.accelerator))[1]
         found = []
         for term in self.objective.terms:
             metric, weight = METRICS[term.metric], term.weight
             if metric.area and self.accelerator.area_um2 <= 0:
                 raise InputError(f"{self.accelerator.name}.area_um2", "must be known to minimise area",
                                  self.accelerator.area_um2, "Give area_um2 or a technology with areas")
-            scale = float(metric.of(*floor, self.accelerator.frequency_mhz)) if self.objective.normalised else 1.0
-            found.append((weight / scale, metric))
+            scale = metric.of(*floor, self.accelerator.frequency_mhz, least) if self.objective.normalised else 1.0
+            found.append((weight / float(scale), metric))
         return tuple(found)
 
-    def values(self, latency_cycles: Values, energy_pj: Values, area_um2: Values) -> Values:
+    def values(self, latency_cycles: Values, energy_pj: Values, area_um2: Values,
+               traffic_bytes: Values | None = None) -> Values:
         """Return the objective alone, elementwise."""
-        clock = self.accelerator.frequency_mhz
-        parts = [weight * metric.of(latency_cycles, energy_pj, area_um2, clock) for weight, metric in self.weights]
+        given = latency_cycles, energy_pj, area_um2, self.accelerator.frequency_mhz, traffic_bytes
+        parts = [weight * metric.of(*given) for weight, metric in self.weights]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -243,20 +297,22 @@ class Scorer:
         """Return ``(b)`` scores, with penalties."""
         legal = costs.legal
         parts = costs.parts if isinstance(costs, SweptCosts) else ((1.0, costs),)
-        values = [self.values(part.latency_cycles, part.energy_pj, part.area_um2) for _, part in parts]
+        given = [(part.latency_cycles, part.energy_pj, part.area_um2, part.traffic_bytes if self.objective.traffic
+                  else None) for _, part in parts]
+        values = [self.values(*figures) for figures in given]
         scores = np.full(len(legal), values[0]) if not isinstance(values[0], np.ndarray) else values[0]
         if isinstance(costs, SweptCosts):
             scores = costs.together(values)
         if self.objective.constraints:
-            over = sum((self.over(part.latency_cycles, part.energy_pj, part.area_um2) for _, part in parts),
-                       start=np.zeros(len(legal)))
+            over = sum((self.over(*figures) for figures in given), start=np.zeros(len(legal)))
             scores = np.where(over > 0.0, BREAKS_CONSTRAINT * (1.0 + np.minimum(over, 1e40)), scores)
         if legal.all():
             return scores
         return np.where(legal, scores, ILLEGAL * (1.0 + np.minimum(costs.excess, 1e90)))
 
-    def over(self, latency_cycles: Values, energy_pj: Values, area_um2: Values) -> Values:
+    def over(self, latency_cycles: Values, energy_pj: Values, area_um2: Values,
+             traffic_bytes: Values | None = None) -> Values:
         """Return by which shares limits are exceeded, summed, elementwise."""
-        metrics = (latency_cycles, energy_pj, area_um2, self.accelerator.frequency_mhz)
+        metrics = (latency_cycles, energy_pj, area_um2, self.accelerator.frequency_mhz, traffic_bytes)
         parts = [np.maximum(METRICS[c.metric].of(*metrics) / c.most - 1.0, 0.0) for c in self.objective.constraints]
         return sum(parts, start=0.0)

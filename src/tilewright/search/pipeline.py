@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, Totals
+from tilewright.cost import Cost, Totals, outermost_bytes
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, present_stop
 from tilewright.search.layers import Abreast, LayerSearch, Spaces, search_layers, spaces_of
@@ -354,7 +354,8 @@ def kept_if_better(first: SearchResult, found: SearchResult, goal: Objective, ac
     def rank(cost: Cost | None) -> tuple[float, float]:
         if cost is None:
             return math.inf, math.inf
-        figures = float(cost.latency_cycles), cost.energy_pj, accelerator.area_um2
+        figures = (float(cost.latency_cycles), cost.energy_pj, accelerator.area_um2,
+                   outermost_bytes(cost, first.operator, accelerator) if goal.traffic else None)
         return float(scorer.over(*figures)), cast(float, scorer.values(*figures))
 
     before, after = rank(first.cost), rank(found.cost)

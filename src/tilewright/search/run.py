@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel
+from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel, outermost_bytes
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, finished, interruptible, present_stop
 from tilewright.mapping import MappingBatch, MapSpace
@@ -222,8 +222,9 @@ class SearchRun(Resumable):
         if kept is not None:  # the mapper goes on as it began
             samples, seconds = kept["plan"].tolist()
             self.plan = Budget(int(samples) or None, seconds or None)
-        task = Task(space, generator(request.seed), self.plan.samples, request.options, watch.threads,
-                    request.objective, start, isinstance(model, DenseModel), request.front, self.plan.seconds,
+        goal, seen = request.objective.as_energy(space)
+        task = Task(seen, generator(request.seed), self.plan.samples, request.options, watch.threads,
+                    goal, start, isinstance(model, DenseModel), request.front, self.plan.seconds,
                     lambda: self._left() <= 0)
         self.mapper: Mapper = MAPPERS.get(request.mapper)(task)
         known = own and not hasattr(self.mapper, "hardware")
@@ -421,8 +422,10 @@ class SearchRun(Resumable):
         """Return the objective of the best mapping, whose cost this is, whether or not it meets the constraints."""
         objective = self.request.objective
         if objective.densities is None:
-            area = (self.best_machine or self.request.space.accelerator).area_um2
-            return float(cast(float, self.scorer.values(float(cost.latency_cycles), cost.energy_pj, area)))
+            machine = self.best_machine or self.request.space.accelerator
+            moved = outermost_bytes(cost, self.scorer.operator, machine) if objective.traffic else None
+            return float(cast(float, self.scorer.values(float(cost.latency_cycles), cost.energy_pj, machine.area_um2,
+                                                        moved)))
         scorer = replace(self.scorer, objective=replace(objective, constraints=()))
         own = None if self.best_machine is None else HardwareBatch.of([self.best_machine])
         return float(scorer.scores(score_on(self.model, self.best_mapping, own))[0])

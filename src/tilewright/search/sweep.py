@@ -178,6 +178,11 @@ class SweptCosts:
         """Of the machine, or ``(b)``."""
         return self.first.area_um2
 
+    @property
+    def traffic_bytes(self) -> NDArray[np.float64]:
+        """``(b)``."""
+        return self.first.traffic_bytes
+
     @cached_property
     def excess(self) -> NDArray[np.float64]:
         """``(b)``: the largest at any density."""

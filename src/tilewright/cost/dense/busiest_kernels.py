@@ -575,7 +575,7 @@ def settle(steps: Compiled, ranks: Compiled, span: Compiled, sizes: Compiled, ta
         if first == len(tables[1]):
             continue
         column = i if rates.shape[3] > 1 else 0
-        blocked, slowest = np.int64(out[6, i]), np.int64(out[7, i])
+        blocked, slowest = np.int64(out[7, i]), np.int64(out[8, i])
         for m in range(len(tables[1])):
             memory, own = memory_at(tables, m), rates[m, :, :, column]
             walk(nest, i, memory, own, True, work, words)

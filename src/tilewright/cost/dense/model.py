@@ -18,7 +18,7 @@ from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Numb
 from tilewright.mapping import Layout, by_room, tensor_bits
 from tilewright.workload import Operator, Tensor
 
-LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, BLOCKED, OTHERS = range(8)
+LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, TRAFFIC, BLOCKED, OTHERS = range(9)
 """Rows of the output of every program; the last two, of which `busiest.settle` makes steady cycles, only where memories
 
 are walked: steps with all that blocks them at the other memories, and the cycles of the other memories' ports.
@@ -125,7 +125,7 @@ class Model:
         excess = self._excess()
         steady, ramp = self._steady(steps), self._ramp()
         latency = self.program.one(op.wide_add, steady, ramp)
-        outputs = [latency, self._energy(latency), excess, steps, steady, ramp]
+        outputs = [latency, self._energy(latency), excess, steps, steady, ramp, self._traffic()]
         if self.walked:
             blocked, others = self._steady_parts(steps, self.walked)
             outputs += [blocked, self.constant(0) if others is None else others]
@@ -237,6 +237,12 @@ class Model:
         """Words that the first instance of ``keeper`` evicts, of those that the child's first instance touches."""
         at_keeper = self._edge(edge.tensor, child=keeper)
         return self.words.followed(edge, at_keeper)
+
+    def _traffic(self) -> int:
+        """Wide row: bytes that are read from and written to the outermost memory."""
+        terms = [(self._moved(tensor, 0, kind, busiest=False), tensor_bits(tensor, self.accelerator) / 8)
+                 for tensor in self._kept(0) for kind in (("reads", "updates") if tensor.is_output else ("reads",))]
+        return self._weighted(terms) if terms else self.constant(0)
 
     def _excess(self) -> int:
         """Wide row: how far over capacities and arrays, each as the share by which it is exceeded, summed."""

@@ -19,6 +19,7 @@ from tilewright.cost.dense.model import (
     RAMP,
     STEADY,
     STEPS,
+    TRAFFIC,
     Model,
     Rates,
     kind_of_rates,
@@ -37,7 +38,7 @@ from tilewright.workload import Operator, matmul
 
 Floats = NDArray[np.float64]
 Rows = Literal["costs", "table", "needs", "tallies"]
-"""What a program tells: the six rows of a `CostBatch`, these and all of a `LayerCosts`, `Needs`, or what
+"""What a program tells: the seven rows of a `CostBatch`, these and all of a `LayerCosts`, `Needs`, or what
 `DenseModel.tallies` returns."""
 
 
@@ -117,7 +118,7 @@ class DenseModel:
 
     @property
     def program(self) -> _Prepared:
-        """The program that scores; its outputs are latency, energy, excess, steps, steady and ramp cycles."""
+        """The program that scores; its outputs are those of a `CostBatch`."""
         return self._program("costs", self._kind)
 
     def _program(self, rows: Rows, kind: Rates) -> _Prepared:
@@ -166,7 +167,7 @@ class DenseModel:
     def costs(self, out: Floats, columns: Columns | None = None) -> CostBatch:
         """Name the rows of the program that scores."""
         return CostBatch(out[LATENCY], out[ENERGY], out[EXCESS], out[STEPS], out[STEADY], out[RAMP],
-                         (columns or self._own).area_um2)
+                         (columns or self._own).area_um2, out[TRAFFIC])
 
     def tallies(self, batch: MappingBatch, span: tuple[int, int],
                 columns: Columns | None = None) -> dict[TallyKey, Floats]:

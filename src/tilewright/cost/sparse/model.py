@@ -91,20 +91,21 @@ class SparseModel:
     def _scored_rows(self, keys: Sequence[TallyKey], batch: MappingBatch, hardware: HardwareBatch | None,
                      threads: int) -> tuple[CostBatch, Tallies]:
         """Return costs, and what else is asked for by ``keys``."""
-        found, columns = np.empty((6 + len(keys), len(batch))), self.dense.columns(hardware, len(batch))
+        found, columns = np.empty((7 + len(keys), len(batch))), self.dense.columns(hardware, len(batch))
 
         def work(first: int) -> None:
             span = first, min(first + CHUNK, len(batch))
             own = columns.take(slice(*span))
             extents = batch.extents(self.operator.sizes, slice(*span))
             sums = Sums(self.plan, self.dense.tallies(batch, span, own), extents, own)
-            told = (sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp, *map(sums.told, keys))
+            told = (sums.latency, sums.energy, sums.excess, sums.steps, sums.steady, sums.ramp,
+                    sums.outermost_bytes, *map(sums.told, keys))
             for row, values in zip(found, told, strict=True):
                 row[slice(*span)] = values
 
         if len(batch):
             share(work, range(0, len(batch), CHUNK), threads)
-        return self.dense.costs(found, columns), dict(zip(keys, found[6:], strict=True))
+        return self.dense.costs(found, columns), dict(zip(keys, found[7:], strict=True))
 
     def cost(self, mapping: Mapping) -> Cost:
         """Return everything about one mapping, without waiting for the compiler."""
@@ -328,6 +329,18 @@ class Sums:
                 capacity = self.columns.numbers.get((memory.name, what))
                 if capacity is not None:
                     total += np.maximum(0.0, needed / capacity - 1.0)
+        return total
+
+    @property
+    def outermost_bytes(self) -> Floats:
+        """Bytes that are moved at the outermost memory, metadata included."""
+        total = np.zeros(len(self.steps))
+        for kept in self.plan.of(0):
+            moved, bits = self.moved[0, kept.tensor.name], tensor_bits(kept.tensor, self.accelerator)
+            for kind in KINDS:
+                count = self.tallies["total", 0, kept.tensor.name, kind]
+                total = total + count * ((moved.data.get(kind, 0.0) if kind in ("reads", "updates") else 0.0) * bits
+                                         + moved.metadata) / 8
         return total
 
     def cost(self) -> Cost:

@@ -305,7 +305,7 @@ class Tables:
         scorer = Scorer(self.objective, self.space.operator, self.accelerator)
         rows = []
         for weight, metric in scorer.weights:
-            if min(metric.latency, metric.energy) < 0:
+            if min(metric.latency, metric.energy) < 0 or metric.traffic:
                 return np.zeros((0, 3))
             rows.append((weight * self.accelerator.area_um2 ** metric.area, metric.latency, metric.energy))
         return np.array(rows, dtype=np.float64)
