@@ -8,6 +8,7 @@ from tilewright.scheduling.problem import (
     ScheduleProblem,
     Timeline,
 )
+from tilewright.scheduling.simulation import Simulated, simulate, timeline
 
 __all__ = [
     "SCHEDULE_OBJECTIVES",
@@ -15,5 +16,8 @@ __all__ = [
     "AnalysisTable",
     "PlanGenomes",
     "ScheduleProblem",
+    "Simulated",
     "Timeline",
+    "simulate",
+    "timeline",
 ]

@@ -1,0 +1,179 @@
+"""The compiled simulator: algorithm 1 of Kao 2022 (7.1.5), event by event, for whole populations of plans.
+
+All that is compiled stands in this file: what is kept of a kernel does not notice changes in another. Jobs ``n``, cores
+``a``, mappings ``o``; tables are ``(n, a, o)``, plans ``(b, n)``.
+"""
+# ruff: noqa: PLR0913, PLR0917, PLR0912, C901  (arrays as arguments compile fastest; one event has many parts)
+
+import numpy as np
+from numba import njit
+
+from tilewright.base import kept
+
+PROPORTIONAL, MAX_MIN, CRITICAL = 0, 1, 2
+EQUAL = 1e-12
+"""Relative difference below which two ends are one event."""
+FIGURES = 5
+"""What is told of a plan: makespan, energy, worst slowdown, jobs that end late, cycles by which the latest does."""
+
+
+@njit(nogil=True, error_model="numpy")
+def share_bandwidth(rule, bandwidth, job, need, critical, speed):
+    """Write into ``speed`` ``(a)`` at what part of full speed each core runs; those with no ``job`` (-1) at 0."""
+    cores = len(job)
+    asked = 0.0
+    for a in range(cores):
+        speed[a] = 0.0 if job[a] < 0 else 1.0
+        if job[a] >= 0:
+            asked += need[a]
+    if asked <= bandwidth:
+        return
+    if rule == PROPORTIONAL:
+        for a in range(cores):
+            if job[a] >= 0 and need[a] > 0:
+                speed[a] = bandwidth / asked
+        return
+    left = bandwidth
+    for a in range(cores):
+        if job[a] >= 0 and need[a] > 0:
+            speed[a] = -1.0  # not served yet
+    while True:
+        # Max-min serves the least need first, each with its equal part of what is left; critical-first all there is.
+        best, waiting = -1, 0
+        for a in range(cores):
+            if speed[a] == -1.0:
+                waiting += 1
+                if best < 0 or (need[a] < need[best] if rule == MAX_MIN else critical[job[a]] > critical[job[best]]):
+                    best = a
+        if best < 0:
+            return
+        given = min(need[best], left / waiting if rule == MAX_MIN else left)
+        speed[best] = given / need[best]
+        left = max(left - given, 0.0)
+
+
+@njit(nogil=True, error_model="numpy")
+def run_order(core, priority, topological, starts, successors, keys, first, queue):
+    """Fill ``queue`` ``(n)`` with the jobs of each core in their order, from ``first`` ``(a + 1)`` on.
+
+    Return all jobs in the order that this comes from: each after its predecessors, whose keys are no greater.
+    """
+    jobs = len(core)
+    for j in range(jobs):
+        keys[j] = priority[j]
+    for j in topological:
+        for s in range(starts[j], starts[j + 1]):
+            keys[successors[s]] = max(keys[successors[s]], keys[j])
+    whole = topological[np.argsort(keys[topological], kind="mergesort")]
+    first[:] = 0
+    for j in range(jobs):
+        first[core[j] + 1] += 1
+    for a in range(len(first) - 1):
+        first[a + 1] += first[a]
+    for j in whole:
+        queue[first[core[j]]] = j
+        first[core[j]] += 1
+    for a in range(len(first) - 1, 0, -1):
+        first[a] = first[a - 1]
+    first[0] = 0
+    return whole
+
+
+@njit(nogil=True, error_model="numpy")
+def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors, start,
+             end, events, shares):
+    """Fill ``start`` and ``end`` ``(n)`` with the times of one plan; return how many events it has.
+
+    ``events`` and ``shares`` are filled where they have room. Ends are infinite where a job does not fit its core.
+    """
+    jobs, cores = len(core), cycles.shape[1]
+    end[:] = np.inf
+    start[:] = np.inf
+    for j in range(jobs):
+        if not cycles[j, core[j], option[j]] < np.inf:
+            return 0
+    keys, critical, queue = np.empty(jobs), np.empty(jobs), np.empty(jobs, np.int64)
+    first, waits = np.empty(cores + 1, np.int64), np.zeros(jobs, np.int64)
+    whole = run_order(core, priority, topological, starts, successors, keys, first, queue)
+    for s in successors:
+        waits[s] += 1
+    if rule == CRITICAL:
+        behind = np.zeros(cores)
+        for j in whole[::-1]:
+            longest = behind[core[j]]
+            for s in range(starts[j], starts[j + 1]):
+                longest = max(longest, critical[successors[s]])
+            critical[j] = behind[core[j]] = longest + cycles[j, core[j], option[j]]
+    at, job = first[:-1].copy(), np.full(cores, -1)
+    left, need, speed = np.zeros(cores), np.zeros(cores), np.zeros(cores)
+    now, done, count = 0.0, 0, 0
+    while done < jobs:
+        next_release = np.inf
+        for a in range(cores):
+            if job[a] < 0 and at[a] < first[a + 1] and waits[queue[at[a]]] == 0:
+                j = queue[at[a]]
+                if release[j] > now:
+                    next_release = min(next_release, release[j])
+                    continue
+                job[a], start[j], left[a] = j, now, cycles[j, a, option[j]]
+                need[a] = traffic[j, a, option[j]] / left[a]
+                at[a] += 1
+        share_bandwidth(rule, bandwidth, job, need, critical, speed)
+        span = np.inf
+        for a in range(cores):
+            if job[a] >= 0 and speed[a] > 0:
+                span = min(span, left[a] / speed[a])
+        if count < len(shares):
+            events[count] = now
+            for a in range(cores):
+                shares[count, a] = need[a] * speed[a] if job[a] >= 0 else 0.0
+        count += 1
+        released = now + span > next_release
+        span = next_release - now if released else span
+        now = next_release if released else now + span
+        for a in range(cores):
+            if job[a] >= 0 and speed[a] > 0:
+                if left[a] / speed[a] <= span * (1 + EQUAL):
+                    j = job[a]
+                    end[j], job[a], done = now, -1, done + 1
+                    for s in range(starts[j], starts[j + 1]):
+                        waits[successors[s]] -= 1
+                else:
+                    left[a] -= span * speed[a]
+    if count < len(events):
+        events[count] = now
+    return count
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def run_plans(core, priority, option, cycles, traffic,
+              energy, bandwidth, rule, release, deadline,
+              alone, topological, starts, successors,
+              figures):
+    """Fill ``figures`` ``(b, FIGURES)``; infinite where a job does not fit its core."""
+    jobs = core.shape[1]
+    start, end = np.empty(jobs), np.empty(jobs)
+    events, shares = np.empty(0), np.empty((0, 0))
+    for b in range(len(core)):
+        run_plan(core[b], priority[b], option[b], cycles, traffic, bandwidth, rule, release, topological, starts,
+                 successors, start, end, events, shares)
+        told = figures[b]
+        told[:] = 0.0
+        for j in range(jobs):
+            told[0] = max(told[0], end[j])
+            told[1] += energy[j, core[b, j], option[b, j]]
+            told[2] = max(told[2], (end[j] - release[j]) / alone[j])
+            if end[j] > deadline[j] * (1 + EQUAL):
+                told[3] += 1
+                told[4] = max(told[4], end[j] - deadline[j])
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def trace_plan(core, priority, option, cycles, traffic,
+               bandwidth, rule, release, topological, starts,
+               successors, start, end, events, shares):
+    """Do as `run_plan`, called from Python."""
+    return run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors,
+                    start, end, events, shares)

@@ -1,0 +1,117 @@
+"""What plans take: every job's begin and end, and the share of the bandwidth that each has in between."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.base import InputError, share
+from tilewright.scheduling.problem import SHARINGS, Floats, PlanGenomes, ScheduleProblem, Timeline
+
+TOGETHER = 50
+"""Plans that a thread simulates at a time."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What ``b`` plans take; infinite where a job is on a core that it does not fit.
+
+    Parameters
+    ----------
+    makespan_cycles, energy_pj
+        ``(b)``: when the last job ends, and what all of them take.
+    slowdown
+        ``(b)``: the most that a job takes, from its release on, as a multiple of what it takes alone at best.
+    missed
+        ``(b)``: jobs that end after their deadlines.
+    score
+        ``(b)``: the problem's objective, the lower the better.
+    """
+
+    makespan_cycles: Floats
+    energy_pj: Floats
+    slowdown: Floats
+    missed: Floats
+    score: Floats
+
+
+def simulate(problem: ScheduleProblem, plans: PlanGenomes, threads: int = 1) -> Simulated:
+    """Run plans, event by event (algorithm 1 of Kao 2022, 7.1.5); exact up to rounding, on any number of threads.
+
+    A job moves its bytes evenly over its cycles: it asks for bytes / cycles, and with a part of that share it takes so
+    much longer. Between two events (a job begins or ends) all shares stay as they are. Where the running jobs ask
+    together for more than there is, ``proportional`` gives each the same part of what it asks for; ``max-min`` gives
+    all the same share, but none more than it asks for; ``critical-first`` serves one after the other, first the job
+    after whose start the longest chain of cycles is left: its own and those that must follow, on its core or by
+    precedence, each at full speed (of equal ones that on the first core). A job without bytes runs at full speed.
+
+    Raises
+    ------
+    InputError
+        If the plans are not of the problem's jobs, cores and mappings, or a priority is not a number.
+    """
+    from tilewright.scheduling.kernels import FIGURES, run_plans  # noqa: PLC0415  (Numba loads late)
+
+    run: Any = run_plans
+    _check(problem, plans)
+    figures = np.empty((len(plans), FIGURES))
+
+    def work(rows: slice) -> None:
+        run(plans.core[rows], plans.priority[rows], plans.option[rows], *tables(problem), figures[rows])
+
+    share(work, [slice(at, at + TOGETHER) for at in range(0, len(plans), TOGETHER)], threads)
+    makespan, energy, slowdown, missed = figures.T[:4]
+    return Simulated(makespan, energy, slowdown, missed, scores(problem, figures))
+
+
+def tables(problem: ScheduleProblem) -> tuple[Any, ...]:
+    """Return what the kernels are given of a problem."""
+    cycles, traffic, energy = problem.of_jobs
+    return (cycles, traffic, energy, float(problem.bandwidth), SHARINGS.index(problem.sharing), problem.release,
+            problem.deadline, problem.alone, problem.topological, *problem.successors)
+
+
+def scores(problem: ScheduleProblem, figures: Floats) -> Floats:
+    """Return the objective ``(b)`` of the kernels' figures ``(b, 5)``."""
+    makespan, energy, slowdown, missed, late = figures.T
+    with np.errstate(invalid="ignore"):
+        lateness = np.where(np.isinf(makespan), np.inf, missed + late / makespan)
+    found: dict[str, Floats] = {"makespan": makespan, "energy": energy, "edp": makespan * energy, "slowdown": slowdown,
+                                "deadlines": lateness}
+    return found[problem.objective]
+
+
+def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
+    """Return what happens in the first of the plans, as `simulate` has it; errors are those of `simulate`.
+
+    Raises
+    ------
+    InputError
+        Also where a job is on a core that it does not fit.
+    """
+    from tilewright.scheduling.kernels import trace_plan  # noqa: PLC0415  (Numba loads late)
+
+    run: Any = trace_plan
+    _check(problem, plan)
+    core, option = plan.core[0], plan.option[0]
+    unfit = np.flatnonzero(option >= problem.counts[np.arange(problem.jobs), core])
+    if len(unfit):
+        raise InputError(f"plan.core[{unfit[0]}]", "must be a core that the job fits", int(core[unfit[0]]))
+    cycles, traffic, _, bandwidth, rule, release, _, _, *order = tables(problem)
+    start, end = np.empty(problem.jobs), np.empty(problem.jobs)
+    most = 3 * problem.jobs + 1
+    events, shares = np.empty(most + 1), np.empty((most, problem.cores))
+    count = run(core, plan.priority[0], option, cycles, traffic, bandwidth, rule, release, *order, start, end,
+                events, shares)
+    return Timeline(start, end, core, option, events[:count + 1], shares[:count])
+
+
+def _check(problem: ScheduleProblem, plans: PlanGenomes) -> None:
+    shape = (len(plans), problem.jobs)
+    for name, most in (("core", problem.cores), ("option", problem.of_jobs[0].shape[2])):
+        genes = getattr(plans, name)
+        if genes.shape != shape or (genes.size and not (0 <= genes.min() and genes.max() < most)):
+            raise InputError(f"plans.{name}", f"must be from 0 to {most - 1} for each of {problem.jobs} jobs",
+                             genes.shape)
+    if plans.priority.shape != shape or np.isnan(plans.priority).any():
+        raise InputError("plans.priority", f"must be numbers of shape (b, {problem.jobs})", plans.priority.shape)
