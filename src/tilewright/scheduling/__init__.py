@@ -1,5 +1,6 @@
 """Which core, when? Jobs of many networks on many accelerators that share one bandwidth (M3E and MAGMA, Kao 2022)."""
 
+from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
 from tilewright.scheduling.problem import (
     SCHEDULE_OBJECTIVES,
     SHARINGS,
@@ -15,9 +16,11 @@ __all__ = [
     "SHARINGS",
     "AnalysisTable",
     "PlanGenomes",
+    "ScheduleBound",
     "ScheduleProblem",
     "Simulated",
     "Timeline",
+    "schedule_bound",
     "simulate",
     "timeline",
 ]

@@ -5,6 +5,7 @@ from tilewright.search.bounding import Bounding, KeptBounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
 from tilewright.search.checkpoint import Resumable, State
 from tilewright.search.front import Front, FrontPoint, first_of_front, joined, read_front
+from tilewright.search.hull import hull_corners
 from tilewright.search.layers import largest_first
 from tilewright.search.mapper import MAPPERS, Count, Mapper, MapperOptions, Natural, Options, Share, Task, read_options
 from tilewright.search.mappers.gamma.paper import Decoding, Genomes
@@ -83,6 +84,7 @@ __all__ = [
     "beginnings",
     "black_box",
     "first_of_front",
+    "hull_corners",
     "joined",
     "largest_first",
     "mappers",

@@ -25,7 +25,8 @@ def random_problem(rng, jobs=8, ordered=True, **given):
                          bool(rng.random() < 0.7))
     jobs = int(rng.integers(1, jobs + 1))
     named = rng.permutation(jobs)
-    pairs = [(named[i], named[j]) for i in range(jobs) for j in range(i + 1, jobs) if rng.random() < 0.15]
+    dense = rng.choice([0.15, 0.6])
+    pairs = [(named[i], named[j]) for i in range(jobs) for j in range(i + 1, jobs) if rng.random() < dense]
     chosen = {"before": np.array(pairs if ordered and rng.random() < 0.5 else [], dtype=np.int64).reshape(-1, 2),
               "release": rng.integers(0, 80, jobs) * float(ordered and rng.random() < 0.4),
               "deadline": rng.integers(10, 300, jobs).astype(float)} | given

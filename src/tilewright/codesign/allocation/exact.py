@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, kept
 from tilewright.codesign.allocation.problem import ROOM, AllocationProblem
+from tilewright.search import hull_corners
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -65,33 +66,15 @@ def _told(problem: AllocationProblem, cells: Ints | None, states: int) -> ExactA
 
 
 def _product(problem: AllocationProblem) -> ExactAllocation:
-    """Look for the least product of two sums among the corners of the convex hull of all pairs of sums.
-
-    A product is least at a corner, and each corner has the least of some weighted sum. Between two corners lies none
-    with a lower product than that of the point where the lines of their weights meet.
-    """
-    def corner(weights: tuple[float, float]) -> tuple[Floats, tuple[float, float], ExactAllocation]:
+    """Look for the least product of two sums among the corners of the convex hull of all pairs of sums."""
+    def least(weights: tuple[float, float]) -> tuple[tuple[float, float], ExactAllocation]:
         found = _least(problem, weights[0] * problem.figures[0] + weights[1] * problem.figures[1])
-        return problem.of_layers(found.cells[None])[0].sum(axis=(1, 2)), weights, found
+        sums = problem.of_layers(found.cells[None])[0].sum(axis=(1, 2))
+        return (float(sums[0]), float(sums[1])), found
 
-    known = [corner((1.0, 0.0)), corner((0.0, 1.0))]
-    pending = [(known[0], known[1])]
-    while pending:
-        one, other = pending.pop()
-        weights = float(one[0][1] - other[0][1]), float(other[0][0] - one[0][0])
-        lines = np.array([one[1], other[1]])
-        if min(weights) <= 0 or abs(np.linalg.det(lines)) < 1e-300:
-            continue
-        meet = np.linalg.solve(lines, [np.dot(one[1], one[0]), np.dot(other[1], other[0])])
-        if meet.prod() >= min(point.prod() for point, *_ in known) * BETTER:
-            continue
-        scale = max(weights)
-        found = corner((weights[0] / scale, weights[1] / scale))
-        if np.dot(weights, found[0]) < np.dot(weights, one[0]) * BETTER:
-            known.append(found)
-            pending += [(one, found), (found, other)]
-    best = min(known, key=lambda each: float(each[0].prod()))[2]
-    return ExactAllocation(best.cells, best.value, sum(each[2].states for each in known))
+    known = hull_corners(least)
+    best = min(known, key=lambda each: each[0][0] * each[0][1])[1]
+    return ExactAllocation(best.cells, best.value, sum(found.states for _, found in known))
 
 
 def _sequential(problem: AllocationProblem) -> ExactAllocation:
