@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tilewright.base.documents import MOST_BYTES, MOST_VALUES, open_binary, read_json, read_text, read_yaml
     from tilewright.base.errors import InputError
     from tilewright.base.extras import EXTRAS, has_extra, require_extra
+    from tilewright.base.fields import FieldsDocument
     from tilewright.base.files import csv_text, replace_file, write_whole
     from tilewright.base.located import Location, line_of, path_text
     from tilewright.base.registry import Registry, unknown_name
@@ -20,6 +21,7 @@ __all__ = [
     "EXTRAS",
     "MOST_BYTES",
     "MOST_VALUES",
+    "FieldsDocument",
     "InputError",
     "Location",
     "Plot",

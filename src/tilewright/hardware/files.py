@@ -1,18 +1,15 @@
 """Accelerator files: YAML 1.2 in and out, with line numbers in every error."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from tilewright.base import InputError, Location, line_of, path_text, read_text, read_yaml
+from tilewright.base import FieldsDocument, InputError, Location
 from tilewright.hardware.accelerator import Accelerator, Memory
 from tilewright.hardware.design import DesignSpace
 from tilewright.hardware.design_files import DesignFields, read_design
@@ -24,9 +21,6 @@ from tilewright.hardware.sparsity import ROLE_NAMES, name_issues
 from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
 from tilewright.hardware.tables import build_technology, technology, technology_names
 from tilewright.hardware.technology import Technology
-
-Model = TypeVar("Model", bound=BaseModel)
-_RANK = {"extra_forbidden": 0, "missing": 2}  # a misspelt field is told before the field that it leaves missing
 
 
 def load_accelerator(source: str | Path) -> Accelerator:
@@ -50,32 +44,17 @@ def load_design_space(source: str | Path) -> DesignSpace:
 
 
 def _document(source: str | Path) -> "_Document":
-    if isinstance(source, str) and "\n" in source:
-        return _Document("<text>", source)
-    return _Document(Path(source).name, read_text(source))
+    return _Document(FieldsDocument.of(source, "arch", "name:, word_bits:, levels:, compute:"))
 
 
 class _Document:
-    """One accelerator file: its tree with line numbers, and errors that point into it."""
+    """One accelerator file."""
 
-    def __init__(self, label: str, text: str) -> None:
-        self.label = label
-        self.tree = self._parse(text)
-
-    def _parse(self, text: str) -> CommentedMap:
-        tree = read_yaml(text, self.label, "lines")
-        if not isinstance(tree, CommentedMap):
-            raise InputError(f"{self.label}:1 arch", "must be a mapping of fields",
-                             "nothing" if tree is None else type(tree).__name__,
-                             "Start with name:, word_bits:, levels:, compute:")
-        return tree
-
-    def fail(self, where: Location, rule: str, given: object = None, mend: str = "") -> InputError:
-        """Return the error for the place ``where``."""
-        return InputError(f"{self.label}:{line_of(self.tree, where)} arch{path_text(where)}", rule, given, mend)
+    def __init__(self, document: FieldsDocument) -> None:
+        self.document, self.fail = document, document.fail
 
     def accelerator(self) -> Accelerator:
-        fields = self._validate(AcceleratorFields, _plain(self.tree), ())
+        fields = self.document.validated(AcceleratorFields, self.document.plain())
         levels = [self._level(level, index) for index, level in enumerate(fields.levels)]
         self._check_levels(levels)
         table, name = self._technology(fields.technology)
@@ -83,32 +62,21 @@ class _Document:
         if fields.flexibility:
             machine = replace(machine, flexibility=self._flexibility(fields, levels, table))
         if fields.sparsity is not None:
-            given = self._validate(SparsityFields, fields.sparsity, ("sparsity",))
+            given = self.document.validated(SparsityFields, fields.sparsity, ("sparsity",))
             machine = replace(machine, sparsity=read_sparsity(given, levels, self.fail))
         return machine
 
     def design_space(self) -> DesignSpace:
         machine = self.accelerator()
-        if self.tree.get("design") is None:
+        if self.document.tree.get("design") is None:
             return DesignSpace.of(machine)
-        fields = self._validate(DesignFields, _plain(self.tree["design"]), ("design",))
+        fields = self.document.validated(DesignFields, self.document.plain("design"), ("design",))
         return read_design(fields, machine, self.fail)
 
     def _flexibility(self, fields: AcceleratorFields, levels: list[LevelFields],
                      table: Technology | None) -> Flexibility:
-        given = self._validate(FlexibilityFields, fields.flexibility, ("flexibility",))
+        given = self.document.validated(FlexibilityFields, fields.flexibility, ("flexibility",))
         return read_flexibility(given, levels, table.node_nm if table else None, self.fail)
-
-    def _validate(self, model: type[Model], data: Any, where: Location) -> Model:
-        try:
-            return model.model_validate(data)
-        except ValidationError as errors:
-            found = [(_RANK.get(error["type"], 1), line_of(self.tree, (*where, *error["loc"])), i, error)
-                     for i, error in enumerate(errors.errors(include_url=False))]
-            error = min(found)[3]
-            loc: Location = error["loc"]
-            rule, given, mend = _explain(model, dict(error))
-            raise self.fail((*where, *loc), rule, given, mend) from None
 
     def _level(self, data: dict[str, Any], index: int) -> LevelFields:
         where: Location = ("levels", index)
@@ -116,8 +84,8 @@ class _Document:
             raise self.fail(where, "must be a memory or a fanout", sorted(data),
                             "Begin it with memory: NAME or fanout: NAME")
         if "fanout" in data:
-            return self._validate(FanoutFields, data, where)
-        fields = self._validate(MemoryFields, data, where)
+            return self.document.validated(FanoutFields, data, where)
+        fields = self.document.validated(MemoryFields, data, where)
         for position, name in enumerate(fields.keeps):
             for issue in name_issues((*where, "keeps", position), name):
                 raise self.fail(issue.where, issue.rule, issue.given, issue.mend)
@@ -144,7 +112,7 @@ class _Document:
         if not isinstance(given, dict):
             raise self.fail(where, "must be the name of a technology or a mapping of its rows", given,
                             f"Known: given, {', '.join(technology_names())}")
-        fields = self._validate(TechnologyFields, given, where)
+        fields = self.document.validated(TechnologyFields, given, where)
         if fields.base is None:
             return None, fields.name
         rows = fields.model_dump(exclude_none=True)
@@ -156,50 +124,6 @@ class _Document:
         except InputError as error:
             path = f"{error.field} " if error.field.startswith("technology.") else ""
             raise self.fail(where, path + error.rule, error.given, error.mend) from None
-
-
-def _plain(node: Any) -> Any:
-    """Return the tree without ruamel's types."""
-    if isinstance(node, CommentedMap):
-        return {key: _plain(value) for key, value in node.items()}
-    if isinstance(node, CommentedSeq):
-        return [_plain(value) for value in node]
-    if isinstance(node, float):
-        return float(node)
-    if isinstance(node, int) and not isinstance(node, bool):
-        return int(node)
-    return node
-
-
-def _explain(model: type[BaseModel], error: dict[str, Any]) -> tuple[str, object, str]:
-    """Return rule, given and mend in our words for one error of pydantic."""
-    kind, given = error["type"], error["input"]
-    if kind == "extra_forbidden":
-        return _unknown_field(model, error["loc"])
-    if kind == "missing":
-        return "is required", None, f"Add {error['loc'][-1]}"
-    context = error.get("ctx") or {}
-    rule = context.get("rule") or re.sub(r"^(Input|List|String|Dictionary|Value) should ", "must ", error["msg"])
-    shown = "null" if given is None else None if isinstance(given, dict | list) else given
-    return rule, shown, context.get("mend", "")
-
-
-def _unknown_field(model: type[BaseModel], loc: Location) -> tuple[str, object, str]:
-    *parents, name = loc
-    for parent in parents:
-        nested = _model_within(model.model_fields[parent].annotation) if parent in model.model_fields else None
-        model = nested or model
-    known = list(model.model_fields)
-    near = get_close_matches(str(name), known, n=1, cutoff=0.5)
-    return "is not a known field", None, f"Did you mean {near[0]}?" if near else f"Known fields: {', '.join(known)}"
-
-
-def _model_within(annotation: Any) -> type[BaseModel] | None:
-    """Return the first pydantic model in a type annotation."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    found = (_model_within(part) for part in getattr(annotation, "__args__", ()))
-    return next((model for model in found if model), None)
 
 
 def dump_accelerator(accelerator: Accelerator) -> str:
