@@ -40,6 +40,7 @@ from tilewright.hardware.flexibility_costs import (
 )
 from tilewright.hardware.numbers import AREA, LEAKAGE, completed, with_numbers
 from tilewright.hardware.presets import find_accelerator, find_design_space, preset, preset_names
+from tilewright.hardware.schema import parse_bytes
 from tilewright.hardware.sparsity import RUN_BITS, Compression, Elision, Sparsity
 from tilewright.hardware.sparsity import Action as SparseAction
 from tilewright.hardware.sparsity import Format as SparseFormat
@@ -101,6 +102,7 @@ __all__ = [
     "format_bytes",
     "load_accelerator",
     "load_design_space",
+    "parse_bytes",
     "preset",
     "preset_names",
     "room_name",

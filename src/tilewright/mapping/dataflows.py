@@ -73,6 +73,10 @@ DATAFLOWS.register("eyeriss")(Dataflow(
     "Eyeriss-like: output rows by filter rows, replicated over channels and filters (Chen et al., ISCA 2016)",
     (("rows", "batch", "filters"), ("window rows", "channels", "filters", "groups")), "weights",
     ("window", "channels", "filters", "columns", "rows", "batch", "groups", "other")))
+DATAFLOWS.register("eyeriss-rows")(Dataflow(
+    "Eyeriss-like without replication: output rows and batch by filter rows alone (Kao 2022, figure 7.6)",
+    (("rows", "batch"), ("window rows",)), "weights",
+    ("window", "channels", "filters", "columns", "rows", "batch", "groups", "other")))
 DATAFLOWS.register("shidiannao")(Dataflow(
     "ShiDianNao-like: a patch of output pixels in parallel, outputs stay (Du et al., ISCA 2015)",
     (("columns", "batch"), ("rows",)), "outputs", _OUTPUTS_GROW))

@@ -10,17 +10,23 @@ from tilewright.scheduling.problem import (
     Timeline,
 )
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
+from tilewright.scheduling.system import Core, System, load_system, read_bandwidth, system_names
 
 __all__ = [
     "SCHEDULE_OBJECTIVES",
     "SHARINGS",
     "AnalysisTable",
+    "Core",
     "PlanGenomes",
     "ScheduleBound",
     "ScheduleProblem",
     "Simulated",
+    "System",
     "Timeline",
+    "load_system",
+    "read_bandwidth",
     "schedule_bound",
     "simulate",
+    "system_names",
     "timeline",
 ]

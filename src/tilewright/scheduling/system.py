@@ -1,0 +1,151 @@
+"""Systems: accelerators that share one memory, each with a style of mapping or free, a clock and a bandwidth."""
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError, unknown_name
+from tilewright.hardware import Accelerator
+from tilewright.mapping import MapSpace, dataflow_constraints
+from tilewright.workload import Operator
+
+FOLDER = Path(__file__).parent / "systems"
+UNITS = {"B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "KiB/s": 2.0**10, "MiB/s": 2.0**20,
+         "GiB/s": 2.0**30}
+CYCLE = "B/cycle"
+_FIGURE = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]+/[a-z]+)?\s*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Core:
+    """An accelerator of a system.
+
+    Parameters
+    ----------
+    accelerator
+        The machine alone, with all the bandwidth it asks for: what its outermost memory moves is the system's matter.
+    dataflow
+        The style that its mappings follow, as in `DATAFLOWS`; empty where they are free.
+    """
+
+    name: str
+    accelerator: Accelerator
+    dataflow: str = ""
+
+    @property
+    def style(self) -> str:
+        """The style as people read it."""
+        return self.dataflow or "free"
+
+    def space(self, operator: Operator) -> MapSpace:
+        """Return the mappings of an operator on this core."""
+        if not self.dataflow:
+            return MapSpace(operator, self.accelerator)
+        limits = dataflow_constraints(self.dataflow, operator, self.accelerator)
+        return MapSpace(operator, self.accelerator, constraints=limits)
+
+
+@dataclass(frozen=True)
+class System:
+    """Cores that share the bandwidth of one memory (Kao 2022, 7.1.3).
+
+    Parameters
+    ----------
+    bandwidth
+        Bytes a cycle that all cores together get: the lesser of the host's link and the memory's.
+    """
+
+    name: str
+    cores: tuple[Core, ...]
+    clock_mhz: float
+    bandwidth: float
+    sources: tuple[str, ...] = field(default=(), compare=False)
+    assumptions: tuple[str, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def kinds(self) -> tuple[Core, ...]:
+        """The first core of each machine and style: equal cores are analysed once."""
+        return tuple({self._kind(core): core for core in reversed(self.cores)}.values())[::-1]
+
+    @cached_property
+    def kind_of(self) -> NDArray[np.int64]:
+        """``(a)``: the place of each core's kind in `kinds`."""
+        places = {self._kind(core): place for place, core in enumerate(self.kinds)}
+        return np.array([places[self._kind(core)] for core in self.cores], dtype=np.int64)
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        """The bandwidth in GB/s."""
+        return self.bandwidth * self.clock_mhz / 1e3
+
+    @property
+    def peak_gflops(self) -> float:
+        """Two operations for each multiply-accumulate unit and cycle."""
+        return 2e-3 * self.clock_mhz * sum(core.accelerator.compute_instances for core in self.cores)
+
+    def with_bandwidth(self, text: str | float) -> "System":
+        """Return the system with another bandwidth, as `read_bandwidth` reads it."""
+        return replace(self, bandwidth=read_bandwidth(text, self.clock_mhz))
+
+    @staticmethod
+    def _kind(core: Core) -> tuple[Accelerator, str]:
+        return replace(core.accelerator, name=""), core.dataflow
+
+
+def read_bandwidth(text: str | float, clock_mhz: float, where: str = "bandwidth") -> float:
+    """Return the bytes a cycle of ``16GB/s`` or, by name, ``16B/cycle``.
+
+    Raises
+    ------
+    InputError
+        If it has no unit or an unknown one, or is not positive and finite.
+    """
+    match = _FIGURE.fullmatch(str(text))
+    mend = "For example 16GB/s; 16B/cycle where bytes a cycle are meant"
+    if match is None or match[2] is None:
+        raise InputError(where, "must be a number with a unit", text, mend)
+    known = {unit: scale / (clock_mhz * 1e6) for unit, scale in UNITS.items()} | {CYCLE: 1.0}
+    if match[2] not in known:
+        raise InputError(where, f"must have one of the units {', '.join(known)}", text, mend)
+    found = float(match[1]) * known[match[2]]
+    if not 0 < found < float("inf"):
+        raise InputError(where, "must be positive and finite", text, mend)
+    return found
+
+
+def system_names() -> tuple[str, ...]:
+    """Return the names of the systems that are known."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+
+
+def load_system(source: str | Path | System) -> System:
+    """Return the system of this name, or in this file or YAML text; a system is returned as it is.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it says something wrong.
+    """
+    if isinstance(source, System):
+        return source
+    text = str(source)
+    if text in system_names():
+        return _known(text)
+    if "\n" not in text and not Path(text).is_file() and not text.endswith((".yaml", ".yml")) and "/" not in text:
+        raise unknown_name("system", text, list(system_names()))
+    return _read(text if "\n" in text else Path(text))
+
+
+@cache
+def _known(name: str) -> System:
+    return _read(FOLDER / f"{name}.yaml")
+
+
+def _read(source: str | Path) -> System:
+    from tilewright.scheduling.system_files import read_system  # noqa: PLC0415 - pydantic only when a file is read
+
+    return read_system(source)
