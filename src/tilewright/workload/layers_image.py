@@ -85,8 +85,9 @@ class RoiAlign:
 class Residual:
     """Residual blocks, the first with ``stride``.
 
-    ``basic`` is two 3x3 convolutions; ``bottleneck`` is 1x1, 3x3 (which strides), 1x1. A projection stands beside the
-    first block where shapes differ. Source: He et al., Deep Residual Learning, CVPR 2016, table 1.
+    ``basic`` is two 3x3 convolutions; ``bottleneck`` is 1x1, 3x3 (which strides, in ``groups``), 1x1. A projection
+    stands beside the first block where shapes differ. Source: He et al., Deep Residual Learning, CVPR 2016, table 1;
+    groups: Xie et al., Aggregated Residual Transformations, CVPR 2017, figure 3 (c).
     """
 
     name: str
@@ -95,6 +96,7 @@ class Residual:
     out: int
     repeat: int
     stride: int = 1
+    groups: int = 1
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         for index in range(self.repeat):
@@ -108,12 +110,81 @@ class Residual:
         else:
             plan = [(self.width, 1, 1), (self.width, 3, stride), (self.out, 1, 1)]
         for number, (channels, kernel, step) in enumerate(plan, start=1):
-            x = s.conv(x, f"{block}.conv{number}", channels, Window(kernel, step, kernel // 2))
+            groups = self.groups if kernel > 1 else 1
+            x = s.conv(x, f"{block}.conv{number}", channels, Window(kernel, step, kernel // 2, groups=groups))
             if number < len(plan):
                 x = s.vector("relu", x, f"{block}.relu{number}")
         if shortcut.shape != x.shape:
             shortcut = s.conv(shortcut, f"{block}.downsample", self.out, Window(1, stride))
         return s.vector("relu", s.vector("add", x, f"{block}.add", shortcut), f"{block}.relu")
+
+
+@layer("dense_block")
+class DenseBlock:
+    """Layers of a 1x1 convolution of four times the ``growth`` and a 3x3 one, each reading all that came before.
+
+    Source: Huang et al., Densely Connected Convolutional Networks, CVPR 2017, section 3 (DenseNet-BC).
+    """
+
+    name: str
+    growth: int
+    repeat: int
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        for index in range(self.repeat):
+            part = f"{self.name}.{index}"
+            y = s.conv(s.vector("relu", x, f"{part}.relu1"), f"{part}.conv1", 4 * self.growth, Window(1))
+            y = s.conv(s.vector("relu", y, f"{part}.relu2"), f"{part}.conv2", self.growth, Window(3, 1, 1))
+            x = _stacked(s, [x, y], f"{part}.concat")
+        return x
+
+
+@layer("inception")
+class Inception:
+    """Four branches side by side: 1x1; 1x1 and 3x3; 1x1 and ``kernel``; pooling and 1x1.
+
+    ``widths`` are those of the 1x1 branch, of both convolutions of the next two, and of the last.
+    Source: Szegedy et al., Going Deeper with Convolutions, CVPR 2015, figure 2 (b), table 1.
+    """
+
+    name: str
+    widths: list[int]
+    kernel: int = 5
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        first, narrow, middle, thin, wide, last = self.widths
+        pooled = s.pool(x, f"{self.name}.pool", "max", Window(3, 1, 1))
+        ends = [self._conv(s, x, "1", first, 1), self._conv(s, self._conv(s, x, "2.1", narrow, 1), "2.2", middle, 3),
+                self._conv(s, self._conv(s, x, "3.1", thin, 1), "3.2", wide, self.kernel),
+                self._conv(s, pooled, "4", last, 1)]
+        return _stacked(s, ends, f"{self.name}.concat")
+
+    def _conv(self, s: Sketch, x: Value, name: str, out: int, kernel: int) -> Value:
+        y = s.conv(x, f"{self.name}.{name}", out, Window(kernel, 1, kernel // 2))
+        return s.vector("relu", y, f"{self.name}.{name}.relu")
+
+
+@layer("fire")
+class Fire:
+    """A 1x1 convolution to ``squeeze`` channels, then 1x1 and 3x3 ones side by side of ``expand`` each.
+
+    Source: Iandola et al., SqueezeNet, arXiv:1602.07360, section 3.2.
+    """
+
+    name: str
+    squeeze: int
+    expand: int
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        x = s.vector("relu", s.conv(x, f"{self.name}.squeeze", self.squeeze, Window(1)), f"{self.name}.relu")
+        ends = [s.conv(x, f"{self.name}.expand{kernel}", self.expand, Window(kernel, 1, kernel // 2))
+                for kernel in (1, 3)]
+        return s.vector("relu", _stacked(s, ends, f"{self.name}.concat"), f"{self.name}.relu2")
+
+
+def _stacked(s: Sketch, images: list[Value], name: str) -> Value:
+    """Return the channels of images of one size one after the other."""
+    return s.move("concat", images, name, (sum(image.shape[0] for image in images), *images[0].shape[1:]))
 
 
 @layer("inverted_residual")

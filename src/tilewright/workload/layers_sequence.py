@@ -202,6 +202,8 @@ class Transformer:
         Transformer-XL, ACL 2019, section 3.3).
     cross
         Name of the value that a second attention in every block attends to (decoders).
+    shared
+        Whether all blocks have the weights of the first (Lan et al., ALBERT, ICLR 2020, section 3.1).
     """
 
     name: str
@@ -214,6 +216,7 @@ class Transformer:
     memory: int = 0
     relative: bool = False
     cross: str = ""
+    shared: bool = False
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         other = s.value(f"{self.name}.cross", self.cross) if self.cross else None
@@ -222,23 +225,25 @@ class Transformer:
             keys = x
             if self.memory:
                 keys = s.move("concat", [x], f"{block}.memory", (self.memory + x.shape[0], x.shape[1]))
-            x = self._normed(s, x, self._attention(s, x, keys, f"{block}.attention"), f"{block}.attention")
+            tied = self.shared and index > 0
+            x = self._normed(s, x, self._attention(s, x, keys, f"{block}.attention", tied), f"{block}.attention")
             if other is not None:
-                x = self._normed(s, x, self._attention(s, x, other, f"{block}.cross"), f"{block}.cross")
-            y = s.vector(self.activation, s.linear(x, f"{block}.ff1", self.feedforward), f"{block}.{self.activation}")
-            x = self._normed(s, x, s.linear(y, f"{block}.ff2", x.shape[1]), f"{block}.ff")
+                x = self._normed(s, x, self._attention(s, x, other, f"{block}.cross", tied), f"{block}.cross")
+            y = s.linear(x, f"{block}.ff1", self.feedforward, tied=tied)
+            y = s.vector(self.activation, y, f"{block}.{self.activation}")
+            x = self._normed(s, x, s.linear(y, f"{block}.ff2", x.shape[1], tied=tied), f"{block}.ff")
         return x
 
     def _normed(self, s: Sketch, x: Value, y: Value, name: str) -> Value:
         return s.vector(self.norm, s.vector("add", y, f"{name}.add", x), f"{name}.norm")
 
-    def _attention(self, s: Sketch, x: Value, keys: Value, name: str) -> Value:
+    def _attention(self, s: Sketch, x: Value, keys: Value, name: str, tied: bool) -> Value:
         """Scaled dot-product attention of ``x`` over ``keys`` with its projections; masks save no work here."""
         size = self.head_size or x.shape[1] // self.heads
         inner, rows, columns = self.heads * size, x.shape[0], keys.shape[0]
-        query = s.linear(x, f"{name}.query", inner)
-        key = s.linear(keys, f"{name}.key", inner)
-        value = s.linear(keys, f"{name}.value", inner)
+        query = s.linear(x, f"{name}.query", inner, tied=tied)
+        key = s.linear(keys, f"{name}.key", inner, tied=tied)
+        value = s.linear(keys, f"{name}.value", inner, tied=tied)
         scores = s.matmul(f"{name}.scores", [query, key], (self.heads, rows, columns, size))
         if self.relative:
             places = s.with_batch(1).linear(Value("", (columns, x.shape[1])), f"{name}.position", inner)
@@ -246,7 +251,44 @@ class Transformer:
             scores = s.vector("add", scores, f"{name}.position_add", places)
         weights = s.vector("softmax", s.vector("scale", scores, f"{name}.scale"), f"{name}.softmax")
         mixed = s.matmul(f"{name}.context", [weights, value], (self.heads, rows, size, columns))
-        return s.linear(Value(mixed.name, (rows, inner)), f"{name}.output", x.shape[1])
+        return s.linear(Value(mixed.name, (rows, inner)), f"{name}.output", x.shape[1], tied=tied)
+
+
+@layer("mobilebert")
+class MobileBert:
+    """Transformer blocks within bottlenecks, with a ``stack`` of feed-forward layers of the narrow ``width``.
+
+    Queries and keys are of a narrow copy, values of the wide one. Source: Sun et al., MobileBERT, ACL 2020, section 3,
+    table 1.
+    """
+
+    name: str
+    repeat: int
+    heads: int
+    width: int
+    feedforward: int
+    stack: int = 4
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        for index in range(self.repeat):
+            x = self._block(s, x, f"{self.name}.{index}")
+        return x
+
+    def _block(self, s: Sketch, x: Value, block: str) -> Value:
+        rows, size = x.shape[0], self.width // self.heads
+        narrow, shared = (s.linear(x, f"{block}.bottleneck.{part}", self.width) for part in ("input", "attention"))
+        query, key = (s.linear(shared, f"{block}.attention.{part}", self.width) for part in ("query", "key"))
+        value = s.linear(x, f"{block}.attention.value", self.width)
+        scores = s.matmul(f"{block}.attention.scores", [query, key], (self.heads, rows, rows, size))
+        weights = s.vector("softmax", s.vector("scale", scores, f"{block}.attention.scale"), f"{block}.softmax")
+        mixed = s.matmul(f"{block}.attention.context", [weights, value], (self.heads, rows, size, rows))
+        y = s.linear(Value(mixed.name, (rows, self.width)), f"{block}.attention.output", self.width)
+        y = s.vector("add", y, f"{block}.attention.add", narrow)
+        for place in range(self.stack):
+            part = f"{block}.ff{place}"
+            inner = s.vector("relu", s.linear(y, f"{part}.1", self.feedforward), f"{part}.relu")
+            y = s.vector("add", s.linear(inner, f"{part}.2", self.width), f"{part}.add", y)
+        return s.vector("add", s.linear(y, f"{block}.bottleneck.output", x.shape[1]), f"{block}.add", x)
 
 
 @layer("recurrent")

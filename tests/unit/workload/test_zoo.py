@@ -17,7 +17,8 @@ from tilewright.workload import (
     zoo,
 )
 
-REQUIRED = ("alexnet", "vgg16", "resnet18", "resnet50", "mobilenet-v2", "mnasnet", "shufflenet", "bert-base",
+REQUIRED = ("densenet121", "googlenet", "resnext50", "squeezenet", "mobilebert", "distilbert", "albert", "wide-deep",
+            "din", "alexnet", "vgg16", "resnet18", "resnet50", "mobilenet-v2", "mnasnet", "shufflenet", "bert-base",
             "bert-large", "gpt2", "transformer-xl", "xlm", "flaubert", "t5-base", "dlrm", "ncf", "gnmt",
             "faster-rcnn", "deepspeech2", "alphagozero", "deepbench-conv-training", "deepbench-conv-server",
             "deepbench-conv-device", "deepbench-gemm-training", "deepbench-gemm-server", "deepbench-gemm-device")
@@ -83,6 +84,11 @@ DERIVED = {
     "ncf": layers(256, 256, 128, 64) + 128,
     "gnmt": gnmt(50, 50),
     "deepspeech2": deepspeech2(700),
+    "albert": encoder(12, 768, 3072, 512) + 512 * 128 * 768 + 768 * 768,
+    "mobilebert": 24 * (512 * (2 * 512 * 128 + 2 * 128 * 128 + 512 * 128 + 128 * 128 + 8 * 128 * 512 + 128 * 512)
+                        + 2 * 512 * 512 * 128) + 512 * 384 * 512,
+    "wide-deep": layers(1200, 1024, 512, 256, 1),
+    "din": 100 * (layers(512, 80, 40, 1) + 128) + 128 * 128 + layers(256, 80, 40, 1),
     "alphagozero": 361 * (9 * 256 * (17 + 40 * 256) + 3 * 256) + 722 * 362 + 361 * 256 + 256,
 }
 
@@ -172,8 +178,8 @@ def test_names_are_forgiving_and_take_options() -> None:
 
 
 @pytest.mark.parametrize(("name", "options", "message"), [
-    ("resnet5", {}, "network: must be a known network; Got 'resnet5'; Did you mean mnasnet, resnet18, resnet50?"),
-    ("", {}, "network: must be a known network; Got ''; Known: alexnet"),
+    ("resnet5", {}, "network: must be a known network; Got 'resnet5'; Did you mean resnet18, resnet50, resnext50?"),
+    ("", {}, "network: must be a known network; Got ''; Known: albert, alexnet"),
     ("bert-base", {"sequenze": 3}, "bert-base.options: must be a known option; Got 'sequenze'; Did you mean sequence?"),
     ("bert-base", {"sequence": 0}, "bert-base.options.sequence: must be a positive integer; Got 0."),
     ("bert-base", {"batch": True}, "bert-base.options.batch: must be a positive integer; Got True."),

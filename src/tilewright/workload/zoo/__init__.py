@@ -12,7 +12,9 @@ from tilewright.workload.table import read_document, table_graph
 
 _DATA = Path(__file__).parent / "data"
 _ALIASES = {"t5": "t5-base", "bert": "bert-base", "shufflenetv1": "shufflenet", "mnasnetb1": "mnasnet",
-            "gpt2small": "gpt2", "fasterrcnnresnet50fpn": "faster-rcnn", "neumf": "ncf", "flaubertbase": "flaubert"}
+            "gpt2small": "gpt2", "fasterrcnnresnet50fpn": "faster-rcnn", "neumf": "ncf", "flaubertbase": "flaubert",
+            "densenet": "densenet121", "resnext5032x4d": "resnext50", "albertbase": "albert",
+            "distilbertbase": "distilbert", "wideanddeep": "wide-deep"}
 
 
 @dataclass(frozen=True)
