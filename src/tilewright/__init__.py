@@ -16,6 +16,7 @@ from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.api import (
+        AllocationRun,
         DesignRun,
         Evaluation,
         Pipeline,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accelerator",
+    "AllocationRun",
     "Budget",
     "Constraints",
     "DesignRun",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
+    from tilewright.api.allocating import AllocationRun
     from tilewright.api.catalogue import (
         DEFAULT_MAPPER,
         Option,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MAPPER",
+    "AllocationRun",
     "Broken",
     "DesignRun",
     "Evaluation",

@@ -1,6 +1,5 @@
 """The machine and the mappings together: what is asked for, and what came of it."""
 
-import json
 import math
 import os
 import re
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import tilewright.report
+from tilewright.api.allocating import EPOCHS, AllocationRun, allocated
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import (
@@ -24,10 +24,10 @@ from tilewright.api.inputs import (
 from tilewright.api.options import DesignOptions
 from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, kept_run
+from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.studying import study_runner
 from tilewright.api.tasks import budget_text, check_seed, read_budget
-from tilewright.api.text import shown
 from tilewright.base import InputError, write_whole
 from tilewright.codesign import DESIGNERS, Candidate, Designed, DesignProblem, Figures, design_front, read_limits
 from tilewright.codesign import design as design_of
@@ -40,10 +40,12 @@ from tilewright.store import LayerRecord, RequestRecord, RunRecord, layer_record
 from tilewright.workload import Graph, UniqueOperator, unique_operators
 
 SIGN = "*"
+SAMPLES = 40_000
+"""Mappings of a layer that are scored in all unless told."""
 
 
 @dataclass(frozen=True)
-class DesignRun:
+class DesignRun(OnSheet):
     """What came of a design: the whole in ``result``, and each network on the machine that was found as a run.
 
     There are no ``runs`` where nothing was found within the limits. ``networks`` have their weights, ``front`` names
@@ -62,6 +64,11 @@ class DesignRun:
     networks: tuple[tuple[str, float], ...]
     front: tuple[str, ...]
     command: str
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a machine within the limits."""
+        return self.result.best is not None
 
     @property
     def machine(self) -> Accelerator:
@@ -139,39 +146,37 @@ class DesignRun:
     def _records(self) -> tuple[RunRecord, ...]:
         return tuple(run.record for run in self.runs)
 
-    def write_report(self, path: str | os.PathLike[str]) -> Path:
-        """Write one self-contained HTML page; folders are made."""
-        return tilewright.report.write_sheet(self.sheet, ready_place(path))
-
-    def write_json(self, path: str | os.PathLike[str]) -> Path:
-        """Write all of it as JSON; folders are made."""
-        return write_whole(ready_place(path), json.dumps(self.plain, indent=1, ensure_ascii=False) + "\n")
-
-    def __str__(self) -> str:
-        return shown(lambda console: tilewright.report.print_sheet(self.sheet, console))
-
 
 @takes(DesignOptions, raises=", or not even the smallest machine is within the limits")
-def design(asked: DesignOptions) -> DesignRun:
+def design(asked: DesignOptions) -> DesignRun | AllocationRun:
     """Find a machine within a budget together with the mapping of every layer, and what no such machine can beat.
 
-    Where ``out`` names a folder, the same call later goes on from what had been searched, and comes to the same end.
-    Ctrl-C ends it and returns what was found.
+    With a ``deployment`` the budget is shared among the layers, as in chapter 8 of Kao's dissertation (2022). Where
+    ``out`` names a folder, the same call later goes on from what had been searched, and comes to the same end. Ctrl-C
+    ends it and returns what was found.
     """
     given = _weighted(asked.networks)
     graphs = several_networks([network for network, _ in given], asked.bind)
-    budget, front = read_budget(asked.budget), read_front(asked.front)
+    unless = SAMPLES if asked.deployment is None else EPOCHS
+    budget, front = read_budget(unless if asked.budget is None else asked.budget), read_front(asked.front)
     check_seed(asked.seed)
     if any(METRICS[name].traffic for name in front):
         raise InputError("front", "must be of cycles, energy and area in designs", "traffic", "Leave traffic out")
+    command = command_line("design", DesignOptions, {
+        **vars(asked), "budget": budget_text(budget), "front": front,
+        "networks": [name_of(one) + (f"{SIGN}{weight:g}" if weight != 1 else "") for one, weight in given],
+        "arch": name_of(asked.arch.accelerator if isinstance(asked.arch, DesignSpace) else asked.arch),
+        "fix": _texts(asked.fix), "within": ",".join(map(str, _texts(asked.within))),
+        "styles": ",".join(_texts(asked.styles))})
+    if asked.deployment is not None:
+        if len(given) != 1 or given[0][1] != 1:
+            raise InputError("networks", "must be one, without a weight, with --deployment", command.split(" --")[0])
+        return allocated(asked, graphs[0], budget, command)
+    if asked.styles:
+        raise InputError("--styles", "must come with --deployment", ",".join(_texts(asked.styles)))
     DESIGNERS.get(asked.method)
     problem = _problem(asked, [(graph, weight) for graph, (_, weight) in zip(graphs, given, strict=True)], front)
     problem.budget.check(areas=any(METRICS[name].area for name in front))
-    command = command_line("design", DesignOptions, {
-        **vars(asked), "budget": budget_text(budget), "front": front, "fix": _texts(asked.fix),
-        "networks": [name_of(one) + (f"{SIGN}{weight:g}" if weight != 1 else "") for one, weight in given],
-        "arch": name_of(asked.arch.accelerator if isinstance(asked.arch, DesignSpace) else asked.arch),
-        "within": ",".join(map(str, _texts(asked.within)))})
     ready_cache()
     with study_runner(asked, "design") as runner, interruptible(runner.stop):
         if budget.seconds is not None:  # no run should lose time to loading (or compiling) the engine

@@ -381,7 +381,8 @@ class DesignOptions(KeptOptions):
     arch
         What may vary: see `load_design_space`.
     objective
-        One of ``latency``, ``energy``, ``edp``, ``latency-area``, ``energy-area``, ``edp-area``.
+        One of ``latency``, ``energy``, ``edp``, ``latency-area``, ``energy-area``, ``edp-area``; with ``deployment``,
+        of ``latency``, ``energy``, ``edp``, ``pace``.
     fix
         ``mapping=DATAFLOW``: only mappings that follow it. ``hardware``: the machine as its file has it.
     """
@@ -400,9 +401,14 @@ class DesignOptions(KeptOptions):
         "the product of its metrics."))
     method: str = option("auto", "--method", "-m", always=True,
                          says="How to search; see: tilewright list methods.")
-    budget: str | int | Budget = again(SearchOptions, "budget", 40_000, (
+    deployment: str | None = option(None, "--deployment", metavar="pipelined|sequential", says=(
+        "Share the budget among the layers, each with its own elements and buffer (pipelined), or give all one pair "
+        "in turn (sequential), mapped by --styles. Default: one machine, each layer with any mapping."))
+    styles: str | Iterable[str] = option((), "--styles", metavar="STYLE,...", says=(
+        "With --deployment: dataflow styles that a layer may have; see: tilewright list styles. Default: nvdla."))
+    budget: str | int | Budget | None = again(SearchOptions, "budget", None, (
         "Mappings of a layer scored in all (40000, 40k), time (10s), or both (40k,10s). Only a number of mappings "
-        "repeats exactly."))
+        "repeats exactly. Default: 40000; with --deployment 5000 allocations of all layers."))
     seed: int = again(SearchOptions, "seed", 0)
     fix: str | Iterable[str] = option((), "--fix", kind="texts", metavar="mapping=DATAFLOW|hardware", says=(
         "Search only machines (mappings follow a dataflow; see: tilewright list dataflows), or only mappings (the "

@@ -4,19 +4,16 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import tilewright.report
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import takes
 from tilewright.api.options import PipelineOptions, RunOptions
-from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, Seconds, kept_run, run_record
+from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import NetworkTask, prepare, warm_up
-from tilewright.api.text import shown
 from tilewright.api.warm import OFF, warm_budget, warmth
-from tilewright.base import write_whole
 from tilewright.search import (
     Budget,
     Objective,
@@ -31,7 +28,7 @@ from tilewright.workload import UniqueOperator
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class Pipeline(OnSheet):
     """What came of a pipeline: the whole in ``result``, and each of its two searches as a run.
 
     ``then`` is None where the first search left a layer without a mapping, or was interrupted.
@@ -69,17 +66,6 @@ class Pipeline:
         return {"pipeline": pipeline_tree(self.result, self.network), "command": self.command,
                 "first": json.loads(record_to_json(self.first.record)),
                 "then": self.then and json.loads(record_to_json(self.then.record))}
-
-    def write_report(self, path: str | os.PathLike[str]) -> Path:
-        """Write one self-contained HTML page; folders are made."""
-        return tilewright.report.write_sheet(self.sheet, ready_place(path))
-
-    def write_json(self, path: str | os.PathLike[str]) -> Path:
-        """Write all of it as JSON; folders are made."""
-        return write_whole(ready_place(path), json.dumps(self.plain, indent=1, ensure_ascii=False) + "\n")
-
-    def __str__(self) -> str:
-        return shown(lambda console: tilewright.report.print_sheet(self.sheet, console))
 
 
 @takes(PipelineOptions)

@@ -13,7 +13,8 @@ from tilewright.cli.compare import deliver, tell_stopped
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
 
 Write = Annotated[Path | None, typer.Option(
-    "--write", metavar="FILE.yaml", show_default=False, help="Write the machine, which every verb takes as --arch.")]
+    "--write", metavar="FILE.yaml", show_default=False, help="Write the machine, which every verb takes as --arch; "
+    "with --deployment pipelined, a folder with one for each layer.")]
 Mappings = Annotated[Path | None, typer.Option(
     "--write-mappings", metavar="DIR", show_default=False,
     help="With --write: write the mapping of every layer there, which tilewright evaluate takes.")]
@@ -36,7 +37,7 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
         raise InputError("--write-mappings", "must come with --write FILE.yaml")
     with SearchBar("samples") as bar:
         found = tilewright.api.design(**asked, told=bar.update, stop=stop)
-    if write is not None and found.result.best is not None:
+    if write is not None and found.found:
         found.write(write, mappings)
     deliver("design", found.sheet, found.plain, (report, json, asked["out"]))
     for run in found.runs:
@@ -45,4 +46,4 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
     if found.interrupted:
         tell_stopped(". ", asked["out"])
         raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(int(found.result.best is None))
+    raise typer.Exit(int(not found.found))

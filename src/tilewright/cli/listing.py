@@ -1,7 +1,7 @@
 """``tilewright list``: what there is to choose from."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -14,8 +14,8 @@ from tilewright.cli.options import StorePlace, console, say
 if TYPE_CHECKING:
     from tilewright.store import Entry
 
-Kind = Literal["networks", "accelerators", "mappers", "methods", "dataflows", "objectives", "technologies", "formats",
-               "runs", "library"]
+Kind = Literal["networks", "accelerators", "mappers", "methods", "dataflows", "styles", "objectives", "technologies",
+               "formats", "runs", "library"]
 
 
 class Listing(NamedTuple):
@@ -130,20 +130,28 @@ def _mapper(name: str) -> Listing:
 
 def _methods() -> Listing:
     from tilewright.codesign import DESIGNERS
+    from tilewright.codesign.allocation import METHODS
 
     rows = []
-    for name in DESIGNERS:
-        member = DESIGNERS.get(name)
-        known = hasattr(member, "box")  # a mapper of numbers, which here proposes machines, too
-        about = tilewright.api.mapper_summary(name) if known else (member.__doc__ or "").split("\n")[0]
-        rows.append((name, about, getattr(member, "extra", "")))
-    return Listing(("Method", "How it designs", "Needs"), rows)
+    for registry, where in ((DESIGNERS, ""), (METHODS, "--deployment")):
+        for name in registry:
+            member: Any = registry.get(name)
+            known = hasattr(member, "box")  # a mapper of numbers, which here proposes machines, too
+            about = tilewright.api.mapper_summary(name) if known else (member.__doc__ or "").split("\n")[0]
+            rows.append((name, where, about, getattr(member, "extra", "")))
+    return Listing(("Method", "With", "How it designs", "Needs"), rows)
 
 
 def _dataflows() -> Listing:
     from tilewright.mapping import DATAFLOWS
 
     return Listing(("Dataflow", "What it fixes"), [(name, DATAFLOWS.get(name).about) for name in DATAFLOWS])
+
+
+def _styles() -> Listing:
+    from tilewright.codesign.allocation import STYLES
+
+    return Listing(("Style", "What it fixes"), [(name, STYLES.get(name).about) for name in STYLES])
 
 
 def _objectives() -> Listing:
@@ -211,6 +219,7 @@ def _entry(name: str, store: str | None) -> None:
 
 _ALL: dict[str, Callable[[], Listing]] = {
     "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "methods": _methods,
-    "dataflows": _dataflows, "objectives": _objectives, "technologies": _technologies, "formats": _formats}
+    "dataflows": _dataflows, "styles": _styles, "objectives": _objectives, "technologies": _technologies,
+    "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}
 _ONE: dict[str, Callable[[str], Listing]] = {"networks": _network, "mappers": _mapper}

@@ -32,13 +32,12 @@ class Limit:
     what: str
     most: float
 
-    @property
-    def shown(self) -> str:
-        """The figure with its unit, as it is read."""
+    def shown(self, digits: int = 6) -> str:
+        """Return the figure with its unit, as it is read."""
         large, unit, scale = LARGE.get(self.what, (np.inf, "", 1.0))
         if self.most < large:
             unit, scale = SHOWN[self.what][0], 1.0
-        return f"{self.most / scale:.12g}{unit}"
+        return f"{self.most / scale:.{digits}g}{unit}"
 
     @property
     def rounded(self) -> "Limit":
@@ -47,7 +46,7 @@ class Limit:
         return Limit(self.what, float(np.ceil(self.most / scale) * scale))
 
     def __str__(self) -> str:
-        return f"{self.what}={self.shown}"
+        return f"{self.what}={self.shown(12)}"
 
 
 def read_limits(within: "str | Iterable[str | Limit]", named: Callable[[str, str], float | None] | None = None,

@@ -15,6 +15,7 @@ from tilewright.jobs.job import (
     Stop,
     interruptible,
     present_stop,
+    stopped_by,
 )
 from tilewright.jobs.runner import Runner
 
@@ -31,4 +32,5 @@ __all__ = [
     "interruptible",
     "load_seconds",
     "present_stop",
+    "stopped_by",
 ]

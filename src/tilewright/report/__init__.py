@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tilewright.base import late_names
 
 if TYPE_CHECKING:
+    from tilewright.report.allocation import allocation_sheet, allocation_tree
     from tilewright.report.circles import nested, venn, venn_plot
     from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
     from tilewright.report.design import design_sheet, design_tree
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Sheet",
     "accuracy_page",
+    "allocation_sheet",
+    "allocation_tree",
     "axes_sheet",
     "axes_tree",
     "byte_size",

@@ -19,7 +19,7 @@ LEFT_OUT = ("Areas are of memories and multiply-accumulate units: networks on ch
 _MOST_ROWS, _MOST_DRAWN = 24, 3000
 _PRODUCTS = {"cycles x um2": ("cycles·mm2", 1e-6), "pJ x um2": ("J·mm2", 1e-18),
              "pJ x cycles x um2": ("J·cycles·mm2", 1e-18)}
-_LIMITED: Mapping[str, tuple[str, Callable[[float], str]]] = {
+LIMITED: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "area": ("Area", lambda value: f"{significant(value / 1e6)} mm2"),
     "power": ("Power", lambda value: engineering(value * 1e-3, "W")),
     "elements": ("Elements", lambda value: f"{value:,.0f}"), "bytes": ("Bytes on chip", byte_size)}
@@ -135,7 +135,7 @@ def _figures(found: Designed) -> Table:
         ("Latency", f"{engineering(cycles)} cycles = {engineering(seconds_of(cycles, clock), 's')}", "", ""),
         ("Energy", engineering(figures.energy_pj * 1e-12, "J"), "", ""),
         ("EDP", engineering(figures.latency_cycles * figures.energy_pj * 1e-12, "J·cycles"), "", "")]
-    for name, (head, show) in _LIMITED.items():
+    for name, (head, show) in LIMITED.items():
         most = problem.budget.most(name)
         limited = (show(most), percent(1 - taken[name] / most)) if isfinite(most) else ("", "")
         rows.append((head, show(taken[name]), *limited))

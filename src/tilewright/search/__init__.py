@@ -3,7 +3,7 @@
 from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, KeptBounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, Problem, black_box
-from tilewright.search.checkpoint import Resumable, State
+from tilewright.search.checkpoint import Resumable, State, load_checkpoint, save_checkpoint
 from tilewright.search.front import Front, FrontPoint, first_of_front, joined, read_front
 from tilewright.search.hull import hull_corners
 from tilewright.search.layers import largest_first
@@ -87,10 +87,12 @@ __all__ = [
     "hull_corners",
     "joined",
     "largest_first",
+    "load_checkpoint",
     "mappers",
     "read_front",
     "read_options",
     "rounds",
+    "save_checkpoint",
     "score_bound",
     "search",
     "search_flexible",

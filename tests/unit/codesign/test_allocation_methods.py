@@ -1,5 +1,7 @@
 """Every method of allocation: counted alike, repeatable, resumable, never below the optimum; ConfuciuX's parts."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from tilewright.codesign.allocation import METHODS, AllocationProblem, allocate
 from tilewright.codesign.allocation.agents import observations, rewards
 from tilewright.codesign.allocation.methods import FineTuning, Trial
 from tilewright.hardware import preset
+from tilewright.jobs import stopped_by
 
 ASK_TELL = tuple(name for name in METHODS if name not in ("a2c", "ppo", "trpo", "ddpg", "sac", "td3"))
 
@@ -42,9 +45,15 @@ def test_epochs_are_counted_and_results_repeat(mix, method):
 
 @pytest.mark.parametrize("method", ASK_TELL)
 def test_what_is_taken_up_ends_as_what_was_not(iot, method):
-    whole = allocate(iot, method, epochs=420, seed=1)
-    part = allocate(iot, method, epochs=420, seed=1, pause=150)
-    assert len(part.curve) < 420 or method == "exact"
+    whole, stop = allocate(iot, method, epochs=420, seed=1), threading.Event()
+
+    def end(trial, state):
+        if trial.spent >= 150:
+            stop.set()
+
+    with stopped_by(stop):
+        part = allocate(iot, method, epochs=420, seed=1, told=end)
+    assert part.interrupted == (len(part.curve) < 420 and method != "exact") == (method != "exact")
     rest = allocate(iot, method, epochs=420, seed=1, state=part.state)
     assert rest.value == whole.value and (rest.curve == whole.curve).all()
     assert np.array_equal(rest.state["trial.closest"], whole.state["trial.closest"])
@@ -118,8 +127,7 @@ def test_blind_methods_learn_nothing_from_what_is_over():
 
 
 @pytest.mark.parametrize(("given", "message"), [
-    ({"method": "gradient"}, "known allocation method"), ({"epochs": 0}, "epochs: must be positive"),
-    ({"pause": 0}, "pause: must be positive")])
+    ({"method": "gradient"}, "known allocation method"), ({"epochs": 0}, "epochs: must be positive")])
 def test_what_is_wrong_is_told(iot, given, message):
     with pytest.raises(InputError, match=message):
         allocate(iot, **given)

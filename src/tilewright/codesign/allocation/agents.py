@@ -1,6 +1,5 @@
 """ConfuciuX's agent: REINFORCE on a recurrent policy, layer by layer, then a genetic algorithm from where it ended."""
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import require_extra
-from tilewright.codesign.allocation.methods import METHODS, AllocationMethod, FineTuning, Trial
+from tilewright.codesign.allocation.methods import METHODS, FineTuning, Trial
 from tilewright.codesign.allocation.problem import AllocationProblem
 from tilewright.mapping import classes_of
 from tilewright.search import Resumable
@@ -71,9 +70,10 @@ class Reinforce(Resumable):
     """REINFORCE on an LSTM of 128, layer by layer (Kao 2022, section 8.1): the first stage of ConfuciuX."""
 
     changing = ("policy", "lowest")
+    extra = "learn"
 
     def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
-        require_extra("learn", "method", "reinforce")
+        require_extra(self.extra, "method", "reinforce")
         self.problem, self.seed, self.lowest = problem, seed, np.inf
 
     @cached_property
@@ -115,6 +115,7 @@ class Confuciux(Resumable):
     """Both stages of ConfuciuX: REINFORCE for a ninth of the epochs, then the genetic algorithm of section 8.1.8."""
 
     changing = ("first", "second")
+    extra = Reinforce.extra
 
     def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
         self.epochs = epochs
@@ -128,16 +129,18 @@ class Confuciux(Resumable):
 
 
 class BaselineAgent(Resumable):
-    """An agent of Stable-Baselines3 on the environment ``tilewright/Allocation-v0``, with its own defaults.
+    """An agent of Stable-Baselines3 or sb3-contrib, with its own defaults, on the environment of allocations.
 
     It acts until its epochs end in one step; what was stopped before begins anew, and ends as it would have.
     """
 
     changing = ()
+    extra = "rl"
+    name = ""
 
-    def __init__(self, name: str, seed: int) -> None:
-        require_extra("rl", "method", name)
-        self.name, self.seed = name, seed
+    def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
+        require_extra(self.extra, "method", self.name)
+        self.seed = seed
 
     def step(self, trial: Trial) -> None:
         """Act until the end."""
@@ -146,9 +149,5 @@ class BaselineAgent(Resumable):
         train_agent(self.name, trial, self.seed)
 
 
-def _agent(name: str) -> Callable[[AllocationProblem, int, int], AllocationMethod]:
-    return lambda problem, epochs, seed: BaselineAgent(name, seed)
-
-
 for _name in ("a2c", "ppo", "trpo", "ddpg", "sac", "td3"):
-    METHODS.register(_name)(_agent(_name))
+    METHODS.register(_name)(type(_name, (BaselineAgent,), {"name": _name, "__doc__": BaselineAgent.__doc__}))

@@ -33,8 +33,13 @@ class AllocationBudget:
         return np.stack([found[measure] for measure in self.measures]) if self.measures else np.empty(
             (0, *table.stages.shape))
 
+    @property
+    def each(self) -> tuple[Limit, ...]:
+        """The limits by their measures."""
+        return tuple(Limit(*one) for one in zip(self.measures, self.limits, strict=True))
+
     def __str__(self) -> str:
-        return ",".join(str(Limit(*one)) for one in zip(self.measures, self.limits, strict=True)) or "unlimited"
+        return ",".join(map(str, self.each)) or "unlimited"
 
 
 UNLIMITED = AllocationBudget()

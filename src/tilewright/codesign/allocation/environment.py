@@ -15,6 +15,7 @@ from tilewright.codesign.allocation.agents import DISCOUNT, observations
 from tilewright.codesign.allocation.methods import Trial
 from tilewright.codesign.allocation.problem import AllocationProblem
 from tilewright.hardware import preset
+from tilewright.jobs import present_stop
 from tilewright.learn import one_thread
 from tilewright.workload import zoo
 
@@ -101,18 +102,19 @@ def train_agent(name: str, trial: Trial, seed: int) -> None:
     from stable_baselines3.common.callbacks import BaseCallback  # noqa: PLC0415
 
     class Until(BaseCallback):
-        """Ends training when no epoch is left."""
+        """Ends training when no epoch is left, or the run was stopped."""
 
         def _on_step(self) -> bool:
-            return trial.left > 0
+            return trial.left > 0 and not stop.is_set()
 
-    continuous = name in ("ddpg", "sac", "td3")
+    continuous, stop = name in ("ddpg", "sac", "td3"), present_stop()
     library = sb3_contrib if name == "trpo" else stable_baselines3
     with one_thread():
         environment = AllocationEnv(trial.problem, trial, continuous)
         agent = getattr(library, name.upper())("MlpPolicy", environment, seed=seed, device="cpu", gamma=DISCOUNT)
         agent.learn(trial.epochs * len(environment.known), callback=Until())
-        while trial.left:  # what was under way when the steps ended
+        trial.whole = not stop.is_set()
+        while trial.left and trial.whole:  # what was under way when the steps ended
             trial.score(trial.closest[None])
 
 

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from tilewright.base import InputError, Registry, require_extra
 from tilewright.codesign.allocation.exact import ExactAllocation, solve
 from tilewright.codesign.allocation.problem import AllocationProblem
+from tilewright.cost import Cost, DenseModel
+from tilewright.hardware import Accelerator
+from tilewright.jobs import present_stop
+from tilewright.mapping import Mapping
 from tilewright.search import MAPPERS, BlackBox, Problem, Resumable, State
+from tilewright.workload import Operator
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,7 +28,9 @@ OVER = 1e18
 class Trial(Resumable):
     """Scores allocations within a number of epochs, and keeps the best."""
 
-    changing = ("spent", "best", "value", "closest", "loss", "curve")
+    changing = ("epochs", "spent", "best", "value", "closest", "loss", "curve")
+    whole = True
+    """Whether it can be taken up where it is; not within a step."""
 
     def __init__(self, problem: AllocationProblem, epochs: int) -> None:
         layers = len(problem.table.stages)
@@ -74,6 +81,19 @@ METHODS: Registry[Callable[[AllocationProblem, int, int], AllocationMethod]] = R
 
 
 @dataclass(frozen=True)
+class AllocatedLayer:
+    """A layer: the places of its style, elements and buffer, its mapping on its machine, and what one run costs."""
+
+    operator: Operator
+    name: str
+    runs: int
+    place: tuple[int, int, int]
+    mapping: Mapping
+    machine: Accelerator
+    cost: Cost
+
+
+@dataclass(frozen=True)
 class AllocationResult:
     """What a method found.
 
@@ -83,8 +103,12 @@ class AllocationResult:
         The best allocation ``(l)`` within the budget and its objective; None and infinite where there was none.
     curve
         The best so far after each epoch, infinite before the first within the budget.
+    closest
+        The allocation that is best or, as long as none is within the budget, over it the least.
     state
-        What takes the search up again.
+        What takes the search up again; nothing where it has to begin anew.
+    interrupted
+        Whether it was stopped early.
     """
 
     problem: AllocationProblem
@@ -93,12 +117,30 @@ class AllocationResult:
     cells: Ints | None
     value: float
     curve: Floats
+    closest: Ints
     state: State = field(repr=False)
+    interrupted: bool = False
 
     @cached_property
     def optimum(self) -> ExactAllocation:
-        """The best there is, proven."""
+        """The best there is, proven; an `InputError` where it cannot be."""
         return solve(self.problem)
+
+    @cached_property
+    def layers(self) -> tuple[AllocatedLayer, ...]:
+        """The layers with their mappings, machines and costs; none where nothing was found."""
+        stages = self.problem.table.stages
+        places = [] if self.cells is None else self.problem.places(self.cells)
+        if stages.together and places:
+            stages = stages.only(*places[0][1:])
+        costs: dict[object, tuple[Mapping, Accelerator, Cost]] = {}
+        for layer, place in enumerate(places):
+            operator = stages.operators[layer]
+            if (operator.signature, place) not in costs:
+                nest, machine = stages.built(layer, (place[0], 0, 0) if stages.together else place)
+                costs[operator.signature, place] = nest, machine, DenseModel(operator, machine).cost(nest)
+        return tuple(AllocatedLayer(operator := stages.operators[layer], stages.names[layer], stages.runs[layer], place,
+                                    *costs[operator.signature, place]) for layer, place in enumerate(places))
 
     @property
     def gap(self) -> float:
@@ -107,34 +149,47 @@ class AllocationResult:
 
 
 def allocate(problem: AllocationProblem, method: str = "exact", *, epochs: int = 5_000, seed: int = 0,  # noqa: PLR0913
-             pause: int | None = None, state: State | None = None) -> AllocationResult:
-    """Search for an allocation; same seed, same result.
+             state: State | None = None, told: Callable[[Trial, Callable[[], State]], None] | None = None,
+             ) -> AllocationResult:
+    """Search for an allocation; same seed, same result. It ends early where `present_stop` is set.
 
     Parameters
     ----------
     epochs
         Allocations scored in all.
-    pause
-        Epochs after which to stop before the end; the result's state takes the search up to the same end.
+    state
+        What takes a search up where it was ended, to the same end.
+    told
+        Told after each step what was scored so far, and how to get the state.
 
     Raises
     ------
     InputError
-        If the method is unknown, its extra is not installed, or numbers are not positive.
+        If the method is unknown, its extra is not installed, or there are no epochs.
     """
-    if epochs < 1 or (pause is not None and pause < 1):
-        raise InputError("epochs" if epochs < 1 else "pause", "must be positive", min(epochs, pause or epochs))
-    trial, searcher = Trial(problem, epochs), METHODS.get(method)(problem, epochs, seed)
+    if epochs < 1:
+        raise InputError("epochs", "must be positive", epochs)
+    search, stop = _Search(problem, method, epochs, seed), present_stop()
+    trial = search.trial
     if state is not None:
-        trial.restore({key[6:]: array for key, array in state.items() if key.startswith("trial.")})
-        searcher.restore({key[7:]: array for key, array in state.items() if key.startswith("method.")})
-    while trial.left and (pause is None or trial.spent < pause):
-        searcher.step(trial)
-    kept = {f"trial.{key}": array for key, array in trial.state().items()} | {
-        f"method.{key}": array for key, array in searcher.state().items()}
+        search.restore(state)
+    while trial.left and not stop.is_set():
+        search.method.step(trial)
+        if told is not None:
+            told(trial, search.state)
     found = np.isfinite(trial.value)
     return AllocationResult(problem, method, seed, trial.best if found else None, trial.value,
-                            trial.curve[:trial.spent], kept)
+                            trial.curve[:trial.spent], trial.closest,
+                            search.state() if trial.whole else {}, trial.left > 0)
+
+
+class _Search(Resumable):
+    """A method and what it has scored."""
+
+    changing = ("trial", "method")
+
+    def __init__(self, problem: AllocationProblem, method: str, epochs: int, seed: int) -> None:
+        self.trial, self.method = Trial(problem, epochs), METHODS.get(method)(problem, epochs, seed)
 
 
 @METHODS.register("exact")

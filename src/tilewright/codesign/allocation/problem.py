@@ -13,7 +13,7 @@ from tilewright.base import InputError, unknown_name
 from tilewright.codesign.allocation.budgets import MEASURES, UNLIMITED, AllocationBudget, read_budget
 from tilewright.codesign.allocation.table import PE_LEVELS, AllocationTable, PipelineStages, allocation_table
 from tilewright.codesign.limits import Limit
-from tilewright.hardware import Accelerator
+from tilewright.hardware import Accelerator, DesignSpace
 from tilewright.workload import Graph
 
 Floats = NDArray[np.float64]
@@ -53,11 +53,14 @@ class AllocationProblem:
     blind: bool = False
 
     @classmethod
-    def of(cls, graph: Graph, machine: Accelerator, within: str | Iterable[str | Limit] = "unlimited", *,  # noqa: PLR0913
+    def of(cls, graph: Graph, machine: Accelerator | DesignSpace, within: str | Iterable[str | Limit] = "unlimited", *,  # noqa: PLR0913
            objective: Objective = "latency", deployment: str = "pipelined", convolutions: bool = False,
            blind: bool = False, **choices: Sequence[int | str]) -> "AllocationProblem":
         """Return the problem of a network, with its table; ``choices`` and errors are as of `PipelineStages.of`."""
-        table = allocation_table(PipelineStages.of(graph, machine, convolutions=convolutions, **choices))
+        if deployment not in DEPLOYMENTS:
+            raise unknown_name("deployment", deployment, list(DEPLOYMENTS))
+        table = allocation_table(PipelineStages.of(graph, machine, convolutions=convolutions,
+                                                   together=deployment == "sequential", **choices))
         return cls(table, read_budget(within, table, deployment), objective, deployment, blind)
 
     def __post_init__(self) -> None:
@@ -69,9 +72,9 @@ class AllocationProblem:
             [pairs.max(axis=0).min() for pairs in self._by_pair(self.costs).min(axis=2)])
         for measure, limit, needed in zip(self.budget.measures, self.budget.limits, least, strict=True):
             if needed > limit * ROOM:
-                enough = Limit(measure, float(needed)).rounded.shown
+                enough = Limit(measure, float(needed)).rounded.shown()
                 raise InputError(f"within.{measure}", "must leave room for the smallest choice of every layer",
-                                 Limit(measure, limit).shown, f"The least that works is {enough}")
+                                 Limit(measure, limit).shown(), f"The least that works is {enough}")
 
     @cached_property
     def costs(self) -> Floats:
@@ -145,7 +148,7 @@ class AllocationProblem:
         for m, measure in enumerate(self.budget.measures):
             if taken[measure] <= self.limits[m]:
                 continue
-            allowed, needed = Limit(measure, self.budget.limits[m]).shown, Limit(measure, taken[measure]).rounded.shown
+            allowed, needed = Limit(measure, self.budget.limits[m]), Limit(measure, taken[measure]).rounded.shown()
             costs = self.costs[m]
             rest = taken[measure] - costs[layers, cells]
             loss = self.figures[0] - self.figures[0][layers, cells][:, None]
@@ -155,7 +158,7 @@ class AllocationProblem:
             change = f"{self.describe(cell)}, not {self.describe(int(cells[layer]))}"
             cure = (f"give {self.table.stages.names[layer]} {change}" if np.isfinite(dear[layer, cell])
                     else f"allow {needed}")
-            found.append(f"{measure}: {needed} where {allowed} is allowed; {cure}")
+            found.append(f"{measure}: {needed} where {allowed.shown()} is allowed; {cure}")
         return tuple(found)
 
     def describe(self, cell: int) -> str:

@@ -8,19 +8,22 @@ The shared memory holds what a pass over the columns takes: all channels of the 
 Its need follows from the mapping, as in section 8.1.7, and is no choice.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, Registry
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import Accelerator, DesignSpace, Fanout, Memory, NumberRange
 from tilewright.mapping import Layout, MappingBatch, classes_of
 from tilewright.workload import Operator
 
 Ints = NDArray[np.int64]
 WINDOW = 9
 """Weights of a filter that a buffer is made for."""
+MOST_VALUES = 1024
+"""Of elements, or of buffers, that a layer may choose among."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,37 @@ class StageLevels:
         raise InputError(f"{machine.name}.levels", "must be a memory, a shared memory of limited capacity, one "
                          "flexible array and a memory of limited capacity in each element",
                          ", ".join(level.name for level in machine.levels), "Start from the preset confuciux")
+
+    @classmethod
+    def choices(cls, space: DesignSpace) -> dict[str, Sequence[int | str]]:
+        """Return the numbers of elements, and of filters that buffers have room for, of the machines of a space.
+
+        Where its file says nothing of them, they are all from one to those of the machine. What does not vary has one.
+        The shared memory is as large as mappings need; another number that varies is an `InputError`.
+        """
+        found = cls.of(space.accelerator)
+        count, size = (found.array.name, "instances"), (found.private.name, "capacity_bytes")
+        others = {*space.ranges, *space.follow} - {count, size, (found.shared.name, "capacity_bytes")}
+        if others:
+            raise InputError("design.vary", f"must name {'.'.join(count)} and {'.'.join(size)} alone where layers "
+                             "share a budget", ", ".join(".".join(one) for one in sorted(others)))
+        own = found.array.instances, int(found.private.capacity_bytes or 0)
+        ranges = {**DesignSpace.as_it_is(space.accelerator).ranges, **space.ranges}
+        if space == DesignSpace.of(space.accelerator):
+            ranges |= {count: NumberRange(1, own[0]), size: NumberRange(2 * WINDOW + 1, own[1], WINDOW + 1)}
+        elements, sizes = (_listed(ranges[key], ".".join(key)) for key in (count, size))
+        filters = [(each - WINDOW) // (WINDOW + 1) for each in sizes]
+        if min(filters, default=0) < 1 or sizes != [buffer_bytes(each) for each in filters]:
+            raise InputError(f"design.vary.{'.'.join(size)}", "must be room for whole filters: 19, 29, 39 ... bytes",
+                             ", ".join(map(str, sizes[:5])))
+        return {"elements": elements, "filters": filters}
+
+
+def _listed(values: NumberRange, name: str) -> list[int]:
+    if len(values) > MOST_VALUES:
+        raise InputError(f"design.vary.{name}", f"must have at most {MOST_VALUES} values", len(values),
+                         "List fewer in the design section of the machine's file")
+    return [int(values.value(place)) for place in range(len(values))]
 
 
 def buffer_bytes(filters: Ints | int) -> Ints | int:

@@ -1,8 +1,9 @@
 """The table that all of allocation looks up: what each layer costs by style, elements and buffer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.codesign.allocation.styles import STYLES, StageLevels, buffer_bytes, style_mappings
 from tilewright.cost import DenseModel, HardwareBatch
-from tilewright.hardware import Accelerator
+from tilewright.hardware import Accelerator, DesignSpace, Number
 from tilewright.mapping import Mapping, MappingBatch
 from tilewright.workload import Graph, Operator
 
@@ -34,6 +35,8 @@ class PipelineStages:
         Names of `STYLES`.
     elements, filters
         Numbers of elements; filters that a buffer has room for.
+    together
+        Whether the layers run in turn on one machine: its shared memory has room for any of them in any style.
     """
 
     operators: tuple[Operator, ...]
@@ -43,19 +46,22 @@ class PipelineStages:
     styles: tuple[str, ...] = ("nvdla",)
     elements: tuple[int, ...] = PE_LEVELS
     filters: tuple[int, ...] = tuple(range(1, 13))
+    together: bool = False
 
     @classmethod
-    def of(cls, graph: Graph, machine: Accelerator, *, convolutions: bool = False, **choices: Sequence[int | str]
-           ) -> "PipelineStages":
+    def of(cls, graph: Graph, machine: Accelerator | DesignSpace, *, convolutions: bool = False,
+           together: bool = False, **choices: Sequence[int | str]) -> "PipelineStages":
         """Return the stages of a network, one for each operator; of its ``convolutions`` alone, as published.
 
-        ``choices`` are ``styles``, ``elements`` and ``filters``.
+        ``choices`` are ``styles``, ``elements`` and ``filters``; those of a design space are its own, where not given.
 
         Raises
         ------
         InputError
             If there is no such layer, a style is unknown, a choice is empty, or the machine is built otherwise.
         """
+        if isinstance(machine, DesignSpace):
+            choices, machine = StageLevels.choices(machine) | choices, machine.accelerator
         nodes = [node for node in graph.mac_nodes if not convolutions or "R" in node.operator.sizes]
         if not nodes:
             raise InputError("network", "must have a layer", graph.name)
@@ -63,7 +69,7 @@ class PipelineStages:
             if not given or (what != "styles" and min(given) < 1):  # type: ignore[operator]
                 raise InputError(what, "must be one or more" + (" positive numbers" if what != "styles" else ""), given)
         found = cls(tuple(node.operator for node in nodes), tuple(node.name for node in nodes),
-                    tuple(node.count for node in nodes), machine,
+                    tuple(node.count for node in nodes), machine, together=together,
                     **{what: tuple(given) for what, given in choices.items()})  # type: ignore[arg-type]
         for style in found.styles:
             STYLES.get(style)
@@ -88,27 +94,42 @@ class PipelineStages:
         """Multiply-accumulates of each stage ``(l)`` for one input."""
         return np.array([operator.macs * runs for operator, runs in zip(self.operators, self.runs, strict=True)], float)
 
-    def cells(self, style: str, operator: Operator) -> tuple[MappingBatch, HardwareBatch]:
-        """Return the mapping and the machine ``(p * k)`` of every cell of a layer and a style."""
+    def _mapped(self, style: str, operator: Operator) -> tuple[MappingBatch, dict[Number, Any]]:
+        """Return the mapping ``(p * k)`` of every cell of a layer and a style, and the numbers of its machine."""
         grid = np.meshgrid(np.array(self.elements), np.array(self.filters), indexing="ij")
         elements, filters = (axis.reshape(-1) for axis in grid)
         stage = StageLevels.of(self.machine)
         mappings = style_mappings(STYLES.get(style), operator, self.machine, elements, filters)
         needed = DenseModel(operator, self.machine).needs(mappings).numbers(self.machine)
-        shared = needed[stage.shared.name, "capacity_bytes"]
+        shared = stage.shared.name, "capacity_bytes"
         least = stage.shared.storage.read_pj_per_bit.low if stage.shared.storage else 1.0
-        values = {(stage.array.name, "x"): elements, (stage.array.name, "y"): np.ones_like(elements),
-                  (stage.shared.name, "capacity_bytes"): np.maximum(shared, least),
-                  (stage.private.name, "capacity_bytes"): buffer_bytes(filters)}
+        return mappings, {(stage.array.name, "x"): elements, (stage.array.name, "y"): np.ones_like(elements),
+                          shared: np.maximum(needed[shared], least),
+                          (stage.private.name, "capacity_bytes"): buffer_bytes(filters)}
+
+    @cached_property
+    def _roomy(self) -> dict[Number, Any]:
+        """The shared memory ``(p * k)`` that has room for any layer in any style."""
+        shared = StageLevels.of(self.machine).shared.name, "capacity_bytes"
+        return {shared: np.max([self._mapped(style, operator)[1][shared] for style in self.styles
+                                for operator in {one.signature: one for one in self.operators}.values()], axis=0)}
+
+    def cells(self, style: str, operator: Operator) -> tuple[MappingBatch, HardwareBatch]:
+        """Return the mapping and the machine ``(p * k)`` of every cell of a layer and a style."""
+        mappings, values = self._mapped(style, operator)
+        values |= self._roomy if self.together else {}
         return mappings, HardwareBatch({key: np.asarray(column, dtype=np.float64) for key, column in values.items()},
                                        self.machine)
 
     def built(self, layer: int, cell: Sequence[int]) -> tuple[Mapping, Accelerator]:
         """Return the mapping and the machine of a cell (style, elements, buffer by their places) of a layer."""
         style, p, k = cell
-        mappings, machines = self.cells(self.styles[style], self.operators[layer])
-        at = p * len(self.filters) + k
-        return mappings.mapping(at, self.operators[layer].sizes), machines.machine(at)
+        mappings, machines = self.only(p, k).cells(self.styles[style], self.operators[layer])
+        return mappings.mapping(0, self.operators[layer].sizes), machines.machine(0)
+
+    def only(self, p: int, k: int) -> "PipelineStages":
+        """Return the stages with no choice but of the style: of elements and buffer those at these places."""
+        return replace(self, elements=(self.elements[p],), filters=(self.filters[k],))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,232 @@
+"""Budgets shared among the layers of a network: what is asked for, and what came of it (Kao 2022, chapter 8)."""
+
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tilewright.report
+from tilewright.api.inputs import load_design_space
+from tilewright.api.options import DesignOptions
+from tilewright.api.places import ready_place
+from tilewright.api.runs import Run, kept_run
+from tilewright.api.sheets import OnSheet
+from tilewright.api.studying import study_runner
+from tilewright.base import InputError, write_whole
+from tilewright.codesign import digest
+from tilewright.codesign.allocation import METHODS, AllocatedLayer, AllocationProblem, AllocationResult, Trial, allocate
+from tilewright.hardware import Accelerator, dump_accelerator
+from tilewright.jobs import Standing, Stop, interruptible, stopped_by
+from tilewright.search import Budget, State, load_checkpoint, save_checkpoint
+from tilewright.store import LayerRecord, RequestRecord, RunRecord, layer_record, new_run
+from tilewright.workload import Graph
+
+EPOCHS = 5_000
+"""Allocations that are scored unless told, as in the tables of chapter 8."""
+KEEP_SECONDS = 1.0
+"""After which time a search is kept anew."""
+
+
+@dataclass(frozen=True)
+class AllocationRun(OnSheet):
+    """What came of a design with a ``deployment``: the whole in ``result``, and the network as a run.
+
+    There are no ``runs`` where nothing was found within the limits. ``command`` repeats it.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> found = tw.design("ncf", "confuciux", "area=iot", deployment="pipelined", store=False)
+    >>> found.gap, len(found.machines) == len(found.result.problem.table.stages)
+    (0.0, True)
+    """
+
+    result: AllocationResult
+    runs: tuple[Run, ...]
+    network: str
+    seconds: float
+    interrupted: bool
+    command: str
+
+    @property
+    def found(self) -> bool:
+        """Whether there is an allocation within the limits."""
+        return self.result.cells is not None
+
+    @property
+    def score(self) -> float:
+        """The objective; infinite where nothing was found."""
+        return self.result.value
+
+    @cached_property
+    def bound(self) -> float:
+        """What no allocation within the limits scores below: the proven optimum; 0 where it cannot be proven."""
+        with suppress(InputError):
+            return self.result.optimum.value
+        return 0.0
+
+    @property
+    def gap(self) -> float | None:
+        """By which share the score is above the proven optimum; None where nothing was found or proven."""
+        return self.score / self.bound - 1 if self.found and self.bound > 0 else None
+
+    @property
+    def verdict(self) -> str:
+        """How good the allocation is, in a sentence or two."""
+        return self.sheet.facts[0]
+
+    @cached_property
+    def layers(self) -> dict[str, LayerRecord]:
+        """Every layer by its name; those that are equal in all share one record."""
+        return {name: layer for run in self.runs for name, layer in run.layers.items()}
+
+    @property
+    def machines(self) -> dict[str, Accelerator]:
+        """The machine that each layer runs on; one for all where they run in turn."""
+        return {layer.name: layer.machine for layer in self.result.layers}
+
+    def write(self, path: str | os.PathLike[str], mappings: str | os.PathLike[str] | None = None) -> Path:
+        """Write the machine as YAML that every verb takes, and into a folder the mapping of each layer.
+
+        Of a pipeline ``path`` is a folder, too, with a machine for each layer.
+
+        Raises
+        ------
+        InputError
+            If nothing was found, or a place cannot be written.
+        """
+        if not self.found:
+            raise InputError("design", "must have been found", f"none within {len(self.result.curve)} allocations",
+                             "Give more of them, or a larger budget")
+        place, alone = Path(path), self.result.problem.table.stages.together
+        for name, machine in list(self.machines.items())[:1 if alone else None]:
+            text = f"# {self.command}\n{dump_accelerator(machine)}"
+            write_whole(ready_place(place if alone else place / _file(name)), text)
+        for name, layer in self.layers.items() if mappings is not None else ():
+            assert mappings is not None
+            assert layer.mapping is not None
+            write_whole(ready_place(Path(mappings) / _file(name)), layer.mapping.yaml)
+        return place
+
+    @property
+    def sheet(self) -> "tilewright.report.Sheet":
+        """What is to be shown of it."""
+        return tilewright.report.allocation_sheet(self.result, self._told, self._records)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return tilewright.report.allocation_tree(self.result, self._told, self._records)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        return {"network": self.network, "seconds": self.seconds, "bound": self.bound, "gap": self.gap,
+                "interrupted": self.interrupted, "command": self.command}
+
+    @property
+    def _records(self) -> tuple[RunRecord, ...]:
+        return tuple(run.record for run in self.runs)
+
+
+def _file(name: str) -> str:
+    return re.sub(r"[^\w.-]", "_", name) + ".yaml"
+
+
+def allocated(asked: DesignOptions, graph: Graph, budget: Budget, command: str) -> AllocationRun:
+    """Share a budget among the layers of a network: the part of `design` that is asked for by ``deployment``."""
+    method = "exact" if asked.method == "auto" else asked.method
+    METHODS.get(method)
+    _refuse(asked)
+    problem = AllocationProblem.of(
+        graph, load_design_space(asked.arch), asked.within or "", objective=asked.objective or "latency",  # type: ignore[arg-type]
+        deployment=asked.deployment or "", styles=styles_of(asked.styles))
+    began = time.perf_counter()
+    with study_runner(asked, "design") as runner, interruptible(runner.stop):
+        with stopped_by(_Until(runner.stop, began + (budget.seconds or math.inf))):
+            found = _searched(problem, method, budget.samples or EPOCHS, asked)
+        runs = () if found.cells is None else (kept_run(_record(found, graph, asked, command), asked.store),)
+        return AllocationRun(found, runs, graph.name, time.perf_counter() - began, runner.stop.is_set(), command)
+
+
+def _refuse(asked: DesignOptions) -> None:
+    """Refuse what an allocation has no use for."""
+    for name, mend in (("front", "Ask for one objective"), ("fix", "Name --styles, which fix the mappings"),
+                       ("tiling", "Name --styles, which fix the mappings"), ("options", "Methods here have none")):
+        if getattr(asked, name):
+            flag = f"--{name.removesuffix('s')}"
+            raise InputError(flag, "must be left out with --deployment", str(getattr(asked, name)), mend)
+    if not asked.within:
+        raise InputError("--within", "must be given", None, "For example area=iot, fpga-edge, or unlimited")
+
+
+def styles_of(given: str | Iterable[str]) -> list[str]:
+    """Return the styles that are named, one by one or in one text with commas."""
+    names = [part.strip() for part in (given.split(",") if isinstance(given, str) else given)]
+    if len(set(names)) < len(names):
+        raise InputError("--styles", "must be named once each", ", ".join(names))
+    return names or ["nvdla"]
+
+
+def _searched(problem: AllocationProblem, method: str, epochs: int, asked: DesignOptions) -> AllocationResult:
+    """Search, from where the same command was stopped; what it has found is kept every now and then."""
+    of = problem.table.stages, problem.budget, problem.objective, problem.deployment
+    identity = {"problem": digest(of), "method": method, "epochs": str(epochs), "seed": str(asked.seed)}
+    place = None if asked.out is None else Path(asked.out) / f"{digest(identity)}.npz"
+    began = kept = time.perf_counter()
+
+    def told(trial: Trial, state: Callable[[], State]) -> None:
+        nonlocal kept
+        now = time.perf_counter()
+        if place is not None and now > kept + KEEP_SECONDS:
+            save_checkpoint(place, identity, state())
+            kept = now
+        if asked.told is not None:
+            best = f"best {trial.value:.4g}:" if trial.value < math.inf else "allocation"
+            asked.told(Standing(best, trial.spent, trial.epochs, trial.spent, now - began,
+                                (now - began) * trial.left / trial.spent))
+
+    found = allocate(problem, method, epochs=epochs, seed=asked.seed, told=told,
+                     state=None if place is None else load_checkpoint(place, identity))
+    if place is not None and found.state:
+        save_checkpoint(place, identity, found.state)
+    return found
+
+
+@dataclass(frozen=True)
+class _Until:
+    """What ends a search: a stop, or the time."""
+
+    stop: Stop
+    end: float
+
+    def is_set(self) -> bool:
+        return self.stop.is_set() or time.perf_counter() >= self.end
+
+    def set(self) -> None:
+        self.stop.set()
+
+
+def _record(found: AllocationResult, graph: Graph, asked: DesignOptions, command: str) -> RunRecord:
+    """Return the network on its machines as a run: of a pipeline with the area and the elements of all stages."""
+    problem, groups = found.problem, dict[object, list[AllocatedLayer]]()
+    for layer in found.layers:
+        groups.setdefault((layer.operator.signature, layer.place), []).append(layer)
+    layers = [layer_record(each[0].operator, each[0].machine, (each[0].mapping, each[0].cost), None,
+                           names=tuple(one.name for one in each), count=sum(one.runs for one in each))
+              for each in groups.values()]
+    request = RequestRecord(
+        objective=problem.objective, mapper=f"allocate {found.method}", seed=found.seed, tiling="imperfect",
+        constraints=tuple(str(problem.budget).split(",")), command=command,
+        options={"deployment": problem.deployment, "styles": ",".join(problem.table.stages.styles)})
+    machine = replace(found.layers[0].machine, name=f"{problem.table.stages.machine.name}-{problem.deployment}")
+    record = new_run(graph, machine, request, layers, unfinished=(), seconds=(0.0, 0.0, 0.0), cause="")
+    taken = problem.taken(found.closest)
+    return replace(record, accelerator=replace(
+        record.accelerator, area_um2=taken["area"], compute_instances=round(taken["elements"])), totals=replace(
+        record.totals, samples=len(found.curve), area_um2=taken["area"]))
