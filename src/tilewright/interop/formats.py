@@ -125,6 +125,8 @@ def _late(name: str) -> Callable[..., Any]:
 
 
 for _form in (
+    Format("magma", "MAGMA's job lists (CSV: thread, layer, six sizes, type); read only", signs.holds_magma,
+           _late("magma.read")),
     Format("maestro", "MAESTRO's networks with dataflows and its hardware files (.m)", signs.holds_maestro,
            _late("maestro.read"), _late("maestro.dump_maestro")),
     Format("gamma", "GAMMA's layer tables (CSV) and genomes (result_c.csv, logs of layers), with MAESTRO's hardware "

@@ -45,6 +45,7 @@ _LOG = re.compile(r"\s*Layer id:")
 _FIRST_WORD = re.compile(r"(?:\s|//[^\n]*)*([A-Za-z0-9_.]+'?)")
 _NETWORK = re.compile(r"^[^/\n]*\bNetwork\b[^{}\n]*(?:\n\s*)?\{", re.MULTILINE)
 _MAESTRO_START, _SCALE_SIM_START = 20_000, 2**16
+_MAGMA_COLUMNS = 9
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,16 @@ def holds_maestro(path: Path) -> frozenset[Part]:
     if is_hardware(text):
         return frozenset({"accelerator"})
     return frozenset({"network", "mapping"} if _NETWORK.search(text) else ())
+
+
+def holds_magma(path: Path) -> frozenset[Part]:
+    """Return what a file seems to hold, by its name and first row: one of MAGMA's job lists."""
+    if path.suffix.lower() != ".csv":
+        return frozenset()
+    first = _start_of(path, _MAESTRO_START).lstrip("\ufeff\r\n ").partition("\n")[0]
+    cells = [cell.strip() for cell in first.split(",")]
+    return frozenset({"network"} if len(cells) == _MAGMA_COLUMNS and all(
+        cell.isascii() and cell.isdecimal() for cell in cells) else ())
 
 
 def is_log(text: str) -> bool:
