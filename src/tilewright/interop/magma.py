@@ -27,7 +27,7 @@ def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
     refuse_sizes(bind, "MAGMA's job lists")
     if len(paths) != 1:
         raise InputError(str(paths[1]), "must come alone: a job list belongs to no other file", str(paths[0]))
-    label, nodes = paths[0].name, []
+    label, nodes = paths[0].name, list[MacNode]()
     for number, line in enumerate(read_text(paths[0]).lstrip("\ufeff").splitlines(), 1):
         cells = [cell.strip() for cell in line.split(",")]
         if any(cells):

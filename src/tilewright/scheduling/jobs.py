@@ -91,9 +91,9 @@ def task_groups(task: str, groups: int = 1, seed: int = 0, size: int = GROUP) ->
 def _drawn(tasks: Sequence[str], networks: Mapping[str, Graph], rng: np.random.Generator,
            size: int) -> Iterator[LayerJob]:
     for place in range(size):
-        names = list(TASKS[tasks[rng.integers(len(tasks))]])
-        network = networks[names[rng.integers(len(names))]]
-        node = network.mac_nodes[rng.integers(len(network.mac_nodes))]
+        names = list(TASKS[tasks[int(rng.integers(len(tasks)))]])
+        network = networks[names[int(rng.integers(len(names)))]]
+        node = network.mac_nodes[int(rng.integers(len(network.mac_nodes)))]
         yield LayerJob(f"{place}:{network.name}/{node.name}", node.operator, network.name, node.count)
 
 

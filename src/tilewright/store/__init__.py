@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
     from tilewright.store.database import Store
-    from tilewright.store.library import Library, Provenance, Shelf, entry, problem
+    from tilewright.store.library import Library, Provenance, Shelf, entry, machine_fingerprint, problem
     from tilewright.store.nest import level_records, mapping_from
     from tilewright.store.opening import default_path, store_url
     from tilewright.store.record import (
@@ -102,6 +102,7 @@ __all__ = [
     "kept_in",
     "layer_record",
     "level_records",
+    "machine_fingerprint",
     "mapping_from",
     "mapping_of",
     "model_sources",

@@ -1,0 +1,172 @@
+"""The job analysis table: for every distinct job and machine the front of its mappings (Kao 2022, 7.1.4).
+
+A front is that of cycles with all the bandwidth asked for, of bytes to and from the shared memory, and of energy. The
+samples of a job on a machine are shared by searches for the fewest cycles, for the fewest bytes, and for both.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.base import InputError
+from tilewright.jobs import Job, Runner
+from tilewright.mapping import LevelLoops, Loop
+from tilewright.mapping import Mapping as Nest
+from tilewright.scheduling.jobs import LayerJob
+from tilewright.scheduling.problem import AnalysisTable, Floats
+from tilewright.scheduling.system import Core, System
+from tilewright.search import Watch, joined, search
+from tilewright.store import machine_fingerprint, operator_fingerprint
+from tilewright.workload import Operator
+
+JOB_STUDY = "job-analysis"
+JOB_SAMPLES = 2_000
+LEGS = (("latency", 0.4), ("0.5*latency+0.5*traffic", 0.3), ("traffic", 0.3))
+"""What the samples are searched for, and their shares."""
+OPTIONS = {"enumerate": False}
+"""To count a space takes longer than to search it so briefly."""
+METRICS = ("latency", "traffic", "energy")
+MOST_POINTS = 16
+"""Mappings of a front that are kept: the fastest, those of the fewest bytes and the least energy, and between them."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What jobs take on the cores of a system.
+
+    Parameters
+    ----------
+    table
+        By distinct job and core; a job that runs several times takes as much as all its runs.
+    rows
+        ``(n)``: the row of the table of each job.
+    fronts
+        By distinct job and kind of core (`System.kinds`), as they are kept: ``points`` and ``mappings``, or ``why``
+        there are none.
+    """
+
+    system: System
+    table: AnalysisTable
+    rows: NDArray[np.int64]
+    fronts: tuple[tuple[Mapping[str, Any], ...], ...]
+    samples: int
+    """Mappings scored in this run; 0 where all was kept."""
+
+    def mapping(self, job: int, core: int, option: int) -> Nest:
+        """Return a mapping of a front."""
+        levels = self._front(job, core)["mappings"][option]
+        return Nest(tuple(LevelLoops(level, tuple(Loop(d, step, axis) for d, step, axis in loops),
+                                     None if keeps is None else tuple(keeps)) for level, loops, keeps in levels))
+
+    def why(self, job: int, core: int) -> str:
+        """Return why a job does not fit a core; empty where it does."""
+        return str(self._front(job, core).get("why", ""))
+
+    def _front(self, job: int, core: int) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.fronts[int(self.rows[job])][int(self.system.kind_of[core])]
+        return found
+
+    @cached_property
+    def bytes_per_cycle(self) -> Floats:
+        """``(n, a)``: no-stall bandwidth of the fastest mapping, infinite where there is none."""
+        with np.errstate(invalid="ignore"):
+            found = self.table.traffic_bytes[:, :, 0] / self.table.cycles[:, :, 0]
+        return np.asarray(np.where(self.table.count > 0, found, np.inf)[self.rows])
+
+
+def analyse(jobs: Sequence[LayerJob], system: System, *, samples: int = JOB_SAMPLES, seed: int = 0,
+            runner: Runner | None = None) -> Analysis:
+    """Return what each job takes on each core; what the runner's keeper knows is not searched again.
+
+    Raises
+    ------
+    InputError
+        If there is no job, too few samples, or a job fits no core: with the reason.
+    KeyboardInterrupt
+        If it was stopped; what was analysed until then is kept.
+    """
+    if not jobs:
+        raise InputError("jobs", "must be at least one", "none")
+    if samples < len(LEGS):
+        raise InputError("samples", f"must be at least {len(LEGS)} for each job and core", samples)
+    places: dict[object, int] = {}
+    rows = [places.setdefault((job.operator.signature, job.count), len(places)) for job in jobs]
+    first = [jobs[rows.index(row)] for row in range(len(places))]
+    searched = list({job.operator.signature: job.operator for job in first}.values())
+    runner = runner or Runner("jobs")
+    asked = [_job(operator, core, samples, seed) for operator in searched for core in system.kinds]
+    begun = runner.samples
+    found = runner.run(asked)
+    kinds = len(system.kinds)
+    fronts = {operator.signature: tuple(found[place * kinds:(place + 1) * kinds])
+              for place, operator in enumerate(searched)}
+    for job in first:
+        reasons = [front["why"] for front in fronts[job.operator.signature]]
+        if all(reasons):
+            raise InputError(f"job {job.name}", "must fit a core", f"no mapping on any of {kinds} kinds", "; ".join(
+                f"{core.name}: {why}" for core, why in zip(system.kinds, reasons, strict=True)))
+    whole = tuple(fronts[job.operator.signature] for job in first)
+    return Analysis(system, _table(whole, [job.count for job in first], system), np.array(rows, dtype=np.int64), whole,
+                    runner.samples - begun)
+
+
+def _job(operator: Operator, core: Core, samples: int, seed: int) -> Job[dict[str, Any]]:
+    key = {"operator": operator_fingerprint(operator), "accelerator": machine_fingerprint(core.accelerator),
+           "dataflow": core.dataflow, "samples": samples, "seed": seed}
+    return Job(key, _searched, samples=lambda value: int(value["samples"]), inputs=(operator, core, samples, seed))
+
+
+def _searched(operator: Operator, core: Core, samples: int, seed: int) -> dict[str, Any]:
+    """Return the front of one job on one core as plain data: points, mappings, samples; or why there is none."""
+    try:
+        space = core.space(operator)
+        space.refuse_empty(alone=True)
+    except InputError as error:
+        return {"points": [], "mappings": [], "samples": 0, "why": str(error)}
+    fronts, spent = [], 0
+    for place, (objective, share) in enumerate(LEGS):
+        result = search(operator, core.accelerator, objective=objective, budget=max(1, int(share * samples)),
+                        seed=(seed, place), space=space, options=OPTIONS, front=METRICS, watch=Watch(threads=1))
+        spent += result.samples
+        fronts.append(result.front)
+    front = joined(fronts)
+    if front is None or not front.points:
+        return {"points": [], "mappings": [], "samples": spent, "why": f"no legal mapping in {spent:,} samples"}
+    points = [front.points[place] for place in _few(np.array([point.values for point in front.points]), MOST_POINTS)]
+    return {"points": [list(point.values) for point in points], "samples": spent, "why": "",
+            "mappings": [[(level.level, [(loop.dimension, int(loop.step), loop.axis) for loop in level.loops],
+                           level.keeps) for level in point.mapping.levels] for point in points]}
+
+
+def _few(values: Floats, most: int) -> NDArray[np.intp]:
+    """Return which points of a front to keep, in its order: where there are too many, those apart from each other.
+
+    The ends stay: the fewest cycles, bytes, picojoules, and the least product of cycles and picojoules.
+    """
+    if len(values) <= most:
+        return np.arange(len(values))
+    near = np.log(values / values.min(axis=0))
+    ends = [int(near[:, at].argmin()) for at in range(3)] + [int((near[:, 0] + near[:, 2]).argmin())]
+    chosen = list(dict.fromkeys(ends))
+    while len(chosen) < most:
+        apart = np.abs(near[:, None] - near[None, chosen]).max(axis=2).min(axis=1)
+        chosen.append(int(apart.argmax()))
+    return np.array(sorted(chosen))
+
+
+def _table(fronts: Sequence[Sequence[Mapping[str, Any]]], counts: Sequence[int], system: System) -> AnalysisTable:
+    most = max(len(front["points"]) for row in fronts for front in row)
+    shape = (len(fronts), len(system.kinds), most)
+    figures = np.full((3, *shape), np.inf)
+    known = np.zeros(shape[:2], dtype=np.int64)
+    for row, (of_job, count) in enumerate(zip(fronts, counts, strict=True)):
+        for kind, front in enumerate(of_job):
+            known[row, kind] = len(front["points"])
+            if front["points"]:
+                figures[:, row, kind, :known[row, kind]] = count * np.array(front["points"]).T
+    cycles, traffic, energy = figures[:, :, system.kind_of]
+    return AnalysisTable(cycles, traffic, energy, known[:, system.kind_of])
