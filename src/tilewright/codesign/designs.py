@@ -279,8 +279,5 @@ def _joined(found: Designed, other: Designed) -> Designed:
 
 def _standing(session: Session) -> Standing:
     """Return where a run stands."""
-    timed = session.samples is None and session.seconds is not None
-    done, total = (session.used_seconds, session.seconds) if timed else (session.spent, session.samples)
-    left = session.used_seconds * (total / done - 1) if total and done else None
     name = f"best {session.score_so_far:.4g}, bound {session.bound:.4g}:" if session.best is not None else "design"
-    return Standing(name, int(done), int(total or done), session.spent, session.used_seconds, left)
+    return Standing.of(name, session.spent, session.samples, session.used_seconds, session.seconds)

@@ -77,6 +77,14 @@ class Standing:
     seconds: float
     eta_seconds: float | None
 
+    @classmethod
+    def of(cls, name: str, spent: int, samples: int | None, used_seconds: float, seconds: float | None) -> "Standing":
+        """Return where a run within a budget of samples or seconds stands: how much of it is spent."""
+        timed = samples is None and seconds is not None
+        done, total = (used_seconds, seconds) if timed else (spent, samples)
+        left = used_seconds * (total / done - 1) if total and done else None
+        return cls(name, int(done), int(total or done), spent, used_seconds, left)
+
 
 Observer = Callable[[Standing], None]
 

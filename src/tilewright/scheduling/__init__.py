@@ -1,5 +1,6 @@
 """Which core, when? Jobs of many networks on many accelerators that share one bandwidth (M3E and MAGMA, Kao 2022)."""
 
+from tilewright.scheduling import methods  # noqa: F401  (registers)
 from tilewright.scheduling.analysis import JOB_SAMPLES, JOB_STUDY, Analysis, analyse
 from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
 from tilewright.scheduling.jobs import (
@@ -21,6 +22,15 @@ from tilewright.scheduling.problem import (
     ScheduleProblem,
     Timeline,
 )
+from tilewright.scheduling.session import (
+    SCHEDULERS,
+    KnownPlan,
+    Scheduled,
+    Scheduler,
+    ScheduleSession,
+    adopted,
+    schedule,
+)
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
 from tilewright.scheduling.system import Core, System, load_system, read_bandwidth, system_names
 
@@ -28,19 +38,25 @@ __all__ = [
     "GROUP",
     "JOB_SAMPLES",
     "JOB_STUDY",
+    "SCHEDULERS",
     "SCHEDULE_OBJECTIVES",
     "SHARINGS",
     "TASKS",
     "Analysis",
     "AnalysisTable",
     "Core",
+    "KnownPlan",
     "LayerJob",
     "PlanGenomes",
     "ScheduleBound",
     "ScheduleProblem",
+    "ScheduleSession",
+    "Scheduled",
+    "Scheduler",
     "Simulated",
     "System",
     "Timeline",
+    "adopted",
     "analyse",
     "check_order",
     "chopped",
@@ -48,6 +64,7 @@ __all__ = [
     "network_jobs",
     "read_bandwidth",
     "read_time",
+    "schedule",
     "schedule_bound",
     "simulate",
     "system_names",

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from tilewright.base import require_extra
 from tilewright.mapping import MappingBatch
-from tilewright.search.checkpoint import State
-from tilewright.search.mapper import MAPPERS, Task, read_options
+from tilewright.search.checkpoint import Resumable, State
+from tilewright.search.mapper import MAPPERS, Options, Task, read_options
 from tilewright.search.objective import BREAKS_CONSTRAINT
 from tilewright.search.vectors import VectorSpace
 
-LEAST_SCORE = 1e-300
+LEAST_SCORE, MOST_SCORE = 1e-300, 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +103,41 @@ class BlackBox:
         options = read_options(self.options_type, task.options, self.name)
         require_extra(self.extra, "mapper", self.name)
         return VectorMapper(task, options, self.build, self.metrics and (task.front or self.metrics))
+
+
+class PointSearch(Resumable):
+    """Lets an optimiser search whatever points of the unit cube can stand for.
+
+    As libraries keep their states in many ways, a search is taken up by telling a new optimiser all losses again.
+
+    Raises
+    ------
+    InputError
+        If the optimiser's extra is not installed, or an option is wrong.
+    """
+
+    changing = ("told",)
+
+    def __init__(self, box: BlackBox, given: Options, problem: Problem) -> None:
+        options = read_options(box.options_type, given, box.name)
+        require_extra(box.extra, "method", box.name)
+        self.optimiser = box.build(options, problem)
+        self.told = np.empty(0)
+
+    def advance(self, score: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
+        """Have the points that are proposed scored, and tell their losses: logarithms, as scores may be infinite."""
+        losses = losses_of(np.minimum(score(np.asarray(self.optimiser.ask(), dtype=np.float64)), MOST_SCORE))
+        self.optimiser.tell(losses)
+        self.told = np.concatenate([self.told, losses])
+
+    def restore(self, state: State) -> None:
+        """Tell all losses again."""
+        super().restore(state)
+        at = 0
+        while at < len(self.told):
+            count = len(self.optimiser.ask())
+            self.optimiser.tell(self.told[at:at + count])
+            at += count
 
 
 def black_box(name: str, options: type[Any], extra: str = "", metrics: tuple[str, ...] = ()) -> Callable[

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, Registry, require_extra
+from tilewright.base import InputError, Registry
 from tilewright.codesign.allocation.exact import ExactAllocation, solve
 from tilewright.codesign.allocation.problem import AllocationProblem
 from tilewright.cost import Cost, DenseModel
 from tilewright.hardware import Accelerator
 from tilewright.jobs import present_stop
 from tilewright.mapping import Mapping
-from tilewright.search import MAPPERS, BlackBox, Problem, Resumable, State
+from tilewright.search import MAPPERS, BlackBox, PointSearch, Problem, Resumable, State
 from tilewright.workload import Operator
 
 Floats = NDArray[np.float64]
@@ -308,38 +308,27 @@ class GeneticAllocations(_Searcher):
 
 
 @METHODS.register("bayesian")
-class BayesianAllocations(_Searcher):
+class BayesianAllocations(Resumable):
     """Bayesian optimisation by a Gaussian process: the mapper ``bayes`` on the cube of all choices."""
 
-    changing = ("told",)
+    changing = ("search",)
 
     def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
-        super().__init__(problem, epochs, seed)
-        member = MAPPERS.get("bayes")
-        assert isinstance(member, BlackBox)
-        self.axes = np.tile(problem.axes, self.layers)
+        self.problem = problem
+        self.axes = np.tile(problem.axes, len(problem.table.stages))
         self.free = self.axes > 1
-        require_extra(member.extra, "method", "bayesian")
-        self.optimiser = member.build(member.options_type(), Problem(int(self.free.sum()), seed, epochs))
-        self.told = np.empty(0)
+        box = MAPPERS.get("bayes")
+        assert isinstance(box, BlackBox)
+        self.search = PointSearch(box, {}, Problem(int(self.free.sum()), seed, epochs))
 
     def step(self, trial: Trial) -> None:
-        """Score what it proposes, and tell it the logarithms."""
-        points = self.optimiser.ask()
-        chosen = np.zeros((len(points), len(self.axes)), dtype=np.int64)
-        chosen[:, self.free] = np.minimum(points * self.axes[self.free], self.axes[self.free] - 1)
-        losses = np.log(np.minimum(trial.score(self.problem.cells(chosen.reshape(len(points), -1, 3))), 1e30))
-        self.optimiser.tell(losses)
-        self.told = np.concatenate([self.told, losses])
+        """Score what it proposes."""
+        def score(points: Floats) -> Floats:
+            chosen = np.zeros((len(points), len(self.axes)), dtype=np.int64)
+            chosen[:, self.free] = np.minimum(points * self.axes[self.free], self.axes[self.free] - 1)
+            return trial.score(self.problem.cells(chosen.reshape(len(points), -1, 3)))
 
-    def restore(self, state: State) -> None:
-        """Tell a new one all losses again, as libraries keep their states in many ways."""
-        super().restore(state)
-        at = 0
-        while at < len(self.told):
-            count = len(self.optimiser.ask())
-            self.optimiser.tell(self.told[at:at + count])
-            at += count
+        self.search.advance(score)
 
 
 class FineTuning(Resumable):

@@ -1,0 +1,291 @@
+"""Schedules under way: plans counted alike for all methods, the best so far and its bound, kept to be taken up."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import inf
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tilewright.base import InputError, Registry
+from tilewright.jobs import Observer, Standing, Stop, present_stop
+from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
+from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, ScheduleProblem, Timeline
+from tilewright.scheduling.simulation import Simulated, simulate, timeline
+from tilewright.search import Options, Resumable, State, load_checkpoint, save_checkpoint
+
+CLOSED = 1e-6
+"""Gap below which a plan counts as the best there is."""
+KEEP_SECONDS = 5.0
+
+
+class ScheduleSession(Resumable):
+    """Simulates plans within a budget, and keeps the best. A sample is a plan that is simulated.
+
+    Parameters
+    ----------
+    samples, seconds
+        What may be spent; None without a limit.
+    warm
+        Plans to begin from, if any.
+    stop
+        Ends the run after the present step when set.
+    """
+
+    changing = ("spent", "value", "best", "steps", "ended", "earlier")
+
+    def __init__(self, problem: ScheduleProblem, samples: int | None, seconds: float | None, seed: int = 0, *,  # noqa: PLR0913
+                 bound: ScheduleBound | None = None, warm: PlanGenomes | None = None, threads: int = 1,
+                 stop: Stop | None = None) -> None:
+        self.problem, self.samples, self.seconds, self.seed = problem, samples, seconds, seed
+        self.bound = schedule_bound(problem) if bound is None else bound
+        self.warm, self.threads, self.stop = warm, threads, present_stop() if stop is None else stop
+        self.began = time.perf_counter()
+        self.spent, self.value, self.ended, self.earlier = 0, inf, False, 0.0
+        nothing = np.zeros((1, problem.jobs), dtype=np.int64)
+        self.best = PlanGenomes(nothing, nothing.astype(np.float64), nothing)
+        self.steps = np.empty((0, 3))
+
+    @property
+    def used_seconds(self) -> float:
+        """Seconds since the run began, in all its legs."""
+        return self.earlier + time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """Samples left; infinite where only time is limited."""
+        return inf if self.samples is None else self.samples - self.spent
+
+    @property
+    def spent_share(self) -> float:
+        """The share of the samples or of the time that is spent, the larger one."""
+        return max(self.spent / (self.samples or inf), self.used_seconds / (self.seconds or inf))
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over, or the run was stopped."""
+        return self.stop.is_set() or (self.seconds is not None and self.used_seconds >= self.seconds)
+
+    @property
+    def over(self) -> bool:
+        """Whether to end: nothing is left to spend, the method has ended, or nothing better is to be found."""
+        return self.ended or self.left <= 0 or self.late or self.value <= self.bound.value * (1 + CLOSED)
+
+    def score(self, plans: PlanGenomes) -> Floats:
+        """Return the objective ``(b)`` of plans; those that no sample is left for count as infinite."""
+        scores = np.full(len(plans), inf)
+        count = int(min(self.left, len(plans)))
+        if count:
+            scores[:count] = simulate(self.problem, plans.take(slice(count)), self.threads).score
+            best = int(scores.argmin())
+            self.note(scores[:count], plans.take(slice(best, best + 1)))
+        return scores
+
+    def note(self, scores: Floats, best: PlanGenomes) -> None:
+        """Count the samples that have these scores, one after the other; ``best`` is the plan of the least."""
+        least = np.minimum.accumulate(np.minimum(scores, self.value))
+        better = np.flatnonzero(least < np.concatenate([[self.value], least[:-1]]))
+        now = np.full(len(better), self.used_seconds)
+        self.steps = np.concatenate([self.steps, np.stack([self.spent + 1.0 + better, now, least[better]], axis=1)])
+        self.spent += len(scores)
+        if len(better):
+            self.value, self.best = float(least[-1]), best
+
+    def standing(self) -> Standing:
+        """Return where the run stands."""
+        told = f"best {self.value:.6g}, bound {self.bound.value:.6g}:"
+        return Standing.of(told, self.spent, self.samples, self.used_seconds, self.seconds)
+
+
+class Scheduler(Protocol):
+    """A method: proposes plans to its session, step by step. All that changes is its state (`Resumable`)."""
+
+    def step(self) -> None:
+        """Score some plans, at least one, or set the session's ``ended``."""
+
+    def state(self) -> State:
+        """Return all that changes, as arrays."""
+
+    def restore(self, state: State) -> None:
+        """Undo `state`."""
+
+
+SCHEDULERS: Registry[Callable[[ScheduleSession, Options], Scheduler]] = Registry("schedule method")
+"""Every method by name. One module and one line ``@SCHEDULERS.register(name)`` add one."""
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """What a run of a method found.
+
+    Parameters
+    ----------
+    plan, score
+        The best plan, and the objective; infinite where none was found.
+    bound
+        What no schedule is below.
+    samples, seconds
+        Plans simulated, and time spent.
+    trace
+        Every improvement: samples and seconds by then, and the objective ``(i, 3)``.
+    interrupted
+        Whether it was stopped early.
+    """
+
+    problem: ScheduleProblem
+    method: str
+    seed: int
+    plan: PlanGenomes
+    score: float
+    bound: ScheduleBound
+    samples: int
+    seconds: float
+    trace: Floats
+    interrupted: bool = False
+
+    @property
+    def gap(self) -> float:
+        """By what share the score is above the bound, at most so far from the optimum."""
+        if self.score <= self.bound.value:
+            return 0.0
+        return self.score / self.bound.value - 1 if self.bound.value > 0 else inf
+
+    @cached_property
+    def figures(self) -> Simulated:
+        """What the plan takes, each of one."""
+        return simulate(self.problem, self.plan)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """What happens in the plan."""
+        return timeline(self.problem, self.plan)
+
+
+def schedule(problem: ScheduleProblem, method: str = "auto", *, samples: int | None = None,  # noqa: PLR0913
+             seconds: float | None = None, seed: int = 0, options: Options | None = None,
+             warm: PlanGenomes | None = None, bound: ScheduleBound | None = None, threads: int = 1,
+             checkpoint: Path | None = None, told: Observer | None = None, stop: Stop | None = None) -> Scheduled:
+    """Look for a good schedule; the same seed and samples find the same one, on any number of threads.
+
+    Parameters
+    ----------
+    samples, seconds
+        Plans simulated, and time, at most; 10,000 plans where neither is given. Ends sooner at a proven optimum.
+    options
+        The method's own.
+    warm
+        Plans to begin from (see `adopted`).
+    bound
+        A bound that is known, else `schedule_bound` is asked.
+    checkpoint
+        File that keeps the run, every few seconds and at its end, and takes it up.
+    told
+        Shown after each step where it stands.
+
+    Raises
+    ------
+    InputError
+        If the method or an option is unknown, its extra is not installed, a budget is not positive, or the checkpoint
+        is of another run.
+    """
+    if samples is None and seconds is None:
+        samples = 10_000
+    for name, given in (("samples", samples), ("seconds", seconds)):
+        if given is not None and not given > 0:
+            raise InputError(name, "must be positive", given)
+    make = SCHEDULERS.get(method)
+    session = ScheduleSession(problem, samples, seconds, seed, bound=bound, warm=warm, threads=threads, stop=stop)
+    scheduler = make(session, options or {})
+    identity = {"problem": _digest(problem), "method": method, "seed": str(seed), "warm": _digest(warm),
+                "options": repr(sorted((options or {}).items())), "plan": repr((samples, seconds))}
+    kept = None if checkpoint is None else load_checkpoint(checkpoint, identity)
+    if kept is not None:
+        session.restore({key[8:]: array for key, array in kept.items() if key.startswith("session.")})
+        scheduler.restore({key[7:]: array for key, array in kept.items() if key.startswith("method.")})
+    saved = time.perf_counter()
+    while not session.over:
+        scheduler.step()
+        if told is not None:
+            told(session.standing())
+        if checkpoint is not None and time.perf_counter() - saved > KEEP_SECONDS:
+            saved = _keep(checkpoint, identity, session, scheduler)
+    if checkpoint is not None:
+        _keep(checkpoint, identity, session, scheduler)
+    return Scheduled(problem, method, seed, session.best, session.value, session.bound, session.spent,
+                     session.used_seconds, session.steps, session.stop.is_set())
+
+
+def _keep(path: Path, identity: dict[str, str], session: ScheduleSession, scheduler: Scheduler) -> float:
+    state = {f"session.{key}": array for key, array in session.state().items()}
+    state["session.earlier"] = np.array(session.used_seconds)
+    save_checkpoint(path, identity, state | {f"method.{key}": array for key, array in scheduler.state().items()})
+    return time.perf_counter()
+
+
+def _digest(thing: object) -> str:
+    """Return a hash of a record of arrays, numbers, names and such records."""
+    found = hashlib.sha256()
+    for entry in () if thing is None else fields(thing):  # type: ignore[arg-type]
+        value = getattr(thing, entry.name)
+        told = value.tobytes() if isinstance(value, np.ndarray) else (
+            _digest(value) if hasattr(value, "__dataclass_fields__") else repr(value)).encode()
+        found.update(entry.name.encode() + told)
+    return found.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class KnownPlan:
+    """A plan of a group that was scheduled, as other groups can begin from it (Kao 2022, 7.2.3).
+
+    Parameters
+    ----------
+    profiles
+        ``(n, 2 a)``: logarithms of each job's cycles and bytes on each core, with its fastest mapping.
+    core, priority, option
+        ``(n)``.
+    """
+
+    profiles: Floats
+    core: Ints
+    priority: Floats
+    option: Ints
+
+    @classmethod
+    def of(cls, problem: ScheduleProblem, plan: PlanGenomes) -> "KnownPlan":
+        """Return the first of some plans as one that is known."""
+        return cls(_profiles(problem), plan.core[0], plan.priority[0], plan.option[0])
+
+
+def adopted(problem: ScheduleProblem, known: KnownPlan) -> PlanGenomes:
+    """Return a plan for other jobs on the same cores: each does as the job of the known plan that is most like it.
+
+    Jobs are matched so that all differences of profiles together are the least; each job of the known plan serves once
+    where there are as many.
+
+    Raises
+    ------
+    InputError
+        If the plan is of another number of cores.
+    """
+    mine = _profiles(problem)
+    if known.profiles.shape[1] != mine.shape[1]:
+        raise InputError("warm", f"must be of {problem.cores} cores", known.profiles.shape[1] // 2)
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  (takes part of a second to load)
+
+    times = -(-len(mine) // len(known.profiles))
+    far = np.abs(mine[:, None] - np.tile(known.profiles, (times, 1))[None]).sum(axis=2)
+    jobs, like = linear_sum_assignment(far)
+    like = like[np.argsort(jobs)] % len(known.profiles)
+    core = known.core[like]
+    core = np.where(problem.counts[np.arange(problem.jobs), core] > 0, core, problem.counts.argmax(axis=1))
+    return problem.mended(PlanGenomes(core[None], known.priority[like][None], known.option[like][None]))
+
+
+def _profiles(problem: ScheduleProblem) -> Floats:
+    told = [np.where(np.isfinite(rows[:, :, 0]), np.log1p(np.minimum(rows[:, :, 0], 1e300)), 100.0)
+            for rows in problem.of_jobs[:2]]
+    return np.concatenate(told, axis=1)

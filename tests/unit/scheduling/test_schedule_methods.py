@@ -1,0 +1,256 @@
+"""What every registered schedule method must do, and what some of them are known for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_schedules import random_problem
+from test_simulation import problem
+
+from tilewright.base import InputError, has_extra
+from tilewright.scheduling import (
+    SCHEDULERS,
+    KnownPlan,
+    PlanGenomes,
+    ScheduleBound,
+    ScheduleSession,
+    adopted,
+    schedule,
+    simulate,
+)
+from tilewright.scheduling.methods.lists import CORES, ORDERS, ListOptions, list_plans
+from tilewright.scheduling.methods.magma import Breeding, magma_options
+
+SAMPLES, NOTHING = 210, ScheduleBound(0.0)
+SINGLE = ("herald-like", "ai-mt-like")
+FIXED = ("list", *SINGLE)
+SLOW = ("bayes",)
+
+
+def extra_of(method):
+    """Return the extra that a method says it needs; empty for none."""
+    return getattr(SCHEDULERS.get(method), "extra", "")
+
+
+EVERY = pytest.mark.parametrize("method", [
+    pytest.param(method, marks=[pytest.mark.skipif(not has_extra(extra_of(method)), reason=extra_of(method)),
+                                *([pytest.mark.slow] if method in SLOW else [])])
+    for method in SCHEDULERS])
+
+
+def group():
+    """Return a problem with releases, orders, and jobs that do not fit some cores."""
+    rng = np.random.default_rng(11)
+    return random_problem(rng, 20, ordered=False, rows=9, least=20, sharing="max-min",
+                          before=np.array([[0, 3], [4, 3], [5, 1]]), release=np.arange(20) * 3.0)
+
+
+def told(found):
+    return (found.score, found.samples, found.trace[:, [0, 2]].tolist(), found.plan.core.tolist(),
+            found.plan.priority.tolist(), found.plan.option.tolist())
+
+
+@pytest.fixture(scope="module")
+def runs():
+    kept = {}
+
+    def made(method):
+        if method not in kept:
+            kept[method] = schedule(group(), method, samples=SAMPLES, seed=3, bound=NOTHING)
+        return kept[method]
+
+    return made
+
+
+@EVERY
+def test_what_is_found_is_what_was_simulated_within_the_budget(method, runs):
+    found = runs(method)
+    assert found.samples <= SAMPLES and (found.samples == SAMPLES) == (method not in FIXED)
+    assert simulate(group(), found.plan).score[0] == found.score < np.inf
+    assert (np.diff(found.trace[:, 0]) > 0).all() and (np.diff(found.trace[:, 2]) < 0).all()
+    assert found.trace[-1, 2] == found.score and 1 <= found.trace[0, 0] <= found.trace[-1, 0] <= SAMPLES
+    assert found.timeline.end.max() == pytest.approx(found.score)
+
+
+@EVERY
+def test_the_same_seed_finds_the_same_on_any_number_of_threads(method, runs):
+    again = schedule(group(), method, samples=SAMPLES, seed=3, bound=NOTHING, threads=3)
+    assert told(again) == told(runs(method))
+    other = schedule(group(), method, samples=SAMPLES, seed=4, bound=NOTHING)
+    assert (told(other)[2:] == told(again)[2:]) == (method in FIXED)
+
+
+@EVERY
+def test_what_is_stopped_and_taken_up_ends_as_what_was_not(method, runs, tmp_path):
+    file, calls = tmp_path / "kept.npz", []
+
+    class Stop:
+        def is_set(self):
+            return len(calls) >= 2
+
+    part = schedule(group(), method, samples=SAMPLES, seed=3, bound=NOTHING, checkpoint=file, told=calls.append,
+                    stop=Stop())
+    assert part.samples <= SAMPLES and (part.interrupted or method in SINGLE)
+    whole = schedule(group(), method, samples=SAMPLES, seed=3, bound=NOTHING, checkpoint=file)
+    assert told(whole) == told(runs(method))
+    with pytest.raises(InputError, match="same search; seed differ"):
+        schedule(group(), method, samples=SAMPLES, seed=5, bound=NOTHING, checkpoint=file)
+
+
+@EVERY
+def test_unknown_options_are_refused(method):
+    with pytest.raises(InputError, match="option"):
+        schedule(group(), method, samples=10, options={"no such": 1}, bound=NOTHING)
+
+
+def test_time_ends_a_run_and_a_bound_that_is_met_too():
+    found = schedule(group(), "magma", seconds=0.05, bound=NOTHING)
+    assert 0 < found.samples and found.seconds < 5
+    met = schedule(problem([(10, 0)] * 2, 1), "magma", samples=10_000)
+    assert met.samples < 10_000 and met.gap == pytest.approx(0, abs=1e-6)
+    with pytest.raises(InputError, match="samples"):
+        schedule(group(), samples=0)
+
+
+def test_samples_are_counted_one_by_one():
+    session = ScheduleSession(group(), 25, None, bound=NOTHING)
+    plans = group().drawn(np.random.default_rng(0), 40)
+    scores, expected = session.score(plans), simulate(group(), plans).score
+    assert (scores[:25] == expected[:25]).all() and np.isinf(scores[25:]).all() and session.left == 0 and session.over
+    assert session.steps[-1, 0] == expected[:25].argmin() + 1 and session.value == expected[:25].min()
+    assert np.isinf(session.score(plans)).all() and session.spent == 25
+
+
+def only(name, value, genomes=10):
+    """Return the operators at rates of 0 but for one."""
+    rates = {rate: 0.0 for rate in ("mutation", "genome", "range", "accelerator")} | {name: value}
+    asked = problem([(1 + j, 10) for j in range(genomes)], 1, 3)
+    return asked, Breeding(asked, magma_options(rates), np.random.default_rng(0))
+
+
+def parents(asked, count=400):
+    rng = np.random.default_rng(1)
+    one, other = asked.drawn(rng, count), asked.drawn(rng, count)
+    return one, other, one.take(slice(None))
+
+
+def test_the_crossover_of_a_genome_takes_one_of_them_from_a_pivot_on():
+    asked, breeding = only("genome", 0.5)
+    one, other, born = parents(asked)
+    breeding.exchange_genome(born, other)
+    changed = born.priority != one.priority
+    rows = changed.any(axis=1)
+    assert (born.priority[changed] == other.priority[changed]).all()
+    assert (np.diff(changed.astype(int), axis=1) >= 0).all() and 0.15 < rows.mean() < 0.35
+    assert (born.core[rows] == one.core[rows]).all()
+    cores = (born.core != one.core).any(axis=1)
+    assert 0.1 < cores.mean() < 0.35 and not (cores & rows).any()
+
+
+def test_the_crossover_of_a_range_takes_all_genes_of_its_jobs():
+    asked, breeding = only("range", 0.5)
+    one, other, born = parents(asked)
+    breeding.exchange_range(born, other)
+    changed = born.priority != one.priority
+    assert (np.abs(np.diff(changed.astype(int), axis=1)).sum(axis=1) <= 2).all()
+    assert (born.core == np.where(changed, other.core, one.core)).all()
+    assert 0.35 < changed.any(axis=1).mean() < 0.5 and changed[:, 0].any() and not changed[:, 0].all()
+
+
+def test_the_crossover_of_a_core_hands_on_all_jobs_of_that_core():
+    asked, breeding = only("accelerator", 1.0)
+    one, other, born = parents(asked)
+    breeding.inherit_core(born, other)
+    seen = set()
+    for row, (was, theirs, now) in enumerate(zip(one.core, other.core, born.core, strict=True)):
+        taken = born.priority[row] != one.priority[row]
+        if not taken.any():
+            continue
+        (core,) = (core for core in range(3) if (taken == (theirs == core)).all())
+        assert (now[taken] == core).all() and (born.priority[row][taken] == other.priority[row][taken]).all()
+        assert (now[~taken & (was != core)] == was[~taken & (was != core)]).all()
+        seen.add(core)
+    assert seen == {0, 1, 2}
+    lost = (one.core != born.core) & (born.priority == one.priority)
+    assert len(set(born.core[lost].tolist())) == 3
+
+
+def test_mutation_changes_each_gene_by_its_chance():
+    asked, breeding = only("mutation", 0.3)
+    one, _, born = parents(asked)
+    breeding.mutate(born)
+    assert 0.25 < (born.priority != one.priority).mean() < 0.35
+    assert 0.25 * 2 / 3 < (born.core != one.core).mean() < 0.35 * 2 / 3
+    assert (born.option == one.option).all()
+
+
+def test_elites_live_on_and_children_come_of_the_best():
+    asked = group()
+    session = ScheduleSession(asked, None, None, 5, bound=NOTHING)
+    method = SCHEDULERS.get("magma")(session, {"population": 40, "mutation": 0.0, "genome": 0.0, "range": 0.0,
+                                               "accelerator": 0.0})
+    method.step()
+    best = method.plans.take(np.argsort(method.scores, kind="stable")[:4])
+    worth = np.sort(method.scores)[:4]
+    method.step()
+    assert session.spent == 80 and set(method.scores.tolist()) <= set(worth.tolist())
+    assert {row.tobytes() for row in method.plans.priority} <= {row.tobytes() for row in best.priority}
+    assert method.scores.min() == worth.min() and len(method.plans) == 42
+    release = SCHEDULERS.get("magma")(session, {"preset": "release"})
+    release.step()
+    release.step()
+    assert session.spent == 80 + asked.jobs + asked.jobs + 1 and release.options.range == 0.1
+    with pytest.raises(InputError, match="text, release"):
+        schedule(asked, "magma", options={"preset": "published"}, bound=NOTHING)
+
+
+def listed(asked, order, cores):
+    return schedule(asked, "list", options={"order": order, "cores": cores}, bound=NOTHING).plan
+
+
+def test_list_rules_do_what_they_are_called():
+    asked = problem([(3, 0), (1, 0), (2, 0), (6, 0)], 1)
+    assert listed(asked, "fcfs", "round-robin").core.tolist() == [[0, 1, 0, 1]]
+    assert listed(asked, "shortest", "round-robin").core.tolist() == [[0, 0, 1, 1]]
+    assert listed(asked, "longest", "least-busy").core.tolist() == [[1, 1, 1, 0]]
+    assert np.argsort(listed(asked, "longest", "least-busy").priority[0]).tolist() == [3, 0, 2, 1]
+    chained = replace(asked, before=np.array([[1, 3]]))
+    assert np.argsort(listed(chained, "heft", "earliest-end").priority[0]).tolist() == [1, 3, 0, 2]
+    assert simulate(chained, listed(chained, "heft", "earliest-end")).makespan_cycles[0] == 7
+
+
+def test_list_rules_know_slow_cores():
+    asked = problem([(10, 0)] * 6, 1)
+    asked.table.cycles[:, 1] = 25
+    assert listed(asked, "fcfs", "fastest").core.tolist() == [[0] * 6]
+    assert listed(asked, "fcfs", "least-busy").core.tolist() == [[0, 1, 0, 0, 1, 0]]
+    assert listed(asked, "fcfs", "earliest-end").core.tolist() == [[0, 0, 1, 0, 0, 1]]
+    assert schedule(asked, "herald-like", bound=NOTHING).plan.core.tolist() == [[0, 1, 0, 0, 0, 1]]
+    assert len(list(list_plans(asked, ListOptions()))) == 2 * len(ORDERS) * len(CORES)
+
+
+def test_ai_mt_like_lets_jobs_of_both_kinds_take_turns():
+    asked = problem([(10, 0)] * 3 + [(10, 100)] * 3, 10)
+    plan = schedule(asked, "ai-mt-like", bound=NOTHING).plan
+    assert np.argsort(plan.priority[0]).tolist() == [3, 0, 4, 1, 5, 2]
+
+
+def test_a_known_plan_serves_the_most_similar_jobs():
+    asked = problem([(1, 5), (10, 50), (100, 500)], 3)
+    known = KnownPlan.of(asked, PlanGenomes(np.array([[0, 1, 1]]), np.array([[0.1, 0.2, 0.3]]),
+                                            np.zeros((1, 3), dtype=np.int64)))
+    other = problem([(90, 400), (1, 6), (11, 60)], 3)
+    plan = adopted(other, known)
+    assert plan.core.tolist() == [[1, 0, 1]] and plan.priority.tolist() == [[0.3, 0.1, 0.2]]
+    more = adopted(problem([(90, 400), (1, 6), (11, 60), (1, 4)], 3), known)
+    assert more.core.tolist() == [[1, 0, 1, 0]]
+    with pytest.raises(InputError, match="2 cores"):
+        adopted(other, replace(known, profiles=known.profiles[:, :2]))
+
+
+def test_magma_begins_from_what_is_known():
+    asked = group()
+    found = schedule(asked, "magma", samples=600, seed=1, bound=NOTHING)
+    warm = schedule(asked, "magma", samples=20, seed=2, warm=found.plan, bound=NOTHING)
+    cold = schedule(asked, "magma", samples=20, seed=2, bound=NOTHING)
+    assert warm.score <= found.score < cold.score and warm.trace[0, 2] == found.score
