@@ -246,15 +246,12 @@ def _problem(asked: DesignOptions, networks: Sequence[tuple[Graph, float]], fron
     if not asked.within and not as_it_is:
         raise InputError("--within", "must be given, unless the hardware is fixed", None, "For example area=0.2mm2")
     layers = [_layers(graph, len(networks) > 1) for graph, _ in networks]
-    choice = choose_space(asked.tiling, None, flow, [one.operator for each in layers for one in each])
-    operators = [one.operator for each in layers for one in each]
-    choice.refuse_empty(operators, machine)
+    choice = choose_space(asked.tiling, None, flow, ())
     return DesignProblem.of(
         [(each, weight) for each, (_, weight) in zip(layers, networks, strict=True)],
         DesignSpace.as_it_is(machine) if as_it_is else space, read_limits(asked.within) if asked.within else (),
         objective=asked.objective or _goal(front), tiling=choice.tiling, spread=bool(front),
-        constraints=None if flow is None else {
-            operator.name: choice.space(operator, machine).constraints for operator in operators})
+        dataflow=flow or "")
 
 
 def _layers(graph: Graph, several: bool) -> list[UniqueOperator]:

@@ -1,7 +1,7 @@
 """What is to be designed: networks, what may vary, what it may take, and what is minimised."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ from tilewright.base import InputError
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
 from tilewright.cost import DenseModel, HardwareBatch
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
-from tilewright.mapping import Constraints, Layout, MappingBatch, MapSpace, Tiling
+from tilewright.mapping import Constraints, Layout, MappingBatch, MapSpace, Tiling, dataflow_constraints
 from tilewright.search import METRICS
 from tilewright.workload import Operator, UniqueOperator
 
@@ -48,8 +48,8 @@ class DesignProblem:
         What it may take.
     objective
         One of `GOALS`.
-    constraints
-        What the mappings of a layer must keep to, by its operator; none where it is not named.
+    dataflow
+        What the mappings follow on every machine, a name of `DATAFLOWS`; empty for any mapping.
     spread
         Whether searches of a layer tell all mappings of which none is better in both cycles and picojoules, as fronts
         need; those of a product or of limited power do so anyway.
@@ -60,7 +60,7 @@ class DesignProblem:
     space: DesignSpace
     limits: tuple[Limit, ...]
     objective: str = "latency"
-    constraints: Mapping[str, Constraints] | None = None
+    dataflow: str = ""
     tiling: Tiling = "imperfect"
     spread: bool = False
 
@@ -143,8 +143,19 @@ class DesignProblem:
     def map_space(self, layer: int, machine: Accelerator) -> MapSpace:
         """Return the mappings of a layer on a machine."""
         operator = self.layers[layer]
-        own = (self.constraints or {}).get(operator.name)
-        return MapSpace(operator, machine, tiling=self.tiling, **({} if own is None else {"constraints": own}))
+        return MapSpace(operator, machine, self.tiling, self._ruled(operator, machine))
+
+    def _ruled(self, operator: Operator, machine: Accelerator) -> Constraints:
+        """Return what the dataflow asks for on a machine, whose sides are told apart even where one has one place."""
+        if not self.dataflow:
+            return Constraints()
+        narrow = {key: 2.0 for key in (*self.space.ranges, *self.space.follow)
+                  if key[1] in ("x", "y", "instances") and machine.numbers[key] < 2}
+        asked = dataflow_constraints(self.dataflow, operator, with_numbers(machine, self.space.numbers(narrow)))
+        places = {machine.levels[slot.level].name + ("" if slot.axis == "T" else f".{slot.axis}")
+                  for slot in Layout.of(operator, machine).slots}
+        return replace(asked, loops={place: rule for place, rule in asked.loops.items() if place in places},
+                       factors={place: rule for place, rule in asked.factors.items() if place in places})
 
     def total(self, latency: Floats, energy: Floats, area_um2: Any) -> Figures:
         """Return what all layers take: ``latency`` and ``energy`` are ``(l)`` or ``(l, b)``."""

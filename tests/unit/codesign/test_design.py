@@ -159,3 +159,20 @@ def test_mappings_move_between_machines_with_one_row_and_with_several() -> None:
     assert (moved.relaid(narrow.layout).steps == narrow.steps).all()
     assert MapSpace(operator, flat).contains(MapSpace(operator, flat).repair(
         MapSpace(operator, wide).sample(np.random.default_rng(1), 50).relaid(narrow.layout))).all()
+
+
+@pytest.mark.parametrize("flow", ["nvdla", "row-stationary"])
+def test_a_dataflow_holds_on_machines_whose_arrays_have_one_side_and_on_wider_ones(flow: str) -> None:
+    asked = DesignProblem.of([(LAYERS, 1.0)], find_design_space("eyeriss"), read_limits("elements=12"), dataflow=flow)
+    at = [layer.name for layer in asked.layers].index("window")
+    sides = {(x, y): asked.map_space(at, asked.machine({**asked.smallest, ("PEs", "x"): x, ("PEs", "y"): y}))
+             for x, y in ((1, 1), (1, 4), (4, 1), (3, 4))}
+    loops = {shape: dict(space.constraints.loops) for shape, space in sides.items()}
+    assert "PEs.Y" not in loops[4, 1] and loops[4, 1]["PEs.X"] == loops[3, 4]["PEs.X"]
+    assert loops[1, 4]["PEs.Y"] == loops[3, 4]["PEs.Y"]  # though the other side has one place
+    rows = {shape: space.constraints.factors.get("PEs.Y", {}) for shape, space in sides.items()}
+    assert bool(rows[3, 4]) == bool(rows[1, 4]) == (flow == "row-stationary") and not rows[4, 1]
+    found = design(asked, samples=600, runner=Runner(workers=1))
+    assert found.machine.compute_instances <= 12
+    walked = walk(asked.layers[at], found.machine, found.layers["window"].mapping)
+    assert float(walked.latency_cycles) == found.layers["window"].cost.latency_cycles
