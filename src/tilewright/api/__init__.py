@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         mappers_page,
     )
     from tilewright.api.converting import convert, read_foreign
-    from tilewright.api.designing import DesignRun, design
+    from tilewright.api.designing import DesignRun, LayersRun, design
     from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
     from tilewright.api.exploring import explore, flexibility
     from tilewright.api.inputs import (
@@ -45,6 +45,7 @@ __all__ = [
     "Broken",
     "DesignRun",
     "Evaluation",
+    "LayersRun",
     "Option",
     "Pipeline",
     "Replayed",

@@ -4,7 +4,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -104,15 +104,10 @@ class AllocationRun(OnSheet):
         if not self.found:
             raise InputError("design", "must have been found", f"none within {len(self.result.curve)} allocations",
                              "Give more of them, or a larger budget")
-        place, alone = Path(path), self.result.problem.table.stages.together
-        for name, machine in list(self.machines.items())[:1 if alone else None]:
-            text = f"# {self.command}\n{dump_accelerator(machine)}"
-            write_whole(ready_place(place if alone else place / _file(name)), text)
-        for name, layer in self.layers.items() if mappings is not None else ():
-            assert mappings is not None
-            assert layer.mapping is not None
-            write_whole(ready_place(Path(mappings) / _file(name)), layer.mapping.yaml)
-        return place
+        machines: Any = self.machines
+        if self.result.problem.table.stages.together:
+            machines = next(iter(machines.values()))
+        return write_machines(path, machines, self.layers, self.command, mappings)
 
     @property
     def sheet(self) -> "tilewright.report.Sheet":
@@ -134,8 +129,24 @@ class AllocationRun(OnSheet):
         return tuple(run.record for run in self.runs)
 
 
-def _file(name: str) -> str:
-    return re.sub(r"[^\w.-]", "_", name) + ".yaml"
+def write_machines(path: str | os.PathLike[str], machines: Accelerator | Mapping[str, Accelerator],
+                   layers: Mapping[str, LayerRecord], command: str,
+                   mappings: str | os.PathLike[str] | None = None) -> Path:
+    """Write a machine as YAML, or into a folder those of several layers; into another the mappings of the layers."""
+    place = Path(path)
+    if isinstance(machines, Accelerator):
+        write_whole(ready_place(place), f"# {command}\n{dump_accelerator(machines)}")
+    else:
+        for name, machine in machines.items():
+            write_whole(ready_place(_file(place, name)), f"# {command}\n{dump_accelerator(machine)}")
+    for name, layer in layers.items() if mappings is not None else ():
+        if layer.mapping is not None:
+            write_whole(ready_place(_file(Path(mappings or ""), name)), layer.mapping.yaml)
+    return place
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / (re.sub(r"[^\w.-]", "_", name) + ".yaml")
 
 
 def allocated(asked: DesignOptions, graph: Graph, budget: Budget, command: str) -> AllocationRun:
@@ -157,9 +168,10 @@ def allocated(asked: DesignOptions, graph: Graph, budget: Budget, command: str) 
 def _refuse(asked: DesignOptions) -> None:
     """Refuse what an allocation has no use for."""
     for name, mend in (("front", "Ask for one objective"), ("fix", "Name --styles, which fix the mappings"),
-                       ("tiling", "Name --styles, which fix the mappings"), ("options", "Methods here have none")):
+                       ("tiling", "Name --styles, which fix the mappings"),
+                       ("per_layer", "Layers have machines of their own"), ("options", "Methods here have none")):
         if getattr(asked, name):
-            flag = f"--{name.removesuffix('s')}"
+            flag = f"--{name.removesuffix('s').replace('_', '-')}"
             raise InputError(flag, "must be left out with --deployment", str(getattr(asked, name)), mend)
     if not asked.within:
         raise InputError("--within", "must be given", None, "For example area=iot, fpga-edge, or unlimited")

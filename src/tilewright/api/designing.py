@@ -2,15 +2,14 @@
 
 import math
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import tilewright.report
-from tilewright.api.allocating import EPOCHS, AllocationRun, allocated
+from tilewright.api.allocating import EPOCHS, AllocationRun, allocated, write_machines
 from tilewright.api.engine import ready_cache
 from tilewright.api.flags import command_line, takes
 from tilewright.api.inputs import (
@@ -22,17 +21,26 @@ from tilewright.api.inputs import (
     several_networks,
 )
 from tilewright.api.options import DesignOptions
-from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.studying import study_runner
 from tilewright.api.tasks import budget_text, check_seed, read_budget
-from tilewright.base import InputError, write_whole
-from tilewright.codesign import DESIGNERS, Candidate, Designed, DesignProblem, Figures, design_front, read_limits
+from tilewright.base import InputError
+from tilewright.codesign import (
+    DESIGNERS,
+    Candidate,
+    Designed,
+    DesignProblem,
+    Figures,
+    design_each,
+    design_front,
+    design_structures,
+    read_limits,
+)
 from tilewright.codesign import design as design_of
 from tilewright.cost import layer_bounds
-from tilewright.hardware import Accelerator, DesignSpace, dump_accelerator
+from tilewright.hardware import Accelerator, DesignSpace
 from tilewright.jobs import interruptible
 from tilewright.mapping import DATAFLOWS
 from tilewright.search import METRICS, read_front
@@ -108,8 +116,7 @@ class DesignRun(OnSheet):
     @cached_property
     def layers(self) -> dict[str, LayerRecord]:
         """Every layer by its name (of several networks, ``NETWORK/LAYER``); equal layers share one record."""
-        return {name if len(self.runs) == 1 else f"{run.record.network.name}/{name}": layer
-                for run in self.runs for name, layer in run.layers.items()}
+        return _by_name(self.runs)
 
     def points(self, metrics: str | Sequence[str] | None = None) -> tuple[Candidate, ...]:
         """Return the Pareto front of the machines tried, by default of the metrics asked for: see `Designed.front`."""
@@ -123,32 +130,98 @@ class DesignRun(OnSheet):
         InputError
             If nothing was found, or a place cannot be written.
         """
-        text = f"# {self.command}\n{dump_accelerator(self.machine)}"
-        for name, layer in self.layers.items() if mappings is not None else ():
-            if layer.mapping is not None and mappings is not None:
-                file = re.sub(r"[^\w.-]", "_", name) + ".yaml"
-                write_whole(ready_place(Path(mappings) / file), layer.mapping.yaml)
-        return write_whole(ready_place(path), text)
+        return write_machines(path, self.machine, self.layers, self.command, mappings)
 
     @cached_property
     def sheet(self) -> "tilewright.report.Sheet":
         """What is to be shown of it."""
-        return tilewright.report.design_sheet(self.result, self._records, self.networks, self.front, self.command)
+        return tilewright.report.design_sheet(self.result, _records(self.runs), self.networks, self.front, self.command)
 
     @property
     def plain(self) -> dict[str, Any]:
         """All of it as plain data."""
         from tilewright.report import design_tree  # noqa: PLC0415
 
-        return design_tree(self.result, self._records, self.networks, self.front, self.command)
+        return design_tree(self.result, _records(self.runs), self.networks, self.front, self.command)
+
+@dataclass(frozen=True)
+class LayersRun(OnSheet):
+    """What came of a design of a machine for every layer by itself: each in ``results``, the networks as runs."""
+
+    results: tuple[Designed, ...]
+    runs: tuple[Run, ...]
+    networks: tuple[tuple[str, float], ...]
+    command: str
 
     @property
-    def _records(self) -> tuple[RunRecord, ...]:
-        return tuple(run.record for run in self.runs)
+    def found(self) -> bool:
+        """Whether every layer has a machine within the limits."""
+        return all(one.best is not None for one in self.results)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was stopped early."""
+        return any(one.interrupted for one in self.results)
+
+    @property
+    def score(self) -> float:
+        """The objective of all layers; infinite where one has no machine."""
+        return sum(one.score for one in self.results)
+
+    @property
+    def bound(self) -> float:
+        """What no machines within the limits, one for each layer, score below, whatever their mappings."""
+        return sum(one.bound for one in self.results)
+
+    @property
+    def gap(self) -> float | None:
+        """By which share the score can be above the best there is; None where a layer has no machine."""
+        return self.score / self.bound - 1.0 if self.found and self.bound > 0 else None
+
+    @property
+    def machines(self) -> dict[str, Accelerator]:
+        """The machine of every distinct layer by its name."""
+        return {one.problem.layers[0].name: one.machine for one in self.results}
+
+    @cached_property
+    def layers(self) -> dict[str, LayerRecord]:
+        """Every layer by its name (of several networks, ``NETWORK/LAYER``); equal layers share one record."""
+        return _by_name(self.runs)
+
+    def write(self, path: str | os.PathLike[str], mappings: str | os.PathLike[str] | None = None) -> Path:
+        """Write into a folder the machine of every distinct layer as YAML, and into another the mappings.
+
+        Raises
+        ------
+        InputError
+            If a layer has no machine, or a place cannot be written.
+        """
+        return write_machines(path, self.machines, self.layers, self.command, mappings)
+
+    @property
+    def sheet(self) -> "tilewright.report.Sheet":
+        """What is to be shown of it."""
+        return tilewright.report.machines_sheet(self.results, _records(self.runs), self.networks, self.command)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        from tilewright.report import machines_tree  # noqa: PLC0415
+
+        return machines_tree(self.results, _records(self.runs), self.networks, self.command)
+
+
+def _by_name(runs: Sequence[Run]) -> dict[str, LayerRecord]:
+    return {name if len(runs) == 1 else f"{run.record.network.name}/{name}": layer
+            for run in runs for name, layer in run.layers.items()}
+
+
+def _records(runs: Sequence[Run]) -> tuple[RunRecord, ...]:
+    return tuple(run.record for run in runs)
 
 
 @takes(DesignOptions, raises=", or not even the smallest machine is within the limits")
-def design(asked: DesignOptions) -> DesignRun | AllocationRun:
+def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     """Find a machine within a budget together with the mapping of every layer, and what no such machine can beat.
 
     With a ``deployment`` the budget is shared among the layers, as in chapter 8 of Kao's dissertation (2022). Where
@@ -176,20 +249,28 @@ def design(asked: DesignOptions) -> DesignRun | AllocationRun:
         raise InputError("--styles", "must come with --deployment", ",".join(_texts(asked.styles)))
     DESIGNERS.get(asked.method)
     problem = _problem(asked, [(graph, weight) for graph, (_, weight) in zip(graphs, given, strict=True)], front)
-    problem.budget.check(areas=any(METRICS[name].area for name in front))
+    if front and (asked.per_layer or problem.space.optional):
+        raise InputError("--front", "must be left out with --per-layer and with optional levels", ",".join(front))
+    if not problem.space.optional:
+        problem.budget.check(areas=any(METRICS[name].area for name in front))
     ready_cache()
     with study_runner(asked, "design") as runner, interruptible(runner.stop):
         if budget.seconds is not None:  # no run should lose time to loading (or compiling) the engine
             least = min(problem.layers, key=lambda layer: layer.macs)
             design_of(replace(problem, layers=(least,), weights=problem.weights[:1]), asked.method, samples=1)
-        search = partial(design_front, problem, front) if front else partial(design_of, problem)
-        found = search(method=asked.method, samples=budget.samples, seconds=budget.seconds, seed=asked.seed,
-                       runner=runner, options=asked.options, told=asked.told)
-        runs = () if found.best is None else tuple(
-            kept_run(record, asked.store) for record in _records(found, graphs, replace(
-                _request(asked, found), front=front, command=command)))
-    return DesignRun(found, runs, tuple((graph.name, weight) for graph, (_, weight) in zip(
-        graphs, given, strict=True)), front, command)
+        terms: dict[str, Any] = {
+            "method": asked.method, "samples": budget.samples, "seconds": budget.seconds, "seed": asked.seed,
+            "runner": runner, "options": asked.options, "told": asked.told}
+        if asked.per_layer:
+            found = design_each(problem, **terms)
+        else:
+            found = (design_front(problem, front, **terms) if front else design_structures(problem, **terms),)
+        runs = () if any(one.best is None for one in found) else tuple(
+            kept_run(record, asked.store) for record in _as_runs(found, graphs, replace(
+                _request(asked, problem), front=front, command=command)))
+    networks = tuple((graph.name, weight) for graph, (_, weight) in zip(graphs, given, strict=True))
+    return LayersRun(found, runs, networks, command) if asked.per_layer else DesignRun(
+        found[0], runs, networks, front, command)
 
 
 def _weighted(networks: Network | Sequence[Network] | Mapping[Network, float]) -> list[tuple[Network, float]]:
@@ -240,9 +321,6 @@ def _problem(asked: DesignOptions, networks: Sequence[tuple[Graph, float]], fron
     if machine.flexibility is not None:
         raise InputError(f"{machine.name}.flexibility", "must be left out of designs, whose mappings may be any", None,
                          "Take the section out of the machine; tilewright explore tells what flexibility is worth")
-    if space.optional and not as_it_is:
-        raise InputError("design.optional", "must be left out, as all machines have all levels yet",
-                         ", ".join(space.optional), "Write a file without these levels, and compare")
     if not asked.within and not as_it_is:
         raise InputError("--within", "must be given, unless the hardware is fixed", None, "For example area=0.2mm2")
     layers = [_layers(graph, len(networks) > 1) for graph, _ in networks]
@@ -268,25 +346,26 @@ def _goal(front: Sequence[str]) -> str:
     return sums + ("-area" if parts[2] else "")
 
 
-def _request(asked: DesignOptions, found: Designed) -> RequestRecord:
+def _request(asked: DesignOptions, problem: DesignProblem) -> RequestRecord:
     """Return what was asked for, as runs have it."""
-    problem = found.problem
     return RequestRecord(
         objective=problem.objective, mapper=f"design {asked.method}", seed=asked.seed, tiling=problem.tiling,
         constraints=tuple(f"{limit.what}<={limit.most:g}" for limit in problem.limits),
         options=dict(asked.options or {}), dataflow=_fixed(asked)[0] or "")
 
 
-def _records(found: Designed, graphs: Sequence[Graph], request: RequestRecord) -> Iterator[RunRecord]:
-    """Yield each network on the machine that was found."""
-    problem, machine = found.problem, found.machine
-    designed = dict(zip([layer.signature for layer in problem.layers], found.layers.values(), strict=True))
+def _as_runs(found: Sequence[Designed], graphs: Sequence[Graph], request: RequestRecord) -> Iterator[RunRecord]:
+    """Yield each network on the machine that was found, or on those of its layers, of which the largest is named."""
+    designed = {operator.signature: (one.machine, layer) for one in found
+                for operator, layer in zip(one.problem.layers, one.layers.values(), strict=True)}
+    machine = max((one.machine for one in found), key=lambda one: one.area_um2)
     for graph in graphs:
         layers = []
         for unique in unique_operators(graph):
-            layer = designed[unique.operator.signature]
+            own, layer = designed[unique.operator.signature]
             layers.append(layer_record(
-                unique.operator, machine, (layer.mapping, layer.cost), layer_bounds(unique.operator, machine),
+                unique.operator, own, (layer.mapping, layer.cost), layer_bounds(unique.operator, own),
                 names=unique.names, count=unique.count))
-        record = new_run(graph, machine, request, layers, unfinished=(), seconds=(found.seconds, 0.0, 0.0), cause="")
-        yield replace(record, totals=replace(record.totals, samples=found.samples))
+        seconds = sum(one.seconds for one in found)
+        record = new_run(graph, machine, request, layers, unfinished=(), seconds=(seconds, 0.0, 0.0), cause="")
+        yield replace(record, totals=replace(record.totals, samples=sum(one.samples for one in found)))

@@ -404,6 +404,8 @@ class DesignOptions(KeptOptions):
     deployment: str | None = option(None, "--deployment", metavar="pipelined|sequential", says=(
         "Share the budget among the layers, each with its own elements and buffer (pipelined), or give all one pair "
         "in turn (sequential), mapped by --styles. Default: one machine, each layer with any mapping."))
+    per_layer: bool = option(False, "--per-layer", kind="yes", says=(
+        "A machine for every layer by itself, each within all of the budget, as DiGamma's release has it."))
     styles: str | Iterable[str] = option((), "--styles", metavar="STYLE,...", says=(
         "With --deployment: dataflow styles that a layer may have; see: tilewright list styles. Default: nvdla."))
     budget: str | int | Budget | None = again(SearchOptions, "budget", None, (

@@ -14,7 +14,7 @@ from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb
 
 Write = Annotated[Path | None, typer.Option(
     "--write", metavar="FILE.yaml", show_default=False, help="Write the machine, which every verb takes as --arch; "
-    "with --deployment pipelined, a folder with one for each layer.")]
+    "with --deployment pipelined or --per-layer, a folder with one for each layer.")]
 Mappings = Annotated[Path | None, typer.Option(
     "--write-mappings", metavar="DIR", show_default=False,
     help="With --write: write the mapping of every layer there, which tilewright evaluate takes.")]

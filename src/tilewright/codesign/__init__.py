@@ -1,7 +1,17 @@
 """Which hardware? Machines within a budget and their mappings; what flexibility is worth; the best fixed machine."""
 
 from tilewright.codesign import auto, methods  # noqa: F401  (registers)
-from tilewright.codesign.designs import DESIGNERS, Designed, DesignedLayer, Designer, budget_bound, design, design_front
+from tilewright.codesign.designs import (
+    DESIGNERS,
+    Designed,
+    DesignedLayer,
+    Designer,
+    budget_bound,
+    design,
+    design_each,
+    design_front,
+    design_structures,
+)
 from tilewright.codesign.exploration import FIGURES, Exploration, Outcome, explore, pareto
 from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune
 from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion, measure_flexion
@@ -34,7 +44,9 @@ __all__ = [
     "budget_bound",
     "class_choices",
     "design",
+    "design_each",
     "design_front",
+    "design_structures",
     "digest",
     "explore",
     "figures_of",

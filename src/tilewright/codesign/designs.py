@@ -66,6 +66,8 @@ class Designed:
         Machines tried, those over the limits among them.
     interrupted
         Whether it was stopped early.
+    structures
+        Of a space with optional levels: what was found with all of them, and without some.
     """
 
     problem: DesignProblem
@@ -78,6 +80,7 @@ class Designed:
     history: tuple[DesignStep, ...]
     tried: tuple[Candidate, ...]
     interrupted: bool = False
+    structures: tuple["Designed", ...] = ()
 
     @property
     def machine(self) -> Accelerator:
@@ -250,6 +253,67 @@ def design_front(problem: DesignProblem, metrics: Sequence[str], method: str = "
             way.budget.check()
             found = _joined(found, design(way, method, told=_share_of(told, at, count), **terms))
     return found
+
+
+def design_structures(problem: DesignProblem, method: str = "auto", *, samples: int | None = 40_000,
+                      seconds: float | None = None, told: Observer | None = None, **more: Any) -> Designed:
+    """Find a machine as `design` does, with all levels or without some of the optional ones of the space.
+
+    Each structure has an equal part of what is left, unless its bound is no less than the best score so far. The bound
+    of all is the least of theirs, as each machine has one structure.
+
+    Raises
+    ------
+    InputError
+        If the smallest machine of no structure is within the limits.
+    """
+    found, refused = list[Designed](), list[InputError]()
+    structures = list(problem.space.structures())
+    for at, one in enumerate(structures):
+        way, score = replace(problem, space=one), min((each.score for each in found), default=inf)
+        try:
+            way.budget.check(problem.objective.endswith("area"))
+        except InputError as error:
+            refused.append(error)
+            continue
+        spent, ahead = sum(each.samples for each in found), len(structures) - at
+        share = None if samples is None else (samples - spent) // ahead
+        bound = budget_bound(way, below=score) if found else 0.0
+        stopped = any(each.interrupted for each in found) or (share or inf) < len(problem.layers)
+        if bound >= score or stopped:
+            found.append(Designed(way, method, more.get("seed", 0), None, bound, 0, 0.0, (), ()))
+        else:
+            found.append(design(way, method, samples=share, seconds=seconds and seconds / len(structures),
+                                told=_share_of(told, at, len(structures)), **more))
+    if not found:
+        raise refused[0]
+    best = min(found, key=lambda each: (each.score, not each.tried, each.rejected[0].excess if each.rejected else inf))
+    return replace(best, bound=min(each.bound for each in found), samples=sum(each.samples for each in found),
+                   seconds=sum(each.seconds for each in found), interrupted=any(each.interrupted for each in found),
+                   structures=tuple(found) if len(structures) > 1 else ())
+
+
+def design_each(problem: DesignProblem, method: str = "auto", *, samples: int | None = 40_000,
+                seconds: float | None = None, told: Observer | None = None, **more: Any) -> tuple[Designed, ...]:
+    """Find a machine for every layer by itself, each within all of the budget, as DiGamma's release does.
+
+    Samples and seconds are shared equally.
+
+    Raises
+    ------
+    InputError
+        If the objective is no sum over layers, or a layer has no machine within the limits.
+    """
+    if problem.objective not in ("latency", "energy"):
+        raise InputError("objective", "must be latency or energy where each layer has a machine of its own",
+                         problem.objective)
+    count = len(problem.layers)
+    if samples is not None and samples < count:
+        raise InputError("samples", f"must be at least one for each of the {count} layers", samples)
+    return tuple(design_structures(
+        replace(problem, layers=(layer,), weights=problem.weights[[at]]), method, samples=samples and samples // count,
+        seconds=seconds and seconds / count, told=_share_of(told, at, count), **more)
+        for at, layer in enumerate(problem.layers))
 
 
 def _share_of(told: Observer | None, at: int, count: int) -> Observer | None:

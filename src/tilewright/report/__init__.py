@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tilewright.report.allocation import allocation_sheet, allocation_tree
     from tilewright.report.circles import nested, venn, venn_plot
     from tilewright.report.contest import contest_curves, contest_sheet, contest_tree
-    from tilewright.report.design import design_sheet, design_tree
+    from tilewright.report.design import design_sheet, design_tree, machines_sheet, machines_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import render_page, write_page
@@ -78,6 +78,8 @@ __all__ = [
     "listing",
     "log_axis",
     "lost_lines",
+    "machines_sheet",
+    "machines_tree",
     "nested",
     "orders_plot",
     "orders_sheet",

@@ -40,6 +40,7 @@ def design_sheet(found: Designed, runs: Sequence[RunRecord], networks: Networks,
         tables = [_machine(found), _figures(found), _layers(runs, networks)]
     tables += [_front_table(found, points, front)] if points else []
     tables += [_convergence_table(found)] if found.history else []
+    tables += [_structures(found)] if found.structures else []
     plots = [_front_plot(found, points, front), *([_convergence(found), _areas(found)] if found.history else [])]
     return Sheet(f"A machine for {names}, from {problem.space.accelerator.name}",
                  f"{_goal(found)} within {_limits(found)}: one machine for all layers, each with a mapping of its own.",
@@ -85,6 +86,45 @@ def _verdict(found: Designed) -> str:
     if not found.gap:
         return f"{told} {nothing} better."
     return f"{told} {least}: the design is at most {percent(found.gap)} above the best there is."
+
+
+def machines_sheet(found: Sequence[Designed], runs: Sequence[RunRecord], networks: Networks,
+                   command: str = "") -> Sheet:
+    """Return what is to be shown of machines for every layer by itself."""
+    score, bound = sum(one.score for one in found), sum(one.bound for one in found)
+    nothing = f"no machines within {_limits(found[0])}, one for each layer, can do with less than"
+    said = f"{_goal(found[0])} {_shown(found[0], score)}" if isfinite(score) else "Not every layer has a machine"
+    gap = f": at most {percent(score / bound - 1)} above the best there is" if isfinite(score) and bound > 0 else ""
+    samples, seconds = sum(one.samples for one in found), sum(one.seconds for one in found)
+    facts = (f"{said}; {nothing} {_shown(found[0], bound)}{gap}.", f"Method {found[0].method}, seed {found[0].seed}: "
+             f"{samples:,} samples (mappings of a layer) in {engineering(seconds, 's')}.", LEFT_OUT)
+    rows = tuple((one.problem.layers[0].name, f"{one.problem.weights[0]:g}", *_told(one)) for one in found)
+    names = ", ".join(name for name, _ in networks)
+    return Sheet(f"A machine for every layer of {names}, from {found[0].problem.space.accelerator.name}",
+                 f"{_goal(found[0])} within {_limits(found[0])}: all of it for each layer by itself.", facts, (Table(
+                     "machines", "Layers, each on its own machine", (
+                         "Layer", "Runs", "Machine", "Area (um2)", "All its runs", "Above the bound"), rows),),
+                 (), {}, command, tuple(runs))
+
+
+def _told(one: Designed) -> tuple[Value, ...]:
+    """Return the machine of one layer, its area, its score, and how far it can be above the best."""
+    if one.best is None:
+        return "; ".join(one.violations(one.rejected[0])) if one.rejected else "none was tried", None, "", ""
+    return (_numbers(one, one.best), round(float(one.figures.area_um2)), _shown(one, one.score),
+            "" if one.gap is None else percent(one.gap))
+
+
+def machines_tree(found: Sequence[Designed], runs: Sequence[RunRecord], networks: Networks,
+                  command: str = "") -> dict[str, Any]:
+    """Return the same as plain data: of every layer what `design_tree` has."""
+    score, bound = sum(one.score for one in found), sum(one.bound for one in found)
+    own = {name: layer for run in runs for layer in run.layers for name in layer.names}
+    return {"command": command, "networks": dict(networks), "score": finite(score), "bound": bound,
+            "gap": score / bound - 1 if isfinite(score) and bound > 0 else None, "left_out": LEFT_OUT,
+            "layers": {one.problem.layers[0].name: design_tree(one, (), ()) | {
+                "mapping": layer.mapping.yaml if layer is not None and layer.mapping is not None else None}
+                for one in found for layer in [own.get(one.problem.layers[0].name.rpartition("/")[2])]}}
 
 
 def _parts(found: Designed) -> Iterator[tuple[str, int, float]]:
@@ -166,6 +206,13 @@ def _rejected(found: Designed) -> Table:
     rows = tuple((_numbers(found, one), "; ".join(found.violations(one))) for one in found.rejected[:_MOST_ROWS])
     return Table("rejected", "Machines tried, those that break the limits least first", ("Machine", "Why not"), rows,
                  () if rows else ("None was tried: give more samples.",))
+
+
+def _structures(found: Designed) -> Table:
+    """Return what was found with all levels, and without optional ones."""
+    rows = tuple((one.problem.space.accelerator.name, _shown(one, one.score) if isfinite(one.score) else "",
+                  _shown(one, one.bound), one.samples) for one in found.structures)
+    return Table("structures", "With and without optional levels", ("Machine", "Best", "Bound", "Samples"), rows)
 
 
 def _front_table(found: Designed, points: Sequence[Candidate], front: Sequence[str]) -> Table:

@@ -182,6 +182,7 @@ def test_methods_and_styles_are_listed(tilewright):
     (("-o", "latency-area"), "objective: must be a known objective"),
     (("--front", "latency,energy"), "--front: must be left out with --deployment"),
     (("--fix", "hardware"), "--fix: must be left out with --deployment"),
+    (("--per-layer",), "--per-layer: must be left out with --deployment"),
     (("--tiling", "perfect"), "--tiling: must be left out with --deployment"),
     (("--option", "population=3"), "--option: must be left out with --deployment"),
     (("--arch", "edge-s2", "--arch", "eyeriss"), "levels: must be a memory, a shared memory of limited capacity"),

@@ -265,6 +265,49 @@ def test_what_was_asked_is_told_in_the_sheet():
     assert best[0]["y"] == [found.score]
 
 
+def test_levels_are_searched_with_and_without_and_the_bound_holds_for_all(tilewright, space, tmp_path):
+    words = ("design", ONE, "--within", "area=0.02mm2", "--no-store", "-b")
+    found = tilewright(*words, "900", "--arch", space(DESIGN + "  optional: [SL, SG]\n"), "--json", "a.json", "--write",
+                       "m.yaml", "--write-mappings", "maps")
+    assert found.code == 0, found.err
+    assert "With and without optional levels" in found.out
+    tree, machine = json.loads((tmp_path / "a.json").read_text()), tw.load_accelerator(tmp_path / "m.yaml")
+    assert tree["samples"] <= 900
+    operator = tw.pick_operator(ONE)
+    nest = tw.load_mapping(tmp_path / "maps/conv.yaml", operator, machine)
+    assert walk(operator, machine, nest).latency_cycles == tree["score"]
+    whole = (ZOO / "edge-s2.yaml").read_text()
+    fewer = whole[:whole.index("  - memory: SL")] + whole[whole.index("compute:"):]
+    vary = "\ndesign:\n  vary: {SG.capacity_bytes: {from: 64, to: 8 kB}, PEs.instances: {from: 1, to: 64}}\n"
+    for section, text in ((DESIGN, whole), (vary, fewer)):
+        alone = tw.design(ONE, space(section, text), "area=0.02mm2", budget=300, store=False)
+        assert tree["bound"] <= alone.score * (1 + 1e-9)
+        assert tree["score"] <= alone.score
+
+
+def test_each_layer_by_itself_has_a_machine_of_its_own(tilewright, tmp_path):
+    found = tilewright("design", ONE, f"{TWO}*2", "--arch", "edge-s2", "--within", "area=0.02mm2", "-b", "800",
+                       "--per-layer", "--json", "a.json", "--report", "a.html", "--write", "stages")
+    assert found.code == 0, found.err
+    assert "one for each layer, can do with less than" in found.out
+    tree = json.loads((tmp_path / "a.json").read_text())
+    total = 0.0
+    for name, weight, words in (("conv/conv", 1, ONE), ("matmul/matmul", 2, TWO)):
+        machine = tw.load_accelerator(tmp_path / f"stages/{name.replace('/', '_')}.yaml")
+        assert machine.area_um2 <= 20_000
+        layer = tree["layers"][name]
+        alone = tw.design(words, "edge-s2", "area=0.02mm2", budget=400, store=False)
+        assert layer["score"] == weight * alone.score
+        operator = tw.pick_operator(words)
+        (tmp_path / "nest.yaml").write_text(layer["mapping"])
+        nest = tw.load_mapping(tmp_path / "nest.yaml", operator, machine)
+        total += weight * walk(operator, machine, nest).latency_cycles
+    assert tree["bound"] <= tree["score"] == total
+    with Store(tmp_path / "runs.sqlite") as store:
+        shown = store.get(store.runs()[0].id).request.command
+    assert "--per-layer" in shown
+
+
 def test_methods_are_listed(tilewright):
     shown = tilewright("list", "methods").out
     assert "Branch and bound" in shown
@@ -292,6 +335,9 @@ ORDINARY = ("--within", "area=0.02mm2")
     (("--within", "bytes=4KB"), "within.bytes: must have one of the units"),
     (("--within", "elements=0"), "within.elements: must be positive"),
     ((*ORDINARY, "-o", "power"), "objective: must be one of latency, energy, edp"),
+    ((*ORDINARY, "-o", "edp", "--per-layer"), "objective: must be latency or energy where each layer has a machine"),
+    ((*ORDINARY, "--front", "latency,area", "--per-layer"), "--front: must be left out with --per-layer"),
+    (("--within", "area=200um2", "--per-layer"), "within.area: must be at least "),
     ((*ORDINARY, "-o", "fast"), "objective: must be one of"),
     ((*ORDINARY, "-m", "magic"), "method: must be a known design method; Got 'magic'"),
     ((*ORDINARY, "--option", "speed=3"), "option"),
@@ -355,7 +401,6 @@ def test_bad_input_is_one_message(tilewright, tmp_path, machine, words, message)
     (VARY % "SG.capacity_bytes: [64]" + "  follow: {SG.capacity_bytes: {of: SG.capacity_bytes}}\n",
      "must not be among the numbers that vary"),
     (VARY % "SG.capacity_bytes: [64]" + "  optional: [DRAM]\n", "must not name the outermost memory"),
-    (VARY % "SG.capacity_bytes: [64]" + "  optional: [SL]\n", "design.optional: must be left out"),
 ])
 def test_a_bad_design_section_is_one_message(tilewright, space, section, message):
     found = tilewright("design", ONE, "--arch", space(section), "--within", "area=2mm2")
