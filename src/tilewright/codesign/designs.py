@@ -279,8 +279,8 @@ def design_structures(problem: DesignProblem, method: str = "auto", *, samples: 
         spent, ahead = sum(each.samples for each in found), len(structures) - at
         share = None if samples is None else (samples - spent) // ahead
         bound = budget_bound(way, below=score) if found else 0.0
-        stopped = any(each.interrupted for each in found) or (share or inf) < len(problem.layers)
-        if bound >= score or stopped:
+        ended = any(each.interrupted for each in found) or (share or inf) < len(problem.layers)
+        if found and (bound >= score or ended):
             found.append(Designed(way, method, more.get("seed", 0), None, bound, 0, 0.0, (), ()))
         else:
             found.append(design(way, method, samples=share, seconds=seconds and seconds / len(structures),
