@@ -1,12 +1,13 @@
 """Flexibility-aware exploration: which flexibility pays on given networks, and at what area."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from statistics import geometric_mean
 from typing import Any
 
 from tilewright.base import InputError
+from tilewright.codesign.session import digest
 from tilewright.codesign.variants import stated, with_flexibility
 from tilewright.cost import network_sum
 from tilewright.hardware import Accelerator, Flexibility
@@ -72,10 +73,7 @@ class Exploration:
 
     def worth(self, choice: str, figure: str = "latency_cycles") -> float:
         """Return the geometric mean of `relative` over all networks."""
-        product = 1.0
-        for network in self.networks:
-            product *= self.relative(network, choice, figure)
-        return float(product ** (1 / len(self.networks)))
+        return geometric_mean(self.relative(network, choice, figure) for network in self.networks)
 
 
 def explore(  # noqa: PLR0913  (keywords of the one entry point)
@@ -118,11 +116,11 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
     if seeds < 1:
         raise InputError("seeds", "must be a positive integer", seeds)
     machines = {name: with_flexibility(accelerator, flexibility) for name, flexibility in choices.items()}
-    digests = {name: _digest(machine) for name, machine in machines.items()}
+    known = {name: digest(machine) for name, machine in machines.items()}
     work = [(network, choice, turn, index) for network, members in layers.items() for choice in choices
             for turn in range(seed, seed + seeds) for index in range(len(members))]
     jobs = [_job((turn, index), layers[network][index].operator, machines[choice],
-                 {"machine": digests[choice], "objective": objective, "mapper": mapper, "samples": samples})
+                 {"machine": known[choice], "objective": objective, "mapper": mapper, "samples": samples})
             for network, choice, turn, index in work]
     values = (runner or Runner()).part(jobs)
     results = dict(zip(work, values, strict=True))
@@ -151,13 +149,9 @@ def _check(layers: Mapping[str, Sequence[UniqueOperator]], accelerator: Accelera
             raise InputError(name, "must have layers of multiply-accumulates", "none")
 
 
-def _digest(thing: object) -> str:
-    return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
-
-
 def _job(seed: tuple[int, int], operator: Operator, machine: Accelerator,
          asked: dict[str, Any]) -> Job[dict[str, Any]]:
-    key = {"operator": _digest(operator.signature), **asked, "seed": [*seed]}
+    key = {"operator": digest(operator.signature), **asked, "seed": [*seed]}
     return Job(key, _searched, samples=lambda value: int(value["samples"]),
                inputs=(operator, machine, asked["objective"], asked["mapper"], asked["samples"], seed))
 

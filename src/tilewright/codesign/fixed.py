@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from math import prod
 
 import numpy as np
 from numpy.random import Generator
@@ -24,7 +24,7 @@ from tilewright.mapping import Layout, MappingBatch, flexible_machine, stand_ins
 from tilewright.workload import Operator, UniqueOperator
 
 Ints = NDArray[np.int64]
-ILLEGAL = np.inf
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -125,50 +125,33 @@ def _in_operator(designs: FixedDesign, operator: Operator,
     return lanes, extents, np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0, kind="stable"), along
 
 
-class _Scores:
-    """The latency, energy or EDP of a network on fixed designs."""
-
-    def __init__(self, layers: Sequence[UniqueOperator], accelerator: Accelerator) -> None:
-        self.layers, self.accelerator = layers, accelerator
-        self.machine = _of_any_shape(accelerator)
-        self.models = [DenseModel(layer.operator, self.machine, Layout.of(layer.operator, self.machine))
-                       for layer in layers]
-
-    def of(self, designs: FixedDesign, threads: int = 1) -> NDArray[np.float64]:
-        """Return ``(b, 2)``: cycles and picojoules of all layers; infinite where one does not fit."""
-        total = Totals.of((layer.count, Totals.legal(model.score(
-            fixed_mappings(designs, layer.operator, self.accelerator), threads=threads)))
-            for layer, model in zip(self.layers, self.models, strict=True))
-        return np.stack([total.latency_cycles, total.energy_pj], axis=1)
-
-    def worthy(self, designs: FixedDesign) -> NDArray[np.float64]:
-        """Return what `of` does; infinite also where the whole tile does not fit."""
-        return np.where(self.roomy(designs)[:, None], self.of(designs), ILLEGAL)
-
-    def roomy(self, designs: FixedDesign) -> NDArray[np.bool_]:
-        """Return ``(b)``: whether the whole tile fits the buffer for every layer, where layers would cut it too."""
-        flexibility = stated(self.accelerator)
-        memory = self.machine.level(flexibility.memory)
-        assert isinstance(memory, Memory)
-        fits = np.ones(len(designs), dtype=np.bool_)
-        for layer in self.layers:
-            lanes, extents, *_ = _in_operator(designs, layer.operator, flexibility)
-            whole = dict(zip(layer.operator.sizes, lanes * extents, strict=True))
-            bits = np.zeros(len(designs), dtype=np.int64)
-            for tensor in layer.operator.tensors:
-                words = np.ones(len(designs), dtype=np.int64)
-                for axis in tensor.axes:
-                    words = words * (1 + reduce(np.add, [c * (whole[d] - 1) for d, c in axis.terms]))
-                bits += words * tensor_bits(tensor, self.machine) * memory.copies
-            if memory.capacity_bytes is not None:
-                fits &= bits <= 8 * memory.capacity_bytes
-        return fits
-
-
 def score_designs(designs: FixedDesign, layers: Sequence[UniqueOperator], accelerator: Accelerator,
-                  threads: int = 1) -> NDArray[np.float64]:
+                  threads: int = 1, models: Sequence[DenseModel] = ()) -> Floats:
     """Return ``(b, 2)``: cycles and picojoules of a network on fixed designs; infinite where a layer does not fit."""
-    return _Scores(layers, accelerator).of(designs, threads)
+    total = Totals.of((layer.count, Totals.legal(model.score(
+        fixed_mappings(designs, layer.operator, accelerator), threads=threads)))
+        for layer, model in zip(layers, models or _models(layers, accelerator), strict=True))
+    return np.stack([total.latency_cycles, total.energy_pj], axis=1)
+
+
+def _models(layers: Sequence[UniqueOperator], accelerator: Accelerator) -> list[DenseModel]:
+    machine = _of_any_shape(accelerator)
+    return [DenseModel(layer.operator, machine) for layer in layers]
+
+
+def _roomy(designs: FixedDesign, layers: Sequence[UniqueOperator], accelerator: Accelerator) -> NDArray[np.bool_]:
+    """Return ``(b)``: whether the whole tile fits the buffer for every layer, where layers would cut it too."""
+    memory = accelerator.level(stated(accelerator).memory)
+    assert isinstance(memory, Memory)
+    fits = np.ones(len(designs), dtype=np.bool_)
+    for operator in (layer.operator for layer in layers):
+        lanes, extents, *_ = _in_operator(designs, operator, stated(accelerator))
+        whole = dict(zip(operator.sizes, lanes * extents, strict=True))
+        bits = sum((prod((1 + sum(c * (whole[d] - 1) for d, c in axis.terms) for axis in tensor.axes),
+                         start=tensor_bits(tensor, accelerator)) for tensor in operator.tensors),
+                   start=np.zeros(len(designs))) * memory.copies
+        fits &= bits <= 8 * (memory.capacity_bytes or np.inf)
+    return fits
 
 
 def tune(layers: Sequence[UniqueOperator], accelerator: Accelerator, *, samples: int = 10_000, seed: int = 0,
@@ -193,16 +176,19 @@ def tune(layers: Sequence[UniqueOperator], accelerator: Accelerator, *, samples:
         raise InputError("objective", "must be latency, energy or edp", objective)
     if samples < 1 or not layers:
         raise InputError("tune", "must be given layers and samples", f"{len(layers)} layers, {samples} samples")
-    rng = np.random.default_rng(seed)
-    breeder, scores = _Breeder(accelerator, layers, rng), _Scores(layers, accelerator)
+    breeder, models = _Breeder(accelerator, layers, np.random.default_rng(seed)), _models(layers, accelerator)
+
+    def worthy(tried: FixedDesign) -> Floats:
+        fits = _roomy(tried, layers, accelerator)[:, None]
+        return np.where(fits, score_designs(tried, layers, accelerator, models=models), np.inf)
+
     population = breeder.first(min(samples, 256))
-    figures = scores.worthy(population)
-    spent = len(population)
+    figures, spent = worthy(population), len(population)
     while spent < samples:
         keep = np.argsort(_worth(figures, objective), kind="stable")[:64]
         population, figures = population.take(keep), figures[keep]
         children = breeder.children(population, min(192, samples - spent))
-        population, figures = population.joined(children), np.concatenate([figures, scores.worthy(children)])
+        population, figures = population.joined(children), np.concatenate([figures, worthy(children)])
         spent += len(children)
     best = int(np.argmin(_worth(figures, objective)))
     if not np.isfinite(figures[best]).all():

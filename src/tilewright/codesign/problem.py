@@ -204,6 +204,12 @@ class LayerFront:
     steps: NDArray[np.int32]
     ranks: NDArray[np.int8]
 
+    @classmethod
+    def of(cls, batch: MappingBatch, latency: Any, energy: Any) -> "LayerFront":
+        """Return the mappings of a batch with what they cost."""
+        return cls(np.atleast_1d(latency), np.atleast_1d(energy), batch.steps.transpose(2, 0, 1),
+                   batch.ranks.transpose(2, 0, 1))
+
 
 def composed(problem: DesignProblem, fronts: Sequence[LayerFront],
              area_um2: float) -> tuple[NDArray[np.intp], Figures, float]:

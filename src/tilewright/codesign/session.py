@@ -225,8 +225,8 @@ class Session:
         found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, figures, latency, energy)
         for row in self._noted(found):
             self.offer(Candidate.of(problem, {key: float(column[row]) for key, column in chosen.items()}, [
-                LayerFront(latency[at, [row]], energy[at, [row]], batch.steps[:, :, [row]].transpose(2, 0, 1),
-                           batch.ranks[:, :, [row]].transpose(2, 0, 1)) for at, batch in enumerate(batches)]))
+                LayerFront.of(batch.take(np.array([row])), latency[at, row], energy[at, row])
+                for at, batch in enumerate(batches)]))
         return found
 
     def _noted(self, found: Scores) -> list[int]:
@@ -260,9 +260,7 @@ def scored(problem: DesignProblem, chosen: Mapping[Number, float], candidate: Ca
     for layer, model in enumerate(problem.models):
         batch = candidate.mapping(problem, layer)
         costs = model.score(batch, rows)
-        fronts.append(None if not costs.legal[0] else LayerFront(
-            costs.latency_cycles, np.atleast_1d(costs.energy_pj), batch.steps.transpose(2, 0, 1),
-            batch.ranks.transpose(2, 0, 1)))
+        fronts.append(LayerFront.of(batch, costs.latency_cycles, costs.energy_pj) if costs.legal[0] else None)
     return Candidate.of(problem, chosen, fronts)
 
 
@@ -306,9 +304,8 @@ def mapped(problem: DesignProblem, chosen: Mapping[Number, float], start: Sequen
             points = [((point.values[0], point.values[1]), point.mapping) for point in result.front.points]
         batch = MappingBatch.from_mappings([mapping for _, mapping in points], operator, machine).relaid(
             problem.layouts[layer])
-        found.append({"latency": [values[0] for values, _ in points], "energy": [values[1] for values, _ in points],
-                      "steps": batch.steps.transpose(2, 0, 1).tolist(),
-                      "ranks": batch.ranks.transpose(2, 0, 1).tolist()})
+        front = LayerFront.of(batch, *zip(*(values for values, _ in points), strict=True))
+        found.append({name: array.tolist() for name, array in vars(front).items()})
     return {"layers": found, "samples": spent}
 
 
