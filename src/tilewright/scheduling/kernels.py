@@ -13,8 +13,12 @@ from tilewright.base import kept
 PROPORTIONAL, MAX_MIN, CRITICAL = 0, 1, 2
 EQUAL = 1e-12
 """Relative difference below which two ends are one event."""
-FIGURES = 5
-"""What is told of a plan: makespan, energy, worst slowdown, jobs that end late, cycles by which the latest does."""
+FIGURES = 6
+"""What is told of a plan: makespan, energy, worst slowdown, late jobs, cycles by which the latest is, the objective."""
+EDP, DEADLINES = 3, 4
+"""Of the objectives those that are no figure, by their places: makespan 0, energy 1, slowdown 2."""
+MOVES = 5
+"""Ways to change a plan a little."""
 
 
 @njit(nogil=True, error_model="numpy")
@@ -145,28 +149,108 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
     return count
 
 
+@njit(nogil=True, error_model="numpy")
+def measure(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline, alone,
+            topological, starts, successors, start, end, told):
+    """Fill ``told`` ``(FIGURES)`` of one plan; return which job ends last."""
+    run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, topological, starts, successors, start,
+             end, np.empty(0), np.empty((0, 0)))
+    told[:] = 0.0
+    last = 0
+    for j in range(len(core)):
+        if end[j] > told[0]:
+            told[0], last = end[j], j
+        told[1] += energy[j, core[j], option[j]]
+        told[2] = max(told[2], (end[j] - release[j]) / alone[j])
+        if end[j] > deadline[j] * (1 + EQUAL):
+            told[3] += 1
+            told[4] = max(told[4], end[j] - deadline[j])
+    if told[0] == np.inf:
+        told[5] = np.inf
+    elif objective == DEADLINES:
+        told[5] = told[3] + told[4] / told[0]
+    elif objective == EDP:
+        told[5] = told[0] * told[1]
+    else:
+        told[5] = told[objective]
+    return last
+
+
 @kept
 @njit(nogil=True, error_model="numpy")
-def run_plans(core, priority, option, cycles, traffic,
-              energy, bandwidth, rule, release, deadline,
-              alone, topological, starts, successors,
-              figures):
+def run_plans(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline, alone,
+              topological, starts, successors, figures):
     """Fill ``figures`` ``(b, FIGURES)``; infinite where a job does not fit its core."""
-    jobs = core.shape[1]
-    start, end = np.empty(jobs), np.empty(jobs)
-    events, shares = np.empty(0), np.empty((0, 0))
+    start, end = np.empty(core.shape[1]), np.empty(core.shape[1])
     for b in range(len(core)):
-        run_plan(core[b], priority[b], option[b], cycles, traffic, bandwidth, rule, release, topological, starts,
-                 successors, start, end, events, shares)
-        told = figures[b]
-        told[:] = 0.0
-        for j in range(jobs):
-            told[0] = max(told[0], end[j])
-            told[1] += energy[j, core[b, j], option[b, j]]
-            told[2] = max(told[2], (end[j] - release[j]) / alone[j])
-            if end[j] > deadline[j] * (1 + EQUAL):
-                told[3] += 1
-                told[4] = max(told[4], end[j] - deadline[j])
+        measure(core[b], priority[b], option[b], cycles, traffic, energy, bandwidth, rule, objective, release, deadline,
+                alone, topological, starts, successors, start, end, figures[b])
+
+
+@njit(nogil=True, error_model="numpy")
+def change(core, priority, option, counts, draw, last):
+    """Change a plan in one of `MOVES` ways.
+
+    A first number chooses the way, a second the job: every other time one of the core that ends last. What the others
+    decide depends on the way.
+    """
+    jobs, cores = counts.shape
+    way = int(draw[0] * MOVES)
+    j = int(draw[1] * jobs)
+    if draw[0] * MOVES - way < 0.5:
+        while core[j] != core[last]:
+            j = (j + 1) % jobs
+    k = int(draw[2] * jobs)
+    if way == 0:  # to another core, with the mapping at the same place of its front
+        a = int(draw[2] * cores)
+        for _ in range(cores):
+            if a != core[j] and counts[j, a] > 0:
+                core[j], option[j] = a, min(option[j], counts[j, a] - 1)
+                break
+            a = (a + 1) % cores
+    elif way == 1:  # two jobs change their cores
+        for _ in range(jobs):
+            if core[k] != core[j] and counts[j, core[k]] > 0 and counts[k, core[j]] > 0:
+                core[j], core[k] = core[k], core[j]
+                option[j], option[k] = min(option[j], counts[j, core[j]] - 1), min(option[k], counts[k, core[k]] - 1)
+                break
+            k = (k + 1) % jobs
+    elif way == 2:  # another mapping
+        option[j] = int(draw[3] * counts[j, core[j]])
+    elif way == 3:  # another time
+        priority[j] = draw[3]
+    else:  # two jobs change their times
+        priority[j], priority[k] = priority[k], priority[j]
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def climb(core, priority, option, counts, draws, patience, cycles, traffic, energy, bandwidth, rule, objective, release,
+          deadline, alone, topological, starts, successors, best_core, best_priority, best_option, scores):
+    """Change a plan ``(n)`` in place, one draw ``(4)`` after the other, and keep what is no worse than ``patience``.
+
+    That is times the score at the time; the best plan is kept besides. Fill ``scores`` with those of all that was tried
+    (the first is that of the plan as it was given); return that of the plan at the end.
+    """
+    start, end, told = np.empty(len(core)), np.empty(len(core)), np.empty(FIGURES)
+    kept_core, kept_priority, kept_option = core.copy(), priority.copy(), option.copy()
+    now = best = np.inf
+    last = 0
+    for i in range(len(draws)):
+        if i > 0:
+            kept_core[:], kept_priority[:], kept_option[:] = core, priority, option
+            change(core, priority, option, counts, draws[i], last)
+        found = measure(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline,
+                        alone, topological, starts, successors, start, end, told)
+        scores[i] = told[5]
+        if i == 0 or told[5] <= now * patience:
+            now, last = told[5], found
+            if now < best:
+                best = now
+                best_core[:], best_priority[:], best_option[:] = core, priority, option
+        else:
+            core[:], priority[:], option[:] = kept_core, kept_priority, kept_option
+    return now
 
 
 @kept

@@ -16,7 +16,7 @@ Sharing = Literal["proportional", "max-min", "critical-first"]
 ScheduleObjective = Literal["makespan", "energy", "edp", "slowdown", "deadlines"]
 SHARINGS = ("proportional", "max-min", "critical-first")
 """How running jobs share the bandwidth where they ask for more than there is."""
-SCHEDULE_OBJECTIVES = ("makespan", "energy", "edp", "slowdown", "deadlines")
+SCHEDULE_OBJECTIVES = ("makespan", "energy", "slowdown", "edp", "deadlines")
 
 
 @dataclass(frozen=True)

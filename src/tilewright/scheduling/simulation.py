@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.base import InputError, share
-from tilewright.scheduling.problem import SHARINGS, Floats, PlanGenomes, ScheduleProblem, Timeline
+from tilewright.scheduling.problem import SCHEDULE_OBJECTIVES, SHARINGS, Floats, PlanGenomes, ScheduleProblem, Timeline
 
 TOGETHER = 50
 """Plans that a thread simulates at a time."""
@@ -60,25 +60,16 @@ def simulate(problem: ScheduleProblem, plans: PlanGenomes, threads: int = 1) -> 
         run(plans.core[rows], plans.priority[rows], plans.option[rows], *tables(problem), figures[rows])
 
     share(work, [slice(at, at + TOGETHER) for at in range(0, len(plans), TOGETHER)], threads)
-    makespan, energy, slowdown, missed = figures.T[:4]
-    return Simulated(makespan, energy, slowdown, missed, scores(problem, figures))
+    makespan, energy, slowdown, missed, _, score = figures.T
+    return Simulated(makespan, energy, slowdown, missed, score)
 
 
 def tables(problem: ScheduleProblem) -> tuple[Any, ...]:
     """Return what the kernels are given of a problem."""
     cycles, traffic, energy = problem.of_jobs
-    return (cycles, traffic, energy, float(problem.bandwidth), SHARINGS.index(problem.sharing), problem.release,
-            problem.deadline, problem.alone, problem.topological, *problem.successors)
-
-
-def scores(problem: ScheduleProblem, figures: Floats) -> Floats:
-    """Return the objective ``(b)`` of the kernels' figures ``(b, 5)``."""
-    makespan, energy, slowdown, missed, late = figures.T
-    with np.errstate(invalid="ignore"):
-        lateness = np.where(np.isinf(makespan), np.inf, missed + late / makespan)
-    found: dict[str, Floats] = {"makespan": makespan, "energy": energy, "edp": makespan * energy, "slowdown": slowdown,
-                                "deadlines": lateness}
-    return found[problem.objective]
+    objective = SCHEDULE_OBJECTIVES.index(problem.objective)
+    return (cycles, traffic, energy, float(problem.bandwidth), SHARINGS.index(problem.sharing), objective,
+            problem.release, problem.deadline, problem.alone, problem.topological, *problem.successors)
 
 
 def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
@@ -97,7 +88,7 @@ def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
     unfit = np.flatnonzero(option >= problem.counts[np.arange(problem.jobs), core])
     if len(unfit):
         raise InputError(f"plan.core[{unfit[0]}]", "must be a core that the job fits", int(core[unfit[0]]))
-    cycles, traffic, _, bandwidth, rule, release, _, _, *order = tables(problem)
+    cycles, traffic, _, bandwidth, rule, _, release, _, _, *order = tables(problem)
     start, end = np.empty(problem.jobs), np.empty(problem.jobs)
     most = 3 * problem.jobs + 1
     events, shares = np.empty(most + 1), np.empty((most, problem.cores))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_schedules import random_problem
+from random_schedules import random_problem, random_table
 from test_simulation import problem
 
 from tilewright.base import InputError, has_extra
@@ -13,6 +13,7 @@ from tilewright.scheduling import (
     KnownPlan,
     PlanGenomes,
     ScheduleBound,
+    ScheduleProblem,
     ScheduleSession,
     adopted,
     schedule,
@@ -41,8 +42,8 @@ EVERY = pytest.mark.parametrize("method", [
 def group():
     """Return a problem with releases, orders, and jobs that do not fit some cores."""
     rng = np.random.default_rng(11)
-    return random_problem(rng, 20, ordered=False, rows=9, least=20, sharing="max-min",
-                          before=np.array([[0, 3], [4, 3], [5, 1]]), release=np.arange(20) * 3.0)
+    return ScheduleProblem(random_table(rng, 12, 3, 3), rng.integers(12, size=30), 9.0, np.arange(30) * 3.0,
+                           before=np.array([[0, 3], [4, 3], [5, 1]]), sharing="max-min")
 
 
 def told(found):
@@ -199,7 +200,7 @@ def test_elites_live_on_and_children_come_of_the_best():
     release = SCHEDULERS.get("magma")(session, {"preset": "release"})
     release.step()
     release.step()
-    assert session.spent == 80 + asked.jobs + asked.jobs + 1 and release.options.range == 0.1
+    assert session.spent == 80 + asked.jobs + asked.jobs + 2 and release.options.range == 0.1
     with pytest.raises(InputError, match="text, release"):
         schedule(asked, "magma", options={"preset": "published"}, bound=NOTHING)
 
@@ -254,3 +255,65 @@ def test_magma_begins_from_what_is_known():
     warm = schedule(asked, "magma", samples=20, seed=2, warm=found.plan, bound=NOTHING)
     cold = schedule(asked, "magma", samples=20, seed=2, bound=NOTHING)
     assert warm.score <= found.score < cold.score and warm.trace[0, 2] == found.score
+
+
+def test_auto_finds_what_is_proven_where_magma_does_not():
+    """Twelve jobs, most of them slow on the last core: assignments that the bound suggests are worth most."""
+    rng = np.random.default_rng(2)
+    gaps = {"auto": [], "magma": []}
+    for _ in range(4):
+        asked = problem([(c, 0) for c in rng.integers(100, 1000, 30)], 10, 3)
+        asked.table.cycles[:, 2] *= rng.uniform(2, 30, (30, 1))
+        for method, known in gaps.items():
+            known.append(schedule(asked, method, samples=2000).gap)
+    assert max(gaps["auto"]) < 0.01 < min(gaps["magma"])
+
+
+def test_climbing_keeps_the_best_and_what_its_scores_say():
+    asked = group()
+    session = ScheduleSession(asked, None, None, 1, bound=NOTHING)
+    method = SCHEDULERS.get("auto")(session, {"chains": 3, "round": 40, "patience": 0.2})
+    method.step()
+    assert len(method.plans) == 3 and session.value == method.scores.min() == simulate(asked, session.best).score[0]
+    for _ in range(8):
+        spent = session.spent
+        method.step()
+        assert session.spent == spent + 120
+        assert simulate(asked, session.best).score[0] == session.value
+        fits = asked.counts[np.arange(asked.jobs), method.plans.core]
+        assert (method.plans.option < fits).all() and (method.plans.option >= 0).all()
+
+
+def test_a_change_makes_one_move():
+    from tilewright.scheduling.kernels import MOVES, change
+
+    asked, rng = group(), np.random.default_rng(4)
+    ways = dict.fromkeys(range(MOVES), 0)
+    for _ in range(500):
+        plan, draw = asked.drawn(rng, 1), rng.random(4)
+        core, priority, option = plan.core[0], plan.priority[0], plan.option[0]
+        old = core.copy(), priority.copy(), option.copy()
+        change(core, priority, option, asked.counts, draw, 0)
+        moved, timed = np.flatnonzero(core != old[0]), np.flatnonzero(priority != old[1])
+        way = int(draw[0] * MOVES)
+        ways[way] += len(moved) + len(timed) + int((option != old[2]).any())
+        assert len(moved) <= (1, 2, 0, 0, 0)[way] and len(timed) <= (0, 0, 0, 1, 2)[way]
+        assert (option < asked.counts[np.arange(asked.jobs), core]).all()
+        assert np.array_equal(np.sort(core), np.sort(old[0])) or way == 0
+        assert np.array_equal(np.sort(priority), np.sort(old[1])) or way == 3
+        if draw[0] * MOVES - way < 0.5 and way == 0 and len(moved):
+            assert old[0][moved[0]] == old[0][0]  # of the core that ends last
+    assert all(count > 20 for count in ways.values())
+
+
+def test_integer_assignments_are_whole_and_no_better_than_their_bound():
+    from tilewright.scheduling.bounds import Relaxation
+
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        asked = random_problem(rng, 9)
+        for apart in (False, True):
+            relaxation = Relaxation(asked, apart)
+            chosen, bound = relaxation.assign(5.0)
+            assert (np.bincount(relaxation.columns[0], chosen) == np.bincount(relaxation.classes[1])).all()
+            assert bound >= relaxation.split()[0][0] * relaxation.unit * (1 - 1e-5)

@@ -1,0 +1,146 @@
+"""The method of our own: lists and assignments that bounds suggest, then many small changes, side by side."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.base import share
+from tilewright.scheduling.bounds import Relaxation
+from tilewright.scheduling.methods.lists import ListOptions, as_plan, list_plans
+from tilewright.scheduling.methods.magma import Breeding, magma_options
+from tilewright.scheduling.problem import Floats, Ints, PlanGenomes
+from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
+from tilewright.scheduling.simulation import tables
+from tilewright.search import Count, MapperOptions, Natural, Options, Resumable, Share, read_options
+
+MOST_SECONDS = 60.0
+"""For an integer program where only samples limit the run: its branches end it long before."""
+
+
+@dataclass(frozen=True)
+class ScheduleAutoOptions(MapperOptions):
+    """Options of ``auto``.
+
+    Parameters
+    ----------
+    chains
+        Plans that are changed side by side.
+    round
+        Changes of each before they are compared.
+    branches
+        Of the integer program that suggests assignments; 0 leaves it out.
+    patience
+        By what share a change may make a plan worse, at the beginning; it falls to nothing with the budget.
+    """
+
+    chains: Count = 4
+    round: Count = 250
+    branches: Natural = 200
+    patience: Share = 0.003
+
+
+@SCHEDULERS.register("auto")
+class ScheduleAuto(Resumable):
+    """List schedules and integer assignments, then local search on several plans, which MAGMA's operators cross."""
+
+    changing = ("rng", "plans", "scores", "begun")
+
+    def __init__(self, session: ScheduleSession, options: Options) -> None:
+        self.options = read_options(ScheduleAutoOptions, options, "auto")
+        self.session, self.rng = session, np.random.default_rng(session.seed)
+        self.breeding = Breeding(session.problem, magma_options({"mutation": 0.01, "range": 0.5, "accelerator": 0.5}),
+                                 self.rng)
+        self.plans, self.scores, self.begun = session.problem.drawn(self.rng, 0), np.empty(0), False
+
+    def step(self) -> None:
+        """Score what is suggested; from then on change the plans for a round."""
+        if not self.begun:
+            self._begin()
+            self.begun = True
+            return
+        options, chains = self.options, len(self.plans)
+        length = int(min(options.round, max(1.0, self.session.left / chains)))
+        spent = min(1.0, self.session.spent_share)
+        self._climb(length, 1.0 + options.patience * (1.0 - spent) ** 2)
+        worst, best = int(self.scores.argmax()), np.argsort(self.scores, kind="stable")[:2]
+        if chains > 2:
+            child = self.breeding.bred(self.plans.take(best), 1)
+            for name in ("core", "priority", "option"):
+                getattr(self.plans, name)[worst] = getattr(child, name)[0]
+
+    def _begin(self) -> None:
+        """Score lists and assignments, and what the run begins from; keep the best of them."""
+        problem = self.session.problem
+        plans = PlanGenomes(*(np.concatenate(genes) for genes in zip(*(
+            (plan.core, plan.priority, plan.option) for plan in self._suggested()), strict=True)))
+        if self.session.warm is not None:
+            plans = problem.mended(self.session.warm).joined(plans)
+        scores = self.session.score(plans)
+        best = np.argsort(scores, kind="stable")[:self.options.chains]
+        self.plans, self.scores = plans.take(best), scores[best]
+
+    def _suggested(self) -> Iterator[PlanGenomes]:
+        problem = self.session.problem
+        if self.options.branches:
+            yield from self._assigned()
+        yield from list_plans(problem, ListOptions())
+        yield problem.drawn(self.rng, self.options.chains)
+
+    def _assigned(self) -> Iterator[PlanGenomes]:
+        """Yield plans of a whole split of the jobs: on cores of a kind the longest first, in some orders."""
+        problem, relaxation = self.session.problem, Relaxation(self.session.problem)
+        seconds = MOST_SECONDS if self.session.seconds is None else 0.3 * self.session.seconds
+        chosen, _ = relaxation.assign(seconds, nodes=self.options.branches)
+        if not len(chosen):
+            return
+        core, option = np.zeros(problem.jobs, dtype=np.int64), np.zeros(problem.jobs, dtype=np.int64)
+        kind = np.zeros(problem.jobs, dtype=np.int64)
+        for each in range(len(relaxation.classes[0])):
+            mine = np.flatnonzero(relaxation.columns[0] == each)
+            columns = np.repeat(mine, chosen[mine])
+            jobs = np.flatnonzero(relaxation.classes[1] == each)
+            kind[jobs], option[jobs] = relaxation.columns[1][columns], relaxation.columns[2][columns]
+        first = relaxation.kinds[0][kind]
+        at = np.arange(problem.jobs), first, option
+        times, moved = problem.durations[at], problem.of_jobs[1][at]
+        free = np.zeros(problem.cores)
+        for job in np.argsort(-times, kind="stable"):
+            alike = np.flatnonzero(relaxation.kinds[1] == kind[job])
+            core[job] = alike[free[alike].argmin()]
+            free[core[job]] += times[job]
+        options = np.repeat(option[:, None], problem.cores, axis=1)
+        need = moved / times
+        yield as_plan(problem, np.argsort(-times, kind="stable"), core, options)
+        yield as_plan(problem, np.argsort(problem.heads, kind="stable"), core, options)
+        yield as_plan(problem, np.argsort(-need, kind="stable"), core, options)
+        yield as_plan(problem, np.argsort(need, kind="stable"), core, options)
+        yield as_plan(problem, _woven(core, need), core, options)
+
+    def _climb(self, length: int, patience: float) -> None:
+        from tilewright.scheduling.kernels import climb  # noqa: PLC0415  (Numba loads late)
+
+        run: Any = climb
+        problem, plans = self.session.problem, self.plans
+        draws, best = self.rng.random((len(plans), length, 4)), plans.take(slice(None))
+        scores = np.empty((len(plans), length))
+
+        def work(row: int) -> None:
+            self.scores[row] = run(plans.core[row], plans.priority[row], plans.option[row], problem.counts, draws[row],
+                                   patience, *tables(problem), best.core[row], best.priority[row], best.option[row],
+                                   scores[row])
+
+        share(work, range(len(plans)), self.session.threads)
+        for row in range(len(plans)):
+            self.session.note(scores[row][:int(min(self.session.left, length))], best.take(slice(row, row + 1)))
+
+
+def _woven(core: Ints, need: Floats) -> Ints:
+    """Return the jobs so that each core takes them by need, every other core the other way round."""
+    found = np.empty(len(core))
+    for place, each in enumerate(np.unique(core)):
+        mine = np.flatnonzero(core == each)
+        order = mine[np.argsort(need[mine] if place % 2 else -need[mine], kind="stable")]
+        found[order] = (np.arange(len(order)) + 0.5) / len(order)
+    return np.argsort(found, kind="stable")
