@@ -1,12 +1,23 @@
-"""The design method of our own: bounds choose the machines, few searches map them, and both meet."""
+"""The design method of our own: mappings in pools serve all machines, bounds choose the first, and both meet."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.codesign.breeding import Litter, breed_job, taken
 from tilewright.codesign.designs import DESIGNERS
-from tilewright.codesign.screening import HardwareBoxes, Places, Screened, values_at
+from tilewright.codesign.limits import Floats
+from tilewright.codesign.pools import MOST, Lookup, Pool, Pooling, Worth
+from tilewright.codesign.screening import (
+    HardwareBoxes,
+    Places,
+    Screened,
+    grown,
+    layer_bounds_at,
+    reaching,
+    values_at,
+)
 from tilewright.codesign.session import Candidate, Session
 from tilewright.hardware import Number
 from tilewright.search import MapperOptions, Options, read_options
@@ -14,160 +25,311 @@ from tilewright.search import MapperOptions, Options, read_options
 Machine = Mapping[Number, float]
 SPLITS = 24
 """Boxes that are split at once."""
-FIRST_ROUNDS = 6
-"""Rounds of splitting before the first machine is mapped, at most."""
-ABREAST = 2
-"""Machines mapped at once; fixed, so that results do not depend on the machine that this runs on."""
-SHARE, MOST = 64, 4096
-"""Samples for each layer of a machine, at first and at most: they grow where no other machine is better."""
-FACTORS = 2.0, 1.41, 1.19, 1.09, 1.04
-"""By which a number is changed, ever finer."""
+FIRST_ROUNDS, LAST_ROUNDS, BETWEEN = 8, 10, 12
+"""Rounds of splitting before the first machine is mapped, and after the last one, at most; between them, where time is
+limited, one after so many rounds of breeding."""
 NEAR = 1.02, 1.1, 1.3
 """By which factors bounds of the first machines may be above the least."""
-FINE, NEAREST = 1.2, 24
-"""Factor from which on all values near that of the best are tried of counts and rates, and how many either way."""
-POLISH = 0.3
-"""Share of the samples, or of the time, that goes to the best machine alone at the end."""
-CLOSE = 0.01
+FIRST_BREEDS = 2
+"""Rounds of breeding for the first machines."""
+ROUNDS, FEWEST, LARGEST = 48, 2, 48
+"""Rounds of breeding that samples are shared among; and children of a layer, on the average, at least and at most."""
+PARENTS, CUT = 48, 8
+"""Mappings that children are bred from, at most, and as which of them the worst child is to be."""
+FACTORS = 1.5, 1.2, 1.09, 1.04
+"""By which a number is changed."""
+STEPS = 1.41, 1.19, 1.09, 2.0
+"""By which the neighbours that are bred for differ."""
+NEAREST = 12
+"""How many nearest values of counts and rates are tried, either way."""
+VALUES = 24
+"""Capacities that mappings need, of each memory, that machines are made of."""
+MOVES = 3
+"""Steps from machine to machine between two rounds of breeding, at most."""
+CLOSE = 0.005
 """Bounds are tightened no further where they are this close to the best score."""
+STALE = 400
+"""Rounds without a better machine after which nothing better is looked for."""
 
 
 @DESIGNERS.register("auto")
 class Auto:
-    """Branch and bound over boxes of machines names those worth mapping; from the best, numbers are traded by turns.
+    """Mappings are pooled by layer, machines are looked up in the pools, and children are bred where most is to be had.
 
-    Boxes are split where their bounds are least. The best machine found then trades one number for another on the edge
-    of the budget (more of one, as much less of another as that takes): neighbours whose bound is not below the best
-    score are left out, the others are mapped, each search beginning from the mappings of the best. Steps become finer
-    where none of them helps.
+    A mapping is scored once, and what it needs and takes tells what it comes to on any machine. Each round looks up the
+    neighbours of the best machine, of capacities that known mappings need and as much of another number as then fits,
+    moves to the best of them, and breeds mappings for it and for one of the others: the more of a layer, the further it
+    is from its bound. Branch and bound over boxes of machines names the first ones, and what none can beat.
     """
 
     def __init__(self, session: Session, options: Options) -> None:
         read_options(MapperOptions, options, "auto")
-        self.session = session
+        self.session, self.problem = session, session.problem
+        self.pooling = Pooling(session.problem)
+        self.rng = np.random.default_rng((session.seed, 0xA070))
+        self.pools: list[Pool] = []
+        self.round = self.stale = 0
         self.queue: list[tuple[float, Machine]] = []
-        self.seen: set[tuple[float, ...]] = set()
-        self.finest, self.share = 0, SHARE
+        self.factor = 0
+        self.offered: dict[tuple[float, ...], float] = {}
+        """What machines were to come to when they were last scored."""
 
     def steps(self) -> Iterator[None]:
         """Work until the session is over, step by step."""
-        session = self.session
-        self.boxes = HardwareBoxes.whole(session.problem)
+        session, layers = self.session, len(self.problem.layers)
+        self.boxes = HardwareBoxes.whole(self.problem)
         session.bound = self.boxes.least
-        self.known = self.boxes.low[:0]
-        """Machines of boxes that were split."""
-        if session.problem.space.alone:
-            yield from self._longer()
-            return
         for _ in range(FIRST_ROUNDS):
             self._split()
-            yield
-        while not session.over and (part := self._next()):
-            if session.best is not None and session.spent_share > 1 - POLISH:
-                session.map([session.best.chosen], MOST, [session.best])
+        yield
+        share = LARGEST if session.left == np.inf else int(session.left // (2 * ROUNDS * layers))
+        self.children = min(max(share, FEWEST), LARGEST) * layers
+        self.shares = np.full(layers, 1.0 / layers)
+        targets = self._first_machines()
+        for _ in range(FIRST_BREEDS):
+            if not session.over:
+                self._breed(targets)
                 yield
-                continue
-            before = session.nearest
-            session.map(part, self.share, [before] * len(part))
-            if session.nearest is not before:
-                self.queue, self.finest = [], max(0, self.finest - 1)
-            if self.boxes.least < session.score_so_far * (1 - CLOSE):
+        while not session.over and self.stale < STALE:
+            self._move(targets)
+            if session.over:
+                break
+            targets = self._targets()
+            if session.left <= 2 * self.children:  # the last round
+                self._prove()
+            self._breed(targets)
+            if session.seconds is not None and self.round % BETWEEN == 0 and not self._near():
                 self._split()
             yield
 
-    def _longer(self) -> Iterator[None]:
-        """Search the only machine that there is, ever longer, each time from the best mappings so far."""
-        samples = SHARE
-        while not self.session.over:
-            self.session.map([dict(self.session.problem.smallest)], samples, [self.session.best])
-            samples *= 2
-            yield
+    def _prove(self) -> None:
+        """Tighten the bound for a while."""
+        for _ in range(LAST_ROUNDS):
+            if self._near() or self.session.runner.stop.is_set():
+                break
+            self._split()
 
-    def _split(self) -> bool:
-        """Split boxes, and take note of a machine of each new one; return whether there was any."""
+    def _near(self) -> bool:
+        """Whether the bound needs no tightening any more."""
+        return self.boxes.least >= self.session.score_so_far * (1 - CLOSE)
+
+    def _split(self) -> None:
+        """Split boxes, for a better bound."""
         session = self.session
-        found = self.boxes.split(SPLITS, session.score_so_far)
-        self.known = np.concatenate([self.known, found])
+        self.boxes.split(SPLITS, session.score_so_far)
         session.bound = min(max(session.bound, self.boxes.least), session.score_so_far)
-        return bool(len(found))
 
-    def _next(self) -> list[Machine]:
-        """Return the machines to map next; none where bounds rule all others out, or more samples help no more."""
-        while not self.queue and not self.session.over:
-            best = self.session.nearest
-            if best is None:
-                self._fill(self.known)
-                self._roomiest_first()
-                if not self.queue and not self._split():
-                    return []
-            elif self.finest < len(FACTORS):
-                self._fill(self._neighbours(best, FACTORS[self.finest]))
-                self.finest += not self.queue
-            elif len(self.known):
-                self._fill(self.known)
-                self.known = self.known[:0]
-            elif self.boxes.least < best.score * (1 - CLOSE) and self.share < MOST:
-                self._split()
-                self.share, self.finest, self.seen = 4 * self.share, 0, set()
-                return [best.chosen]
-            else:
-                return []
-        part = [machine for bound, machine in self.queue[:ABREAST] if bound < self.session.score_so_far]
-        self.queue = self.queue[ABREAST:]
-        self.seen |= {tuple(machine.values()) for machine in part}
-        return part or (self._next() if not self.session.over else [])
-
-    def _fill(self, places: Places) -> None:
-        """Queue the machines that were not mapped and whose bound is below the best score, the least first."""
-        if not len(places):
-            return
-        bounds = Screened(self.session.problem, places).bound
-        values = values_at(self.session.problem, places)
-        for row in np.argsort(bounds, kind="stable").tolist():
-            machine = {key: float(column[row]) for key, column in values.items()}
-            if bounds[row] < self.session.score_so_far and tuple(machine.values()) not in self.seen:
-                self.queue.append((float(bounds[row]), machine))
-
-    def _roomiest_first(self) -> None:
-        """Put first the machines with the largest numbers among those whose bounds are near the least.
+    def _first_machines(self) -> list[Machine]:
+        """Return machines to begin with: the roomiest of those whose bounds are near the least.
 
         What small buffers cost, bounds hardly tell.
         """
-        if not self.queue:
+        if self.problem.space.alone:
+            return [dict(self.problem.smallest)]
+        boxes = self.boxes
+        first = np.argsort(boxes.bound, kind="stable")[:128]
+        places = np.unique(reaching(self.problem, boxes.low[first], boxes.high[first]), axis=0)
+        bounds, values = Screened(self.problem, places).bound, values_at(self.problem, places)
+        roomy = np.log(np.column_stack(list(values.values()))).sum(axis=1)
+        chosen = dict.fromkeys(int(np.where(bounds <= bounds.min() * near, roomy, -np.inf).argmax()) for near in NEAR)
+        return [_row(values, at) for at in chosen]
+
+    @property
+    def worths(self) -> tuple[Worth, ...]:
+        """What cycles and picojoules are worth in the objective, near the best so far."""
+        sums, best = self.problem.objective.split("-")[0], self.session.nearest
+        limited = self.problem.budget.most("power") < np.inf
+        if not limited and sums in ("latency", "energy"):
+            return ((1.0, 0.0),) if sums == "latency" else ((0.0, 1.0),)
+        rate = 1.0 if best is None else best.figures.energy_pj / best.figures.latency_cycles
+        return tuple((rate * factor, 1.0) for factor in (1.0, 0.3, 0.6, 1.7, 3.0))
+
+    def _breed(self, machines: Sequence[Machine]) -> None:
+        """Breed children on some machines, and pool them."""
+        session, layers = self.session, len(self.problem.layers)
+        allowed = int(min(self.children, max(session.left, 0) // len(machines)))
+        if not allowed:  # what is left does not go round
+            session.spent += int(max(session.left, 0))
             return
-        least = self.queue[0][0]
-        first = []
-        for near in NEAR:
-            first.append(max((entry for entry in self.queue if entry[0] <= least * near),
-                             key=lambda entry: float(np.log(list(entry[1].values())).sum())))
-        self.queue = [*first, *(entry for entry in self.queue if not any(entry is one for one in first))]
+        counts = np.floor(self.shares * allowed).astype(np.int64)
+        counts[np.argsort(-self.shares, kind="stable")[:allowed - int(counts.sum())]] += 1
+        worths, jobs = self.worths, []
+        for place, machine in enumerate(machines):
+            worth = worths[int(self.rng.integers(len(worths)))] if place else worths[0]
+            litters = [self._litter(layer, machine, worth, int(counts[layer])) for layer in range(layers)
+                       if counts[layer]]
+            jobs.append(breed_job(self.problem, litters, machine, worth, (session.seed, self.round, place)))
+        self.round += 1
+        for machine, value in zip(machines, session.runner.part(jobs), strict=True):
+            if value is not None:
+                session.spent += int(value["samples"])
+                self._pool(taken(self.pooling, value), machine)
 
-    def _neighbours(self, best: Candidate, factor: float) -> Places:
-        """Return the machines that have one number more or less by a factor, and another as large as then fits."""
-        problem = self.session.problem
-        ranges, rows = problem.space.ranges, []
-        for key, values in ranges.items():
-            for wanted in (best.chosen[key] * factor, best.chosen[key] / factor):
-                changed = {**best.chosen, key: float(values.value(values.place(wanted)))}
-                if changed[key] == best.chosen[key]:
-                    continue
-                for other in ranges:
-                    least = {**changed, other: ranges[other].low} if other != key else changed
-                    most = problem.budget.largest(least, other) if other != key else changed[key]
-                    if most is not None and problem.budget.excess({**changed, other: most}) <= 0:
-                        rows.append([one.place({**changed, other: most}[name]) for name, one in ranges.items()])
-        found = np.array(rows, dtype=np.int64).reshape(-1, len(ranges))
-        if factor <= FINE:
-            found = np.concatenate([found, *(self._counts(best, at) for at, key in enumerate(ranges)
-                                             if not key[1].startswith("capacity"))])
-        return np.unique(found, axis=0)
+    def _litter(self, layer: int, machine: Machine, worth: Worth, count: int) -> Litter:
+        """Return what children of a layer are bred from: the best mappings known that fit the machine."""
+        chosen = {key: np.array([value]) for key, value in machine.items()}
+        if not self.pools:
+            return Litter(layer, None, np.inf, count)
+        pool = self.pools[layer]
+        fits = self.pooling.fits(pool, chosen)[:, 0]
+        value = worth[0] * pool.latency + (worth[1] * pool.energy(self.pooling.prices(chosen))[:, 0] if worth[1] else 0)
+        order = np.argsort(value, kind="stable")
+        best, others = order[fits[order]][:PARENTS], order[~fits[order]][:PARENTS // 3]
+        cut = float(value[best[min(len(best), CUT) - 1]]) if len(best) else np.inf
+        mixed = np.concatenate([best[:CUT], others, best[CUT:]])
+        return Litter(layer, (pool.steps[mixed], pool.ranks[mixed]) if len(mixed) else None, cut, count)
 
-    def _counts(self, best: Candidate, at: int) -> Places:
-        """Return the machines that have another of the nearest values of one number: layers divide by some of them."""
-        problem = self.session.problem
-        own = np.array([one.place(best.chosen[key]) for key, one in problem.space.ranges.items()], dtype=np.int64)
-        places = np.tile(own, (2 * NEAREST + 1, 1))
-        places[:, at] += np.arange(-NEAREST, NEAREST + 1)
-        places = places[(places[:, at] >= 0) & (places[:, at] < len([*problem.space.ranges.values()][at]))]
-        fits: NDArray[np.bool_] = np.asarray(problem.budget.excess(values_at(problem, places)) <= 0)
-        return places[fits]
+    def _pool(self, found: Mapping[int, Pool], machine: Machine) -> None:
+        """Put children into the pools."""
+        prices = self.pooling.prices({key: np.array([value]) for key, value in machine.items()})
+        if not self.pools:
+            empty = next(iter(found.values()))
+            self.pools = [Pool(*(part[:0] for part in found.get(layer, empty).parts))
+                          for layer in range(len(self.problem.layers))]
+        for layer, pool in found.items():
+            made = self.pools[layer].joined(pool, prices)
+            if len(made) > MOST:
+                cycle, picojoule = self.worths[0]
+                made = made.least(cycle * made.latency + picojoule * made.energy(prices)[:, 0], MOST)
+            self.pools[layer] = made
+
+    def _move(self, machines: Sequence[Machine]) -> None:
+        """Look machines up in the pools, and move on to the best as long as there is a better one."""
+        before = self.session.best
+        centres = [dict(one) for one in machines] if before is None else [dict(before.chosen)]
+        for _ in range(MOVES):
+            parts = [self._around(centre) for centre in centres]
+            around = {key: np.concatenate([part[key] for part in parts]) for key in self.problem.space.ranges}
+            found = self.pooling.look_up(self.pools, around, self.worths)
+            order = np.argsort(found.merit, kind="stable")
+            self.around, self.order, self.found = around, order, found
+            best, known = int(order[0]), self.session.best
+            machine, merit = _row(around, best), float(found.merit[best])
+            so_far = min(np.inf if known is None else known.score, self.offered.get(tuple(machine.values()), np.inf))
+            if not merit < so_far * (1 - 1e-9):
+                break
+            self.offered[tuple(machine.values())] = merit
+            self._offer(machine, found, best)
+            centres = [machine]
+            if self.session.over or self.problem.space.alone:
+                break
+        self.stale = 0 if self.session.best is not before else self.stale + 1
+        if self.round in (3, ROUNDS // 4, ROUNDS // 2) or self.round % ROUNDS == 0:
+            self._share()
+
+    def _offer(self, machine: Machine, found: Lookup, at: int) -> None:
+        """Cost a machine with its mappings as the model does, and take note of it; each mapping is a sample."""
+        session, chosen = self.session, {key: np.array([value]) for key, value in machine.items()}
+        made, fronts = self.problem.machine(machine), []
+        for layer, pool in enumerate(self.pools):
+            rows = np.array([found.chosen[layer, at]])
+            if self.problem.spreads and len(pool):
+                rows = np.flatnonzero(self.pooling.fits(pool, chosen)[:, 0])
+                rows = rows[_front(pool.latency[rows], pool.energy(self.pooling.prices(chosen))[rows, 0])]
+            fronts.append(self.pooling.front(layer, pool, made, rows) if len(pool) and len(rows) else None)
+        session.spent += sum(1 for one in fronts if one is not None)
+        session.offer(Candidate.of(self.problem, machine, fronts))
+
+    def _around(self, centre: Machine) -> dict[Number, Floats]:
+        """Return machines around one, itself among them.
+
+        One number is changed, to what mappings need or a little, and another is as large as then fits.
+        """
+        problem, ranges = self.problem, self.problem.space.ranges
+        own = np.array([one.place(centre[key]) for key, one in ranges.items()], dtype=np.int64)
+        rows = [own[None]]
+        for at, key in enumerate(ranges):
+            wanted = self._values(key, centre[key])
+            changed = np.tile(own, (len(wanted), 1))
+            changed[:, at] = wanted
+            rows.append(changed)
+        changed = np.unique(np.concatenate(rows), axis=0)
+        low = np.array([one.place(problem.smallest[key]) for key, one in ranges.items()])
+        changed = np.maximum(changed, low)
+        found = [self._grown(changed, other, int(low[other])) for other in range(len(ranges))]
+        every = np.unique(np.concatenate([changed[self._within(changed)], *found]), axis=0)
+        return values_at(problem, every)
+
+    def _grown(self, places: Places, at: int, low: int) -> Places:
+        """Return machines with one number as large as limits allow, without those over them at its least, ``low``."""
+        least = places.copy()
+        least[:, at] = low
+        least = least[self._within(least)]
+        most = len([*self.problem.space.ranges.values()][at]) - 1
+        return grown(self.problem, least, np.full(len(least), most), at)
+
+    def _within(self, places: Places) -> NDArray[np.bool_]:
+        return np.broadcast_to(self.problem.budget.excess(values_at(self.problem, places)) <= 0, len(places))
+
+    def _values(self, key: Number, value: float) -> NDArray[np.int64]:
+        """Return places of a number near a value: what mappings need there, and a little more or less."""
+        one = self.problem.space.ranges[key]
+        near = [value * factor for step in FACTORS for factor in (step, 1 / step)]
+        for at, (_, name, _) in enumerate(self.pooling.needed):
+            if name == key and key[1].startswith("capacity"):
+                needs = np.unique(np.concatenate([pool.needs[:, at] for pool in self.pools]))
+                nearest = np.argsort(np.abs(np.log(needs / value)), kind="stable")[:4 * VALUES]
+                near += needs[self.rng.permutation(nearest)[:VALUES]].tolist()
+        places = one.places(np.array(near) * (1 + 1e-12)).tolist()
+        if not key[1].startswith("capacity"):
+            places += (one.place(value) + np.arange(-NEAREST, NEAREST + 1)).tolist()
+        return np.unique(np.clip(places, 0, len(one) - 1))
+
+    def _targets(self) -> list[Machine]:
+        """Return what to breed for: the best machine, as roomy as may be, and a neighbour that was not bred for yet."""
+        best = _row(self.around, int(self.order[0]))
+        if self.problem.space.alone:
+            return [best, best]
+        for _ in range(len(STEPS)):
+            if not self.queue:
+                self._fill(best, STEPS[self.factor])
+                self.factor = (self.factor + 1) % len(STEPS)
+        while self.queue:
+            bound, machine = self.queue.pop(0)
+            if bound < self.session.score_so_far:
+                return [best, machine]
+        return [best, best]
+
+    def _fill(self, best: Machine, factor: float) -> None:
+        """Queue the machines with one number more or less by a factor, and another as large as then fits.
+
+        Those are left out whose bound is not below the best score, and come first whose bound is least.
+        """
+        ranges = self.problem.space.ranges
+        own = np.array([one.place(best[key]) for key, one in ranges.items()], dtype=np.int64)
+        low = np.array([one.place(self.problem.smallest[key]) for key, one in ranges.items()])
+        found = []
+        for at, (key, one) in enumerate(ranges.items()):
+            changed = np.tile(own, (2, 1))
+            changed[:, at] = [max(one.place(value), low[at]) for value in (best[key] * factor, best[key] / factor)]
+            changed = changed[changed[:, at] != own[at]]
+            found += [self._grown(changed, other, int(low[other])) for other in range(len(ranges)) if other != at]
+        places = np.unique(np.concatenate([own[None][:0], *found]), axis=0)
+        if len(places):
+            bounds, values = Screened(self.problem, places).bound, values_at(self.problem, places)
+            self.queue = [(float(bounds[at]), _row(values, at)) for at in np.argsort(bounds, kind="stable").tolist()]
+
+    def _share(self) -> None:
+        """Share children among layers by how far each is from its bound on the best machine."""
+        best = self.session.nearest
+        if best is None or best.fronts is None:
+            return
+        latency, energy = layer_bounds_at(self.problem, best.chosen)
+        cycle, picojoule = self.worths[0]
+        own = np.array([cycle * front.latency[at] + picojoule * front.energy[at]
+                        for front, at in zip(best.fronts, best.choice, strict=True)])
+        left = self.problem.weights * np.maximum(own - cycle * latency - picojoule * energy, 0.002 * own)
+        self.shares = 0.8 * left / left.sum() + 0.2 / len(left)
+
+
+def _row(values: Mapping[Number, Floats], at: int) -> dict[Number, float]:
+    return {key: float(column[at]) for key, column in values.items()}
+
+
+def _front(latency: Floats, energy: Floats) -> NDArray[np.intp]:
+    """Return which of some mappings none is better than in both cycles and picojoules."""
+    order = np.lexsort((energy, latency))
+    least = np.minimum.accumulate(energy[order])
+    kept = np.concatenate([[True], energy[order][1:] < least[:-1]])
+    found: NDArray[np.intp] = order[kept]
+    return found

@@ -99,12 +99,15 @@ class DesignProblem:
         return DesignBudget(self.space, self.limits, self.smallest)
 
     @cached_property
+    def widest(self) -> Accelerator:
+        """A machine with both sides of every array that may have them."""
+        return self.machine({key: max(one.value(min(1, len(one) - 1)), self.space.accelerator.numbers[key])
+                             for key, one in self.space.ranges.items() if key[1] in ("x", "y")})
+
+    @cached_property
     def layouts(self) -> tuple[Layout, ...]:
         """Of the mappings of each layer, with both sides of every array that may have them."""
-        wide = {key: max(one.value(min(1, len(one) - 1)), self.space.accelerator.numbers[key])
-                for key, one in self.space.ranges.items() if key[1] in ("x", "y")}
-        machine = self.machine(wide)
-        return tuple(Layout.of(operator, machine) for operator in self.layers)
+        return tuple(Layout.of(operator, self.widest) for operator in self.layers)
 
     @cached_property
     def models(self) -> tuple[DenseModel, ...]:

@@ -49,6 +49,14 @@ def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
     return least
 
 
+def layer_bounds_at(problem: DesignProblem, chosen: Mapping[Number, float]) -> tuple[Floats, Floats]:
+    """Return ``(l)`` each: what cycles and picojoules of every layer are at least on a machine."""
+    row = problem.rows({key: np.array([value]) for key, value in chosen.items()})
+    found = [hardware_bounds(layer, row, problem.space.accelerator, perfect=problem.tiling == "perfect")
+             for layer in problem.layers]
+    return np.array([each.latency_cycles[0] for each in found]), np.array([each.energy_pj[0] for each in found])
+
+
 def most_elements(problem: DesignProblem, low: Mapping[Number, Any], high: Mapping[Number, Any]) -> Floats:
     """Return ``(b)``: the most elements of a machine within the limits between two, of these `completed` numbers.
 
@@ -144,14 +152,49 @@ def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -
     if not len(low):
         return HardwareBoxes(problem, low, high, known)
     for at in range(low.shape[1]):
-        alone = low.copy()
-        alone[:, at] = high[:, at]
-        high[:, at] = reaching(problem, low, alone)[:, at]
+        high[:, at] = grown(problem, low, high[:, at], at)[:, at]
     ends = [problem.rows(values_at(problem, end)) for end in (low, high)]
     best = best_of_box(ends[0], ends[1], problem.space.accelerator)
     numbers = (end.on(problem.space.accelerator).numbers for end in ends)
     return HardwareBoxes(problem, low, high, np.maximum(known, bounds_of(
         problem, best, best.values[AREA], most_elements(problem, *numbers))))
+
+
+def taken(problem: DesignProblem, places: Places) -> Floats:
+    """Return ``(b)``: what machines take of the limit of which they take most; up to 1 is within."""
+    budget, found = problem.budget, np.zeros(len(places))
+    figures = figures_of(problem.space.accelerator, budget.completed(values_at(problem, places)))
+    for what, figure in figures.items():
+        found = np.maximum(found, figure / budget.most(what))
+    return found
+
+
+def grown(problem: DesignProblem, low: Places, high: NDArray[np.int64], at: int) -> Places:
+    """Return the machines ``low`` ``(b, n)``, which are within the limits, with one number as large as these allow.
+
+    It is up to ``high`` ``(b)``. What is taken of a limit grows about evenly, so that few steps find it.
+    """
+    least: Places = low.copy()
+    most = high.copy()
+    below, largest = taken(problem, least), least.copy()
+    largest[:, at] = most
+    above = taken(problem, largest)
+    least[above <= 1, at] = most[above <= 1]
+    most = np.where(above <= 1, most + 1, most)
+    turn, left = 0, most - least[:, at] > 1
+    while left.any():
+        turn += 1
+        share = (1 - below) / np.maximum(above - below, 1e-300) if turn % 3 else np.full(len(low), 0.5)
+        step = np.clip(np.rint((most - least[:, at]) * share), 1, np.maximum(most - least[:, at] - 1, 1))
+        middle = least.copy()
+        middle[left, at] += step.astype(np.int64)[left]
+        there = taken(problem, middle)
+        holds = (there <= 1) & left
+        least[holds], below = middle[holds], np.where(holds, there, below)
+        over = left & ~holds
+        most, above = np.where(over, middle[:, at], most), np.where(over, there, above)
+        left = most - least[:, at] > 1
+    return least
 
 
 def reaching(problem: DesignProblem, low: Places, high: Places) -> Places:
@@ -167,9 +210,8 @@ def reaching(problem: DesignProblem, low: Places, high: Places) -> Places:
 
     def at(share: Floats) -> Places:
         wanted = start * (end / start) ** share[:, None]
-        found = np.array([[one.place(value * (1 + 1e-12)) for one, value in zip(ranges, row, strict=True)]
-                          for row in wanted.tolist()], dtype=np.int64)
-        return np.clip(found, low, high)
+        found = np.stack([one.places(wanted[:, at] * (1 + 1e-12)) for at, one in enumerate(ranges)], axis=1)
+        return np.asarray(np.clip(found, low, high))
 
     whole = np.asarray(problem.budget.excess(values_at(problem, high)) <= 0)
     near[whole] = 1.0

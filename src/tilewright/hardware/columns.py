@@ -9,17 +9,21 @@ from numpy.typing import NDArray
 from tilewright.base import kept
 
 Floats = NDArray[np.float64]
-FEW = 1024
+FEW = 24
 """Figures that are read one by one sooner than what reads many is loaded."""
 
 
 def read_curve(curve: Any, xs: Floats) -> Floats:
     """Return the value of a `Curve` at each of ``xs``, to the last digit what it is at one: NumPy's powers are not."""
-    for x in (xs.min(), xs.max()) if len(xs) else ():
-        curve.at(float(x))
-    if len(xs) < FEW or len(curve.anchors) == 1:
-        return np.array([curve.at(x) for x in xs.tolist()])
+    least, most = (xs.min(), xs.max()) if len(xs) else (curve.low, curve.high)
+    if not curve.low <= least <= most <= curve.high:
+        curve.at(float(least if least < curve.low else most))  # which tells what is wrong
     rows, figures, exponents = (np.array(column) for column in curve.segments)
+    if len(rows) == 1:
+        alone: Floats = np.where(xs == rows[0], figures[0], figures[0] * xs / rows[0])
+        return alone
+    if len(xs) < FEW:
+        return np.array([curve.at(x) for x in xs.tolist()])
     found = np.empty(len(xs))
     _read(np.ascontiguousarray(xs, dtype=np.float64), rows, figures, exponents, found)
     return found
@@ -62,3 +66,10 @@ def first_places(numbers: Any, values: Any, count: int) -> Any:
         enough = numbers(middle) >= values
         low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
     return low
+
+
+def last_places(among: Any, values: Any) -> Any:
+    """Return the place in a `NumberRange` of the largest value up to each of ``values``, or of the lowest of all."""
+    if among.values:
+        return np.maximum(np.searchsorted(np.array(among.values), values, side="right") - 1, 0)
+    return np.clip(((values - among.low) / among.step + 1e-9).astype(np.int64), 0, len(among) - 1)

@@ -52,6 +52,12 @@ class NumberRange:
             return max(0, bisect_right(self.values, value) - 1)
         return min(len(self) - 1, max(0, int((value - self.low) / self.step + 1e-9)))
 
+    def places(self, values: Any) -> Any:
+        """Return `place` of each of an array of values."""
+        from tilewright.hardware.columns import last_places  # noqa: PLC0415  (NumPy loads late)
+
+        return last_places(self, values)
+
     def first_places(self, values: Any) -> Any:
         """Return ``(b)``: the place of the smallest value from each of ``values`` on, or of the highest of all."""
         from tilewright.hardware.columns import first_places  # noqa: PLC0415  (NumPy loads late)

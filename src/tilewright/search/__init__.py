@@ -3,6 +3,7 @@
 from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, KeptBounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, PointSearch, Problem, black_box
+from tilewright.search.brood import Brood
 from tilewright.search.checkpoint import Resumable, State, load_checkpoint, save_checkpoint
 from tilewright.search.front import Front, FrontPoint, first_of_front, joined, read_front
 from tilewright.search.hull import hull_corners
@@ -38,6 +39,7 @@ __all__ = [
     "Beginning",
     "BlackBox",
     "Bounding",
+    "Brood",
     "Budget",
     "Constraint",
     "CostModel",

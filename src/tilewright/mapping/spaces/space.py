@@ -16,6 +16,8 @@ from tilewright.mapping.spaces.counting.orders import patterns_of
 from tilewright.mapping.spaces.counting.size import SpaceSize, in_time_alone
 from tilewright.mapping.spaces.drawing.uniform import UniformDraws
 from tilewright.mapping.spaces.rules.arrays import (
+    GROUPS,
+    LIMIT,
     META,
     ORDER_COUNT,
     ORDER_START,
@@ -23,8 +25,10 @@ from tilewright.mapping.spaces.rules.arrays import (
     SLOT,
     SpaceArrays,
     add_known,
+    capacity_groups,
     pack,
     pack_rules,
+    slot_table,
     space_arrays,
 )
 from tilewright.mapping.spaces.rules.constraints import Constraints
@@ -125,6 +129,22 @@ class MapSpace:
     def rules(self) -> NDArray[np.int64]:
         """The table with all rules written out, also where steps are simply free or perfect."""
         return pack_rules(self.arrays)
+
+    def table_on(self, machine: Accelerator) -> NDArray[np.int64]:
+        """Return `table` with the sides and capacities of another machine of this structure, which has its slots.
+
+        Raises
+        ------
+        InputError
+            If the space has rules, as what these leave is another thing on each machine.
+        """
+        if self.arrays.ruled:
+            raise InputError("space", "must have no rules to be taken to another machine", self.accelerator.name)
+        table = self.table.copy()
+        table[SLOT:SLOT + len(self.arrays.slots), LIMIT] = slot_table(self.layout, machine)[:, LIMIT]
+        groups = capacity_groups(self.operator, machine, self.layout)
+        table[GROUPS:GROUPS + len(groups), 1] = groups[:, 1]
+        return table
 
     @property
     def unaided(self) -> NDArray[np.int64]:

@@ -1,0 +1,125 @@
+"""Jobs of a design: children of all layers on one machine, bred and scored in one go."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.codesign.pools import Pool, Pooling, Worth
+from tilewright.codesign.problem import DesignProblem
+from tilewright.codesign.session import digest
+from tilewright.hardware import Accelerator, Number
+from tilewright.jobs import Job
+from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.search import Brood
+
+NEAR = 2.0
+"""Machines whose numbers lie within this factor have bounds in common that only choose children."""
+
+
+@dataclass(frozen=True)
+class Litter:
+    """Children of a layer that are wanted: of which mappings ``(n, s, d)``, steps and ranks, and better than what."""
+
+    layer: int
+    parents: tuple[NDArray[np.int32], NDArray[np.int8]] | None
+    cut: float
+    count: int
+
+
+def breed_job(problem: DesignProblem, litters: Sequence[Litter], chosen: Mapping[Number, float], worth: Worth,
+              seed: tuple[int, ...]) -> Job[Any]:
+    """Return the job that breeds litters on a machine."""
+    told = hashlib.sha256()
+    for litter in litters:
+        told.update(repr((litter.layer, litter.cut, litter.count)).encode())
+        for part in litter.parents or ():
+            told.update(np.ascontiguousarray(part).tobytes())
+    key = {"problem": _identity(problem), "machine": {".".join(of): value for of, value in chosen.items()},
+           "worth": list(worth), "seed": list(seed), "litters": told.hexdigest()[:24]}
+    return Job(key, bred, samples=lambda value: int(value["samples"]),
+               inputs=(problem, tuple(litters), dict(chosen), worth, seed))
+
+
+def _identity(problem: DesignProblem) -> str:
+    if "_identity" not in vars(problem):
+        vars(problem)["_identity"] = digest(replace(problem, weights=problem.weights.tolist()))
+    found: str = vars(problem)["_identity"]
+    return found
+
+
+def broods_of(problem: DesignProblem) -> tuple[Brood, ...]:
+    """Return what breeds the mappings of each layer; made once."""
+    if "_broods" not in vars(problem):
+        machine = problem.widest
+        vars(problem)["_broods"] = tuple(Brood(problem.map_space(layer, machine))
+                                         for layer in range(len(problem.layers)))
+    found: tuple[Brood, ...] = vars(problem)["_broods"]
+    return found
+
+
+def bred(problem: DesignProblem, litters: Sequence[Litter], chosen: Mapping[Number, float], worth: Worth,
+         seed: tuple[int, ...]) -> dict[str, Any]:
+    """Return the children that are legal, as `taken` reads them, and how many were scored."""
+    pooling, machine = Pooling(problem), problem.machine(chosen)
+    near, found, prices = _near(problem, chosen, worth[1] > 0), {}, pooling.prices({key: np.array([one])
+                                                                      for key, one in chosen.items()})
+    for litter in litters:
+        rng = np.random.default_rng((*seed, litter.layer))
+        batch = _children(problem, litter, machine, near, worth, rng)
+        pool = pooling.pool(litter.layer, batch, machine, prices)
+        found[str(litter.layer)] = [_told(part) for part in pool.take(pool.latency < 0).joined(pool, prices).parts]
+    return {"layers": found, "samples": sum(litter.count for litter in litters)}
+
+
+def _children(problem: DesignProblem, litter: Litter, machine: Accelerator, near: Accelerator,  # noqa: PLR0913, PLR0917
+              worth: Worth, rng: np.random.Generator) -> MappingBatch:
+    """Return the children of a litter, in the layout of the problem."""
+    brood, layout = broods_of(problem)[litter.layer], problem.layouts[litter.layer]
+    ruled = brood.space.arrays.ruled
+    if ruled:  # what rules leave is another thing on each machine
+        brood, near = Brood(problem.map_space(litter.layer, machine)), machine
+    space: MapSpace = brood.space
+    parents = space.empty(0)
+    if litter.parents is not None:
+        steps, ranks = litter.parents
+        parents = MappingBatch(layout, np.ascontiguousarray(steps.transpose(1, 2, 0)),
+                               np.ascontiguousarray(ranks.transpose(1, 2, 0))).relaid(space.layout)
+        parents = space.repair(parents) if ruled else parents
+    return brood.children(machine, near, worth, parents, litter.cut, litter.count, rng).relaid(layout)
+
+
+def _near(problem: DesignProblem, chosen: Mapping[Number, float], priced: bool) -> Accelerator:
+    """Return a machine near one, of few; made once. Capacities matter only where energy counts."""
+    kept: dict[object, Accelerator] = vars(problem).setdefault("_near", {})
+    widest = problem.widest.numbers
+    rounded = {}
+    for key, value in chosen.items():
+        if not priced and key[1].startswith("capacity"):
+            continue
+        whole = NEAR ** round(np.log(value) / np.log(NEAR))
+        one = problem.space.ranges[key]
+        least = widest[key] if key[1] in ("x", "y") else problem.smallest[key]
+        rounded[key] = float(one.value(one.place(min(max(whole, least), one.high))))
+    of = tuple(rounded.items())
+    if of not in kept:
+        kept[of] = problem.machine(rounded)
+    return kept[of]
+
+
+def _told(part: NDArray[Any]) -> list[Any]:
+    """Return an array as plain data."""
+    return [part.dtype.str, list(part.shape), base64.b64encode(np.ascontiguousarray(part).tobytes()).decode()]
+
+
+def taken(pooling: Pooling, value: Mapping[str, Any]) -> dict[int, Pool]:
+    """Return the children that a job has bred, by layer."""
+    def read(part: Sequence[Any]) -> NDArray[Any]:
+        kind, shape, text = part
+        return np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy()
+
+    return {int(layer): Pool(*(read(part) for part in parts)) for layer, parts in value["layers"].items()}

@@ -1,0 +1,239 @@
+"""Mappings known of each layer, and what they come to on any machine: each is scored once, and serves all machines.
+
+What a mapping needs of a machine, its cycles and its words do not depend on capacities, sides and prices. So the best
+mappings of all layers on a machine are looked up, and hardware is chosen by looking many machines up at once. Where
+bandwidths vary, cycles are those of the machine that a mapping was scored on, and so is the energy of an array's
+network, which knows the area inside: there what is looked up is a guess, and what is found is scored again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.codesign.limits import Floats
+from tilewright.codesign.problem import DesignProblem, Figures, LayerFront
+from tilewright.cost import HardwareBatch
+from tilewright.hardware import LEAKAGE, Accelerator, Number
+from tilewright.mapping import MappingBatch
+
+MOST = 512
+"""Mappings of a layer that are kept, at most."""
+Worth = tuple[float, float]
+"""What a cycle and a picojoule are worth."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Mappings of one layer of which none is better than another in all: needs, cycles and, where it counts, energy.
+
+    Parameters
+    ----------
+    steps, ranks
+        ``(n, s, d)``, as of a `MappingBatch`.
+    needs
+        ``(n, k)``: what each needs of the numbers that vary.
+    latency
+        ``(n)``: cycles.
+    rest, words
+        ``(n)`` and ``(n, j)``: picojoules that do not depend on prices, and accesses of each price.
+    """
+
+    steps: NDArray[np.int32]
+    ranks: NDArray[np.int8]
+    needs: Floats
+    latency: Floats
+    rest: Floats
+    words: Floats
+
+    def __len__(self) -> int:
+        return len(self.latency)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> "Pool":
+        """Return some of them."""
+        return Pool(*(part[rows] for part in self.parts))
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All arrays, in order."""
+        return self.steps, self.ranks, self.needs, self.latency, self.rest, self.words
+
+    def energy(self, prices: Floats) -> Floats:
+        """Return ``(n, m)``: picojoules on machines of ``prices`` ``(j + 1, m)``, the last for a cycle."""
+        found: Floats = self.rest[:, None] + np.column_stack([self.words, self.latency]) @ prices
+        return found
+
+    def joined(self, other: "Pool", prices: Floats) -> "Pool":
+        """Return these and others without those that are no better in anything, by energy at some prices."""
+        every = Pool(*(np.concatenate(pair) for pair in zip(self.parts, other.parts, strict=True)))
+        figures = np.column_stack([every.needs, every.latency, every.energy(prices)])
+        old, kept = len(self), np.ones(len(every), dtype=np.bool_)
+        kept[old:] = ~_beaten(figures[old:], figures[:old], equal=True)
+        new = old + np.flatnonzero(kept[old:])
+        kept[new] = ~_beaten(figures[new], figures[new])
+        new = new[kept[new]]
+        kept[:old] = ~_beaten(figures[:old], figures[new])
+        return every.take(kept)
+
+    def least(self, value: Floats, most: int) -> "Pool":
+        """Return those of the least values ``(n)``, in order."""
+        return self.take(np.argsort(value, kind="stable")[:most])
+
+
+def _beaten(figures: Floats, by: Floats, equal: bool = False) -> NDArray[np.bool_]:
+    """Return ``(n)``: which rows ``(n, k)`` are no better in anything than one of ``by``; of equal rows the first stay.
+
+    With ``equal`` rows that equal one of ``by`` are beaten too.
+    """
+    found = np.zeros(len(figures), dtype=np.bool_)
+    if not len(figures) or not len(by):
+        return found
+    worse = np.ones((len(figures), len(by)), dtype=np.bool_)
+    same = np.ones_like(worse)
+    for at in range(figures.shape[1]):
+        worse &= figures[:, at, None] >= by[None, :, at]
+        same &= figures[:, at, None] == by[None, :, at]
+    if not equal:
+        worse &= ~same | (np.arange(len(figures))[:, None] > np.arange(len(by)))
+    return np.asarray(worse.any(axis=1))
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What pools come to on ``m`` machines: which mapping of each layer ``(l, m)``, figures, and `Pooling.merit`."""
+
+    chosen: NDArray[np.intp]
+    figures: Figures
+    merit: Floats
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """How mappings of a problem are pooled: which numbers they need, and what their words cost."""
+
+    problem: DesignProblem
+
+    @cached_property
+    def machine(self) -> Accelerator:
+        """Whose structure all machines have."""
+        return self.problem.space.accelerator
+
+    @cached_property
+    def needed(self) -> tuple[tuple[Number, Number, float], ...]:
+        """The numbers that mappings need, what varies in their place, and times how much."""
+        model = self.problem.models[0]
+        empty = MappingBatch(model.layout, *(np.ones((*model.layout.shape, 1), dtype=kind) for kind in "ib"))
+        found = []
+        for key in model.needs(empty).numbers(self.machine):
+            name, times = self.problem.space.follow.get(key, (key, 1.0))
+            if name in self.problem.space.ranges:
+                found.append((key, name, times))
+        return tuple(found)
+
+    @cached_property
+    def priced(self) -> bool:
+        """Whether energy counts."""
+        return self.problem.spreads or self.problem.objective.startswith("energy")
+
+    @cached_property
+    def moved(self) -> tuple[tuple[tuple[str, str], str, Number, float], ...]:
+        """Memory, tensor and kind of all accesses whose prices vary; the price, and the words of it in one."""
+        varying = {level for level, what in (*self.problem.space.ranges, *self.problem.space.follow)
+                   if what.startswith("capacity")}
+        model = self.problem.models[0]
+        empty = MappingBatch(model.layout, *(np.ones((*model.layout.shape, 1), dtype=kind) for kind in "ib"))
+        found: list[tuple[tuple[str, str], str, Number, float]] = []
+        if not self.priced or not varying:
+            return ()
+        table = model.table(empty)
+        for (memory, tensor), kinds in table.words.items():
+            if memory in varying:
+                width = next(one.word_bits for one in self.machine.memories if one.name == memory)
+                found += [((memory, tensor), kind, (memory, f"{kind.removesuffix('s')}_energy_pj_per_word"),
+                           table.word_bits[tensor] / width) for kind in kinds]
+        return tuple(found)
+
+    def prices(self, chosen: Mapping[Number, Floats]) -> Floats:
+        """Return ``(j + 1, m)``: picojoules of each access, and of a cycle, on machines of figures ``(m)`` each."""
+        count = len(next(iter(chosen.values())))
+        if not self.priced:
+            return np.zeros((1, count))
+        numbers = self.problem.budget.completed(chosen)
+        rows = [np.broadcast_to(numbers[key] * scale, count) for _, _, key, scale in self.moved]
+        return np.array([*rows, np.broadcast_to(numbers[LEAKAGE], count)], dtype=np.float64)
+
+    def pool(self, layer: int, batch: MappingBatch, machine: Accelerator, prices: Floats) -> Pool:
+        """Score mappings of a layer on a machine of ``prices``, and return those that are legal there."""
+        model = self.problem.models[layer]
+        hardware = HardwareBatch(base=machine)
+        told = model.table(batch, hardware) if self.moved else None
+        costs = model.score(batch, hardware) if told is None else told.costs
+        needs = (model.needs(batch) if told is None else told.needs).numbers(self.machine)
+        legal = np.flatnonzero(costs.legal)
+        table = np.array([needs[key] / times for key, _, times in self.needed]).reshape(len(self.needed), len(batch)).T
+        words = np.array([] if told is None else [told.words[place][kind] for place, kind, _, _ in self.moved])
+        words = words.reshape(len(self.moved), len(batch)).T
+        latency = costs.latency_cycles
+        energy = np.broadcast_to(costs.energy_pj, len(batch)) if self.priced else np.zeros(len(batch))
+        rest = energy - words @ prices[:-1, 0] - latency * prices[-1, 0]
+        return Pool(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1), table, latency, rest,
+                    words).take(legal)
+
+    def fits(self, pool: Pool, chosen: Mapping[Number, Floats]) -> NDArray[np.bool_]:
+        """Return ``(n, m)``: which mappings run on which machines."""
+        found = np.ones((len(pool), len(next(iter(chosen.values())))), dtype=np.bool_)
+        for at, (_, name, _) in enumerate(self.needed):
+            found &= pool.needs[:, at, None] <= chosen[name]
+        return found
+
+    def look_up(self, pools: Sequence[Pool], chosen: Mapping[Number, Floats], worths: Sequence[Worth]) -> Lookup:
+        """Return what the best mappings come to on machines of figures ``(m)`` each, by any of some worths.
+
+        A machine on which a layer has no mapping takes infinitely long.
+        """
+        prices, area = self.prices(chosen), np.asarray(self.problem.area(chosen), dtype=np.float64)
+        count = prices.shape[1]
+        shape = (len(worths), len(pools), count)
+        rows, latency, energy = np.zeros(shape, dtype=np.intp), np.full(shape, np.inf), np.full(shape, np.inf)
+        at = np.arange(count)
+        for layer, pool in enumerate(pools):
+            if not len(pool):
+                continue
+            fits = self.fits(pool, chosen)
+            energies = pool.energy(prices) if self.priced else np.zeros((len(pool), count))
+            for way, (cycle, picojoule) in enumerate(worths):
+                value = cycle * pool.latency[:, None] if picojoule == 0 else (
+                    cycle * pool.latency[:, None] + picojoule * energies)
+                best = np.where(fits, value, np.inf).argmin(axis=0)
+                rows[way, layer], some = best, fits[best, at]
+                latency[way, layer] = np.where(some, pool.latency[best], np.inf)
+                energy[way, layer] = np.where(some, energies[best, at], np.inf)
+        totals = [self.problem.total(latency[way], energy[way], area)
+                  for way in range(len(worths))]
+        merits = np.array([self.merit(figures) for figures in totals])
+        best = merits.argmin(axis=0)
+        picked = Figures(*(np.array([getattr(figures, name) for figures in totals])[best, at]
+                           for name in ("latency_cycles", "energy_pj", "area_um2")))
+        return Lookup(rows[best, :, at].T, picked, merits[best, at])
+
+    def merit(self, figures: Figures) -> Floats:
+        """Return ``(m)``: the score, far above all scores where the power is over its limit."""
+        with np.errstate(invalid="ignore"):
+            value = np.asarray(self.problem.value(figures), dtype=np.float64)
+            over = np.asarray(self.problem.overheated(figures)) if self.priced else np.zeros(len(value))
+        value = np.where(np.isnan(value), np.inf, value)
+        return np.where(over > 0, 1e200 * (1 + np.nan_to_num(over, nan=1.0, posinf=1.0)) + value, value)
+
+    def front(self, layer: int, pool: Pool, machine: Accelerator, rows: NDArray[np.intp]) -> LayerFront | None:
+        """Return mappings of a layer as they cost on a machine; None where none of them is legal there."""
+        batch = MappingBatch(self.problem.layouts[layer], np.ascontiguousarray(pool.steps[rows].transpose(1, 2, 0)),
+                             np.ascontiguousarray(pool.ranks[rows].transpose(1, 2, 0)))
+        costs = self.problem.models[layer].score(batch, HardwareBatch(base=machine))
+        legal = np.flatnonzero(costs.legal)
+        if not len(legal):
+            return None
+        return LayerFront(costs.latency_cycles[legal], np.broadcast_to(costs.energy_pj, len(batch))[legal],
+                          pool.steps[rows][legal], pool.ranks[rows][legal])

@@ -1,0 +1,89 @@
+"""Pools of mappings: what is looked up of a machine is what the model says of it, and nothing better is thrown away."""
+
+import numpy as np
+import pytest
+
+from tilewright.codesign import DesignProblem, design, read_limits
+from tilewright.codesign.pools import Pool, Pooling
+from tilewright.codesign.screening import grown, taken, values_at
+from tilewright.hardware import DesignSpace, find_design_space
+from tilewright.jobs import Runner
+from tilewright.mapping import MapSpace
+from tilewright.workload import UniqueOperator, convolution, matmul
+
+LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
+          UniqueOperator(convolution("window", in_channels=4, out_channels=6, kernel=3, out_size=5), 1, ("window",))]
+
+
+def problem(objective: str, name: str = "edge-s2") -> DesignProblem:
+    return DesignProblem.of([(LAYERS, 1.0)], find_design_space(name), read_limits("area=0.03mm2"), objective=objective)
+
+
+@pytest.mark.parametrize("objective", ["latency", "edp"])
+@pytest.mark.parametrize("name", ["edge-s1", "edge-s2"])
+def test_what_is_looked_up_is_what_the_model_says_on_other_machines(objective: str, name: str) -> None:
+    asked, rng = problem(objective, name), np.random.default_rng(1)
+    pooling = Pooling(asked)
+    most = np.array([{"SG": 4096.0, "SL": 256.0, "PEs": 24.0}[name] for name, _ in asked.space.ranges])
+    places = np.floor(most ** rng.random((40, len(most)))).astype(np.int64)
+    chosen = values_at(asked, places)
+    first = {key: float(column[0]) for key, column in chosen.items()} | {
+        key: max(column.max(), 2.0) for key, column in chosen.items()}
+    machine, prices = asked.machine(first), pooling.prices({key: np.array([value]) for key, value in first.items()})
+    pools = [pooling.pool(layer, MapSpace(operator, machine).fitting(rng, 60).relaid(asked.layouts[layer]), machine,
+                          prices) for layer, operator in enumerate(asked.layers)]
+    found = pooling.look_up(pools, chosen, [(1.0, 0.0)])
+    mapped = np.flatnonzero(np.isfinite(found.merit))
+    assert 3 < len(mapped) < 40
+    for at in mapped.tolist():
+        own = asked.machine({key: float(column[at]) for key, column in chosen.items()})
+        fronts = [pooling.front(layer, pool, own, found.chosen[layer, [at]]) for layer, pool in enumerate(pools)]
+        told = asked.total(np.array([front.latency[0] for front in fronts]),
+                           np.array([front.energy[0] for front in fronts]), own.area_um2)
+        assert found.figures.latency_cycles[at] == told.latency_cycles
+        if objective == "edp":
+            assert found.figures.energy_pj[at] == pytest.approx(told.energy_pj, rel=0.005)  # but for networks
+    none = np.setdiff1d(np.arange(40), mapped)[0]
+    small = asked.machine({key: float(column[none]) for key, column in chosen.items()})
+    assert None in [pooling.front(layer, pool, small, np.arange(len(pool))) for layer, pool in enumerate(pools)]
+
+
+def test_pools_keep_what_nothing_beats_and_only_that() -> None:
+    rng = np.random.default_rng(2)
+
+    def some(count: int) -> Pool:
+        figures = rng.integers(0, 6, (count, 4)).astype(np.float64)
+        return Pool(np.zeros((count, 1, 1), np.int32), np.zeros((count, 1, 1), np.int8), figures[:, :2], figures[:, 2],
+                    figures[:, 3], np.zeros((count, 0)))
+
+    prices, pool, every = np.zeros((1, 1)), some(0), []
+    for _ in range(5):
+        more = some(30)
+        every.append(np.column_stack([more.needs, more.latency, more.rest]))
+        pool = pool.joined(more, prices)
+    kept = np.column_stack([pool.needs, pool.latency, pool.rest])
+    rows = np.unique(np.concatenate(every), axis=0)
+    beaten = [(((rows <= row).all(axis=1)) & (rows < row).any(axis=1)).any() for row in rows]
+    assert sorted(kept.tolist()) == sorted(rows[~np.array(beaten)].tolist())
+
+
+def test_a_number_grows_to_the_last_value_within_the_limits() -> None:
+    asked, rng = problem("latency"), np.random.default_rng(3)
+    low = np.floor(np.array([3000.0, 40.0, 60.0]) * rng.random((50, 3))).astype(np.int64)
+    low = low[taken(asked, low) <= 1]
+    assert len(low) > 20
+    for at, one in enumerate(asked.space.ranges.values()):
+        made = grown(asked, low, np.full(len(low), len(one) - 1), at)
+        more = made.copy()
+        more[:, at] += 1
+        assert (taken(asked, made) <= 1).all()
+        assert (taken(asked, more) > 1).all()
+        assert (np.delete(made, at, axis=1) == np.delete(low, at, axis=1)).all()
+
+
+def test_mappings_of_one_machine_serve_another_of_fewer_lanes_and_smaller_memories() -> None:
+    asked = DesignProblem.of([(LAYERS, 1.0)], DesignSpace.of(find_design_space("edge-s1").accelerator),
+                             read_limits("elements=9,bytes=2KiB"))
+    found = design(asked, samples=600, runner=Runner(workers=1))
+    assert found.machine.compute_instances <= 9
+    assert found.score < np.inf
