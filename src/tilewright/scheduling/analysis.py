@@ -30,6 +30,8 @@ LEGS = (("latency", 0.4), ("0.5*latency+0.5*traffic", 0.3), ("traffic", 0.3))
 OPTIONS = {"enumerate": False}
 """To count a space takes longer than to search it so briefly."""
 METRICS = ("latency", "traffic", "energy")
+Point = tuple[float, float, float]
+"""A mapping of a front: cycles with all the bandwidth that it asks for, bytes, picojoules."""
 MOST_POINTS = 16
 """Mappings of a front that are kept: the fastest, those of the fewest bytes and the least energy, and between them."""
 
@@ -40,21 +42,26 @@ class Analysis:
 
     Parameters
     ----------
-    table
-        By distinct job and core; a job that runs several times takes as much as all its runs.
+    fronts
+        By distinct job and kind of core (`System.kinds`): cycles, bytes and picojoules of its mappings, the fastest
+        first; a job that runs several times takes as much as all its runs.
     rows
         ``(n)``: the row of the table of each job.
-    fronts
-        By distinct job and kind of core (`System.kinds`), as they are kept: ``points`` and ``mappings``, or ``why``
-        there are none.
+    kept
+        The same as it is kept: ``points`` and ``mappings`` of one run, or ``why`` there are none.
     """
 
     system: System
-    table: AnalysisTable
+    fronts: tuple[tuple[tuple[Point, ...], ...], ...]
     rows: NDArray[np.int64]
-    fronts: tuple[tuple[Mapping[str, Any], ...], ...]
+    kept: tuple[tuple[Mapping[str, Any], ...], ...]
     samples: int
     """Mappings scored in this run; 0 where all was kept."""
+
+    @cached_property
+    def table(self) -> AnalysisTable:
+        """What each distinct job takes on each core."""
+        return front_table(self.fronts, self.system.kind_of.tolist())
 
     def mapping(self, job: int, core: int, option: int) -> Nest:
         """Return a mapping of a front."""
@@ -67,7 +74,7 @@ class Analysis:
         return str(self._front(job, core).get("why", ""))
 
     def _front(self, job: int, core: int) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.fronts[int(self.rows[job])][int(self.system.kind_of[core])]
+        found: Mapping[str, Any] = self.kept[int(self.rows[job])][int(self.system.kind_of[core])]
         return found
 
     @cached_property
@@ -110,8 +117,22 @@ def analyse(jobs: Sequence[LayerJob], system: System, *, samples: int = JOB_SAMP
             raise InputError(f"job {job.name}", "must fit a core", f"no mapping on any of {kinds} kinds", "; ".join(
                 f"{core.name}: {why}" for core, why in zip(system.kinds, reasons, strict=True)))
     whole = tuple(fronts[job.operator.signature] for job in first)
-    return Analysis(system, _table(whole, [job.count for job in first], system), np.array(rows, dtype=np.int64), whole,
-                    runner.samples - begun)
+    points = tuple(tuple(tuple((job.count * cycles, job.count * moved, job.count * energy)
+                               for cycles, moved, energy in front["points"]) for front in of_job)
+                   for job, of_job in zip(first, whole, strict=True))
+    return Analysis(system, points, np.array(rows, dtype=np.int64), whole, runner.samples - begun)
+
+
+def front_table(fronts: Sequence[Sequence[Sequence[Point]]], kind_of: Sequence[int]) -> AnalysisTable:
+    """Return the table of fronts by distinct job and kind of core, for cores of these kinds."""
+    count = np.array([[len(points) for points in row] for row in fronts], dtype=np.int64)
+    figures = np.full((3, *count.shape, max(1, int(count.max()))), np.inf)
+    for row, of_job in enumerate(fronts):
+        for kind, points in enumerate(of_job):
+            if points:
+                figures[:, row, kind, :len(points)] = np.array(points).T
+    cycles, traffic, energy = figures[:, :, list(kind_of)]
+    return AnalysisTable(cycles, traffic, energy, count[:, list(kind_of)])
 
 
 def _job(operator: Operator, core: Core, samples: int, seed: int) -> Job[dict[str, Any]]:
@@ -156,17 +177,3 @@ def _few(values: Floats, most: int) -> NDArray[np.intp]:
         apart = np.abs(near[:, None] - near[None, chosen]).max(axis=2).min(axis=1)
         chosen.append(int(apart.argmax()))
     return np.array(sorted(chosen))
-
-
-def _table(fronts: Sequence[Sequence[Mapping[str, Any]]], counts: Sequence[int], system: System) -> AnalysisTable:
-    most = max(len(front["points"]) for row in fronts for front in row)
-    shape = (len(fronts), len(system.kinds), most)
-    figures = np.full((3, *shape), np.inf)
-    known = np.zeros(shape[:2], dtype=np.int64)
-    for row, (of_job, count) in enumerate(zip(fronts, counts, strict=True)):
-        for kind, front in enumerate(of_job):
-            known[row, kind] = len(front["points"])
-            if front["points"]:
-                figures[:, row, kind, :known[row, kind]] = count * np.array(front["points"]).T
-    cycles, traffic, energy = figures[:, :, system.kind_of]
-    return AnalysisTable(cycles, traffic, energy, known[:, system.kind_of])

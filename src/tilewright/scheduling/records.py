@@ -1,0 +1,314 @@
+"""Schedules as records: plain data that lasts, from which the problem and the plan can be made again."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.base import InputError
+from tilewright.scheduling.analysis import Analysis, Point, front_table
+from tilewright.scheduling.jobs import LayerJob
+from tilewright.scheduling.problem import AnalysisTable, Ints, PlanGenomes, ScheduleObjective, ScheduleProblem, Sharing
+
+if TYPE_CHECKING:
+    from tilewright.scheduling.session import Scheduled
+
+KIND = "tilewright schedule 1"
+"""What every file of a schedule says that it is."""
+
+
+@dataclass(frozen=True)
+class CoreRecord:
+    """A core: ``kind`` is the place of its column in the fronts of jobs."""
+
+    name: str
+    accelerator: str
+    style: str
+    elements: int
+    kind: int
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job and its place in the plan of its group.
+
+    Parameters
+    ----------
+    row
+        Of the fronts.
+    core, option
+        Which core runs it, and with which mapping of its front there.
+    start_cycles, end_cycles
+        From the beginning of its group.
+    cycles, traffic_bytes, energy_pj
+        Of that mapping: cycles with all the bandwidth that it asks for.
+    alone_cycles
+        What it takes on an empty system, with the best mapping on the best core.
+    deadline_cycles
+        None where there is none.
+    after
+        Places in its group.
+    """
+
+    name: str
+    network: str
+    row: int
+    macs: int
+    core: int
+    option: int
+    priority: float
+    start_cycles: float
+    end_cycles: float
+    cycles: float
+    traffic_bytes: float
+    energy_pj: float
+    alone_cycles: float
+    release_cycles: float = 0.0
+    deadline_cycles: float | None = None
+    after: tuple[int, ...] = ()
+
+    @property
+    def duration_cycles(self) -> float:
+        """From its start to its end."""
+        return self.end_cycles - self.start_cycles
+
+    @property
+    def slowdown(self) -> float:
+        """Its time as a multiple of what its mapping takes with all the bandwidth that it asks for."""
+        return self.duration_cycles / self.cycles
+
+    @property
+    def share_bytes_per_cycle(self) -> float:
+        """What it had of the bandwidth, in the mean."""
+        return self.traffic_bytes / self.duration_cycles
+
+    @property
+    def wanted_bytes_per_cycle(self) -> float:
+        """What it asks for."""
+        return self.traffic_bytes / self.cycles
+
+
+@dataclass(frozen=True)
+class GroupRecord:
+    """A group, which begins when the one before it has ended.
+
+    Parameters
+    ----------
+    score, bound
+        The objective, and what no schedule of the group is below.
+    bound_cycles
+        What no makespan of the group is below; ``bound_shares`` say what holds it.
+    events, shares
+        Times from 0 to the makespan, and what each core draws between them: ``(e + 1)`` and ``(e, a)``, bytes a cycle.
+    trace
+        Samples, seconds and objective of every improvement.
+    """
+
+    jobs: tuple[PlannedJob, ...]
+    score: float
+    bound: float
+    makespan_cycles: float
+    bound_cycles: float
+    bound_shares: dict[str, float]
+    energy_pj: float
+    missed: int
+    samples: int
+    seconds: float
+    events: tuple[float, ...]
+    shares: tuple[tuple[float, ...], ...]
+    trace: tuple[tuple[float, float, float], ...]
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class ScheduleRecord:
+    """A schedule of jobs on a system.
+
+    Parameters
+    ----------
+    source
+        What the jobs are, in words.
+    bandwidth
+        Bytes a cycle.
+    fronts
+        By distinct job and kind of core: its mappings, the fastest first.
+    choose_mapping
+        Whether the plan chose among them.
+    analysed_samples
+        Mappings scored for the fronts in this run; 0 where all were known.
+    """
+
+    kind: str
+    command: str
+    source: str
+    system: str
+    cores: tuple[CoreRecord, ...]
+    clock_mhz: float
+    bandwidth: float
+    sharing: Sharing
+    objective: ScheduleObjective
+    choose_mapping: bool
+    method: str
+    seed: int
+    analysed_samples: int
+    assumptions: tuple[str, ...]
+    fronts: tuple[tuple[tuple[Point, ...], ...], ...]
+    groups: tuple[GroupRecord, ...]
+
+    @cached_property
+    def jobs(self) -> tuple[PlannedJob, ...]:
+        """The jobs of all groups."""
+        return tuple(job for group in self.groups for job in group.jobs)
+
+    @property
+    def makespan_cycles(self) -> float:
+        """Cycles of all groups, one after the other."""
+        return sum(group.makespan_cycles for group in self.groups)
+
+    @property
+    def bound_cycles(self) -> float:
+        """What no schedule of these groups, one after the other, is below."""
+        return sum(group.bound_cycles for group in self.groups)
+
+    @property
+    def gap(self) -> float:
+        """By which share of the bound the objective is above it, summed over groups; the most there is to be had."""
+        score, bound = (sum(getattr(group, name) for group in self.groups) for name in ("score", "bound"))
+        return max(0.0, score / bound - 1.0) if bound > 0 else 0.0 if score <= bound else inf
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all jobs."""
+        return sum(job.macs for job in self.jobs)
+
+    @property
+    def gflops(self) -> float:
+        """Throughput: two operations for each multiply-accumulate."""
+        return 2e-3 * self.macs * self.clock_mhz / self.makespan_cycles
+
+    @property
+    def energy_pj(self) -> float:
+        """Picojoules of all jobs."""
+        return sum(group.energy_pj for group in self.groups)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether some group was stopped early."""
+        return any(group.interrupted for group in self.groups)
+
+    @property
+    def peak_gflops(self) -> float:
+        """Of all cores."""
+        return 2e-3 * self.clock_mhz * sum(core.elements for core in self.cores)
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Return the group of a job, and its place there.
+
+        Raises
+        ------
+        InputError
+            If there is no such job.
+        """
+        if not 0 <= number < len(self.jobs):
+            raise InputError("explain", f"must be the number of a job, from 0 to {len(self.jobs) - 1}", number)
+        group = 0
+        while number >= len(self.groups[group].jobs):
+            number -= len(self.groups[group].jobs)
+            group += 1
+        return group, number
+
+    @cached_property
+    def table(self) -> AnalysisTable:
+        """What each distinct job takes on each core."""
+        return front_table(self.fronts, [core.kind for core in self.cores])
+
+    def problem(self, group: int) -> ScheduleProblem:
+        """Return what was scheduled."""
+        jobs = self.groups[group].jobs
+        return ScheduleProblem(
+            self.table, np.array([job.row for job in jobs], dtype=np.int64), self.bandwidth,
+            np.array([job.release_cycles for job in jobs]),
+            np.array([inf if job.deadline_cycles is None else job.deadline_cycles for job in jobs]),
+            pairs([job.after for job in jobs]), self.sharing, self.objective, self.choose_mapping)
+
+    def genomes(self, group: int) -> PlanGenomes:
+        """Return the plan of a group."""
+        jobs = self.groups[group].jobs
+        return PlanGenomes(np.array([[job.core for job in jobs]], dtype=np.int64),
+                           np.array([[job.priority for job in jobs]], dtype=np.float64),
+                           np.array([[job.option for job in jobs]], dtype=np.int64))
+
+    def plain(self) -> dict[str, Any]:
+        """Return all of it as plain data, with the figures that follow."""
+        return {"kind": self.kind, "makespan_cycles": self.makespan_cycles, "bound_cycles": self.bound_cycles,
+                "gap": self.gap if isfinite(self.gap) else None, "gflops": self.gflops} | asdict(self)
+
+
+FOLLOWING = ("makespan_cycles", "bound_cycles", "gap", "gflops")
+
+
+def read_schedule(text: str, label: str) -> ScheduleRecord:
+    """Return the schedule that `ScheduleRecord.plain` told, from JSON.
+
+    Raises
+    ------
+    InputError
+        If the text is none, or something in it is wrong.
+    """
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  (at the edge only, and late)
+
+    try:
+        tree = json.loads(text)
+    except ValueError as error:
+        raise InputError(label, "must be JSON", str(error)) from None
+    if not isinstance(tree, dict) or tree.get("kind") != KIND:
+        raise InputError(label, f"must be a schedule, of kind {KIND!r}", tree.get("kind") if isinstance(tree, dict)
+                         else type(tree).__name__, "Written by: tilewright schedule ... --json FILE")
+    try:
+        found: ScheduleRecord = TypeAdapter(ScheduleRecord).validate_python(
+            {name: value for name, value in tree.items() if name not in FOLLOWING})
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        raise InputError(f"{label} {path}", first["msg"].replace("Input should", "must"), None) from None
+    return found
+
+
+def pairs(after: Sequence[Sequence[int]]) -> Ints:
+    """Return ``(p, 2)``: each job that others wait for, and who does."""
+    return np.array([(before, job) for job, others in enumerate(after) for before in others],
+                    dtype=np.int64).reshape(-1, 2)
+
+
+def group_problem(jobs: Sequence[LayerJob], rows: Sequence[int], analysis: Analysis, bandwidth: float,
+                  **asked: Any) -> ScheduleProblem:
+    """Return the problem of a group whose jobs are these rows of an analysis."""
+    return ScheduleProblem(
+        analysis.table, np.array(rows, dtype=np.int64), bandwidth, np.array([job.release_cycles for job in jobs]),
+        np.array([job.deadline_cycles for job in jobs]), pairs([job.after for job in jobs]), **asked)
+
+
+def group_record(jobs: Sequence[LayerJob], found: "Scheduled", bound_cycles: float,
+                 bound_shares: dict[str, float]) -> GroupRecord:
+    """Return the record of a group that was scheduled."""
+    problem, line, plan = found.problem, found.timeline, found.plan
+    cycles, traffic, energy = problem.of_jobs
+    planned = []
+    for place, job in enumerate(jobs):
+        core, option = int(line.core[place]), int(line.option[place])
+        at = place, core, option
+        planned.append(PlannedJob(
+            job.name, job.network, int(problem.rows[place]), job.macs, core, option, float(plan.priority[0, place]),
+            float(line.start[place]), float(line.end[place]), float(cycles[at]), float(traffic[at]), float(energy[at]),
+            float(problem.alone[place]), job.release_cycles,
+            None if job.deadline_cycles == inf else job.deadline_cycles, job.after))
+    figures = found.figures
+    return GroupRecord(
+        tuple(planned), found.score, found.bound.value, float(figures.makespan_cycles[0]), bound_cycles, bound_shares,
+        float(figures.energy_pj[0]), int(figures.missed[0]), found.samples, found.seconds,
+        tuple(line.events.tolist()), tuple(map(tuple, line.share.tolist())), tuple(map(tuple, found.trace.tolist())),
+        found.interrupted)
