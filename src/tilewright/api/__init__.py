@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tilewright.api.places import ready_place
     from tilewright.api.replaying import Replayed, replay, replay_effort
     from tilewright.api.runs import Broken, Run, map_network, open_run
+    from tilewright.api.scheduling import JobPlan, SchedulePlan, open_schedule, schedule
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
     from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
@@ -45,11 +46,13 @@ __all__ = [
     "Broken",
     "DesignRun",
     "Evaluation",
+    "JobPlan",
     "LayersRun",
     "Option",
     "Pipeline",
     "Replayed",
     "Run",
+    "SchedulePlan",
     "SpaceChoice",
     "SpaceFigures",
     "SystolicRow",
@@ -79,6 +82,7 @@ __all__ = [
     "mapper_summary",
     "mappers_page",
     "open_run",
+    "open_schedule",
     "pick_operator",
     "pipeline",
     "read_foreign",
@@ -86,6 +90,7 @@ __all__ = [
     "refuse_density",
     "replay",
     "replay_effort",
+    "schedule",
     "space_figures",
     "study_axes",
     "study_landscape",

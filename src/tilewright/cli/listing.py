@@ -14,8 +14,8 @@ from tilewright.cli.options import StorePlace, console, say
 if TYPE_CHECKING:
     from tilewright.store import Entry
 
-Kind = Literal["networks", "accelerators", "mappers", "methods", "dataflows", "styles", "objectives", "technologies",
-               "formats", "runs", "library"]
+Kind = Literal["networks", "accelerators", "mappers", "methods", "schedulers", "systems", "dataflows", "styles",
+               "objectives", "technologies", "formats", "runs", "library"]
 
 
 class Listing(NamedTuple):
@@ -142,6 +142,29 @@ def _methods() -> Listing:
     return Listing(("Method", "With", "How it designs", "Needs"), rows)
 
 
+def _schedulers() -> Listing:
+    from tilewright.scheduling import SCHEDULERS
+
+    rows = []
+    for name in SCHEDULERS:
+        member: Any = SCHEDULERS.get(name)
+        rows.append((name, (member.__doc__ or "").split("\n")[0], getattr(member, "extra", "")))
+    return Listing(("Method", "How it schedules", "Needs"), rows)
+
+
+def _systems() -> Listing:
+    from tilewright.report import significant
+    from tilewright.scheduling import load_system, system_names
+
+    rows = []
+    for name in system_names():
+        system = load_system(name)
+        cores = [f"{system.kind_of.tolist().count(kind)} x {core.name.partition('.')[0]} ({core.style})"
+                 for kind, core in enumerate(system.kinds)]
+        rows.append((name, ", ".join(cores), f"{system.peak_gflops:,.0f}", significant(system.gigabytes_per_second)))
+    return Listing(("System", "Cores", "Peak (GFLOP/s)", "GB/s"), rows, (2, 3))
+
+
 def _dataflows() -> Listing:
     from tilewright.mapping import DATAFLOWS
 
@@ -219,6 +242,7 @@ def _entry(name: str, store: str | None) -> None:
 
 _ALL: dict[str, Callable[[], Listing]] = {
     "networks": _networks, "accelerators": _accelerators, "mappers": _mappers, "methods": _methods,
+    "schedulers": _schedulers, "systems": _systems,
     "dataflows": _dataflows, "styles": _styles, "objectives": _objectives, "technologies": _technologies,
     "formats": _formats}
 _STORED: dict[str, Callable[[str | None], Listing]] = {"runs": _runs, "library": _library}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         shortened,
         significant,
     )
+    from tilewright.report.schedule import explanation_sheet, schedule_sheet
     from tilewright.report.search_plots import contest_plot, landscape_plots, log_axis, orders_plot
     from tilewright.report.sheet import Sheet, print_sheet, print_tables, write_plots, write_sheet
     from tilewright.report.studies import (
@@ -65,6 +66,7 @@ __all__ = [
     "design_tree",
     "energy_table",
     "engineering",
+    "explanation_sheet",
     "exploration_sheet",
     "exploration_tree",
     "finite",
@@ -95,6 +97,7 @@ __all__ = [
     "print_sheet",
     "print_tables",
     "render_page",
+    "schedule_sheet",
     "shortened",
     "significant",
     "venn",

@@ -3,6 +3,7 @@
 from tilewright.scheduling import methods  # noqa: F401  (registers)
 from tilewright.scheduling.analysis import JOB_SAMPLES, JOB_STUDY, Analysis, analyse
 from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
+from tilewright.scheduling.explaining import Explained, Otherwise, explained
 from tilewright.scheduling.jobs import (
     GROUP,
     TASKS,
@@ -21,6 +22,15 @@ from tilewright.scheduling.problem import (
     PlanGenomes,
     ScheduleProblem,
     Timeline,
+)
+from tilewright.scheduling.records import (
+    GroupRecord,
+    PlannedJob,
+    ScheduleRecord,
+    group_problem,
+    group_record,
+    read_schedule,
+    schedule_record,
 )
 from tilewright.scheduling.session import (
     SCHEDULERS,
@@ -45,11 +55,16 @@ __all__ = [
     "Analysis",
     "AnalysisTable",
     "Core",
+    "Explained",
+    "GroupRecord",
     "KnownPlan",
     "LayerJob",
+    "Otherwise",
     "PlanGenomes",
+    "PlannedJob",
     "ScheduleBound",
     "ScheduleProblem",
+    "ScheduleRecord",
     "ScheduleSession",
     "Scheduled",
     "Scheduler",
@@ -60,12 +75,17 @@ __all__ = [
     "analyse",
     "check_order",
     "chopped",
+    "explained",
+    "group_problem",
+    "group_record",
     "load_system",
     "network_jobs",
     "read_bandwidth",
+    "read_schedule",
     "read_time",
     "schedule",
     "schedule_bound",
+    "schedule_record",
     "simulate",
     "system_names",
     "task_groups",

@@ -94,7 +94,7 @@ def _drawn(tasks: Sequence[str], networks: Mapping[str, Graph], rng: np.random.G
         names = list(TASKS[tasks[int(rng.integers(len(tasks)))]])
         network = networks[names[int(rng.integers(len(names)))]]
         node = network.mac_nodes[int(rng.integers(len(network.mac_nodes)))]
-        yield LayerJob(f"{place}:{network.name}/{node.name}", node.operator, network.name, node.count)
+        yield LayerJob(f"{network.name}/{node.name}#{place}", node.operator, network.name, node.count)
 
 
 def network_jobs(graphs: Sequence[tuple[Graph, int]], *, keep_order: bool = False,

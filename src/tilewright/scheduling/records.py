@@ -13,6 +13,7 @@ from tilewright.base import InputError
 from tilewright.scheduling.analysis import Analysis, Point, front_table
 from tilewright.scheduling.jobs import LayerJob
 from tilewright.scheduling.problem import AnalysisTable, Ints, PlanGenomes, ScheduleObjective, ScheduleProblem, Sharing
+from tilewright.scheduling.system import System
 
 if TYPE_CHECKING:
     from tilewright.scheduling.session import Scheduled
@@ -46,8 +47,8 @@ class PlannedJob:
         From the beginning of its group.
     cycles, traffic_bytes, energy_pj
         Of that mapping: cycles with all the bandwidth that it asks for.
-    alone_cycles
-        What it takes on an empty system, with the best mapping on the best core.
+    alone_cycles, here_cycles
+        What it takes on an empty system: on the core and with the mapping that are best, and with its own.
     deadline_cycles
         None where there is none.
     after
@@ -67,6 +68,7 @@ class PlannedJob:
     traffic_bytes: float
     energy_pj: float
     alone_cycles: float
+    here_cycles: float
     release_cycles: float = 0.0
     deadline_cycles: float | None = None
     after: tuple[int, ...] = ()
@@ -78,8 +80,8 @@ class PlannedJob:
 
     @property
     def slowdown(self) -> float:
-        """Its time as a multiple of what its mapping takes with all the bandwidth that it asks for."""
-        return self.duration_cycles / self.cycles
+        """Its time as a multiple of what it takes there on an empty system."""
+        return self.duration_cycles / self.here_cycles
 
     @property
     def share_bytes_per_cycle(self) -> float:
@@ -304,7 +306,7 @@ def group_record(jobs: Sequence[LayerJob], found: "Scheduled", bound_cycles: flo
         planned.append(PlannedJob(
             job.name, job.network, int(problem.rows[place]), job.macs, core, option, float(plan.priority[0, place]),
             float(line.start[place]), float(line.end[place]), float(cycles[at]), float(traffic[at]), float(energy[at]),
-            float(problem.alone[place]), job.release_cycles,
+            float(problem.alone[place]), float(problem.durations[at]), job.release_cycles,
             None if job.deadline_cycles == inf else job.deadline_cycles, job.after))
     figures = found.figures
     return GroupRecord(
@@ -312,3 +314,15 @@ def group_record(jobs: Sequence[LayerJob], found: "Scheduled", bound_cycles: flo
         float(figures.energy_pj[0]), int(figures.missed[0]), found.samples, found.seconds,
         tuple(line.events.tolist()), tuple(map(tuple, line.share.tolist())), tuple(map(tuple, found.trace.tolist())),
         found.interrupted)
+
+
+def schedule_record(source: str, command: str, system: System, analysis: Analysis,  # noqa: PLR0913, PLR0917
+                    groups: Sequence[GroupRecord], method: str, seed: int, terms: dict[str, Any]) -> ScheduleRecord:
+    """Return the record of a schedule; ``terms`` are ``sharing``, ``objective`` and ``choose_mapping``."""
+    cores = tuple(
+        CoreRecord(core.name, core.accelerator.name, core.style, core.accelerator.compute_instances, int(kind))
+        for core, kind in zip(system.cores, system.kind_of, strict=True))
+    return ScheduleRecord(
+        kind=KIND, command=command, source=source, system=system.name, cores=cores, clock_mhz=system.clock_mhz,
+        bandwidth=system.bandwidth, method=method, seed=seed, analysed_samples=analysis.samples,
+        assumptions=system.assumptions, fronts=analysis.fronts, groups=tuple(groups), **terms)
