@@ -230,8 +230,11 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     """
     given = _weighted(asked.networks)
     graphs = several_networks([network for network, _ in given], asked.bind)
+    if asked.budget is not None and asked.samples is not None:
+        raise InputError("samples", "must be left out where there is a budget", asked.samples)
     unless = SAMPLES if asked.deployment is None else EPOCHS
-    budget, front = read_budget(unless if asked.budget is None else asked.budget), read_front(asked.front)
+    told = next((one for one in (asked.budget, asked.samples) if one is not None), unless)
+    budget, front = read_budget(told), read_front(asked.front)
     check_seed(asked.seed)
     if any(METRICS[name].traffic for name in front):
         raise InputError("front", "must be of cycles, energy and area in designs", "traffic", "Leave traffic out")

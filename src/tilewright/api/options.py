@@ -383,6 +383,8 @@ class DesignOptions(KeptOptions):
     objective
         One of ``latency``, ``energy``, ``edp``, ``latency-area``, ``energy-area``, ``edp-area``; with ``deployment``,
         of ``latency``, ``energy``, ``edp``, ``pace``.
+    samples
+        The same as ``budget``, as a number alone.
     fix
         ``mapping=DATAFLOW``: only mappings that follow it. ``hardware``: the machine as its file has it.
     """
@@ -421,6 +423,7 @@ class DesignOptions(KeptOptions):
         "An option of the method. Repeatable."))
     tiling: str | None = again(SpaceOptions, "tiling", None)
     bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    samples: int | None = None
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
     on: str = again(NetworkOptions, "on", "threads")
     store: str | os.PathLike[str] | bool = again(NetworkOptions, "store", True,

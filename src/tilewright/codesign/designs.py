@@ -307,13 +307,18 @@ def design_each(problem: DesignProblem, method: str = "auto", *, samples: int | 
     if problem.objective not in ("latency", "energy"):
         raise InputError("objective", "must be latency or energy where each layer has a machine of its own",
                          problem.objective)
-    count = len(problem.layers)
+    count, found = len(problem.layers), list[Designed]()
     if samples is not None and samples < count:
         raise InputError("samples", f"must be at least one for each of the {count} layers", samples)
-    return tuple(design_structures(
-        replace(problem, layers=(layer,), weights=problem.weights[[at]]), method, samples=samples and samples // count,
-        seconds=seconds and seconds / count, told=_share_of(told, at, count), **more)
-        for at, layer in enumerate(problem.layers))
+    share, time = samples and samples // count, seconds and seconds / count
+    for at, layer in enumerate(problem.layers):
+        way = replace(problem, layers=(layer,), weights=problem.weights[[at]])
+        if found and found[-1].interrupted:
+            found.append(replace(found[-1], problem=way, best=None, bound=0.0, samples=0, seconds=0.0, tried=()))
+        else:
+            found.append(design_structures(way, method, samples=share, seconds=time,
+                                           told=_share_of(told, at, count), **more))
+    return tuple(found)
 
 
 def _share_of(told: Observer | None, at: int, count: int) -> Observer | None:

@@ -99,7 +99,9 @@ def test_designs_go_to_the_store_with_the_command_that_repeats_them(tilewright, 
 
 
 def test_what_is_weighted_is_the_sum_of_networks(tmp_path):
-    both = tw.design({ONE: 2.0, TWO: 0.5}, "edge-s2", "area=0.02mm2", budget=400, store=False)
+    both = tw.design({ONE: 2.0, TWO: 0.5}, "edge-s2", "area=0.02mm2", samples=400, store=False)
+    with pytest.raises(tw.InputError, match="samples: must be left out where there is a budget"):
+        tw.design(ONE, "edge-s2", "area=0.02mm2", samples=400, budget=400)
     conv, product = (both.layers[name].cost for name in ("conv/conv", "matmul/matmul"))
     assert both.score == pytest.approx(2 * conv.latency_cycles + 0.5 * product.latency_cycles)
     assert both.figures.energy_pj == pytest.approx(2 * conv.energy_pj + 0.5 * product.energy_pj)
@@ -306,6 +308,25 @@ def test_each_layer_by_itself_has_a_machine_of_its_own(tilewright, tmp_path):
     with Store(tmp_path / "runs.sqlite") as store:
         shown = store.get(store.runs()[0].id).request.command
     assert "--per-layer" in shown
+
+
+def test_layers_that_were_not_reached_have_no_machine(tilewright, tmp_path, monkeypatch):
+    update = SearchBar.update
+
+    def end(bar, standing):
+        update(bar, standing)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SearchBar, "update", end)
+        found = tilewright(*WORDS, TWO, "-b", "800", "--per-layer", "--out", "kept")
+    assert found.code == 130, found.err
+    tree = json.loads((tmp_path / "kept/design.json").read_text())
+    assert tree["score"] is None and tree["layers"]["matmul/matmul"]["machine"] is None
+    for folder in ("kept", "whole"):
+        assert tilewright(*WORDS, TWO, "-b", "800", "--per-layer", "--out", folder, "--no-store").code == 0
+    kept, whole = (json.loads((tmp_path / folder / "design.json").read_text()) for folder in ("kept", "whole"))
+    assert (kept["score"], kept["bound"]) == (whole["score"], whole["bound"])
 
 
 def test_methods_are_listed(tilewright):
