@@ -32,16 +32,19 @@ class PolicyOptions:
         Largest norm of a gradient.
     entropy
         Weight of the entropy of choices beside their rewards; 0 as published.
+    recurrent
+        Whether a step knows of those before the last: an LSTM, or two plain layers of that width.
     """
 
     hidden: int = 128
     rate: float = 1e-3
     clip: float = 10.0
     entropy: float = 0.0
+    recurrent: bool = True
 
 
 class RecurrentPolicy:
-    """One LSTM, and a soft-max for each choice (Kao 2022, section 8.1.2).
+    """One LSTM (or plain layers), and a soft-max for each choice (Kao 2022, section 8.1.2).
 
     Parameters
     ----------
@@ -58,8 +61,9 @@ class RecurrentPolicy:
         self.features, self.choices, self.options = torch.from_numpy(features), choices, options
         self.draws = torch.Generator().manual_seed(seed)
         hidden, inputs = options.hidden, features.shape[1] + len(choices)
-        shapes = {"into": (4 * hidden, inputs), "within": (4 * hidden, hidden), "into_bias": (4 * hidden,),
-                  "within_bias": (4 * hidden,), "out": (sum(choices), hidden), "out_bias": (sum(choices),)}
+        rows = hidden * (4 if options.recurrent else 1)
+        shapes = {"into": (rows, inputs), "within": (rows, hidden), "into_bias": (rows,), "within_bias": (rows,),
+                  "out": (sum(choices), hidden), "out_bias": (sum(choices),)}
         scale = hidden**-0.5
         self.weights = {name: ((torch.rand(shape, generator=self.draws) * 2 - 1) * scale).requires_grad_()
                         for name, shape in shapes.items()}
@@ -73,8 +77,11 @@ class RecurrentPolicy:
             last, found = torch.zeros(episodes, len(self.choices)), []
             for features in self.features:
                 state = torch.cat([features.expand(episodes, -1), last], dim=1)
-                hidden, cell = torch.lstm_cell(state, (hidden, cell), weights["into"], weights["within"],
-                                               weights["into_bias"], weights["within_bias"])
+                if self.options.recurrent:
+                    hidden, cell = torch.lstm_cell(state, (hidden, cell), weights["into"], weights["within"],
+                                                   weights["into_bias"], weights["within_bias"])
+                else:
+                    hidden = self._plain(state)
                 logits = torch.nn.functional.linear(hidden, weights["out"], weights["out_bias"])
                 drawn = [torch.multinomial(part.softmax(dim=1), 1, generator=self.draws)[:, 0]
                          for part in logits.split(self.choices, dim=1)]
@@ -86,12 +93,7 @@ class RecurrentPolicy:
         """Make choices ``(b, t, a)`` likelier by their ``returns`` ``(b, t)``, where a step ``counts``."""
         weights, actions = self.weights, torch.from_numpy(chosen)
         with one_thread():
-            last = torch.cat([torch.zeros(len(chosen), 1, len(self.choices)), self._scaled(actions[:, :-1])], dim=1)
-            states = torch.cat([self.features.expand(len(chosen), -1, -1), last], dim=2)
-            start = torch.zeros(1, len(chosen), self.options.hidden)
-            hidden, _, _ = torch.lstm(states, (start, start), [weights[name] for name in (
-                "into", "within", "into_bias", "within_bias")], True, 1, 0.0, True, False, True)
-            logits = torch.nn.functional.linear(hidden, weights["out"], weights["out_bias"])
+            logits = torch.nn.functional.linear(self._hidden(actions), weights["out"], weights["out_bias"])
             gained, spread = torch.zeros(()), torch.zeros(())
             weight = torch.from_numpy((returns * counts).astype(np.float32))
             for at, part in enumerate(logits.split(self.choices, dim=2)):
@@ -103,6 +105,27 @@ class RecurrentPolicy:
             loss.backward()
             torch.nn.utils.clip_grad_norm_(list(weights.values()), self.options.clip)
             self.adam.step()
+
+    def hidden(self, chosen: Ints) -> Floats:
+        """Return what the policy knows at each step ``(b, t, h)`` of episodes with these choices ``(b, t, a)``."""
+        with one_thread(), torch.no_grad():
+            return np.asarray(self._hidden(torch.from_numpy(chosen)).numpy())
+
+    def _hidden(self, actions: torch.Tensor) -> torch.Tensor:
+        last = torch.cat([torch.zeros(len(actions), 1, len(self.choices)), self._scaled(actions[:, :-1])], dim=1)
+        states = torch.cat([self.features.expand(len(actions), -1, -1), last], dim=2)
+        if not self.options.recurrent:
+            return self._plain(states)
+        start = torch.zeros(1, len(actions), self.options.hidden)
+        hidden, _, _ = torch.lstm(states, (start, start), [self.weights[name] for name in (
+            "into", "within", "into_bias", "within_bias")], True, 1, 0.0, True, False, True)
+        return hidden
+
+    def _plain(self, states: torch.Tensor) -> torch.Tensor:
+        """Return what two plain layers make of states."""
+        weights = self.weights
+        first = torch.relu(torch.nn.functional.linear(states, weights["into"], weights["into_bias"]))
+        return torch.relu(torch.nn.functional.linear(first, weights["within"], weights["within_bias"]))
 
     def _scaled(self, actions: torch.Tensor) -> torch.Tensor:
         """Return choices as numbers from -1 to 1."""

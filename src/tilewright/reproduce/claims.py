@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from statistics import geometric_mean
 from typing import Literal
 
 from tilewright.search.studies import median_interval
@@ -157,6 +159,51 @@ def right(pairs: Iterable[tuple[float, float]]) -> float:
     """Return the share of values that round to the published ones beside them."""
     told = [printed(value, published) for value, published in pairs]
     return sum(told) / len(told)
+
+
+Range = tuple[float, float]
+
+
+def between(values: Iterable[float], digits: int = 0) -> Range:
+    """Return from where to where the geometric mean of printed figures can be, as their last digits are rounded.
+
+    They are printed with so many significant ``digits`` or more, or with one decimal or more where that is 0.
+    """
+    lows, highs = [], []
+    for value in values:
+        number = Decimal(repr(value)).normalize()
+        last = int(number.as_tuple().exponent)
+        half = 0.5 * 10.0 ** min(last, number.adjusted() + 1 - digits if digits else -1)
+        lows.append(value - half)
+        highs.append(value + half)
+    return geometric_mean(lows), geometric_mean(highs)
+
+
+def ratio(one: Range, other: Range) -> Range:
+    """Return from where to where the ratio of two figures can be."""
+    return one[0] / other[1], one[1] / other[0]
+
+
+def less(one: Range, other: Range) -> Range:
+    """Return from where to where the percentage can be by which the second of two figures is lower."""
+    low, high = ratio(other, one)
+    return 100 * (1 - high), 100 * (1 - low)
+
+
+def follows(claim: Claim, stated: Iterable[tuple[str, str, Range]]) -> "Judgement":
+    """Judge what a text says of its own figures: what it is of, the figure as the text has it, where it can be.
+
+    Figures may be rounded, or cut off, at the digits of the text.
+    """
+    wrong, right_ones, told = [], 0, []
+    for name, text, (low, high) in stated:
+        unit = 10.0 ** -len(text.partition(".")[2])
+        told.append(f"{name} {low:.3g} to {high:.3g}")
+        if low - unit < float(text) <= high + unit / 2:
+            right_ones += 1
+        else:
+            wrong.append(f"{name}: the text has {text}, the table gives {low:.3g} to {high:.3g}")
+    return judge(claim, right_ones / len(told), "; ".join(told), "; ".join(wrong))
 
 
 @dataclass(frozen=True)

@@ -1,77 +1,127 @@
 """What ConfuciuX's evaluation allocates (Kao 2022, section 8.2): networks, styles, budgets, and the methods by name.
 
-Layers are the convolutions of the zoo's networks with their strides. The styles are those of the text: NVDLA's spreads
-filters, k for each element. Traffic is free, as in the release; areas are MAESTRO's, energies ours (28 nm). Budgets are
-shares of the largest pair everywhere (table 8.2).
+Layers are the convolutions of the zoo's networks with their strides, or the products of GNMT, NCF and T5 small, which
+has the sizes of the transformer. The styles are those of the text: NVDLA's spreads filters, k for each element. Areas
+are MAESTRO's, energies ours (28 nm). Budgets are shares of the largest pair of table 8.1 everywhere (table 8.2).
+Traffic is free, as in the release; beside it stands a DRAM of one 16-bit channel of LPDDR4-3200 (JESD209-4).
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.codesign.allocation import GLOBAL, PE_LEVELS, AllocationProblem, allocate, solve
-from tilewright.hardware import preset
+from tilewright.codesign.allocation import (
+    GLOBAL,
+    PE_LEVELS,
+    AllocationProblem,
+    AllocationTable,
+    PipelineStages,
+    allocate,
+    allocation_table,
+    read_budget,
+    solve,
+)
+from tilewright.hardware import Bandwidth, Memory, preset
 from tilewright.jobs import Runner
 from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import Cell
 from tilewright.workload import zoo
 
 STYLES = {"dla": ("nvdla",), "eye": ("eyeriss",), "shi": ("shidiannao",), "MIX": ("nvdla", "eyeriss", "shidiannao")}
-FINE = tuple(range(1, 129))
+LEVELS: Mapping[int, tuple[int, ...]] = {
+    10: tuple(level for level in PE_LEVELS if level not in (12, 48)), 12: PE_LEVELS,
+    14: tuple(sorted({*PE_LEVELS, 40, 80})), 128: tuple(range(1, 129))}
+"""Numbers of elements by how many there are; of the tables only that of 12 is printed."""
+DRAM = 6.4
+"""Words a cycle, at 1 GHz."""
 CONX = "Con'X"
+OWNER = "confuciux-table8.4"
+"""The study whose cells all of them share."""
+
+
+class Asked(NamedTuple):
+    """What is allocated: ``levels`` numbers of elements; with ``free`` traffic or through the DRAM."""
+
+    network: str
+    style: str = "dla"
+    within: str = "area=iot"
+    objective: str = "latency"
+    levels: int = 12
+    free: bool = True
 
 
 @cache
-def problem(network: str, style: str, within: str, objective: str = "latency", fine: bool = False) -> AllocationProblem:
-    """Return what is allocated; ``fine``: from 1 to 128 elements, not the levels of table 8.1. Methods are blind."""
-    return AllocationProblem.of(
-        zoo.load(network), preset("confuciux"), within, objective=objective,  # type: ignore[arg-type]
-        convolutions=True, blind=True, styles=STYLES[style], elements=FINE if fine else PE_LEVELS)
+def table(network: str, style: str, levels: int, free: bool) -> AllocationTable:
+    """Return what every layer costs by its style, elements and buffer."""
+    graph, machine = zoo.load(network), preset("confuciux")
+    if not free:
+        outer = machine.levels[0]
+        assert isinstance(outer, Memory)
+        machine = replace(machine, levels=(replace(outer, bandwidth=Bandwidth(shared=DRAM)), *machine.levels[1:]))
+    buffers = tuple(range(1, min(levels, 14 if levels == 14 else 12) + 1))
+    return allocation_table(PipelineStages.of(
+        graph, machine, convolutions=any("R" in node.operator.sizes for node in graph.mac_nodes), styles=STYLES[style],
+        elements=LEVELS[levels], filters=buffers))
 
 
-def method_cell(of: Sequence[Any], method: str, epochs: int, seed: int) -> Cell:
-    """Return the cell of one search of the `problem` ``of``.
+def problem(asked: Asked) -> AllocationProblem:
+    """Return what is allocated; all that is over the budget is equally bad to a method."""
+    network, style, within, objective, levels, free = asked
+    return AllocationProblem(table(network, style, levels, free), read_budget(within, table(network, style, 12, free)),
+                             objective, blind=True)  # type: ignore[arg-type]
+
+
+def method_cell(asked: Asked, method: str, epochs: int, seed: int) -> Cell:
+    """Return the cell of one search.
 
     ``first`` and ``last`` are the objective after a ninth of the epochs, which is the first stage where there are two,
     and at the end; ``taken`` is the largest share of a limit, above 1 where nothing within was found (the figures are
-    then those of what is closest).
+    then those of what is closest). ``history`` has the epochs at which a better one within was found, and
+    ``layers`` style, elements and filters of each layer.
     """
     def compute() -> dict[str, Any]:
-        asked = problem(*of)
-        found = allocate(asked, method, epochs=epochs, seed=seed)
+        of, began = problem(asked), time.thread_time()
+        found = allocate(of, method, epochs=epochs, seed=seed)
+        minutes = (time.thread_time() - began) / 60
         cells = found.state["trial.closest"] if found.cells is None else found.cells
-        (value,), _ = asked.score(cells[None])
-        totals = asked.taken(cells)
-        limits = zip(asked.budget.measures, asked.budget.limits, strict=True)
-        taken = [totals[measure] / limit for measure, limit in limits]
-        first = float(found.curve[min(len(found.curve), int(GLOBAL * epochs)) - 1])
-        return {"first": first if np.isfinite(first) else float(value), "last": float(value),
-                "taken": max(taken, default=0.0), **totals}
+        (value,), _ = of.score(cells[None])
+        totals = of.taken(cells)
+        taken = [totals[measure] / limit for measure, limit in zip(of.budget.measures, of.budget.limits, strict=True)]
+        curve, stages = found.curve, of.table.stages
+        better = np.flatnonzero(curve < np.concatenate([[np.inf], curve[:-1]]))
+        first = float(curve[min(len(curve), int(GLOBAL * epochs)) - 1])
+        return {"first": first if np.isfinite(first) else float(value), "last": float(value), "minutes": minutes,
+                "taken": max(taken, default=0.0), **totals,
+                "history": [[int(at) + 1, float(curve[at])] for at in better] or None,
+                "layers": [[s, stages.elements[p], stages.filters[k]] for s, p, k in of.places(cells)]}
 
-    return Cell({"of": list(of), "method": method, "epochs": epochs, "seed": seed}, compute, epochs)
+    return Cell({"of": list(asked), "method": method, "epochs": epochs, "seed": seed}, compute, epochs)
 
 
-def optimum_cell(of: Sequence[Any]) -> Cell:
+def optimum_cell(asked: Asked) -> Cell:
     """Return the cell of the proven optimum, the best pair for all layers, and the bound on so many elements."""
     def compute() -> dict[str, Any]:
-        asked = problem(*of)
-        found, stages = solve(asked), asked.table.stages
-        figures, costs = asked.figures.sum(axis=1), asked.costs.sum(axis=1)
-        fits = (costs <= asked.limits[:, None]).all(axis=0)
-        limits = dict(zip(asked.budget.measures, asked.budget.limits, strict=True))
+        of = problem(asked)
+        found, stages = solve(of), of.table.stages
+        figures, costs = of.figures.sum(axis=1), of.costs.sum(axis=1)
+        fits = (costs <= of.limits[:, None]).all(axis=0)
+        limits = dict(zip(of.budget.measures, of.budget.limits, strict=True))
         elements = limits.get("elements", sum((max(stages.elements),) * len(stages)))
-        return {"optimum": found.value, **asked.taken(found.cells),
+        return {"optimum": found.value, **of.taken(found.cells),
                 "uniform": float(np.where(fits, figures[0], np.inf).min()) if fits.any() else None,
-                "bound": float(np.sqrt(stages.macs).sum() ** 2 / elements)}
+                "bound": float(np.sqrt(stages.macs).sum() ** 2 / elements),
+                "layers": [[s, stages.elements[p], stages.filters[k]] for s, p, k in of.places(found.cells)]}
 
-    return Cell({"of": list(of), "what": "optimum"}, compute)
+    return Cell({"of": list(asked), "what": "optimum"}, compute)
 
 
 def confirmed_note(runner: Runner, network: str, style: str) -> str:
     """Have the oracle count cells of the table: three layers, in each style, with a small, a middle, a large pair."""
-    stages = problem(network, style, "unlimited").table.stages
+    stages = table(network, style, 12, True).stages
     cells = []
     for layer in (1, len(stages) // 2, len(stages) - 1):
         for s, name in enumerate(stages.styles):
@@ -84,5 +134,5 @@ def confirmed_note(runner: Runner, network: str, style: str) -> str:
 
 
 def shown(value: float) -> str:
-    """Return a figure as the tables print it."""
-    return f"{value:.1E}".upper()
+    """Return a figure as the tables print it; without one, that nothing was found."""
+    return "none" if np.isnan(value) else f"{value:.1E}".upper()

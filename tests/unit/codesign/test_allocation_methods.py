@@ -74,6 +74,24 @@ def test_the_agent_is_feasible_where_draws_are_not(iot):
     assert drawn.cells is None and not np.isfinite(drawn.curve).any() and np.isinf(drawn.gap)
 
 
+def test_methods_choose_among_all_of_a_few_numbers_and_of_many_among_those_of_table_8_1():
+    few = problem("unlimited", elements=(3, 8, 100))
+    assert few.axes == (1, 3, 12)
+    assert few.cells(np.array([[[0, 2, 5]] * 52])).tolist() == [[2 * 12 + 5] * 52]
+    assert problem("unlimited", elements=tuple(range(1, 129))).axes == (1, 12, 12)
+
+
+def test_a_policy_of_plain_layers_forgets_what_was_chosen_two_steps_before(iot):
+    for method, forgets in (("reinforce", False), ("reinforce-mlp", True)):
+        policy = METHODS.get(method)(iot, 1, 0).policy
+        last, hidden = policy.hidden(np.zeros((1, 52, 3), dtype=np.int64)), None
+        chosen = np.zeros((1, 52, 3), dtype=np.int64)
+        chosen[0, 20] = (0, 11, 11)
+        hidden = policy.hidden(chosen)
+        assert (last[0, :21] == hidden[0, :21]).all() and (last[0, 21] != hidden[0, 21]).any()
+        assert bool((last[0, 22:] == hidden[0, 22:]).all()) == forgets
+
+
 def test_fine_tuning_moves_by_no_more_than_four_and_swaps_layers_of_one_parent(iot):
     trial = Trial(iot, 40)
     start = np.ravel_multi_index((0, 5, 6), iot.table.stages.shape[1:]) * np.ones((1, 52), dtype=np.int64)

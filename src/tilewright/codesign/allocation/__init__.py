@@ -1,6 +1,6 @@
 """How many elements, and how large a buffer, does each layer of a pipeline get? (ConfuciuX, Kao 2022, chapter 8)."""
 
-from tilewright.codesign.allocation.agents import GLOBAL
+from tilewright.codesign.allocation.agents import GLOBAL, observations
 from tilewright.codesign.allocation.budgets import FPGAS, MEASURES, SHARES, AllocationBudget, read_budget
 from tilewright.codesign.allocation.exact import ExactAllocation, Knapsack, solve
 from tilewright.codesign.allocation.methods import METHODS, AllocatedLayer, AllocationResult, Trial, allocate
@@ -31,6 +31,7 @@ __all__ = [
     "allocate",
     "allocation_table",
     "buffer_bytes",
+    "observations",
     "read_budget",
     "solve",
     "style_mappings",

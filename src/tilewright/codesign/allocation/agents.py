@@ -71,6 +71,7 @@ class Reinforce(Resumable):
 
     changing = ("policy", "lowest")
     extra = "learn"
+    recurrent = True
 
     def __init__(self, problem: AllocationProblem, epochs: int, seed: int) -> None:
         require_extra(self.extra, "method", "reinforce")
@@ -79,9 +80,10 @@ class Reinforce(Resumable):
     @cached_property
     def policy(self) -> "RecurrentPolicy":
         """The network."""
-        from tilewright.learn import RecurrentPolicy  # noqa: PLC0415 - PyTorch loads late
+        from tilewright.learn import PolicyOptions, RecurrentPolicy  # noqa: PLC0415 - PyTorch loads late
 
-        return RecurrentPolicy(observations(self.problem), self.problem.axes, self.seed)
+        return RecurrentPolicy(observations(self.problem), self.problem.axes, self.seed,
+                               PolicyOptions(recurrent=self.recurrent))
 
     def step(self, trial: Trial) -> None:
         """Draw some episodes and learn from them."""
@@ -90,6 +92,13 @@ class Reinforce(Resumable):
         trial.score(cells)
         reward, made, self.lowest = rewards(self.problem, cells, self.lowest)
         self.policy.learn(actions, _returns(reward, made), made)
+
+
+@METHODS.register("reinforce-mlp")
+class PlainReinforce(Reinforce):
+    """REINFORCE on two plain layers, which know of no step before the last (section 8.2.7)."""
+
+    recurrent = False
 
 
 def _returns(reward: Floats, made: NDArray[np.bool_]) -> Floats:

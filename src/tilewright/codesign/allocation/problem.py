@@ -21,6 +21,8 @@ Ints = NDArray[np.int64]
 Objective = Literal["latency", "energy", "pace", "edp"]
 OBJECTIVES = ("latency", "energy", "pace", "edp")
 DEPLOYMENTS = ("pipelined", "sequential")
+MOST_LEVELS = 16
+"""Numbers of elements among which methods choose; the second stage and proofs know all of a longer list."""
 ROOM = 1 + 1e-12
 """Times its limit, what a sum may reach: sums of the same cells differ in their last digits by the order of adding."""
 
@@ -100,9 +102,9 @@ class AllocationProblem:
 
     @cached_property
     def coarse(self) -> Ints:
-        """Places of the numbers of elements that methods choose among: those of table 8.1, or all if none is."""
+        """Places of the numbers of elements that methods choose among: all, or of very many those of table 8.1."""
         elements = self.table.stages.elements
-        found = [elements.index(level) for level in PE_LEVELS if level in elements]
+        found = [elements.index(level) for level in PE_LEVELS if level in elements and len(elements) > MOST_LEVELS]
         return np.array(found or range(len(elements)))
 
     def cells(self, actions: Ints) -> Ints:

@@ -1,0 +1,219 @@
+"""What ConfuciuX's tables have in common: searches in rows and columns, a figure of each, and claims measured on them.
+
+The same measure says what a claim is by the printed figures and what it is by ours.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isnan, nan
+from statistics import geometric_mean, median
+from typing import Any, NamedTuple
+
+from tilewright.jobs import Runner
+from tilewright.reproduce.claims import Claim, Judgement, between, follows, judge, less
+from tilewright.reproduce.confuciux_allocation import Asked, confirmed_note, method_cell, optimum_cell, shown
+from tilewright.reproduce.study import Findings, Setting, Table
+
+Row = tuple[str, ...]
+Figures = Mapping[Row, Mapping[str, float]]
+"""Of each row, by column; NaN where nothing was found."""
+Measure = Callable[[Figures], float]
+TIED = 1.05
+"""Figures that are no further apart are tied, as they are at the digits printed."""
+SOURCE = "Kao, dissertation, Georgia Tech 2022, {} (Kao et al., ConfuciuX, MICRO 2020)"
+TRAFFIC = {True: "free traffic, as published", False: "through the DRAM"}
+NAN = nan
+
+
+class Way(NamedTuple):
+    """What a figure is of: the search, and which part of its cell; ``uniform`` is the best pair for all layers."""
+
+    asked: Asked
+    method: str
+    part: str = "last"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A published table: what its rows are labelled by, its columns, its rows, and what each figure is of."""
+
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: Mapping[Row, Sequence[float]]
+    way: Callable[[Row, str], Way]
+
+    @property
+    def figures(self) -> Figures:
+        """The figures by row and column."""
+        return {row: dict(zip(self.columns, values, strict=True)) for row, values in self.rows.items()}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A claim of figures, and how they say what it is: as a share of rows or cells, or as a ratio."""
+
+    claim: Claim
+    measure: Measure
+    needs: tuple[str, ...]
+
+    def judged(self, seeds: Sequence[Figures]) -> Judgement:
+        """Judge it by the figures of every seed."""
+        have = next(iter(seeds[0].values()))
+        if not set(self.needs) <= set(have):
+            return judge(self.claim, [], "", f"without {', '.join(name for name in self.needs if name not in have)}")
+        values = [self.measure(one) for one in seeds]
+        known = [value for value in values if not isnan(value)]
+        middle = median(known) if known else nan
+        told = f"{middle:.3g} times" if self.claim.kind == "gain" else f"{100 * middle:.0f} %"
+        return judge(self.claim, values, f"{told}, {len(seeds[0])} rows" if known else "none found")
+
+
+def lead(of: str, over: Sequence[str], within: str = "") -> Measure:
+    """Measure the geometric mean of other columns over one, in all rows (or those named) where both have a figure."""
+    def measure(figures: Figures) -> float:
+        found = [values[name] / values[of] for row, values in figures.items() for name in over
+                 if name in values and within in (*row, "")]
+        known = [each for each in found if not isnan(each)]
+        return geometric_mean(known) if known else nan
+
+    return measure
+
+
+def best(of: str) -> Measure:
+    """Measure the share of rows where a column has the least figure, or ties."""
+    def measure(figures: Figures) -> float:
+        told = [values[of] <= TIED * min(inf if isnan(each) else each for each in values.values())
+                for values in figures.values()]
+        return sum(told) / len(told)
+
+    return measure
+
+
+def failing(columns: Sequence[str], tight: str = "iot") -> Measure:
+    """Measure the share of cells of some columns, under tight budgets, where nothing was found."""
+    def measure(figures: Figures) -> float:
+        told = [isnan(values[name]) for row, values in figures.items() for name in columns
+                if name in values and any(tight in part for part in row)]
+        return sum(told) / len(told) if told else nan
+
+    return measure
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a table's searches: figures by seed of each traffic, tables, the cells of optima by search."""
+
+    seeds: Mapping[bool, Sequence[Figures]]
+    tables: tuple[Table, ...]
+    optima: Mapping[Asked, Mapping[str, Any]]
+
+    def findings(self, measured: Sequence[Measured], *judged: Judgement, notes: tuple[str, ...] = ()) -> Findings:
+        """Judge what is measured (with free traffic, if that was asked for), and add what was judged otherwise."""
+        figures = next(iter(self.seeds.values()))
+        return Findings(self.tables, (*(one.judged(figures) for one in measured), *judged), notes=notes)
+
+
+def contest(printed: Printed, setting: Setting, runner: Runner) -> Outcome:
+    """Search what a table is of, in the rows of the setting's ``networks`` and ``budgets``, by its ``methods``."""
+    rows = []
+    for row in printed.rows:
+        asked = printed.way(row, printed.columns[-1]).asked
+        if (asked.network in setting.values.get("networks", (asked.network,))
+                and asked.within in setting.values.get("budgets", (asked.within,))):
+            rows.append(row)
+    columns = [name for name in printed.columns if name in setting.values.get("methods", printed.columns)]
+    seeds, tables, optima = dict[bool, Any](), [], dict[Asked, Any]()
+    for free in setting["traffic"]:
+        ways = {(row, name): _at(printed.way(row, name), free) for row in rows for name in columns}
+        every = list(dict.fromkeys(way.asked for way in ways.values()))
+        optima |= dict(zip(every, runner.run([optimum_cell(asked) for asked in every]), strict=True))
+        searches = list(dict.fromkeys((way.asked, way.method) for way in ways.values() if way.method != "uniform"))
+        values = iter(runner.run([method_cell(*search, setting["epochs"], seed) for search in searches
+                                  for seed in range(setting.seeds)]))
+        found = {search: [next(values) for _ in range(setting.seeds)] for search in searches}
+        seeds[free] = [{row: {name: figure(ways[row, name], found, optima, seed) for name in columns} for row in rows}
+                       for seed in range(setting.seeds)]
+        tables.append(_table(printed, ways, seeds[free], optima, free))
+    every_style = sorted({(way.asked.network, way.asked.style) for way in ways.values()})
+    notes = tuple(confirmed_note(runner, *one) for one in every_style)
+    tables[0] = Table(tables[0].name, tables[0].title, tables[0].columns, tables[0].rows, notes)
+    return Outcome(seeds, tuple(tables), optima)
+
+
+def _at(way: Way, free: bool) -> Way:
+    return way._replace(asked=way.asked._replace(free=free))
+
+
+def figure(way: Way, found: Mapping[tuple[Asked, str], Sequence[Mapping[str, Any]]],
+           optima: Mapping[Asked, Mapping[str, Any]], seed: int) -> float:
+    """Return a figure (cycles, nanojoules or minutes) of one seed; NaN where nothing was found."""
+    scale = 1e-3 if way.asked.objective == "energy" and way.part != "minutes" else 1.0
+    if way.method == "uniform":
+        value = optima[way.asked]["uniform"]
+        return nan if value is None else float(value) * scale
+    run = found[way.asked, way.method][seed]
+    if way.part == "minutes":
+        return float(run["minutes"])
+    if run["taken"] > 1 + 1e-9:
+        return nan
+    if way.part == "valid":
+        return nan if run["history"] is None else float(run["history"][0][1]) * scale
+    return float(run[way.part]) * scale
+
+
+def _table(printed: Printed, ways: Mapping[tuple[Row, str], Way], seeds: Sequence[Figures],
+           optima: Mapping[Asked, Mapping[str, Any]], free: bool) -> Table:
+    """Return medians over seeds beside what is printed, and the optimum of each search of a row."""
+    rows, columns = list(seeds[0]), list(next(iter(seeds[0].values())))
+    users: dict[Asked, str] = {ways[rows[0], name].asked: name for name in columns}
+    lines = []
+    for row in rows:
+        theirs = printed.figures[row]
+        ours = {name: _median([one[row][name] for one in seeds]) for name in columns}
+        best_ones = {name: float(optima[ways[row, name].asked]["optimum"])
+                     * (1e-3 if ways[row, name].asked.objective == "energy" else 1.0) for name in users.values()}
+        last = next(name for name in reversed(columns) if ways[row, name].part != "minutes")
+        above = ours[last] / best_ones.get(last, nan) - 1 if last in best_ones else nan
+        lines.append((*row, *(shown(theirs[name]) for name in columns), *(shown(ours[name]) for name in columns),
+                      *(shown(value) for value in best_ones.values()), "" if isnan(above) else f"{100 * above:.0f} %"))
+    heads = [f"{who} {name}" for who in ("Paper", "Ours") for name in columns]
+    return Table("allocations" if free else "allocations-dram", f"Medians over seeds, {TRAFFIC[free]}", (
+        *printed.labels, *heads, *(f"Optimum {name}" if len(users) > 1 else "Optimum" for name in users.values()),
+        "Last above the optimum"), tuple(lines))
+
+
+def _median(values: Sequence[float]) -> float:
+    """Return the median, NaN where half or more found nothing."""
+    found = sorted(value for value in values if not isnan(value))
+    return nan if 2 * len(found) <= len(values) else found[(len(values) - 1) // 2]
+
+
+def stated_ranges(claim: Claim, figures: Figures, ranges: Sequence[tuple[str, str, tuple[str, str]]]) -> Judgement:
+    """Judge ranges of a text: by what percentages, from the least to the most of all rows, one column is below another.
+
+    Each range is of two columns and has both ends as the text has them.
+    """
+    stated = []
+    for one, other, ends in ranges:
+        found = [less(between([values[one]], 2), between([values[other]], 2)) for values in figures.values()]
+        stated += [(f"{other} below {one}, {name}", end, pick(found, key=sum)) for name, end, pick in (
+            ("least", ends[0], min), ("most", ends[1], max))]
+    return follows(claim, stated)
+
+
+def repeated(*tables: Printed) -> list[tuple[Asked, float, float]]:
+    """Return what several tables print of one search: the first figure of it and each later one."""
+    known: dict[Way, float] = {}
+    found = []
+    for printed in tables:
+        for row, values in printed.rows.items():
+            for name, value in zip(printed.columns, values, strict=True):
+                way = printed.way(row, name)
+                if way.method == "confuciux" and way.part == "first":
+                    way = Way(way.asked, "reinforce")  # the first stage alone
+                if isnan(value) or way.part == "minutes":
+                    continue
+                if way in known:
+                    found.append((way.asked, known[way], value))
+                known.setdefault(way, value)
+    return found

@@ -1,0 +1,121 @@
+"""Verdicts on what papers print, without a run: they find what is wrong, and turn where it is mended or spoilt."""
+
+from dataclasses import replace
+from math import isnan
+
+import pytest
+
+from tilewright.reproduce import confuciux_tables as tables
+from tilewright.reproduce import digamma_fig6_6, digamma_fig6_7
+from tilewright.reproduce.claims import between, exact, follows, less, ratio
+from tilewright.reproduce.confuciux_contest import stated_ranges
+
+
+def changed(printed, **figures):
+    """Return a table with other figures: those of its n-th row, as ``row_n``."""
+    rows = dict(printed.rows)
+    for name, values in figures.items():
+        rows[[*printed.rows][int(name.split("_")[1])]] = values
+    return replace(printed, rows=rows)
+
+
+def ranges(claim, printed, stated):
+    return stated_ranges(claim, printed.figures, stated)
+
+
+def averages(*, latency, energy):
+    share = {"latency": latency, "energy": energy}
+    figures = {row: {name: value if name == "Con'X" or isnan(value) else values["Con'X"] / (1 - share[row[0]])
+                     for name, value in values.items()} for row, values in tables.TABLE_4.figures.items()}
+    return tables.averages(figures)
+
+
+def test_figures_lie_between_what_rounds_to_them():
+    assert between([2.1e7], 2) == pytest.approx((2.05e7, 2.15e7))
+    assert between([3.0e7], 2) == pytest.approx((2.95e7, 3.05e7))
+    assert between([0.04]) == pytest.approx((0.035, 0.045))
+    assert between([1.0, 4.0]) == pytest.approx(((0.95 * 3.95) ** 0.5, (1.05 * 4.05) ** 0.5))
+    assert ratio((1.0, 2.0), (4.0, 5.0)) == (0.2, 0.5)
+    assert less((4.0, 4.0), (1.0, 2.0)) == (50.0, 75.0)
+    claim = exact("so it is", "0.5", "the share")
+    assert follows(claim, [("one", "0.5", (0.44, 0.46))]).verdict == "holds"
+    for low, high, verdict in ((0.40, 0.44, "does not hold"), (0.58, 0.59, "holds"), (0.61, 0.7, "does not hold")):
+        assert follows(claim, [("one", "0.5", (low, high))]).verdict == verdict
+
+
+def test_averages_of_table_8_4_do_not_follow():
+    found = tables.averages(tables.TABLE_4.figures)
+    assert found.verdict == "does not hold" and found.because.count("the text has") == 2
+    assert averages(latency=0.86, energy=0.70).verdict == "holds"
+    assert averages(latency=0.86, energy=0.42).verdict == "does not hold"
+
+
+def test_tables_contradict_each_other_on_gnmt_and_ncf():
+    found = tables.agreement(tables.TABLE_3, tables.TABLE_4, tables.TABLE_6, tables.TABLE_7)
+    assert found.verdict == "does not hold"
+    for part in ("gnmt (dla, area=iot): 5.4E+07 and 9.5E+06", "ncf (dla, area=iot): 7.2E+07 and 2.6E+06"):
+        assert part in found.because
+    assert tables.agreement(tables.TABLE_4, tables.TABLE_7).verdict == "holds"
+
+
+def test_a_looser_budget_is_worse_for_gnmt():
+    found = tables.looser(tables.TABLE_3, tables.TABLE_6)
+    assert "gnmt (dla): 5.4E+07 at area=iot, 2.4E+10 at area=cloud" in found.because
+    assert found.verdict != "holds"
+    mended = changed(tables.TABLE_6, row_7=(6.0e6, 1.1e7, 9.7e7, 6.0e6), row_8=(2.6e6, 2.6e6, 1.1e6, 6.8e5))
+    assert tables.looser(mended).verdict == "holds"
+
+
+def test_ranges_of_table_8_7_leave_resnet50_out():
+    found = ranges(tables.RANGES_7, tables.TABLE_7, tables.STATED_7)
+    assert found.verdict == "does not hold"
+    assert "the text has 56, the table gives 36." in found.because and "the text has 66" in found.because
+    mended = changed(tables.TABLE_7, row_3=(1.0e9, 4.4e8, 3.4e8))
+    assert ranges(tables.RANGES_7, mended, tables.STATED_7).verdict == "holds"
+
+
+def test_ranges_of_tables_8_6_and_8_8_turn_with_a_figure():
+    stated = [("single", "MIX", ("4", "69"))]
+    known = tables.TABLE_6.figures
+    assert stated_ranges(tables.RANGE_6, tables.with_best(known), stated).verdict == "holds"  # 3 %, as it is rounded
+    spoilt = changed(tables.TABLE_6, row_2=(2.1e7, 3.0e7, 2.9e7, 1.6e7)).figures
+    assert stated_ranges(tables.RANGE_6, tables.with_best(spoilt), stated).verdict == "does not hold"
+    assert ranges(tables.RANGES_8, tables.TABLE_8, tables.STATED_8).verdict == "holds in direction"  # 76 %, not 72 %
+    mended = changed(tables.TABLE_8, row_1=(2.5e7, 2.3e7, 2.0e7, 9.4e6, 7.0e6))
+    assert ranges(tables.RANGES_8, mended, tables.STATED_8).verdict == "holds"
+
+
+def test_a_latency_below_the_bound_is_impossible():
+    bounds = dict.fromkeys(tables.TABLE_8.rows, 1e6)
+    assert tables.possible(tables.TABLE_8, bounds).verdict == "holds"
+    bounds["fpga-edge", "resnet50"] = 8.09e8
+    assert tables.possible(tables.TABLE_8, bounds).verdict == "impossible as published"
+
+
+def test_the_gain_in_the_cloud_of_figure_6_6_is_at_most_8_4():
+    found = digamma_fig6_6.means(digamma_fig6_6.LATENCY)
+    assert found.verdict == "does not hold"
+    assert "cloud: the text has 10.0, the table gives 5.17 to 8.38" in found.because
+    mended = {row: (*values[:-1], values[-1] * (0.63 if row[0] == "cloud" else 1))
+              for row, values in digamma_fig6_6.LATENCY.items()}
+    assert digamma_fig6_6.means(mended).verdict == "holds"
+
+
+def test_gains_of_figure_6_7_follow_from_its_rows():
+    assert digamma_fig6_7.means(digamma_fig6_7.PUBLISHED).verdict == "holds"
+    spoilt = {row: (*values[:-1], 0.5) for row, values in digamma_fig6_7.PUBLISHED.items()}
+    assert digamma_fig6_7.means(spoilt).verdict == "does not hold"
+
+
+def test_gains_and_areas_of_figure_6_8():
+    printed = digamma_fig6_7.SOLUTIONS
+    found = digamma_fig6_7.ratios(printed)
+    assert found.verdict == "does not hold" and "the text has 1.6, the table gives 1.16" in found.because
+    slower = {**printed, "Compute + Gamma": (504, 1.57e6, 1.83e5, 39)}
+    assert digamma_fig6_7.ratios(slower).verdict == "holds"
+    assert digamma_fig6_7.areas(printed).verdict == "does not hold"
+    mended = {**printed, "Compute + Gamma": (252, 1.14e6, 1.83e5, 39), "Grid + dla": (448, 3.74e6, 1.99e5, 63)}
+    assert digamma_fig6_7.areas(mended).verdict == "holds"
+    assert digamma_fig6_7.possible(printed).verdict == "holds"
+    fewer = {**printed, "DiGamma": (300, 9.8e5, 1.99e5, 56)}
+    assert digamma_fig6_7.possible(fewer).verdict == "impossible as published"
