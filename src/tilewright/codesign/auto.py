@@ -69,6 +69,7 @@ class Auto:
         self.rng = np.random.default_rng((session.seed, 0xA070))
         self.pools: list[Pool] = []
         self.round = self.stale = 0
+        self.sparing = int(session.problem.objective.endswith("area"))
         self.queue: list[tuple[float, Machine]] = []
         self.factor = 0
         self.offered: dict[tuple[float, ...], float] = {}
@@ -243,6 +244,7 @@ class Auto:
             changed = np.tile(own, (len(wanted), 1))
             changed[:, at] = wanted
             rows.append(changed)
+        rows += [part for factor in FACTORS for part in self._scaled(centre, factor)]
         changed = np.unique(np.concatenate(rows), axis=0)
         low = np.array([one.place(problem.smallest[key]) for key, one in ranges.items()])
         changed = np.maximum(changed, low)
@@ -304,10 +306,18 @@ class Auto:
             changed[:, at] = [max(one.place(value), low[at]) for value in (best[key] * factor, best[key] / factor)]
             changed = changed[changed[:, at] != own[at]]
             found += [self._grown(changed, other, int(low[other])) for other in range(len(ranges)) if other != at]
-        places = np.unique(np.concatenate([own[None][:0], *found]), axis=0)
+            found += [changed] * self.sparing
+        places = np.unique(np.concatenate([own[None][:0], *found, *self._scaled(best, factor)]), axis=0)
+        places = places[self._within(places)]
         if len(places):
             bounds, values = Screened(self.problem, places).bound, values_at(self.problem, places)
             self.queue = [(float(bounds[at]), _row(values, at)) for at in np.argsort(bounds, kind="stable").tolist()]
+
+    def _scaled(self, best: Machine, factor: float) -> list[Places]:
+        """Return the machines with all numbers more or less by a factor, where it pays to take less than is allowed."""
+        ranges = self.problem.space.ranges
+        return [np.array([[max(one.place(best[key] * by), one.place(self.problem.smallest[key]))
+                           for key, one in ranges.items()]]) for by in (factor, 1 / factor)] * self.sparing
 
     def _share(self) -> None:
         """Share children among layers by how far each is from its bound on the best machine."""

@@ -1,7 +1,7 @@
 """What no design within a budget can beat: bounds of machines, of boxes of machines, and of the whole budget."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,26 +22,49 @@ def values_at(problem: DesignProblem, places: Places) -> dict[Number, Floats]:
             for at, (key, one) in enumerate(problem.space.ranges.items())}
 
 
-def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
-              elements: Floats | None = None) -> Floats:
-    """Return ``(b)``: what the objective is at least on each row, with so many ``elements``, however layers are mapped.
+@dataclass(frozen=True)
+class Elements:
+    """Elements of machines between two, ``(b)`` each: the most within the limits, and areas that go with them.
 
-    A product of sums over layers is at least the product of the sums' bounds, and at least the square of the sum of
-    the roots of each layer's product (by Cauchy and Schwarz). Where the power is limited, the time is at least what the
-    least energy takes at that power.
+    Parameters
+    ----------
+    most
+        Elements.
+    each_um2, others_um2
+        Area of an element with what lies inside of all arrays, and of all else; both at least so much.
+    """
+
+    most: Floats
+    each_um2: Floats
+    others_um2: Floats
+
+
+def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
+              elements: Elements | None = None) -> Floats:
+    """Return ``(b)``: what the objective is at least on each row, however layers are mapped.
+
+    With ``elements`` rows stand for boxes of machines with up to so many. A product of sums over layers is at least the
+    product of the sums' bounds, and at least the square of the sum of the roots of each layer's product (by Cauchy and
+    Schwarz). A product of latency and area is at least that with the fewest elements that come to the bound of the
+    latency: fewer take longer in the same proportion, but have other area beside them. Where the power is limited, the
+    time is at least what the least energy takes at that power.
     """
     found = [hardware_bounds(layer, hardware, problem.space.accelerator, perfect=problem.tiling == "perfect")
              for layer in problem.layers]
     latency, energy, edp = (np.array([getattr(each, name) for each in found])
                             for name in ("latency_cycles", "energy_pj", "edp"))
     if elements is not None:
-        latency = np.maximum(latency, np.array([[layer.macs] for layer in problem.layers]) / elements)
+        macs = np.array([[layer.macs] for layer in problem.layers])
+        latency = np.maximum(latency, macs / elements.most)
         edp = np.maximum(edp, latency * energy)
     figures = problem.total(latency, energy, area_um2)
     most = problem.budget.most("power")
     if most < np.inf:
         slowest = figures.energy_pj * problem.space.accelerator.frequency_mhz * 1e-3 / most
         figures = Figures(np.maximum(figures.latency_cycles, slowest), figures.energy_pj, area_um2)
+    if elements is not None and problem.objective in ("latency-area", "edp-area"):
+        fewest = np.minimum((problem.weights @ macs) / np.maximum(figures.latency_cycles, 1e-300), elements.most)
+        figures = replace(figures, area_um2=np.maximum(area_um2, fewest * elements.each_um2 + elements.others_um2))
     least = np.asarray(problem.value(figures), dtype=np.float64)
     if problem.objective.startswith("edp"):
         together = np.tensordot(problem.weights, np.sqrt(edp), 1) ** 2
@@ -57,10 +80,10 @@ def layer_bounds_at(problem: DesignProblem, chosen: Mapping[Number, float]) -> t
     return np.array([each.latency_cycles[0] for each in found]), np.array([each.energy_pj[0] for each in found])
 
 
-def most_elements(problem: DesignProblem, low: Mapping[Number, Any], high: Mapping[Number, Any]) -> Floats:
-    """Return ``(b)``: the most elements of a machine within the limits between two, of these `completed` numbers.
+def elements_between(problem: DesignProblem, low: Mapping[Number, Any], high: Mapping[Number, Any]) -> Elements:
+    """Return the elements of machines within the limits between two, of these `completed` numbers.
 
-    Its sides are at most those of ``high``. Each element takes the area and bytes of what lies inside of all arrays,
+    Their sides are at most those of ``high``. Each element takes the area and bytes of what lies inside of all arrays,
     and all else at least those of the machine at ``low``.
     """
     machine, budget = problem.space.accelerator, problem.budget
@@ -75,7 +98,9 @@ def most_elements(problem: DesignProblem, low: Mapping[Number, Any], high: Mappi
             outside = taken[what] - one * taken["elements"]
             with np.errstate(divide="ignore"):
                 most = np.minimum(most, (budget.most(what) - outside) / np.asarray(one, dtype=np.float64))
-    return np.asarray(most, dtype=np.float64) * (1 + 1e-9)
+    count = np.shape(most)
+    return Elements(np.asarray(most, dtype=np.float64) * (1 + 1e-9), np.broadcast_to(each["area"], count) * (1 - 1e-9),
+                    np.broadcast_to(taken["area"] - each["area"] * taken["elements"], count) * (1 - 1e-9))
 
 
 @dataclass
@@ -157,7 +182,7 @@ def _bounded(problem: DesignProblem, low: Places, high: Places, known: Floats) -
     best = best_of_box(ends[0], ends[1], problem.space.accelerator)
     numbers = (end.on(problem.space.accelerator).numbers for end in ends)
     return HardwareBoxes(problem, low, high, np.maximum(known, bounds_of(
-        problem, best, best.values[AREA], most_elements(problem, *numbers))))
+        problem, best, best.values[AREA], elements_between(problem, *numbers))))
 
 
 def taken(problem: DesignProblem, places: Places) -> Floats:
