@@ -1,5 +1,6 @@
 """Networks and training loops; knows nothing of accelerators. Loads PyTorch (extra ``learn``)."""
 
+from tilewright.learn.agents import train_agent
 from tilewright.learn.policy import PolicyOptions, RecurrentPolicy
 from tilewright.learn.regressor import Regressor, Scale, load_regressor, save_regressor
 from tilewright.learn.threads import one_thread
@@ -18,4 +19,5 @@ __all__ = [
     "rank_correlation",
     "save_regressor",
     "train",
+    "train_agent",
 ]

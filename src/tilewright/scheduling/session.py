@@ -44,9 +44,13 @@ class ScheduleSession(Resumable):
         self.problem, self.samples, self.seconds, self.seed = problem, samples, seconds, seed
         self.bound = schedule_bound(problem) if bound is None else bound
         self.warm, self.threads, self.stop = warm, threads, present_stop() if stop is None else stop
-        self.began = time.perf_counter()
-        self.spent, self.value, self.ended, self.earlier = 0, inf, False, 0.0
-        nothing = np.zeros((1, problem.jobs), dtype=np.int64)
+        self.began, self.earlier = time.perf_counter(), 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all plans."""
+        self.spent, self.value, self.ended = 0, inf, False
+        nothing = np.zeros((1, self.problem.jobs), dtype=np.int64)
         self.best = PlanGenomes(nothing, nothing.astype(np.float64), nothing)
         self.steps = np.empty((0, 3))
 

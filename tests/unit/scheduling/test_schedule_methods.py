@@ -22,9 +22,10 @@ from tilewright.scheduling import (
 from tilewright.scheduling.methods.lists import CORES, ORDERS, ListOptions, list_plans
 from tilewright.scheduling.methods.magma import Breeding, magma_options
 
-SAMPLES, NOTHING = 210, ScheduleBound(0.0)
-SINGLE = ("herald-like", "ai-mt-like")
-FIXED = ("list", *SINGLE)
+NOTHING = ScheduleBound(0.0)
+FIXED = ("list", "herald-like", "ai-mt-like")
+AGENTS = ("a2c", "ppo")
+SINGLE = ("herald-like", "ai-mt-like", *AGENTS)  # of one step
 SLOW = ("bayes",)
 
 
@@ -46,6 +47,10 @@ def group():
                            before=np.array([[0, 3], [4, 3], [5, 1]]), sharing="max-min")
 
 
+def samples_of(method):
+    return 4 if method in AGENTS else 210
+
+
 def told(found):
     return (found.score, found.samples, found.trace[:, [0, 2]].tolist(), found.plan.core.tolist(),
             found.plan.priority.tolist(), found.plan.option.tolist())
@@ -57,7 +62,7 @@ def runs():
 
     def made(method):
         if method not in kept:
-            kept[method] = schedule(group(), method, samples=SAMPLES, seed=3, bound=NOTHING)
+            kept[method] = schedule(group(), method, samples=samples_of(method), seed=3, bound=NOTHING)
         return kept[method]
 
     return made
@@ -66,18 +71,18 @@ def runs():
 @EVERY
 def test_what_is_found_is_what_was_simulated_within_the_budget(method, runs):
     found = runs(method)
-    assert found.samples <= SAMPLES and (found.samples == SAMPLES) == (method not in FIXED)
+    assert found.samples <= samples_of(method) and (found.samples == samples_of(method)) == (method not in FIXED)
     assert simulate(group(), found.plan).score[0] == found.score < np.inf
     assert (np.diff(found.trace[:, 0]) > 0).all() and (np.diff(found.trace[:, 2]) < 0).all()
-    assert found.trace[-1, 2] == found.score and 1 <= found.trace[0, 0] <= found.trace[-1, 0] <= SAMPLES
+    assert found.trace[-1, 2] == found.score and 1 <= found.trace[0, 0] <= found.trace[-1, 0] <= samples_of(method)
     assert found.timeline.end.max() == pytest.approx(found.score)
 
 
 @EVERY
 def test_the_same_seed_finds_the_same_on_any_number_of_threads(method, runs):
-    again = schedule(group(), method, samples=SAMPLES, seed=3, bound=NOTHING, threads=3)
+    again = schedule(group(), method, samples=samples_of(method), seed=3, bound=NOTHING, threads=3)
     assert told(again) == told(runs(method))
-    other = schedule(group(), method, samples=SAMPLES, seed=4, bound=NOTHING)
+    other = schedule(group(), method, samples=samples_of(method), seed=4, bound=NOTHING)
     assert (told(other)[2:] == told(again)[2:]) == (method in FIXED)
 
 
@@ -89,13 +94,12 @@ def test_what_is_stopped_and_taken_up_ends_as_what_was_not(method, runs, tmp_pat
         def is_set(self):
             return len(calls) >= 2
 
-    part = schedule(group(), method, samples=SAMPLES, seed=3, bound=NOTHING, checkpoint=file, told=calls.append,
-                    stop=Stop())
-    assert part.samples <= SAMPLES and (part.interrupted or method in SINGLE)
-    whole = schedule(group(), method, samples=SAMPLES, seed=3, bound=NOTHING, checkpoint=file)
-    assert told(whole) == told(runs(method))
+    asked = {"samples": samples_of(method), "seed": 3, "bound": NOTHING, "checkpoint": file}
+    part = schedule(group(), method, told=calls.append, stop=Stop(), **asked)
+    assert part.samples <= samples_of(method) and (part.interrupted or method in SINGLE)
+    assert told(schedule(group(), method, **asked)) == told(runs(method))
     with pytest.raises(InputError, match="same search; seed differ"):
-        schedule(group(), method, samples=SAMPLES, seed=5, bound=NOTHING, checkpoint=file)
+        schedule(group(), method, **asked | {"seed": 5})
 
 
 @EVERY

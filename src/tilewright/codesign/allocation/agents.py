@@ -153,9 +153,9 @@ class BaselineAgent(Resumable):
 
     def step(self, trial: Trial) -> None:
         """Act until the end."""
-        from tilewright.codesign.allocation.environment import train_agent  # noqa: PLC0415 - loads PyTorch
+        from tilewright.codesign.allocation.environment import act  # noqa: PLC0415 - loads PyTorch
 
-        train_agent(self.name, trial, self.seed)
+        act(self.name, trial, self.seed)
 
 
 for _name in ("a2c", "ppo", "trpo", "ddpg", "sac", "td3"):

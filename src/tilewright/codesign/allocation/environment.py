@@ -15,8 +15,7 @@ from tilewright.codesign.allocation.agents import DISCOUNT, observations
 from tilewright.codesign.allocation.methods import Trial
 from tilewright.codesign.allocation.problem import AllocationProblem
 from tilewright.hardware import preset
-from tilewright.jobs import present_stop
-from tilewright.learn import one_thread
+from tilewright.learn import train_agent
 from tilewright.workload import zoo
 
 NAME = "tilewright/Allocation-v0"
@@ -95,27 +94,12 @@ class AllocationEnv(gymnasium.Env[NDArray[np.float32], NDArray[Any]]):
         return seen
 
 
-def train_agent(name: str, trial: Trial, seed: int) -> None:
+def act(name: str, trial: Trial, seed: int) -> None:
     """Let an agent of Stable-Baselines3 act until the epochs end, with its defaults but for the discount of 8.1.6."""
-    import sb3_contrib  # noqa: PLC0415 - loads PyTorch
-    import stable_baselines3  # noqa: PLC0415
-    from stable_baselines3.common.callbacks import BaseCallback  # noqa: PLC0415
-
-    class Until(BaseCallback):
-        """Ends training when no epoch is left, or the run was stopped."""
-
-        def _on_step(self) -> bool:
-            return trial.left > 0 and not stop.is_set()
-
-    continuous, stop = name in ("ddpg", "sac", "td3"), present_stop()
-    library = sb3_contrib if name == "trpo" else stable_baselines3
-    with one_thread():
-        environment = AllocationEnv(trial.problem, trial, continuous)
-        agent = getattr(library, name.upper())("MlpPolicy", environment, seed=seed, device="cpu", gamma=DISCOUNT)
-        agent.learn(trial.epochs * len(environment.known), callback=Until())
-        trial.whole = not stop.is_set()
-        while trial.left and trial.whole:  # what was under way when the steps ended
-            trial.score(trial.closest[None])
+    environment = AllocationEnv(trial.problem, trial, name in ("ddpg", "sac", "td3"))
+    train_agent(name, environment, trial.epochs * len(environment.known), seed, lambda: trial.left > 0, gamma=DISCOUNT)
+    while trial.left:  # what was under way when the steps ended
+        trial.score(trial.closest[None])
 
 
 gymnasium.register(NAME, entry_point=f"{__name__}:AllocationEnv")
