@@ -396,11 +396,12 @@ class DesignOptions(KeptOptions):
         ("--arch", "-a"), "What may vary: the design section of this accelerator's file; without one, the sides of its "
         "arrays and the capacities of its memories. A preset or a YAML file.", metavar="ARCH"),)})
     within: str | Iterable[str | Limit] | None = option(None, "--within", "-w", metavar="FIGURE=MOST,...", says=(
-        "What the machine may take: area=0.2mm2, power=200mW, elements=256, bytes=4kB, or several of these."))
+        "What the machine may take: area=0.2mm2, power=200mW, elements=256, bytes=4kB, or several of these; with "
+        "--deployment also shares such as area=iot, or fpga-edge."))
     _: KW_ONLY
     objective: str | None = option(None, "--objective", "-o", says=(
-        "What to minimise: latency, energy, edp, or one of them times area (edp-area). Default: latency; with --front, "
-        "the product of its metrics."))
+        "What to minimise: latency, energy, edp, or one of them times area (edp-area); with "
+        "--deployment latency, energy, edp, pace. Default: latency; with --front, the product of its metrics."))
     method: str = option("auto", "--method", "-m", always=True,
                          says="How to search; see: tilewright list methods.")
     deployment: str | None = option(None, "--deployment", metavar="pipelined|sequential", says=(

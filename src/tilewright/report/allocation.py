@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.base import Plot, Table, Value
 from tilewright.codesign.allocation import AllocatedLayer, AllocationResult
-from tilewright.report.design import LEFT_OUT, LIMITED
+from tilewright.report.design import LEFT_OUT, LIMITED, layer_bars
 from tilewright.report.fronts import LEGEND
 from tilewright.report.quantities import engineering, finite, percent, seconds_of
 from tilewright.report.search_plots import log_axis, shown_goal
@@ -125,7 +125,7 @@ def _areas(layers: Sequence[AllocatedLayer]) -> Plot:
         for name, area in own.items():
             parts.setdefault(name, []).append(area / 1e6)
     shown = {name: areas for name, areas in parts.items() if max(areas) > 0}
-    return _bars("areas", "Area by layer", [layer.name for layer in layers], shown, "mm2", LEFT_OUT)
+    return layer_bars("areas", "Area by layer", [layer.name for layer in layers], shown, "mm2", LEFT_OUT)
 
 
 def _plots(found: AllocationResult) -> list[Plot]:
@@ -135,24 +135,13 @@ def _plots(found: AllocationResult) -> list[Plot]:
     def by_style(name: str, unit: str, values: Sequence[float]) -> Plot:
         shown = {style: [value if layer.place[0] == at else 0 for layer, value in zip(layers, values, strict=True)]
                  for at, style in enumerate(stages.styles) if any(layer.place[0] == at for layer in layers)}
-        return _bars(name.lower(), f"{name} and style by layer", [layer.name for layer in layers], shown, unit)
+        return layer_bars(name.lower(), f"{name} and style by layer", [layer.name for layer in layers], shown, unit)
 
     latency = by_style("Latency", "cycles", [float(layer.runs * layer.cost.latency_cycles) for layer in layers])
     if stages.together:
         return [latency]
     return [_areas(layers), by_style("Elements", "elements", [stages.elements[layer.place[1]] for layer in layers]),
             latency]
-
-
-def _bars(name: str, title: str, layers: Sequence[str], values: Mapping[str, Sequence[float]],  # noqa: PLR0913, PLR0917
-          unit: str, note: str = "") -> Plot:
-    data = [{"type": "bar", "name": part, "x": list(range(1, len(layers) + 1)), "y": list(column),
-             "customdata": list(layers), "marker": {"color": f"@curve-{at % 8}"},
-             "hovertemplate": f"%{{customdata}}<br>{part}: %{{y:.4g}}<extra></extra>"}
-            for at, (part, column) in enumerate(values.items())]
-    return Plot(name, title, data, {
-        "barmode": "stack", "xaxis": {"title": {"text": "Layer"}}, "yaxis": {"title": {"text": unit}},
-        "legend": LEGEND, "showlegend": True}, note)
 
 
 def _convergence(found: AllocationResult, told: Told, improved: "np.ndarray[Any, Any]") -> Plot:

@@ -1,6 +1,7 @@
 """A design as a person sees it: the machine, what it takes and costs, how near the best it is, and what was tried."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import isfinite
 from typing import Any
 
@@ -99,12 +100,27 @@ def machines_sheet(found: Sequence[Designed], runs: Sequence[RunRecord], network
     facts = (f"{said}; {nothing} {_shown(found[0], bound)}{gap}.", f"Method {found[0].method}, seed {found[0].seed}: "
              f"{samples:,} samples (mappings of a layer) in {engineering(seconds, 's')}.", LEFT_OUT)
     rows = tuple((one.problem.layers[0].name, f"{one.problem.weights[0]:g}", *_told(one)) for one in found)
-    names = ", ".join(name for name, _ in networks)
+    names, layers = ", ".join(name for name, _ in networks), [one.problem.layers[0].name for one in found]
+    parts = [{name: area / 1e6 for name, _, area in _parts(one) if area > 0} for one in found if isfinite(score)]
+    areas = {name: [own.get(name, 0.0) for own in parts] for name in dict.fromkeys(chain(*parts))}
+    plots = (layer_bars("areas", "Area by layer", layers, areas, "mm2", LEFT_OUT),) if areas else ()
     return Sheet(f"A machine for every layer of {names}, from {found[0].problem.space.accelerator.name}",
                  f"{_goal(found[0])} within {_limits(found[0])}: all of it for each layer by itself.", facts, (Table(
                      "machines", "Layers, each on its own machine", (
                          "Layer", "Runs", "Machine", "Area (um2)", "All its runs", "Above the bound"), rows),),
-                 (), {}, command, tuple(runs))
+                 plots, {}, command, tuple(runs))
+
+
+def layer_bars(name: str, title: str, layers: Sequence[str], values: Mapping[str, Sequence[float]],  # noqa: PLR0913, PLR0917
+               unit: str, note: str = "") -> Plot:
+    """Return bars over layers, whose parts are stacked."""
+    data = [{"type": "bar", "name": part, "x": list(range(1, len(layers) + 1)), "y": list(column),
+             "customdata": list(layers), "marker": {"color": f"@curve-{at % 8}"},
+             "hovertemplate": f"%{{customdata}}<br>{part}: %{{y:.4g}}<extra></extra>"}
+            for at, (part, column) in enumerate(values.items())]
+    return Plot(name, title, data, {
+        "barmode": "stack", "xaxis": {"title": {"text": "Layer"}}, "yaxis": {"title": {"text": unit}},
+        "legend": LEGEND, "showlegend": True}, note)
 
 
 def _told(one: Designed) -> tuple[Value, ...]:
