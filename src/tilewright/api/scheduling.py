@@ -66,8 +66,7 @@ class SchedulePlan(OnSheet):
     Examples
     --------
     >>> import tilewright as tw
-    >>> plan = tw.schedule("ncf", system="s2", bandwidth="16GB/s", budget=200, mappings=60, method="magma",
-    ...                    store=False)
+    >>> plan = tw.schedule("ncf", system="s2", bandwidth="16GB/s", budget=200, mappings=60, store=False)
     >>> plan.makespan_cycles >= plan.bound_cycles, plan.jobs[0].core
     (True, 'HB32.1')
     """
@@ -151,8 +150,7 @@ def schedule(asked: ScheduleOptions) -> SchedulePlan:
     Examples
     --------
     >>> import tilewright as tw
-    >>> plan = tw.schedule(task="recom", system="s1", group_size=8, budget=200, mappings=60, method="magma",
-    ...                    store=False)
+    >>> plan = tw.schedule(task="recom", system="s1", group_size=8, budget=200, mappings=60, store=False)
     >>> len(plan.jobs), plan.gap < 1
     (8, True)
     """
