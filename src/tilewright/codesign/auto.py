@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tilewright.codesign.breeding import Litter, breed_job, taken
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
-from tilewright.codesign.pools import MOST, Lookup, Pool, Pooling, Worth
+from tilewright.codesign.pools import MOST, Lookup, MappingPool, Pooling, Worth
 from tilewright.codesign.screening import (
     HardwareBoxes,
     Places,
@@ -67,7 +67,7 @@ class Auto:
         self.session, self.problem = session, session.problem
         self.pooling = Pooling(session.problem)
         self.rng = np.random.default_rng((session.seed, 0xA070))
-        self.pools: list[Pool] = []
+        self.pools: list[MappingPool] = []
         self.round = self.stale = 0
         self.sparing = int(session.problem.objective.endswith("area"))
         self.queue: list[tuple[float, Machine]] = []
@@ -180,12 +180,12 @@ class Auto:
         mixed = np.concatenate([best[:CUT], others, best[CUT:]])
         return Litter(layer, (pool.steps[mixed], pool.ranks[mixed]) if len(mixed) else None, cut, count)
 
-    def _pool(self, found: Mapping[int, Pool], machine: Machine) -> None:
+    def _pool(self, found: Mapping[int, MappingPool], machine: Machine) -> None:
         """Put children into the pools."""
         prices = self.pooling.prices({key: np.array([value]) for key, value in machine.items()})
         if not self.pools:
             empty = next(iter(found.values()))
-            self.pools = [Pool(*(part[:0] for part in found.get(layer, empty).parts))
+            self.pools = [MappingPool(*(part[:0] for part in found.get(layer, empty).parts))
                           for layer in range(len(self.problem.layers))]
         for layer, pool in found.items():
             made = self.pools[layer].joined(pool, prices)

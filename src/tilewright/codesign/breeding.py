@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codesign.pools import Pool, Pooling, Worth
+from tilewright.codesign.pools import MappingPool, Pooling, Worth
 from tilewright.codesign.problem import DesignProblem
 from tilewright.codesign.session import digest
 from tilewright.hardware import Accelerator, Number
@@ -116,10 +116,10 @@ def _told(part: NDArray[Any]) -> list[Any]:
     return [part.dtype.str, list(part.shape), base64.b64encode(np.ascontiguousarray(part).tobytes()).decode()]
 
 
-def taken(pooling: Pooling, value: Mapping[str, Any]) -> dict[int, Pool]:
+def taken(pooling: Pooling, value: Mapping[str, Any]) -> dict[int, MappingPool]:
     """Return the children that a job has bred, by layer."""
     def read(part: Sequence[Any]) -> NDArray[Any]:
         kind, shape, text = part
         return np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy()
 
-    return {int(layer): Pool(*(read(part) for part in parts)) for layer, parts in value["layers"].items()}
+    return {int(layer): MappingPool(*(read(part) for part in parts)) for layer, parts in value["layers"].items()}

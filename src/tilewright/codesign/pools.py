@@ -27,7 +27,7 @@ Worth = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Pool:
+class MappingPool:
     """Mappings of one layer of which none is better than another in all: needs, cycles and, where it counts, energy.
 
     Parameters
@@ -52,9 +52,9 @@ class Pool:
     def __len__(self) -> int:
         return len(self.latency)
 
-    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> "Pool":
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> "MappingPool":
         """Return some of them."""
-        return Pool(*(part[rows] for part in self.parts))
+        return MappingPool(*(part[rows] for part in self.parts))
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -66,9 +66,9 @@ class Pool:
         found: Floats = self.rest[:, None] + np.column_stack([self.words, self.latency]) @ prices
         return found
 
-    def joined(self, other: "Pool", prices: Floats) -> "Pool":
+    def joined(self, other: "MappingPool", prices: Floats) -> "MappingPool":
         """Return these and others without those that are no better in anything, by energy at some prices."""
-        every = Pool(*(np.concatenate(pair) for pair in zip(self.parts, other.parts, strict=True)))
+        every = MappingPool(*(np.concatenate(pair) for pair in zip(self.parts, other.parts, strict=True)))
         figures = np.column_stack([every.needs, every.latency, every.energy(prices)])
         old, kept = len(self), np.ones(len(every), dtype=np.bool_)
         kept[old:] = ~_beaten(figures[old:], figures[:old], equal=True)
@@ -78,7 +78,7 @@ class Pool:
         kept[:old] = ~_beaten(figures[:old], figures[new])
         return every.take(kept)
 
-    def least(self, value: Floats, most: int) -> "Pool":
+    def least(self, value: Floats, most: int) -> "MappingPool":
         """Return those of the least values ``(n)``, in order."""
         return self.take(np.argsort(value, kind="stable")[:most])
 
@@ -165,7 +165,7 @@ class Pooling:
         rows = [np.broadcast_to(numbers[key] * scale, count) for _, _, key, scale in self.moved]
         return np.array([*rows, np.broadcast_to(numbers[LEAKAGE], count)], dtype=np.float64)
 
-    def pool(self, layer: int, batch: MappingBatch, machine: Accelerator, prices: Floats) -> Pool:
+    def pool(self, layer: int, batch: MappingBatch, machine: Accelerator, prices: Floats) -> MappingPool:
         """Score mappings of a layer on a machine of ``prices``, and return those that are legal there."""
         model = self.problem.models[layer]
         hardware = HardwareBatch(base=machine)
@@ -179,17 +179,17 @@ class Pooling:
         latency = costs.latency_cycles
         energy = np.broadcast_to(costs.energy_pj, len(batch)) if self.priced else np.zeros(len(batch))
         rest = energy - words @ prices[:-1, 0] - latency * prices[-1, 0]
-        return Pool(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1), table, latency, rest,
+        return MappingPool(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1), table, latency, rest,
                     words).take(legal)
 
-    def fits(self, pool: Pool, chosen: Mapping[Number, Floats]) -> NDArray[np.bool_]:
+    def fits(self, pool: MappingPool, chosen: Mapping[Number, Floats]) -> NDArray[np.bool_]:
         """Return ``(n, m)``: which mappings run on which machines."""
         found = np.ones((len(pool), len(next(iter(chosen.values())))), dtype=np.bool_)
         for at, (_, name, _) in enumerate(self.needed):
             found &= pool.needs[:, at, None] <= chosen[name]
         return found
 
-    def look_up(self, pools: Sequence[Pool], chosen: Mapping[Number, Floats], worths: Sequence[Worth]) -> Lookup:
+    def look_up(self, pools: Sequence[MappingPool], chosen: Mapping[Number, Floats], worths: Sequence[Worth]) -> Lookup:
         """Return what the best mappings come to on machines of figures ``(m)`` each, by any of some worths.
 
         A machine on which a layer has no mapping takes infinitely long.
@@ -227,7 +227,7 @@ class Pooling:
         value = np.where(np.isnan(value), np.inf, value)
         return np.where(over > 0, 1e200 * (1 + np.nan_to_num(over, nan=1.0, posinf=1.0)) + value, value)
 
-    def front(self, layer: int, pool: Pool, machine: Accelerator, rows: NDArray[np.intp]) -> LayerFront | None:
+    def front(self, layer: int, pool: MappingPool, machine: Accelerator, rows: NDArray[np.intp]) -> LayerFront | None:
         """Return mappings of a layer as they cost on a machine; None where none of them is legal there."""
         batch = MappingBatch(self.problem.layouts[layer], np.ascontiguousarray(pool.steps[rows].transpose(1, 2, 0)),
                              np.ascontiguousarray(pool.ranks[rows].transpose(1, 2, 0)))

@@ -43,7 +43,7 @@ OWNER = "confuciux-table8.4"
 """The study whose cells all of them share."""
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """What is allocated: ``levels`` numbers of elements; with ``free`` traffic or through the DRAM."""
 
     network: str
@@ -68,14 +68,14 @@ def table(network: str, style: str, levels: int, free: bool) -> AllocationTable:
         elements=LEVELS[levels], filters=buffers))
 
 
-def problem(asked: Asked) -> AllocationProblem:
+def problem(asked: Query) -> AllocationProblem:
     """Return what is allocated; all that is over the budget is equally bad to a method."""
     network, style, within, objective, levels, free = asked
     return AllocationProblem(table(network, style, levels, free), read_budget(within, table(network, style, 12, free)),
                              objective, blind=True)  # type: ignore[arg-type]
 
 
-def method_cell(asked: Asked, method: str, epochs: int, seed: int) -> Cell:
+def method_cell(asked: Query, method: str, epochs: int, seed: int) -> Cell:
     """Return the cell of one search.
 
     ``first`` and ``last`` are the objective after a ninth of the epochs, which is the first stage where there are two,
@@ -102,7 +102,7 @@ def method_cell(asked: Asked, method: str, epochs: int, seed: int) -> Cell:
     return Cell({"of": list(asked), "method": method, "epochs": epochs, "seed": seed}, compute, epochs)
 
 
-def optimum_cell(asked: Asked) -> Cell:
+def optimum_cell(asked: Query) -> Cell:
     """Return the cell of the proven optimum, the best pair for all layers, and the bound on so many elements."""
     def compute() -> dict[str, Any]:
         of = problem(asked)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, between, follows, judge, less
-from tilewright.reproduce.confuciux_allocation import Asked, confirmed_note, method_cell, optimum_cell, shown
+from tilewright.reproduce.confuciux_allocation import Query, confirmed_note, method_cell, optimum_cell, shown
 from tilewright.reproduce.study import Findings, Setting, Table
 
 Row = tuple[str, ...]
@@ -28,7 +28,7 @@ NAN = nan
 class Way(NamedTuple):
     """What a figure is of: the search, and which part of its cell; ``uniform`` is the best pair for all layers."""
 
-    asked: Asked
+    asked: Query
     method: str
     part: str = "last"
 
@@ -49,7 +49,7 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measures:
     """A claim of figures, and how they say what it is: as a share of rows or cells, or as a ratio."""
 
     claim: Claim
@@ -100,20 +100,20 @@ def failing(columns: Sequence[str], tight: str = "iot") -> Measure:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ContestOutcome:
     """What came of a table's searches: figures by seed of each traffic, tables, the cells of optima by search."""
 
     seeds: Mapping[bool, Sequence[Figures]]
     tables: tuple[Table, ...]
-    optima: Mapping[Asked, Mapping[str, Any]]
+    optima: Mapping[Query, Mapping[str, Any]]
 
-    def findings(self, measured: Sequence[Measured], *judged: Judgement, notes: tuple[str, ...] = ()) -> Findings:
+    def findings(self, measured: Sequence[Measures], *judged: Judgement, notes: tuple[str, ...] = ()) -> Findings:
         """Judge what is measured (with free traffic, if that was asked for), and add what was judged otherwise."""
         figures = next(iter(self.seeds.values()))
         return Findings(self.tables, (*(one.judged(figures) for one in measured), *judged), notes=notes)
 
 
-def contest(printed: Printed, setting: Setting, runner: Runner) -> Outcome:
+def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcome:
     """Search what a table is of, in the rows of the setting's ``networks`` and ``budgets``, by its ``methods``."""
     rows = []
     for row in printed.rows:
@@ -122,7 +122,7 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> Outcome:
                 and asked.within in setting.values.get("budgets", (asked.within,))):
             rows.append(row)
     columns = [name for name in printed.columns if name in setting.values.get("methods", printed.columns)]
-    seeds, tables, optima = dict[bool, Any](), [], dict[Asked, Any]()
+    seeds, tables, optima = dict[bool, Any](), [], dict[Query, Any]()
     for free in setting["traffic"]:
         ways = {(row, name): _at(printed.way(row, name), free) for row in rows for name in columns}
         every = list(dict.fromkeys(way.asked for way in ways.values()))
@@ -137,15 +137,15 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> Outcome:
     every_style = sorted({(way.asked.network, way.asked.style) for way in ways.values()})
     notes = tuple(confirmed_note(runner, *one) for one in every_style)
     tables[0] = Table(tables[0].name, tables[0].title, tables[0].columns, tables[0].rows, notes)
-    return Outcome(seeds, tuple(tables), optima)
+    return ContestOutcome(seeds, tuple(tables), optima)
 
 
 def _at(way: Way, free: bool) -> Way:
     return way._replace(asked=way.asked._replace(free=free))
 
 
-def figure(way: Way, found: Mapping[tuple[Asked, str], Sequence[Mapping[str, Any]]],
-           optima: Mapping[Asked, Mapping[str, Any]], seed: int) -> float:
+def figure(way: Way, found: Mapping[tuple[Query, str], Sequence[Mapping[str, Any]]],
+           optima: Mapping[Query, Mapping[str, Any]], seed: int) -> float:
     """Return a figure (cycles, nanojoules or minutes) of one seed; NaN where nothing was found."""
     scale = 1e-3 if way.asked.objective == "energy" and way.part != "minutes" else 1.0
     if way.method == "uniform":
@@ -162,10 +162,10 @@ def figure(way: Way, found: Mapping[tuple[Asked, str], Sequence[Mapping[str, Any
 
 
 def _table(printed: Printed, ways: Mapping[tuple[Row, str], Way], seeds: Sequence[Figures],
-           optima: Mapping[Asked, Mapping[str, Any]], free: bool) -> Table:
+           optima: Mapping[Query, Mapping[str, Any]], free: bool) -> Table:
     """Return medians over seeds beside what is printed, and the optimum of each search of a row."""
     rows, columns = list(seeds[0]), list(next(iter(seeds[0].values())))
-    users: dict[Asked, str] = {ways[rows[0], name].asked: name for name in columns}
+    users: dict[Query, str] = {ways[rows[0], name].asked: name for name in columns}
     lines = []
     for row in rows:
         theirs = printed.figures[row]
@@ -201,7 +201,7 @@ def stated_ranges(claim: Claim, figures: Figures, ranges: Sequence[tuple[str, st
     return follows(claim, stated)
 
 
-def repeated(*tables: Printed) -> list[tuple[Asked, float, float]]:
+def repeated(*tables: Printed) -> list[tuple[Query, float, float]]:
     """Return what several tables print of one search: the first figure of it and each later one."""
     known: dict[Way, float] = {}
     found = []

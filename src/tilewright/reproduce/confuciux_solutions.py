@@ -11,7 +11,7 @@ from tilewright.reproduce.confuciux_allocation import (
     CONX,
     OWNER,
     STYLES,
-    Asked,
+    Query,
     confirmed_note,
     method_cell,
     optimum_cell,
@@ -23,8 +23,8 @@ from tilewright.reproduce.confuciux_tables import METHODS
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 
 Run = Mapping[str, Any]
-Search = tuple[Asked, str]
-IOT = Asked("mobilenet-v2")
+Search = tuple[Query, str]
+IOT = Query("mobilenet-v2")
 QUICK, FULL = {"epochs": 600, "traffic": (True,)}, {"epochs": 5_000, "traffic": (True, False)}
 STAGES = {"epochs": 45_000, "traffic": (True, False)}
 

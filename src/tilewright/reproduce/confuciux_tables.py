@@ -6,11 +6,11 @@ from statistics import geometric_mean
 
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, between, cases, exact, follows, gain, judge, less, lower
-from tilewright.reproduce.confuciux_allocation import CONX, LEVELS, OWNER, STYLES, Asked, optimum_cell, shown
+from tilewright.reproduce.confuciux_allocation import CONX, LEVELS, OWNER, STYLES, Query, optimum_cell, shown
 from tilewright.reproduce.confuciux_contest import (
     SOURCE,
     Figures,
-    Measured,
+    Measures,
     Printed,
     Row,
     Way,
@@ -42,7 +42,7 @@ TABLE_4 = Printed(("Objective", "Budget"), tuple(METHODS), dict(zip(
         (8.8e9, NAN, NAN, NAN, 2.4e9, 1.4e9), (8.6e9, NAN, NAN, NAN, NAN, 1.7e9),
         (8.5e9, 1.8e9, 1.3e9, 1.2e9, 1.5e9, 1.2e9), (8.6e9, NAN, NAN, NAN, 4.1e9, 1.4e9),
         (8.6e9, NAN, NAN, NAN, NAN, 1.7e9)), strict=True)),
-    lambda row, column: Way(Asked("mobilenet-v2", within=row[1], objective=row[0]), METHODS[column]))
+    lambda row, column: Way(Query("mobilenet-v2", within=row[1], objective=row[0]), METHODS[column]))
 
 
 def feasible(figures: Figures) -> float:
@@ -53,12 +53,12 @@ def feasible(figures: Figures) -> float:
 DRAWN = ("Random", "SA", "GA")
 LEADS_4 = {objective: lead(CONX, BASELINES, objective) for objective in ("latency", "energy")}
 MEASURED_4 = (
-    Measured(cases("The agent finds an allocation within every budget", "14 of 14 rows", "the share of rows"),
+    Measures(cases("The agent finds an allocation within every budget", "14 of 14 rows", "the share of rows"),
              feasible, (CONX,)),
-    Measured(cases("Random search, annealing and the genetic algorithm fail under tight budgets",
+    Measures(cases("Random search, annealing and the genetic algorithm fail under tight budgets",
                    "22 of their 24 cells at IoT and IoTx are NAN", "the share of those cells",
                    failing(DRAWN)(TABLE_4.figures), 0.0), failing(DRAWN), DRAWN),
-    *(Measured(gain(f"The agent's {objective} is lower than the baselines'", f"{stated} % lower on average",
+    *(Measures(gain(f"The agent's {objective} is lower than the baselines'", f"{stated} % lower on average",
                     measure(TABLE_4.figures), "the geometric mean of baseline over agent, where both found something"),
                measure, (CONX,)) for (objective, measure), stated in zip(LEADS_4.items(), (86, 70), strict=True)))
 AVERAGES = exact("The averages are those of the printed table", "86 % lower latency, 70 % lower energy",
@@ -95,7 +95,7 @@ TABLE_6 = Printed(("Network", "Budget"), (*SINGLE, "MIX"), {
     ("resnet50", "area=cloud"): (2.2e8, 3.1e8, 2.2e8, 7.7e7), ("resnet50", "area=iot"): (4.4e8, 4.3e8, 3.1e8, 3.0e8),
     ("resnet50", "area=iotx"): (6.3e8, 6.2e8, 4.9e8, 4.4e8), ("gnmt", "area=cloud"): (2.4e10, 1.1e7, 9.7e7, 6.0e6),
     ("ncf", "area=cloud"): (6.6e8, 2.6e6, 1.1e6, 6.8e5), ("ncf", "area=iot"): (2.6e6, 6.6e8, 1.2e6, 7.0e5)},
-    lambda row, column: Way(Asked(row[0], column, row[1]), "reinforce"))
+    lambda row, column: Way(Query(row[0], column, row[1]), "reinforce"))
 
 
 def with_best(figures: Figures) -> Figures:
@@ -113,9 +113,9 @@ def over_best(figures: Figures) -> float:
 
 
 MEASURED_6 = (
-    Measured(cases("A style for each layer is as good as the best style for all, or better", "10 of 10 rows",
+    Measures(cases("A style for each layer is as good as the best style for all, or better", "10 of 10 rows",
                    "the share of rows", none=1 / 4), best("MIX"), tuple(STYLES)),
-    Measured(gain("It is better than the best style for all", "4 % to 69 % less latency", over_best(TABLE_6.figures),
+    Measures(gain("It is better than the best style for all", "4 % to 69 % less latency", over_best(TABLE_6.figures),
                   "the geometric mean of best single style over choice"), over_best, tuple(STYLES)))
 RANGE_6 = exact("The range of the text is that of the printed table", "4 % to 69 %",
                 "the share of both ends that follow")
@@ -153,12 +153,12 @@ TABLE_7 = Printed(("Network", "Budget"), tuple(PARTS), {
     ("mobilenet-v2", "area=iot"): (7.3e7, 3.2e7, 2.5e7), ("mnasnet", "area=iot"): (1.0e8, 2.8e7, 2.3e7),
     ("resnet50", "area=cloud"): (1.4e9, 2.2e8, 2.0e8), ("resnet50", "area=iot"): (7.1e8, 4.4e8, 3.3e8),
     ("gnmt", "area=iot"): (4.6e9, 9.5e6, 6.2e6), ("ncf", "area=iot"): (6.6e7, 2.6e6, 1.8e5)},
-    lambda row, column: Way(Asked(row[0], within=row[1]), "confuciux", PARTS[column]))
+    lambda row, column: Way(Query(row[0], within=row[1]), "confuciux", PARTS[column]))
 FIRST, SECOND = lead("global", ["first valid"]), lead("fine-tuned", ["global"])
 MEASURED_7 = (
-    Measured(gain("The first stage improves the first allocation within the budget", "56 % to 99 % less latency",
+    Measures(gain("The first stage improves the first allocation within the budget", "56 % to 99 % less latency",
                   FIRST(TABLE_7.figures), "the geometric mean of first valid over global"), FIRST, tuple(PARTS)),
-    Measured(gain("Fine-tuning improves the first stage", "7 % to 93 % less latency", SECOND(TABLE_7.figures),
+    Measures(gain("Fine-tuning improves the first stage", "7 % to 93 % less latency", SECOND(TABLE_7.figures),
                   "the geometric mean of global over fine-tuned"), SECOND, tuple(PARTS)))
 RANGES_7 = exact("The ranges of the text are those of the printed table", "56 % to 99 %, 7 % to 93 %, together 66 % to "
                  "99 %", "the share of their ends that follow")
@@ -187,14 +187,14 @@ TABLE_3 = Printed(("Network", "Style", "Budget"), tuple(SOLVERS), {
     ("t5-small", "dla", "area=iot"): (NAN, 7.3e8, 1.6e6), ("t5-small", "eye", "area=iot"): (3.5e6, 6.6e5, 1.9e5),
     ("t5-small", "shi", "area=iot"): (7.3e8, 7.2e8, 7.2e8), ("ncf", "dla", "area=iot"): (NAN, 7.3e7, 7.2e7),
     ("ncf", "eye", "area=cloud"): (1.2e6, 1.4e6, 1.1e6), ("ncf", "shi", "area=iot"): (6.6e8, 6.6e8, 6.6e8)},
-    lambda row, column: Way(Asked(row[0], row[1], row[2]), SOLVERS[column]))
+    lambda row, column: Way(Query(row[0], row[1], row[2]), SOLVERS[column]))
 LEAD_3 = lead(CONX, ["PPO2"])
 MEASURED_3 = (
-    Measured(cases("The agent has the least latency, or ties", "18 of 18 rows", "the share of rows", 1.0, 1 / 3),
+    Measures(cases("The agent has the least latency, or ties", "18 of 18 rows", "the share of rows", 1.0, 1 / 3),
              best(CONX), tuple(SOLVERS)),
-    Measured(cases("The genetic algorithm fails at IoT", "8 of 13 rows at IoT are NAN", "the share of them",
+    Measures(cases("The genetic algorithm fails at IoT", "8 of 13 rows at IoT are NAN", "the share of them",
                    failing(["GA"])(TABLE_3.figures), 0.0), failing(["GA"]), ("GA",)),
-    Measured(gain("The agent's latency is lower than PPO's", "1 to 456 times", LEAD_3(TABLE_3.figures),
+    Measures(gain("The agent's latency is lower than PPO's", "1 to 456 times", LEAD_3(TABLE_3.figures),
                   "the geometric mean of PPO over agent, where both found something"), LEAD_3, ("PPO2", CONX)))
 SAME = exact("Tables 8.3, 8.4, 8.6 and 8.7 print the same figure for the same search",
              "GNMT and NCF in NVDLA's style at IoT: 5.4E+07 and 7.2E+07, 9.5E+06 and 2.6E+06",
@@ -254,7 +254,7 @@ TABLE_5 = Printed(("Network", "Objective", "Budget"), (*AGENTS, *MINUTES), {
                                         58, 228, 103, 592, 205, 176, 30),
     ("mnasnet", "energy", "power=iot"): (1.8e9, 1.8e9, 1.7e9, 2.9e9, 1.9e9, 2.7e9, 1.4e9,
                                          36, 219, 75, 584, 170, 87, 39)},
-    lambda row, column: Way(Asked(row[0], within=row[2], objective=row[1]), AGENTS[column.removesuffix(" min")],
+    lambda row, column: Way(Query(row[0], within=row[2], objective=row[1]), AGENTS[column.removesuffix(" min")],
                             "minutes" if column in MINUTES else "last"))
 """Cycles or nJ, and minutes of search."""
 
@@ -275,11 +275,11 @@ def faster(figures: Figures) -> float:
 
 LEAD_5 = lead(CONX, OTHERS)
 MEASURED_5 = (
-    Measured(cases("The agent is as good as every other that learns by reinforcement, or better", "84 of 84 cells",
+    Measures(cases("The agent is as good as every other that learns by reinforcement, or better", "84 of 84 cells",
                    "the share of cells"), least, (CONX,)),
-    Measured(gain("Its figures are lower than those of the others", "1 to 113 times", LEAD_5(TABLE_5.figures),
+    Measures(gain("Its figures are lower than those of the others", "1 to 113 times", LEAD_5(TABLE_5.figures),
                   "the geometric mean of other over agent"), LEAD_5, (CONX,)),
-    Measured(gain("It takes less time for as many epochs", "0.6 to 58 times; the text has 4.7 to 24 times for "
+    Measures(gain("It takes less time for as many epochs", "0.6 to 58 times; the text has 4.7 to 24 times for "
                   "convergence", faster(TABLE_5.figures), "the geometric mean of time of other over agent, CPU time "
                   "here"), faster, (CONX, MINUTES[-1])))
 
@@ -302,7 +302,7 @@ TABLE_8 = Printed(("Budget", "Network"), COLUMNS, {
     ("fpga-cloud", "mobilenet-v2"): (2.5e7, 2.3e7, 2.0e7, 9.4e6, 6.0e6),
     ("fpga-edge", "resnet50"): (1.8e9, 1.5e9, 1.2e9, 1.1e9, 8.0e8),
     ("fpga-edge", "mobilenet-v2"): (1.13e8, 1.08e8, 6.9e7, 8.7e7, 5.7e7)},
-    lambda row, column: Way(Asked(row[1], "MIX" if "MIX" in column else "dla", row[0], levels=128),
+    lambda row, column: Way(Query(row[1], "MIX" if "MIX" in column else "dla", row[0], levels=128),
                             "uniform" if "baseline" in column else "confuciux",
                             "first" if "global" in column else "last"))
 
@@ -314,11 +314,11 @@ def first_better(figures: Figures) -> float:
 
 TUNED, MIX = lead("dla fine-tuned", ["dla global"]), lead("MIX fine-tuned", ["baseline-dla"])
 MEASURED_8 = (
-    Measured(cases("The first stage in NVDLA's style beats one pair for all layers", "4 of 4 rows",
+    Measures(cases("The first stage in NVDLA's style beats one pair for all layers", "4 of 4 rows",
                    "the share of rows"), first_better, COLUMNS[:2]),
-    Measured(gain("Fine-tuning improves the first stage in NVDLA's style", "7 % to 36 %", TUNED(TABLE_8.figures),
+    Measures(gain("Fine-tuning improves the first stage in NVDLA's style", "7 % to 36 %", TUNED(TABLE_8.figures),
                   "the geometric mean of global over fine-tuned"), TUNED, COLUMNS[1:3]),
-    Measured(gain("Both stages with a choice of styles beat one pair for all layers", "50 % to 72 %",
+    Measures(gain("Both stages with a choice of styles beat one pair for all layers", "50 % to 72 %",
                   MIX(TABLE_8.figures), "the geometric mean of baseline over fine-tuned"), MIX,
              (COLUMNS[0], COLUMNS[4])))
 POSSIBLE = exact("No published latency is below what so many elements allow",
@@ -358,7 +358,7 @@ TABLE_9 = Printed(("Policy", "Budget"), tuple(COUNTS), {
     ("MLP", "area=cloud"): (2.3e7, 2.2e7, 3.0e7), ("RNN", "area=cloud"): (2.1e7, 2.1e7, 2.3e7),
     ("MLP", "area=iot"): (3.4e7, 3.3e7, 4.2e7), ("RNN", "area=iot"): (3.3e7, 3.2e7, 4.2e7),
     ("MLP", "area=iotx"): (8.3e7, 9.4e7, 4.6e7), ("RNN", "area=iotx"): (7.1e7, 5.6e7, 5.4e7)},
-    lambda row, column: Way(Asked("mobilenet-v2", within=row[1], levels=COUNTS[column]), NETS[row[0]]))
+    lambda row, column: Way(Query("mobilenet-v2", within=row[1], levels=COUNTS[column]), NETS[row[0]]))
 
 
 def recurrent(figures: Figures) -> float:
@@ -378,9 +378,9 @@ def _known(value: float) -> float:
 
 
 MEASURED_9 = (
-    Measured(cases("A recurrent policy ends lower than plain layers", "in 7 of 9 cells, and one is equal",
+    Measures(cases("A recurrent policy ends lower than plain layers", "in 7 of 9 cells, and one is equal",
                    "the share of cells; equal ones count half", recurrent(TABLE_9.figures)), recurrent, tuple(COUNTS)),
-    Measured(cases("Twelve levels are best", "the sweet spot; so it is in 4 of the 6 printed rows", "the share of rows",
+    Measures(cases("Twelve levels are best", "the sweet spot; so it is in 4 of the 6 printed rows", "the share of rows",
                    twelve(TABLE_9.figures), 1 / 3), twelve, tuple(COUNTS)))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.codesign import DesignProblem, design, read_limits
-from tilewright.codesign.pools import Pool, Pooling
+from tilewright.codesign.pools import MappingPool, Pooling
 from tilewright.codesign.screening import grown, taken, values_at
 from tilewright.hardware import DesignSpace, find_design_space
 from tilewright.jobs import Runner
@@ -51,10 +51,10 @@ def test_what_is_looked_up_is_what_the_model_says_on_other_machines(objective: s
 def test_pools_keep_what_nothing_beats_and_only_that() -> None:
     rng = np.random.default_rng(2)
 
-    def some(count: int) -> Pool:
+    def some(count: int) -> MappingPool:
         figures = rng.integers(0, 6, (count, 4)).astype(np.float64)
-        return Pool(np.zeros((count, 1, 1), np.int32), np.zeros((count, 1, 1), np.int8), figures[:, :2], figures[:, 2],
-                    figures[:, 3], np.zeros((count, 0)))
+        return MappingPool(np.zeros((count, 1, 1), np.int32), np.zeros((count, 1, 1), np.int8), figures[:, :2],
+                           figures[:, 2], figures[:, 3], np.zeros((count, 0)))
 
     prices, pool, every = np.zeros((1, 1)), some(0), []
     for _ in range(5):

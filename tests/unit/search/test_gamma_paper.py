@@ -8,7 +8,7 @@ from tilewright.mapping import MapSpace
 from tilewright.search import MAPPERS, Objective, Start, Task, Watch, search
 from tilewright.search.mappers.gamma import levels_in_use
 from tilewright.search.mappers.gamma import paper as gamma_paper
-from tilewright.search.mappers.gamma.paper import Breeding, Decoding, Genomes
+from tilewright.search.mappers.gamma.paper import Decoding, GammaBreeding, Genomes
 from tilewright.search.objective import ILLEGAL
 from tilewright.workload import convolution, matmul
 
@@ -23,7 +23,7 @@ def bred(name, seed=0, count=400):
     """Return what breeds on a system, and random genomes of every depth that it allows."""
     space = SPACES[name]
     rng = np.random.default_rng(seed)
-    breeding = Breeding(space, levels_in_use(Task(space, rng)), rng)
+    breeding = GammaBreeding(space, levels_in_use(Task(space, rng)), rng)
     genomes = breeding.first(count)
     for _ in range(3):
         breeding.grow(genomes)
@@ -141,7 +141,7 @@ def decoded(machine, genes):
     space = MapSpace(operator, preset(machine), "imperfect")
     rng = np.random.default_rng(0)
     task = Task(space, rng)
-    breeding = Breeding(space, levels_in_use(task), rng)
+    breeding = GammaBreeding(space, levels_in_use(task), rng)
     batch = Decoding(space, breeding.active, breeding.sizes, breeding.limits).batch(genes)
     assert space.contains(batch).all()
     return {entry.level: [(loop.dimension, loop.step, loop.axis) for loop in entry.loops]

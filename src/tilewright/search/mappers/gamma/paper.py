@@ -65,7 +65,7 @@ class Genomes:
         return len(self.depth)
 
 
-class Breeding:
+class GammaBreeding:
     """The operators of section 4.3.3 on genomes of a space; each changes them in place, at the published rate."""
 
     def __init__(self, space: MapSpace, least: int, rng: Generator) -> None:
@@ -335,7 +335,7 @@ class PublishedGamma(Resumable):
         self.rng, self.population = task.rng, population
         self.start = task.space.empty(0) if task.start is None else task.start.take(slice(0, population // 2))
         self.begun = False
-        self.breeding = Breeding(task.space, least, task.rng)
+        self.breeding = GammaBreeding(task.space, least, task.rng)
         self.decoding = Decoding(task.space, self.breeding.active, self.breeding.sizes, self.breeding.limits)
         self.elite, self.scores = self.breeding.first(0), np.empty(0)
         """Who lives on from the last generation, best first."""
