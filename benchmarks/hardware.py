@@ -1,5 +1,7 @@
 """Many machines of one structure: what a new one costs to set up, scoring with one for each mapping, and bounds.
 
+Last, how many pairs of a machine and a known mapping of a layer are looked up, beside scoring each.
+
 `python benchmarks/hardware.py [MAPPINGS [REPEATS]]`; what is compared takes turns, as computers are noisy.
 """
 
@@ -11,9 +13,11 @@ from statistics import median
 
 import numpy as np
 
+from tilewright.codesign import DesignProblem, read_limits
+from tilewright.codesign.pools import Pooling
 from tilewright.cost import DenseModel, HardwareBatch, hardware_bounds, layer_bounds
 from tilewright.cost.dense import scoring
-from tilewright.hardware import Accelerator, preset
+from tilewright.hardware import Accelerator, DesignSpace, preset
 from tilewright.mapping import MapSpace
 from tilewright.workload import convolution, unique_operators, zoo
 
@@ -57,6 +61,29 @@ def seconds(work: dict[str, Callable[[], object]], repeats: int) -> dict[str, fl
     return {name: median(times) for name, times in taken.items()}
 
 
+def screen(machines: int, mappings: int, repeats: int) -> None:
+    """Look machines up in pools of mappings of all distinct layers, beside scoring as many with the engine."""
+    rng = np.random.default_rng(0)
+    problem = DesignProblem.of([(LAYERS, 1.0)], DesignSpace.of(preset(MACHINE)), read_limits("bytes=1MiB"))
+    pooling, sizes = Pooling(problem), {("SG", "capacity_bytes"): 2.0**18, ("PEs", "instances"): 1024.0,
+                                        ("SL", "capacity_bytes"): 512.0}
+    widest, prices = problem.machine(sizes), np.zeros((1, 1))
+    pools, batches = [], []
+    for layer in range(len(LAYERS)):
+        batch = problem.map_space(layer, widest).fitting(rng, mappings).relaid(problem.layouts[layer])
+        pools.append(pooling.pool(layer, batch, widest, prices))
+        batches.append(batch.take(np.arange(2_000) % mappings))
+    chosen = {key: np.floor(most ** rng.uniform(0.67, 1.0, machines)) for key, most in sizes.items()}
+    parts = [{key: column[first:first + 1000] for key, column in chosen.items()} for first in range(0, machines, 1000)]
+    found = seconds({
+        "looked up": lambda: [pooling.look_up(pools, part, [(1.0, 0.0)]) for part in parts],
+        "scored": lambda: [model.score(batch) for model, batch in zip(problem.models, batches, strict=True)]}, repeats)
+    rate = machines * sum(map(len, pools)) / found["looked up"]
+    plain = sum(map(len, batches)) / found["scored"]
+    print(f"{machines:,} machines x {len(pools)} layers x {mappings} mappings looked up at {rate / 1e6:.1f} M/s in "
+          f"{found['looked up']:.2f} s, the engine scores at {plain / 1e6:.2f} M/s: {rate / plain:.1f} times that")
+
+
 def main() -> None:
     count, repeats = (int(word) for word in [*sys.argv[1:], "100000", "9"][:2])
     machine, rng = preset(MACHINE), np.random.default_rng(0)
@@ -86,6 +113,7 @@ def main() -> None:
     alone, together = found["alone"] / len(few), found["together"] / len(rows)
     print(f"Bounds of the layer on a machine {alone * 1e3:.2f} ms, on each of {len(rows):,} together "
           f"{together * 1e3:.2f} ms: {alone / together:.0f} times less")
+    screen(10_000, 100, repeats)
 
 
 if __name__ == "__main__":
