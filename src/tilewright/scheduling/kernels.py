@@ -229,13 +229,12 @@ def climb(core, priority, option, counts, draws, patience, cycles, traffic, ener
           deadline, alone, topological, starts, successors, best_core, best_priority, best_option, scores):
     """Change a plan ``(n)`` in place, one draw ``(4)`` after the other, and keep what is no worse than ``patience``.
 
-    That is times the score at the time; the best plan is kept besides. Fill ``scores`` with those of all that was tried
-    (the first is that of the plan as it was given); return that of the plan at the end.
+    That is times the best score until then (record-to-record travel; Dueck, 1993). Fill ``scores`` with those of all
+    that was tried (the first is that of the plan as it was given); return that of the best plan, which is kept besides.
     """
     start, end, told = np.empty(len(core)), np.empty(len(core)), np.empty(FIGURES)
     kept_core, kept_priority, kept_option = core.copy(), priority.copy(), option.copy()
-    now = best = np.inf
-    last = 0
+    best, last = np.inf, 0
     for i in range(len(draws)):
         if i > 0:
             kept_core[:], kept_priority[:], kept_option[:] = core, priority, option
@@ -243,14 +242,14 @@ def climb(core, priority, option, counts, draws, patience, cycles, traffic, ener
         found = measure(core, priority, option, cycles, traffic, energy, bandwidth, rule, objective, release, deadline,
                         alone, topological, starts, successors, start, end, told)
         scores[i] = told[5]
-        if i == 0 or told[5] <= now * patience:
-            now, last = told[5], found
-            if now < best:
-                best = now
+        if i == 0 or told[5] <= best * patience:
+            last = found
+            if told[5] < best:
+                best = told[5]
                 best_core[:], best_priority[:], best_option[:] = core, priority, option
         else:
             core[:], priority[:], option[:] = kept_core, kept_priority, kept_option
-    return now
+    return best
 
 
 @kept

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -36,7 +36,7 @@ class ScheduleSession(Resumable):
         Ends the run after the present step when set.
     """
 
-    changing = ("spent", "value", "best", "steps", "ended", "earlier")
+    changing = ("spent", "value", "best", "steps", "ended", "earlier", "floor")
 
     def __init__(self, problem: ScheduleProblem, samples: int | None, seconds: float | None, seed: int = 0, *,  # noqa: PLR0913
                  bound: ScheduleBound | None = None, warm: PlanGenomes | None = None, threads: int = 1,
@@ -44,7 +44,7 @@ class ScheduleSession(Resumable):
         self.problem, self.samples, self.seconds, self.seed = problem, samples, seconds, seed
         self.bound = schedule_bound(problem) if bound is None else bound
         self.warm, self.threads, self.stop = warm, threads, present_stop() if stop is None else stop
-        self.began, self.earlier = time.perf_counter(), 0.0
+        self.began, self.earlier, self.floor = time.perf_counter(), 0.0, 0.0
         self.restart()
 
     def restart(self) -> None:
@@ -70,6 +70,11 @@ class ScheduleSession(Resumable):
         return max(self.spent / (self.samples or inf), self.used_seconds / (self.seconds or inf))
 
     @property
+    def proven(self) -> ScheduleBound:
+        """The bound, or what the method has proved besides (its ``floor``), where that is more."""
+        return replace(self.bound, value=max(self.bound.value, self.floor))
+
+    @property
     def late(self) -> bool:
         """Whether the time is over, or the run was stopped."""
         return self.stop.is_set() or (self.seconds is not None and self.used_seconds >= self.seconds)
@@ -77,7 +82,7 @@ class ScheduleSession(Resumable):
     @property
     def over(self) -> bool:
         """Whether to end: nothing is left to spend, the method has ended, or nothing better is to be found."""
-        return self.ended or self.left <= 0 or self.late or self.value <= self.bound.value * (1 + CLOSED)
+        return self.ended or self.left <= 0 or self.late or self.value <= self.proven.value * (1 + CLOSED)
 
     def score(self, plans: PlanGenomes) -> Floats:
         """Return the objective ``(b)`` of plans; those that no sample is left for count as infinite."""
@@ -101,7 +106,7 @@ class ScheduleSession(Resumable):
 
     def standing(self) -> Standing:
         """Return where the run stands."""
-        told = f"best {self.value:.6g}, bound {self.bound.value:.6g}:"
+        told = f"best {self.value:.6g}, bound {self.proven.value:.6g}:"
         return Standing.of(told, self.spent, self.samples, self.used_seconds, self.seconds)
 
 
@@ -219,7 +224,7 @@ def schedule(problem: ScheduleProblem, method: str = "auto", *, samples: int | N
             saved = _keep(checkpoint, identity, session, scheduler)
     if checkpoint is not None:
         _keep(checkpoint, identity, session, scheduler)
-    return Scheduled(problem, method, seed, session.best, session.value, session.bound, session.spent,
+    return Scheduled(problem, method, seed, session.best, session.value, session.proven, session.spent,
                      session.used_seconds, session.steps, session.stop.is_set())
 
 

@@ -15,6 +15,8 @@ from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
 from tilewright.scheduling.simulation import tables
 from tilewright.search import Count, MapperOptions, Natural, Options, Resumable, Share, read_options
 
+LEVELS = (0.8, 1.0, 1.3, 2.0)
+"""Times the bandwidth, what the cores of suggested plans ask for together."""
 MOST_SECONDS = 60.0
 """For an integer program where only samples limit the run: its branches end it long before."""
 
@@ -89,34 +91,28 @@ class ScheduleAuto(Resumable):
         yield problem.drawn(self.rng, self.options.chains)
 
     def _assigned(self) -> Iterator[PlanGenomes]:
-        """Yield plans of a whole split of the jobs: on cores of a kind the longest first, in some orders."""
-        problem, relaxation = self.session.problem, Relaxation(self.session.problem)
-        seconds = MOST_SECONDS if self.session.seconds is None else 0.3 * self.session.seconds
-        chosen, _ = relaxation.assign(seconds, nodes=self.options.branches)
+        """Yield plans of a whole split of the jobs, in some orders; what it proves raises the bound."""
+        session, problem = self.session, self.session.problem
+        relaxation = Relaxation(problem, apart=True)
+        seconds = MOST_SECONDS if session.seconds is None else 0.3 * session.seconds
+        chosen, bound = relaxation.assign(seconds, nodes=self.options.branches)
+        if problem.objective == "makespan":
+            session.floor = max(session.floor, bound)
         if not len(chosen):
             return
         core, option = np.zeros(problem.jobs, dtype=np.int64), np.zeros(problem.jobs, dtype=np.int64)
-        kind = np.zeros(problem.jobs, dtype=np.int64)
         for each in range(len(relaxation.classes[0])):
             mine = np.flatnonzero(relaxation.columns[0] == each)
             columns = np.repeat(mine, chosen[mine])
             jobs = np.flatnonzero(relaxation.classes[1] == each)
-            kind[jobs], option[jobs] = relaxation.columns[1][columns], relaxation.columns[2][columns]
-        first = relaxation.kinds[0][kind]
-        at = np.arange(problem.jobs), first, option
-        times, moved = problem.durations[at], problem.of_jobs[1][at]
-        free = np.zeros(problem.cores)
-        for job in np.argsort(-times, kind="stable"):
-            alike = np.flatnonzero(relaxation.kinds[1] == kind[job])
-            core[job] = alike[free[alike].argmin()]
-            free[core[job]] += times[job]
+            core[jobs], option[jobs] = relaxation.columns[1][columns], relaxation.columns[2][columns]
+        at = np.arange(problem.jobs), core, option
+        cycles, moved = problem.of_jobs[0][at], problem.of_jobs[1][at]
         options = np.repeat(option[:, None], problem.cores, axis=1)
-        need = moved / times
-        yield as_plan(problem, np.argsort(-times, kind="stable"), core, options)
-        yield as_plan(problem, np.argsort(problem.heads, kind="stable"), core, options)
-        yield as_plan(problem, np.argsort(-need, kind="stable"), core, options)
-        yield as_plan(problem, np.argsort(need, kind="stable"), core, options)
-        yield as_plan(problem, _woven(core, need), core, options)
+        orders = [np.argsort(-problem.durations[at], kind="stable"), np.argsort(problem.heads, kind="stable")]
+        orders += [_level(core, cycles, moved / cycles, share * problem.bandwidth) for share in LEVELS]
+        for order in orders:
+            yield as_plan(problem, order, core, options)
 
     def _climb(self, length: int, patience: float) -> None:
         from tilewright.scheduling.kernels import climb  # noqa: PLC0415  (Numba loads late)
@@ -132,15 +128,27 @@ class ScheduleAuto(Resumable):
                                    scores[row])
 
         share(work, range(len(plans)), self.session.threads)
+        self.plans = best
         for row in range(len(plans)):
             self.session.note(scores[row][:int(min(self.session.left, length))], best.take(slice(row, row + 1)))
 
 
-def _woven(core: Ints, need: Floats) -> Ints:
-    """Return the jobs so that each core takes them by need, every other core the other way round."""
-    found = np.empty(len(core))
-    for place, each in enumerate(np.unique(core)):
-        mine = np.flatnonzero(core == each)
-        order = mine[np.argsort(need[mine] if place % 2 else -need[mine], kind="stable")]
-        found[order] = (np.arange(len(order)) + 0.5) / len(order)
-    return np.argsort(found, kind="stable")
+def _level(core: Ints, cycles: Floats, need: Floats, wanted: float) -> Ints:
+    """Return the jobs so that what the cores ask for together stays near ``wanted`` bytes a cycle.
+
+    Whenever a core is free, it takes that of its jobs which brings the sum nearest; all run at full speed.
+    """
+    waiting = {int(each): np.flatnonzero(core == each).tolist() for each in np.unique(core)}
+    ends = dict.fromkeys(waiting, 0.0)
+    asked = dict.fromkeys(waiting, 0.0)
+    order = []
+    while waiting:
+        free = min(waiting, key=lambda each: ends[each])
+        others = sum(asked.values()) - asked[free]
+        job = min(waiting[free], key=lambda j: (abs(others + need[j] - wanted), -cycles[j]))
+        waiting[free].remove(job)
+        order.append(job)
+        ends[free], asked[free] = ends[free] + float(cycles[job]), float(need[job])
+        if not waiting[free]:
+            del waiting[free]
+    return np.array(order)
