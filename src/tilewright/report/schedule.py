@@ -12,7 +12,7 @@ from tilewright.report.search_plots import log_axis
 from tilewright.report.sheet import Sheet
 from tilewright.scheduling import Explained, GroupRecord, Otherwise, PlannedJob, ScheduleRecord
 
-COLOURS, MOST_ROWS = 7, 400
+COLOURS, MOST_ROWS, CLOSED = 7, 400, 1e-6
 UNITS = {"makespan": ("cycles", 1.0), "energy": ("J", 1e-12), "edp": ("J·cycles", 1e-12), "slowdown": ("times", 1.0),
          "deadlines": ("missed", 1.0)}
 BOUND = "the bound: no schedule ends sooner"
@@ -45,7 +45,7 @@ def _verdict(record: ScheduleRecord) -> str:
     told = f"{record.objective.capitalize()} {engineering(score)} {unit}"
     if record.objective == "makespan":
         told += f" = {_time(record, record.makespan_cycles)}"
-    if record.gap == 0:
+    if record.gap < CLOSED:
         return f"{told}: no schedule does better."
     return (f"{told}. No schedule can do with less than {engineering(bound)} {unit}, however the bandwidth is shared: "
             f"this one is at most {percent(record.gap)} above the best there is.")
