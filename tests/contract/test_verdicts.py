@@ -48,6 +48,7 @@ TINY = {
     "gamma-table4.5": {"samples": 400, "every": 12, "networks": ("shufflenet-v2", "resnet50")},
     "gamma-fig4.7": {"samples": 10_000, "every": 25, "networks": ("shufflenet-v2",)},
     "gamma-table4.6": {"samples": 200, "every": 1, "platforms": ("cloud",)},
+    "magma-fig7.6": {"samples": 12, "every": 30},
     "mse-fig2.6": {"points": 200},
     "mse-fig5.3": {"samples": 200, "seconds": 0.02, "ours": 1, "descent": {"starts": 8, "steps": 4}, **NETWORK},
     "mse-fig5.4": {"samples": 300, "points": 200, **NETWORK},
@@ -263,6 +264,7 @@ DETERMINED = {
     "Gains of the text follow from the printed rows", "The gains of the text are those of the printed designs",
     "Printed shares of area are those of the printed elements",
     "No printed latency is below what so many elements allow",
+    "Every job moves the weights of its layer",
 }
 """Counted from the definition, or from what is printed (`test_printed_figures`), alone: no result of a run enters."""
 
