@@ -8,8 +8,9 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     # Alone and first: other packages that ask for torch bring a build with CUDA.
     "learn": (("torch",), "pip install torch==2.13.0 && pip install 'tilewright[learn]'"),
     "huggingface": (("torch", "transformers"), "pip install torch==2.13.0 && pip install 'tilewright[huggingface]'"),
-    "optimizers": (("nevergrad", "cma", "pymoo", "optuna", "sklearn", "scipy", "threadpoolctl"),
+    "optimizers": (("nevergrad", "cma", "pymoo", "optuna", "sklearn", "threadpoolctl"),
                    "pip install 'tilewright[optimizers]'"),
+    "cp-sat": (("ortools",), "pip install 'tilewright[cp-sat]'"),
     "rl": (("gymnasium", "stable_baselines3", "sb3_contrib"),
            "pip install torch==2.13.0 && pip install 'tilewright[rl]'"),
     "ray": (("ray",), "pip install 'tilewright[ray]'"),

@@ -23,9 +23,9 @@ from tilewright.scheduling.methods.lists import CORES, ORDERS, ListOptions, list
 from tilewright.scheduling.methods.magma import Breeding, magma_options
 
 NOTHING = ScheduleBound(0.0)
-FIXED = ("list", "herald-like", "ai-mt-like")
+FIXED = ("list", "herald-like", "ai-mt-like", "cp-sat")
 AGENTS = ("a2c", "ppo")
-SINGLE = ("herald-like", "ai-mt-like", *AGENTS)  # of one step
+SINGLE = ("herald-like", "ai-mt-like", "cp-sat", *AGENTS)  # of one step
 SLOW = ("bayes",)
 
 
@@ -321,3 +321,21 @@ def test_integer_assignments_are_whole_and_no_better_than_their_bound():
             chosen, bound = relaxation.assign(5.0)
             assert (np.bincount(relaxation.columns[0], chosen) == np.bincount(relaxation.classes[1])).all()
             assert bound >= relaxation.split()[0][0] * relaxation.unit * (1 - 1e-5)
+
+
+@pytest.mark.skipif(not has_extra("cp-sat"), reason="cp-sat")
+def test_constraint_programming_proves_optima_that_auto_finds():
+    rng = np.random.default_rng(3)
+    proven = 0
+    for _ in range(6):
+        asked = problem([(c, 5 * c) for c in rng.integers(100, 1000, 12)], 40, 3)
+        asked.table.cycles[:, 2] *= rng.uniform(2, 5, (12, 1))
+        exact, auto = schedule(asked, "cp-sat"), schedule(asked, "auto", samples=3000)
+        proven += exact.gap < 1e-5
+        assert auto.score <= exact.score * 1.01 and auto.score >= exact.bound.value
+    assert proven == 6
+    chained = replace(asked, before=np.array([[j, j + 4] for j in range(8)]), release=np.arange(12) * 50.0)
+    found = schedule(chained, "cp-sat")
+    assert found.bound.value <= found.score <= found.bound.value * 1.05
+    with pytest.raises(InputError, match="makespan"):
+        schedule(replace(asked, objective="edp"), "cp-sat")

@@ -10,7 +10,7 @@ from tilewright.base import share
 from tilewright.scheduling.bounds import Relaxation
 from tilewright.scheduling.methods.lists import ListOptions, as_plan, list_plans
 from tilewright.scheduling.methods.magma import Breeding, magma_options
-from tilewright.scheduling.problem import Floats, Ints, PlanGenomes
+from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, ScheduleProblem
 from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
 from tilewright.scheduling.simulation import tables
 from tilewright.search import Count, MapperOptions, Natural, Options, Resumable, Share, read_options
@@ -106,13 +106,7 @@ class ScheduleAuto(Resumable):
             columns = np.repeat(mine, chosen[mine])
             jobs = np.flatnonzero(relaxation.classes[1] == each)
             core[jobs], option[jobs] = relaxation.columns[1][columns], relaxation.columns[2][columns]
-        at = np.arange(problem.jobs), core, option
-        cycles, moved = problem.of_jobs[0][at], problem.of_jobs[1][at]
-        options = np.repeat(option[:, None], problem.cores, axis=1)
-        orders = [np.argsort(-problem.durations[at], kind="stable"), np.argsort(problem.heads, kind="stable")]
-        orders += [_level(core, cycles, moved / cycles, share * problem.bandwidth) for share in LEVELS]
-        for order in orders:
-            yield as_plan(problem, order, core, options)
+        yield from in_orders(problem, core, option)
 
     def _climb(self, length: int, patience: float) -> None:
         from tilewright.scheduling.kernels import climb  # noqa: PLC0415  (Numba loads late)
@@ -131,6 +125,17 @@ class ScheduleAuto(Resumable):
         self.plans = best
         for row in range(len(plans)):
             self.session.note(scores[row][:int(min(self.session.left, length))], best.take(slice(row, row + 1)))
+
+
+def in_orders(problem: ScheduleProblem, core: Ints, option: Ints) -> Iterator[PlanGenomes]:
+    """Yield plans of one assignment ``(n)``: the longest jobs first, as they can begin, and those of level demand."""
+    at = np.arange(problem.jobs), core, option
+    cycles, moved = problem.of_jobs[0][at], problem.of_jobs[1][at]
+    options = np.repeat(option[:, None], problem.cores, axis=1)
+    orders = [np.argsort(-problem.durations[at], kind="stable"), np.argsort(problem.heads, kind="stable")]
+    orders += [_level(core, cycles, moved / cycles, share * problem.bandwidth) for share in LEVELS]
+    for order in orders:
+        yield as_plan(problem, order, core, options)
 
 
 def _level(core: Ints, cycles: Floats, need: Floats, wanted: float) -> Ints:
