@@ -32,7 +32,11 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
 
     stop = threading.Event()
     ready(report, json)
-    ready(write, None)
+    several = asked["per_layer"] or asked["deployment"] == "pipelined"
+    if write is not None and several and write.suffix in (".yaml", ".yml"):
+        raise InputError("--write", "must be a folder where each layer has a machine of its own", str(write),
+                         "For example --write machines")
+    ready(write and (write / "machine.yaml" if several else write), None)
     if mappings is not None and write is None:
         raise InputError("--write-mappings", "must come with --write FILE.yaml")
     with SearchBar("samples") as bar:

@@ -34,6 +34,7 @@ def test_the_proven_optimum_and_the_machines_and_mappings_of_its_layers(tilewrig
     assert found.code == 0, found.err
     assert "proven the least of all choices" in found.out
     assert "networks on chip, clocks and control logic are not in them" in found.out
+    assert tilewright(*WORDS, "--write", "stages", "--no-store").code == 0  # into the same folder
     tree = json.loads((tmp_path / "a.json").read_text())
     problem = AllocationProblem.of(tw.load_network("ncf"), preset("confuciux"), "area=iot", styles=MIX.split(","),
                                    elements=range(1, 129))
@@ -194,6 +195,9 @@ def test_methods_and_styles_are_listed(tilewright):
     (("--within", "area=iot,area=iotx"), "each once"),
     (("--budget", "0"), "budget.samples: must be positive"),
     (("--write-mappings", "maps"), "--write-mappings: must come with --write"),
+    (("--write", "best.yaml"), "--write: must be a folder where each layer has a machine of its own"),
+    (("--write", "file"), "must be a place that can be written"),
+    (("--within", "area=cloud,power=cloud,elements=300"), "must be two limits at most for a proof"),
     (("--seed", "-1"), "seed"),
     (("--out", "file"), "--out: must be a folder that can be written"),
 ])

@@ -47,7 +47,8 @@ def solve(problem: AllocationProblem) -> ExactAllocation:
     if problem.deployment == "sequential":
         return _sequential(problem)
     if len(problem.limits) > 2:
-        raise InputError("within", "must be two limits at most for a proof", str(problem.budget))
+        raise InputError("within", "must be two limits at most for a proof", str(problem.budget),
+                         "Another method searches without one")
     if problem.objective == "edp":
         return _product(problem)
     return _pace(problem) if problem.objective == "pace" else _least(problem, problem.figures[0])
