@@ -208,6 +208,8 @@ class Altered(Runner):
                     for place, each in enumerate(value)]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
+        if path[0] == "layers" and path[1] % 3 == 1 and self.scenario % 4 == 2:
+            return 1e-3 * value  # depthwise layers, of MobileNet-V2, get little
         if path[-1] in SHARES:
             return min(1.0, max(0.0, abs(whole + self.worth(*path))))
         return value * math.exp(min(200.0, max(-200.0, self.scale * (whole + sum(self.worth(part) for part in path)))))

@@ -173,11 +173,12 @@ class Designs:
 def contest(rows: Sequence[Row], methods: Iterable[str], free: bool, setting: Setting, runner: Runner) -> Designs:
     """Run methods on rows with every seed; the oracle counts the smallest layers of DiGamma's first designs."""
     asked = {row: (row[1], row[0], free) for row in rows}
-    names = list(methods)
-    cells = [design_cell(of, method, setting["samples"], seed) for of in asked.values() for method in names
-             for seed in range(setting.seeds)]
+    draws = {method: 1 if method in FLOWS else setting.seeds for method in methods}
+    cells = [design_cell(of, method, setting["samples"], seed) for of in asked.values()
+             for method, count in draws.items() for seed in range(count)]
     values = iter(runner.run(cells))
-    found = {row: {method: [next(values) for _ in range(setting.seeds)] for method in names} for row in rows}
+    found = {row: {method: [next(values) for _ in range(count)] * (setting.seeds // count)
+                   for method, count in draws.items()} for row in rows}
     bounds = runner.run([bound_cell(of, setting["rounds"]) for of in asked.values()])
     least = {row: float(bound["latency"]) for row, bound in zip(rows, bounds, strict=True)}
     checks = []

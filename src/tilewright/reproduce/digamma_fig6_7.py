@@ -55,7 +55,7 @@ BEST = cases("DiGamma is the fastest, or ties", "14 of 14 rows", "the share of r
 MEANS = exact("Gains of the text follow from the printed rows", "3.25x, 4.8x, 1.25x, 2.0x",
               "those that the rows can give, as they are rounded")
 SETTING = {"samples": 40_000, "networks": tuple(NETWORKS), "traffic": (True, False), "rounds": 12}
-QUICK = {"samples": 1_000, "networks": ("ncf", "dlrm"), "traffic": (True,), "rounds": 0}
+QUICK = {"samples": 40_000, "networks": ("ncf", "dlrm"), "traffic": (True,), "rounds": 0}
 
 
 @reproduction("digamma-fig6.7", "Hardware and mapping at once against either alone", SOURCE.format("6.7"),
@@ -114,7 +114,7 @@ Solutions = Mapping[str, tuple[float, ...]]
 
 @reproduction("digamma-fig6.8", "What is found for MnasNet on the edge: cycles, area by part, what is parallel",
               SOURCE.format("6.8"), (HARDWARE, MAPPINGS, PARALLEL, RATIOS, AREAS, POSSIBLE),
-              Setting("quick", 2, QUICK | {"samples": 4_000, "networks": ("mnasnet",)}),
+              Setting("quick", 2, QUICK | {"networks": ("mnasnet",), "traffic": (True, False)}),
               Setting("full", 10, SETTING | {"networks": ("mnasnet",)}), cells="digamma-fig6.6")
 def run68(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 6.8."""
