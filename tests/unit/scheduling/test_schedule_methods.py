@@ -222,6 +222,10 @@ def test_list_rules_do_what_they_are_called():
     chained = replace(asked, before=np.array([[1, 3]]))
     assert np.argsort(listed(chained, "heft", "earliest-end").priority[0]).tolist() == [1, 3, 0, 2]
     assert simulate(chained, listed(chained, "heft", "earliest-end")).makespan_cycles[0] == 7
+    asked.table.cycles[0, 1] = 99  # which no plan needs to use
+    slow = replace(chained)
+    assert np.argsort(listed(slow, "heft", "earliest-end").priority[0]).tolist() == [0, 1, 3, 2]
+    assert np.argsort(listed(slow, "critical", "earliest-end").priority[0]).tolist() == [1, 3, 0, 2]
 
 
 def test_list_rules_know_slow_cores():

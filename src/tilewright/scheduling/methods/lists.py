@@ -10,8 +10,9 @@ from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, SchedulePro
 from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
 from tilewright.search import MapperOptions, Options, Resumable, read_options
 
-ORDERS = ("fcfs", "shortest", "longest", "heft")
-"""First come first served; by their fewest cycles; by the longest chain that they begin, of mean cycles over cores."""
+ORDERS = ("fcfs", "shortest", "longest", "heft", "critical")
+"""First come first served; by their fewest cycles; by the longest chain that they begin, of mean cycles over cores, or
+of each job's least (where one core is very slow, means say little)."""
 CORES = ("least-busy", "fastest", "earliest-end", "round-robin")
 """The core with the least to do so far; where the job takes least; where it would end first; one after the other."""
 PATIENCE = 1.25
@@ -27,6 +28,8 @@ def job_order(problem: ScheduleProblem, times: Floats, order: str) -> Ints:
         return np.argsort(least, kind="stable")
     if order == "longest":
         return np.argsort(-least, kind="stable")
+    if order == "critical":
+        return np.argsort(-problem.alone - problem.tails, kind="stable")
     mean = np.nanmean(np.where(np.isfinite(times), times, np.nan), axis=1)
     rank, (starts, successors) = mean.copy(), problem.successors
     for job in problem.topological[::-1]:
