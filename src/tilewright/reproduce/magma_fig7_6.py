@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping
 from tilewright.reproduce.claims import cases, exact, gain, judge, lower
-from tilewright.reproduce.magma_systems import oracles, without
+from tilewright.reproduce.magma_systems import only, oracles
 from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
 from tilewright.scheduling import LayerJob, analyse, network_jobs
 from tilewright.workload import zoo
@@ -50,7 +50,7 @@ def run76(setting: Setting, runner: Runner) -> Findings:
              for seed in range(setting.seeds)]
     cells = [_cell(task, name, seed, setting) for task, name, seed in asked]
     found = dict(zip(asked, runner.run(cells), strict=True))
-    system = without("s5", range(4, 8))
+    system = only("s5", range(4, 8))
     told = oracles(runner, [(cell, _jobs(task, name, setting)[0], system.cores[0].accelerator, found[task, name, seed])
                             for cell, (task, name, seed) in zip(cells, asked, strict=True) if seed == 0])
     seeds = range(setting.seeds)
@@ -83,7 +83,7 @@ def _allowed(task: str, name: str, cycles: float, rate: float) -> bool:
 
 def _cell(task: str, name: str, seed: int, setting: Setting) -> Cell:
     def compute() -> dict[str, Any]:
-        jobs, system = _jobs(task, name, setting), without("s5", range(4, 8))
+        jobs, system = _jobs(task, name, setting), only("s5", range(4, 8))
         analysis = analyse(jobs, system, samples=setting["samples"], seed=seed, runner=Runner(workers=1))
         cores = {DLA: 0, EYE: len(system.cores) - 1}
         cycles = analysis.table.cycles[analysis.rows][:, :, 0]
