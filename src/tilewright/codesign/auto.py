@@ -54,12 +54,12 @@ STALE = 400
 
 @DESIGNERS.register("auto")
 class Auto:
-    """Mappings are pooled by layer, machines are looked up in the pools, and children are bred where most is to be had.
+    """Branch and bound names the first machines, pooled mappings tell the next, and children are bred where it pays.
 
     A mapping is scored once, and what it needs and takes tells what it comes to on any machine. Each round looks up the
     neighbours of the best machine, of capacities that known mappings need and as much of another number as then fits,
     moves to the best of them, and breeds mappings for it and for one of the others: the more of a layer, the further it
-    is from its bound. Branch and bound over boxes of machines names the first ones, and what none can beat.
+    is from its bound. Boxes of machines are split for the first ones, and for what none can beat.
     """
 
     def __init__(self, session: Session, options: Options) -> None:
