@@ -293,23 +293,24 @@ def test_climbing_keeps_the_best_and_what_its_scores_say():
 
 
 def test_a_change_makes_one_move():
-    from tilewright.scheduling.kernels import MOVES, change
+    from tilewright.scheduling.kernels import WAYS, change
 
     asked, rng = group(), np.random.default_rng(4)
-    ways = dict.fromkeys(range(MOVES), 0)
+    ways = dict.fromkeys(range(5), 0)
     for _ in range(500):
         plan, draw = asked.drawn(rng, 1), rng.random(4)
         core, priority, option = plan.core[0], plan.priority[0], plan.option[0]
         old = core.copy(), priority.copy(), option.copy()
         change(core, priority, option, asked.counts, draw, 0)
         moved, timed = np.flatnonzero(core != old[0]), np.flatnonzero(priority != old[1])
-        way = int(draw[0] * MOVES)
+        place = int(draw[0] * len(WAYS))
+        way = WAYS[place]
         ways[way] += len(moved) + len(timed) + int((option != old[2]).any())
         assert len(moved) <= (1, 2, 0, 0, 0)[way] and len(timed) <= (0, 0, 0, 1, 2)[way]
         assert (option < asked.counts[np.arange(asked.jobs), core]).all()
         assert np.array_equal(np.sort(core), np.sort(old[0])) or way == 0
         assert np.array_equal(np.sort(priority), np.sort(old[1])) or way == 3
-        if draw[0] * MOVES - way < 0.5 and way == 0 and len(moved):
+        if draw[0] * len(WAYS) - place < 0.5 and way == 0 and len(moved):
             assert old[0][moved[0]] == old[0][0]  # of the core that ends last
     assert all(count > 20 for count in ways.values())
 

@@ -28,7 +28,7 @@ class ScheduleAutoOptions(MapperOptions):
     Parameters
     ----------
     chains
-        Plans that are changed side by side.
+        Plans that are changed side by side; of more than two the worst gives way to a child of the best, each round.
     round
         Changes of each before they are compared.
     branches
@@ -37,15 +37,15 @@ class ScheduleAutoOptions(MapperOptions):
         By what share a change may make a plan worse, at the beginning; it falls to nothing with the budget.
     """
 
-    chains: Count = 4
-    round: Count = 250
+    chains: Count = 2
+    round: Count = 100
     branches: Natural = 200
     patience: Share = 0.003
 
 
 @SCHEDULERS.register("auto")
 class ScheduleAuto(Resumable):
-    """List schedules and integer assignments, then local search on several plans, which MAGMA's operators cross."""
+    """List schedules and integer assignments, then local search on some plans, which MAGMA's operators may cross."""
 
     changing = ("rng", "plans", "scores", "begun")
 
