@@ -298,9 +298,9 @@ def test_no_more_is_bred_than_asked_for_where_time_is_limited(mapper, most):
     assert len(gamma.steps) == 2
     bred, bear = [], gamma.bear
 
-    def counted(batch, island, strand, span, parents):
+    def counted(batch, island, half, span, parents):
         bred.append(span[1] - span[0])
-        bear(batch, island, strand, span, parents)
+        bear(batch, island, half, span, parents)
 
     gamma.bear = counted
     assert len(made.ask(most)) == sum(bred) == min(most, 2 * gamma.options.population)

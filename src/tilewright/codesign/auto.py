@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codesign.breeding import Litter, breed_job, taken
+from tilewright.codesign.breeding import WantedChildren, breed_job, taken
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.pools import MOST, Lookup, MappingPool, Pooling, Worth
@@ -157,20 +157,20 @@ class Auto:
         worths, jobs = self.worths, []
         for place, machine in enumerate(machines):
             worth = worths[int(self.rng.integers(len(worths)))] if place else worths[0]
-            litters = [self._litter(layer, machine, worth, int(counts[layer])) for layer in range(layers)
+            wanted = [self._wanted(layer, machine, worth, int(counts[layer])) for layer in range(layers)
                        if counts[layer]]
-            jobs.append(breed_job(self.problem, litters, machine, worth, (session.seed, self.round, place)))
+            jobs.append(breed_job(self.problem, wanted, machine, worth, (session.seed, self.round, place)))
         self.round += 1
         for machine, value in zip(machines, session.runner.part(jobs), strict=True):
             if value is not None:
                 session.spent += int(value["samples"])
                 self._pool(taken(self.pooling, value), machine)
 
-    def _litter(self, layer: int, machine: Machine, worth: Worth, count: int) -> Litter:
+    def _wanted(self, layer: int, machine: Machine, worth: Worth, count: int) -> WantedChildren:
         """Return what children of a layer are bred from: the best mappings known that fit the machine."""
         chosen = {key: np.array([value]) for key, value in machine.items()}
         if not self.pools:
-            return Litter(layer, None, np.inf, count)
+            return WantedChildren(layer, None, np.inf, count)
         pool = self.pools[layer]
         fits = self.pooling.fits(pool, chosen)[:, 0]
         value = worth[0] * pool.latency + (worth[1] * pool.energy(self.pooling.prices(chosen))[:, 0] if worth[1] else 0)
@@ -178,7 +178,7 @@ class Auto:
         best, others = order[fits[order]][:PARENTS], order[~fits[order]][:PARENTS // 3]
         cut = float(value[best[min(len(best), CUT) - 1]]) if len(best) else np.inf
         mixed = np.concatenate([best[:CUT], others, best[CUT:]])
-        return Litter(layer, (pool.steps[mixed], pool.ranks[mixed]) if len(mixed) else None, cut, count)
+        return WantedChildren(layer, (pool.steps[mixed], pool.ranks[mixed]) if len(mixed) else None, cut, count)
 
     def _pool(self, found: Mapping[int, MappingPool], machine: Machine) -> None:
         """Put children into the pools."""

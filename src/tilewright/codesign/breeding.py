@@ -15,14 +15,14 @@ from tilewright.codesign.session import digest
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job
 from tilewright.mapping import MappingBatch, MapSpace
-from tilewright.search import Brood
+from tilewright.search import Offspring
 
 NEAR = 2.0
 """Machines whose numbers lie within this factor have bounds in common that only choose children."""
 
 
 @dataclass(frozen=True)
-class Litter:
+class WantedChildren:
     """Children of a layer that are wanted: of which mappings ``(n, s, d)``, steps and ranks, and better than what."""
 
     layer: int
@@ -31,18 +31,18 @@ class Litter:
     count: int
 
 
-def breed_job(problem: DesignProblem, litters: Sequence[Litter], chosen: Mapping[Number, float], worth: Worth,
+def breed_job(problem: DesignProblem, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
               seed: tuple[int, ...]) -> Job[Any]:
-    """Return the job that breeds litters on a machine."""
+    """Return the job that breeds what is wanted of all layers on a machine."""
     told = hashlib.sha256()
-    for litter in litters:
-        told.update(repr((litter.layer, litter.cut, litter.count)).encode())
-        for part in litter.parents or ():
+    for each in wanted:
+        told.update(repr((each.layer, each.cut, each.count)).encode())
+        for part in each.parents or ():
             told.update(np.ascontiguousarray(part).tobytes())
     key = {"problem": _identity(problem), "machine": {".".join(of): value for of, value in chosen.items()},
-           "worth": list(worth), "seed": list(seed), "litters": told.hexdigest()[:24]}
+           "worth": list(worth), "seed": list(seed), "wanted": told.hexdigest()[:24]}
     return Job(key, bred, samples=lambda value: int(value["samples"]),
-               inputs=(problem, tuple(litters), dict(chosen), worth, seed))
+               inputs=(problem, tuple(wanted), dict(chosen), worth, seed))
 
 
 def _identity(problem: DesignProblem) -> str:
@@ -52,45 +52,45 @@ def _identity(problem: DesignProblem) -> str:
     return found
 
 
-def broods_of(problem: DesignProblem) -> tuple[Brood, ...]:
+def offspring_of(problem: DesignProblem) -> tuple[Offspring, ...]:
     """Return what breeds the mappings of each layer; made once."""
-    if "_broods" not in vars(problem):
+    if "_offspring" not in vars(problem):
         machine = problem.widest
-        vars(problem)["_broods"] = tuple(Brood(problem.map_space(layer, machine))
+        vars(problem)["_offspring"] = tuple(Offspring(problem.map_space(layer, machine))
                                          for layer in range(len(problem.layers)))
-    found: tuple[Brood, ...] = vars(problem)["_broods"]
+    found: tuple[Offspring, ...] = vars(problem)["_offspring"]
     return found
 
 
-def bred(problem: DesignProblem, litters: Sequence[Litter], chosen: Mapping[Number, float], worth: Worth,
+def bred(problem: DesignProblem, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
          seed: tuple[int, ...]) -> dict[str, Any]:
     """Return the children that are legal, as `taken` reads them, and how many were scored."""
     pooling, machine = Pooling(problem), problem.machine(chosen)
     near, found, prices = _near(problem, chosen, worth[1] > 0), {}, pooling.prices({key: np.array([one])
                                                                       for key, one in chosen.items()})
-    for litter in litters:
-        rng = np.random.default_rng((*seed, litter.layer))
-        batch = _children(problem, litter, machine, near, worth, rng)
-        pool = pooling.pool(litter.layer, batch, machine, prices)
-        found[str(litter.layer)] = [_told(part) for part in pool.take(pool.latency < 0).joined(pool, prices).parts]
-    return {"layers": found, "samples": sum(litter.count for litter in litters)}
+    for each in wanted:
+        rng = np.random.default_rng((*seed, each.layer))
+        batch = _children(problem, each, machine, near, worth, rng)
+        pool = pooling.pool(each.layer, batch, machine, prices)
+        found[str(each.layer)] = [_told(part) for part in pool.take(pool.latency < 0).joined(pool, prices).parts]
+    return {"layers": found, "samples": sum(each.count for each in wanted)}
 
 
-def _children(problem: DesignProblem, litter: Litter, machine: Accelerator, near: Accelerator,  # noqa: PLR0913, PLR0917
+def _children(problem: DesignProblem, wanted: WantedChildren, machine: Accelerator, near: Accelerator,  # noqa: PLR0913, PLR0917
               worth: Worth, rng: np.random.Generator) -> MappingBatch:
-    """Return the children of a litter, in the layout of the problem."""
-    brood, layout = broods_of(problem)[litter.layer], problem.layouts[litter.layer]
-    ruled = brood.space.arrays.ruled
+    """Return the children wanted of a layer, in the layout of the problem."""
+    offspring, layout = offspring_of(problem)[wanted.layer], problem.layouts[wanted.layer]
+    ruled = offspring.space.arrays.ruled
     if ruled:  # what rules leave is another thing on each machine
-        brood, near = Brood(problem.map_space(litter.layer, machine)), machine
-    space: MapSpace = brood.space
+        offspring, near = Offspring(problem.map_space(wanted.layer, machine)), machine
+    space: MapSpace = offspring.space
     parents = space.empty(0)
-    if litter.parents is not None:
-        steps, ranks = litter.parents
+    if wanted.parents is not None:
+        steps, ranks = wanted.parents
         parents = MappingBatch(layout, np.ascontiguousarray(steps.transpose(1, 2, 0)),
                                np.ascontiguousarray(ranks.transpose(1, 2, 0))).relaid(space.layout)
         parents = space.repair(parents) if ruled else parents
-    return brood.children(machine, near, worth, parents, litter.cut, litter.count, rng).relaid(layout)
+    return offspring.children(machine, near, worth, parents, wanted.cut, wanted.count, rng).relaid(layout)
 
 
 def _near(problem: DesignProblem, chosen: Mapping[Number, float], priced: bool) -> Accelerator:

@@ -13,7 +13,7 @@ from tilewright.base import InputError, share
 from tilewright.learn.regressor import Floats, Regressor, Scale
 from tilewright.learn.threads import one_thread
 
-STRANDS = 2
+HALVES = 2
 """Parts of every batch, whose gradients are added in order: on threads or in turn, the result is the same."""
 LEAST_SHARED = 512
 """Smaller batches are worked on in turn: a thread would take longer to wake up."""
@@ -145,7 +145,7 @@ class _Learning:
     """One training under way."""
 
     def __init__(self, network: Regressor, options: TrainingOptions, threads: int) -> None:
-        self.network, self.options, self.threads = network, options, min(threads, STRANDS)
+        self.network, self.options, self.threads = network, options, min(threads, HALVES)
         for part in network.parameters:
             part.requires_grad_()
         self.adam = torch.optim.Adam(network.parameters, lr=options.rate, fused=False, foreach=False)
@@ -181,7 +181,7 @@ class _Learning:
 
     def _step(self, features: torch.Tensor, targets: torch.Tensor) -> float:
         """Take one step; return the mean loss before it."""
-        size = -(-len(features) // STRANDS)
+        size = -(-len(features) // HALVES)
         parts = list(zip(features.split(size), targets.split(size), strict=True))
         found: list[tuple[float, tuple[torch.Tensor, ...]]] = [(0.0, ())] * len(parts)
         count = targets.numel()

@@ -3,7 +3,6 @@
 from tilewright.search import mappers
 from tilewright.search.bounding import Bounding, KeptBounding, score_bound
 from tilewright.search.boxes import BlackBox, Optimiser, PointSearch, Problem, black_box
-from tilewright.search.brood import Brood
 from tilewright.search.checkpoint import Resumable, State, load_checkpoint, save_checkpoint
 from tilewright.search.front import Front, FrontPoint, first_of_front, joined, read_front
 from tilewright.search.hull import hull_corners
@@ -12,6 +11,7 @@ from tilewright.search.mapper import MAPPERS, Count, Mapper, MapperOptions, Natu
 from tilewright.search.mappers.gamma.paper import Decoding, Genomes
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
+from tilewright.search.offspring import Offspring
 from tilewright.search.pipeline import Pace, PipelineFigures, PipelineLayer, PipelineResult, search_pipeline
 from tilewright.search.race import search_flexible, search_spaces
 from tilewright.search.records import (
@@ -39,7 +39,6 @@ __all__ = [
     "Beginning",
     "BlackBox",
     "Bounding",
-    "Brood",
     "Budget",
     "Constraint",
     "CostModel",
@@ -58,6 +57,7 @@ __all__ = [
     "Natural",
     "NetworkResult",
     "Objective",
+    "Offspring",
     "Optimiser",
     "Options",
     "Origin",

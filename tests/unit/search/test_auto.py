@@ -95,8 +95,8 @@ def test_half_to_three_quarters_of_the_children_scored_could_not_survive(monkeyp
     layer = convolution("c", in_channels=64, out_channels=64, in_size=56, kernel=3)
     space, bear, found = MapSpace(layer, EYERISS), AutoMapper._bear, []
 
-    def noted(self, batch, island, strand, span, parents):
-        bear(self, batch, island, strand, span, parents)
+    def noted(self, batch, island, half, span, parents):
+        bear(self, batch, island, half, span, parents)
         if parents:
             limit = float(self.gamma.scores[island, -1])
             found.extend(bounds(space, "edp", batch.take(slice(span[0], span[1]))) >= limit)

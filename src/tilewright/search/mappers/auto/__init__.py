@@ -19,7 +19,7 @@ from tilewright.search.mapper import MAPPERS, Count, Natural, Share, Task, read_
 from tilewright.search.mappers.auto.tables import BoundArrays, bound_arrays
 from tilewright.search.mappers.exact import ExactMapper
 from tilewright.search.mappers.exhaustive import ExhaustiveMapper
-from tilewright.search.mappers.gamma import STRANDS, BreedingOptions, GammaMapper, Span
+from tilewright.search.mappers.gamma import HALVES, BreedingOptions, GammaMapper, Span
 from tilewright.search.objective import ILLEGAL
 
 FEW = 100_000
@@ -74,7 +74,7 @@ class AutoMapper(Resumable):
         self.gamma = GammaMapper(replace(task, options=breeding))
         self.gamma.bear = self._bear
         slots = task.space.scratch().shape[1:]
-        self.kept = np.zeros((STRANDS, 2, *slots), dtype=np.int64)
+        self.kept = np.zeros((HALVES, 2, *slots), dtype=np.int64)
         self.walk = self._enumeration()
         self.covers_space = self.walk is not None
         if self.walk is None:
@@ -100,7 +100,7 @@ class AutoMapper(Resumable):
     @cached_property
     def _tables(self) -> tuple[BoundArrays, NDArray[np.float64]]:
         tables, shape = bound_arrays(self.task.space, self.task.objective if self.task.bounded else None)
-        return tables, np.zeros((STRANDS, *shape))
+        return tables, np.zeros((HALVES, *shape))
 
     @cached_property
     def _proof(self) -> ExactMapper | None:
@@ -147,16 +147,16 @@ class AutoMapper(Resumable):
             self.best = float(scores[index])
             self.best_mapping = batch.take(slice(index, index + 1))
 
-    def _bear(self, batch: MappingBatch, island: int, strand: int, span: Span, parents: int) -> None:
+    def _bear(self, batch: MappingBatch, island: int, half: int, span: Span, parents: int) -> None:
         """Breed children as `GammaMapper` does, but hold candidates against their bounds."""
         from tilewright.search.mappers.auto import kernels as auto_kernels  # noqa: PLC0415  (Numba loads late)
 
         gamma, (tables, room) = self.gamma, self._tables
         auto_kernels.propose(
-            gamma.table(strand), gamma.rng[strand, island], gamma.rates, gamma.work[strand], self.kept[strand],
-            gamma.seen[island, strand], gamma.steps[island], gamma.ranks[island], gamma.places[island], parents,
+            gamma.table(half), gamma.rng[half, island], gamma.rates, gamma.work[half], self.kept[half],
+            gamma.seen[island, half], gamma.steps[island], gamma.ranks[island], gamma.places[island], parents,
             batch.steps, batch.ranks, span, float(gamma.scores[island, -1]),
-            (self.options.candidates, self.options.climb), tables, room[strand],
+            (self.options.candidates, self.options.climb), tables, room[half],
         )
 
     def restore(self, state: State) -> None:

@@ -26,7 +26,7 @@ from tilewright.mapping.spaces.repair.mappings import fit, repair
 from tilewright.mapping.spaces.rules import arrays as table
 from tilewright.search.mappers.auto.bounds import bound_of
 from tilewright.search.mappers.auto.tables import INSIDE
-from tilewright.search.mappers.gamma.kernels import conceive, vary
+from tilewright.search.mappers.gamma.kernels import make_child, vary
 
 FOLLOWING = 0.8
 """Chance that a candidate's loops are put into the order that its bound asks for."""
@@ -106,7 +106,7 @@ def propose(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, kept: 
             if found and parents == 0:
                 change(sp, rng, rates, work, kept)
             else:
-                conceive(sp, rng, rates, work, steps, ranks, places, parents)
+                make_child(sp, rng, rates, work, steps, ranks, places, parents)
             if not fit(sp, e, rng):
                 continue
             bound = weigh(sp, rng, work, tables, room, least)

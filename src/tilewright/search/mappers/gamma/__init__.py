@@ -30,8 +30,8 @@ NOT_BEGUN = -1
 Span = tuple[int, int]
 RATES = ("crossover", "tile", "parallel", "reorder", "growth", "aging", "move", "fill", "nudge", "expand", "rebuild",
          "single", "chain", "newcomer", "repair", "distinct")
-STRANDS = 2
-"""Parts in which the children of an island are bred, each with random numbers of its own: on threads, or in turn."""
+HALVES = 2
+"""In two halves the children of an island are bred, each with random numbers of its own: on threads, or in turn."""
 
 
 @dataclass(frozen=True)
@@ -185,14 +185,14 @@ class GammaMapper(Resumable):
         # For each island: how many survivors, and generations without improvement.
         self.counts = np.zeros((islands, 2), dtype=np.int64)
         self.counts[:, 1] = 0 if self.start is None else NOT_BEGUN
-        # What a strand writes all the time is kept cache lines apart from what another writes.
-        self.rng = np.zeros((STRANDS, islands + 1, LINE_WORDS), dtype=np.uint64)
-        self.rng[:, :islands, 0] = random_state(task.rng, islands * STRANDS).reshape(islands, STRANDS).T
-        self.seen = np.zeros((islands, STRANDS, self.options.remembered), dtype=np.uint64)
+        # What a half writes all the time is kept cache lines apart from what another writes.
+        self.rng = np.zeros((HALVES, islands + 1, LINE_WORDS), dtype=np.uint64)
+        self.rng[:, :islands, 0] = random_state(task.rng, islands * HALVES).reshape(islands, HALVES).T
+        self.seen = np.zeros((islands, HALVES, self.options.remembered), dtype=np.uint64)
         room = task.space.scratch()
-        self.work = np.zeros((STRANDS, len(room) + 1, *room.shape[1:]), dtype=room.dtype)[:, :len(room)]
+        self.work = np.zeros((HALVES, len(room) + 1, *room.shape[1:]), dtype=room.dtype)[:, :len(room)]
         self.bear: Callable[[MappingBatch, int, int, Span, int], None] = self._bear
-        """Breeds children: given are the batch, the island, the strand, their places and the number of parents."""
+        """Breeds children: given are the batch, the island, which half, their places and the number of parents."""
 
     def ask(self, most: int) -> MappingBatch:
         """Propose the next generation of every island, or its first ``most`` mappings."""
@@ -203,7 +203,7 @@ class GammaMapper(Resumable):
         if begin:
             self._place_start()
         wanted = min(most, len(batch)) if self.timed else len(batch)
-        share(partial(self._breed_all, batch, wanted), range(STRANDS), min(self.threads, STRANDS))
+        share(partial(self._breed_all, batch, wanted), range(HALVES), min(self.threads, HALVES))
         if begin:
             self._propose_start(batch)
         return batch if most >= len(batch) else batch.take(slice(0, most))
@@ -223,32 +223,32 @@ class GammaMapper(Resumable):
         batch.steps[:, :, :count] = self.start.steps
         batch.ranks[:, :, :count] = self.start.ranks
 
-    def _breed_all(self, batch: MappingBatch, wanted: int, strand: int) -> None:
+    def _breed_all(self, batch: MappingBatch, wanted: int, half: int) -> None:
         for island in range(len(self.steps)):
             size = self.options.population
-            first, last = (island * size + size * part // STRANDS for part in (strand, strand + 1))
+            first, last = (island * size + size * part // HALVES for part in (half, half + 1))
             if first < wanted:
-                self._breed(island, strand, batch, (first, min(last, wanted)))
+                self._breed(island, half, batch, (first, min(last, wanted)))
 
-    def _breed(self, island: int, strand: int, batch: MappingBatch, span: Span) -> None:
-        for part, parents in self._litters(island, span):
-            self.bear(batch, island, strand, part, parents)
-        self.space.legalise(batch, self.rng[strand, island], span, fitting=self.options.repair)
+    def _breed(self, island: int, half: int, batch: MappingBatch, span: Span) -> None:
+        for part, parents in self._parts(island, span):
+            self.bear(batch, island, half, part, parents)
+        self.space.legalise(batch, self.rng[half, island], span, fitting=self.options.repair)
 
-    def table(self, strand: int) -> NDArray[np.int64]:
-        """Return the table of the space that the operators of a strand read."""
-        return self.space.divisible if strand % 2 else self.space.table
+    def table(self, half: int) -> NDArray[np.int64]:
+        """Return the table of the space that the operators of a half read."""
+        return self.space.divisible if half % 2 else self.space.table
 
-    def _bear(self, batch: MappingBatch, island: int, strand: int, span: Span, parents: int) -> None:
+    def _bear(self, batch: MappingBatch, island: int, half: int, span: Span, parents: int) -> None:
         from tilewright.search.mappers.gamma import kernels as gamma_kernels  # noqa: PLC0415  (Numba loads late)
 
         gamma_kernels.breed(
-            self.table(strand), self.rng[strand, island], self.rates, self.work[strand],
-            self.seen[island, strand], self.steps[island], self.ranks[island], self.places[island], parents,
+            self.table(half), self.rng[half, island], self.rates, self.work[half],
+            self.seen[island, half], self.steps[island], self.ranks[island], self.places[island], parents,
             batch.steps, batch.ranks, span,
         )
 
-    def _litters(self, island: int, span: Span) -> list[tuple[Span, int]]:
+    def _parts(self, island: int, span: Span) -> list[tuple[Span, int]]:
         """Return the parts of ``span`` and how many parents the children of each have (none: they are drawn)."""
         if self.start is not None and self.counts[island, 1] == NOT_BEGUN:
             middle = span[0] + round((span[1] - span[0]) * self.options.inherit)

@@ -436,7 +436,7 @@ def by_rank(rng: Compiled, count: Compiled) -> Compiled:
 
 
 @compiled
-def conceive(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps: Compiled, ranks: Compiled,
+def make_child(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, steps: Compiled, ranks: Compiled,
              places: Compiled, count: Compiled) -> Compiled:
     """Make one child of the first ``count`` of a population into ``work``, or draw a newcomer."""
     e = work[EXTENTS]
@@ -462,13 +462,13 @@ def breed(sp: Compiled, rng: Compiled, rates: Compiled, work: Compiled, seen: Co
     """
     e, r = work[EXTENTS], work[RANKS]
     for b in range(span[0], span[1]):
-        conceive(sp, rng, rates, work, steps, ranks, places, parents)
+        make_child(sp, rng, rates, work, steps, ranks, places, parents)
         for attempt in range(RETRIES):
             fits = rates[REPAIR] == 0.0 or fit(sp, e, rng)
             if attempt == RETRIES - 1 or (fits and (rates[DISTINCT] == 0.0 or remember(seen, signature(sp, e, r)))):
                 break
             if not fits:
-                conceive(sp, rng, rates, work, steps, ranks, places, parents)
+                make_child(sp, rng, rates, work, steps, ranks, places, parents)
                 continue
             mutate(sp, rng, work, draw_operator(rates, rng))
             repair(sp, e, work[ROWS, LANES], below(rng, dims_of(sp)))

@@ -26,7 +26,7 @@ KNOWN = 64
 
 
 @dataclass(frozen=True)
-class Brood:
+class Offspring:
     """Breeds mappings of one layer on machines of one structure.
 
     Parameters
