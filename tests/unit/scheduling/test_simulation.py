@@ -56,6 +56,11 @@ def test_critical_first_looks_at_all_that_must_follow():
                 [0, 1, 2], [0, 0, 0]) == [20, 30, 40]  # a tie: the first core's
 
 
+def test_ends_that_are_near_are_two_events():
+    asked = problem([(1000, 0), (1000.0001, 0), (1, 0), (1, 0)], 1)
+    assert ends(asked, [0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx([1000, 1000.0001, 1001, 1001.0001], rel=1e-12)
+
+
 def test_jobs_without_bytes_are_never_slowed():
     for sharing in SHARINGS:
         assert ends(problem([(10, 0), (10, 100)], 5, sharing=sharing), [0, 1], [0, 0]) == [10, 20]
