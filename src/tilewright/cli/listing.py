@@ -8,7 +8,7 @@ import typer
 import tilewright.api
 import tilewright.report
 import tilewright.store
-from tilewright.base import InputError
+from tilewright.base import InputError, Registry
 from tilewright.cli.options import StorePlace, console, say
 
 if TYPE_CHECKING:
@@ -132,24 +132,25 @@ def _methods() -> Listing:
     from tilewright.codesign import DESIGNERS
     from tilewright.codesign.allocation import METHODS
 
-    rows = []
-    for registry, where in ((DESIGNERS, ""), (METHODS, "--deployment")):
-        for name in registry:
-            member: Any = registry.get(name)
-            known = hasattr(member, "box")  # a mapper of numbers, which here proposes machines, too
-            about = tilewright.api.mapper_summary(name) if known else (member.__doc__ or "").split("\n")[0]
-            rows.append((name, where, about, getattr(member, "extra", "")))
-    return Listing(("Method", "With", "How it designs", "Needs"), rows)
+    return Listing(("Method", "With", "How it designs", "Needs"), [
+        (name, where, about, extra) for registry, where in ((DESIGNERS, ""), (METHODS, "--deployment"))
+        for name, about, extra in _members(registry)])
 
 
 def _schedulers() -> Listing:
     from tilewright.scheduling import SCHEDULERS
 
-    rows = []
-    for name in SCHEDULERS:
-        member: Any = SCHEDULERS.get(name)
-        rows.append((name, (member.__doc__ or "").split("\n")[0], getattr(member, "extra", "")))
-    return Listing(("Method", "How it schedules", "Needs"), rows)
+    return Listing(("Method", "How it schedules", "Needs"), _members(SCHEDULERS))
+
+
+def _members(registry: Registry[Any]) -> list[tuple[str, str, str]]:
+    """Return name, a sentence, and the extra that it needs of each; optimisers of numbers are told as mappers."""
+    found = []
+    for name in registry:
+        member = registry.get(name)
+        about = tilewright.api.mapper_summary(name) if hasattr(member, "box") else (member.__doc__ or "").split("\n")[0]
+        found.append((name, about, getattr(member, "extra", "")))
+    return found
 
 
 def _systems() -> Listing:

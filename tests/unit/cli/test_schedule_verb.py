@@ -176,6 +176,12 @@ def test_systems_and_methods_are_listed(here):
     assert "magma" in here("list", "schedulers").out
 
 
+@pytest.mark.parametrize("what", ["schedulers", "methods"])
+def test_what_is_listed_is_told_by_what_it_does(here, what):
+    rows = here("list", what).out.splitlines()[2:]
+    assert len(rows) > 10 and not [row for row in rows if "`" in row]
+
+
 SMALL = ("schedule", "small.yaml", "--mappings", "30", "--budget", "50", "--method", "magma")
 ON = (*SMALL, "--system", "tiny.yaml")
 WRONG = {

@@ -309,7 +309,7 @@ class GeneticAllocations(_Searcher):
 
 @METHODS.register("bayesian")
 class BayesianAllocations(Resumable):
-    """Bayesian optimisation by a Gaussian process: the mapper ``bayes`` on the cube of all choices."""
+    """Bayesian optimisation by a Gaussian process, as the mapper bayes, on the cube of all choices."""
 
     changing = ("search",)
 

@@ -41,7 +41,7 @@ class ScheduleAgent(Resumable):
 
 @dataclass(frozen=True)
 class AgentScheduler:
-    """An agent as a member of `SCHEDULERS`, without options."""
+    """An agent of Stable-Baselines3 on the environment of schedules, with the settings of table 7.3."""
 
     name: str
     extra: str = "rl"

@@ -113,7 +113,7 @@ class ConstraintScheduler(Resumable):
 
 @dataclass(frozen=True)
 class ConstraintMember:
-    """The member of `SCHEDULERS`."""
+    """Constraint programming by OR-Tools' CP-SAT on cores, mappings and orders, with a bound of its own."""
 
     extra: str = "cp-sat"
 
