@@ -11,6 +11,7 @@ TESTS = Path(__file__).parents[1] / "unit" / "interop"
 TABLES = {
     "maestro": {"test_maestro_malformed": ("NETWORKS", "HARDWARE")},
     "gamma": {"test_maestro_malformed": ("TABLES", "GENOMES")},
+    "magma": {"test_magma": ("MALFORMED",)},
     "onnx": {"test_onnx_malformed": ("MALFORMED",)},
     "pytorch": {"test_pytorch_malformed": ("FILES",)},
     "huggingface": {"test_huggingface": ("WRONG",)},
