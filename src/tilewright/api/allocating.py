@@ -18,8 +18,7 @@ from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.studying import study_runner
-from tilewright.base import InputError, write_whole
-from tilewright.codesign import digest
+from tilewright.base import InputError, digest, write_whole
 from tilewright.codesign.allocation import METHODS, AllocatedLayer, AllocationProblem, AllocationResult, Trial, allocate
 from tilewright.hardware import Accelerator, dump_accelerator
 from tilewright.jobs import Standing, Stop, interruptible, stopped_by

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tilewright.base.registry import Registry, unknown_name
     from tilewright.base.sheets import Plot, Table, Value
     from tilewright.base.threads import share
-    from tilewright.base.words import free_name, value_of, whole_of
+    from tilewright.base.words import digest, free_name, value_of, whole_of
 
 __all__ = [
     "EXTRAS",
@@ -29,6 +29,7 @@ __all__ = [
     "Table",
     "Value",
     "csv_text",
+    "digest",
     "free_name",
     "has_extra",
     "kept",

@@ -1,5 +1,6 @@
-"""Words: values that people type, names that are free."""
+"""Words: values that people type, names that are free, hashes that tell things apart."""
 
+import hashlib
 from collections.abc import Container
 
 
@@ -32,3 +33,8 @@ def free_name(wanted: str, taken: Container[str], mark: str = "_") -> str:
         number += 1
         name = f"{wanted}{mark}{number}"
     return name
+
+
+def digest(thing: object) -> str:
+    """Return a short hash of all that ``repr`` tells."""
+    return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]

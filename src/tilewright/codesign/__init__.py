@@ -17,7 +17,7 @@ from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs
 from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion, measure_flexion
 from tilewright.codesign.limits import Limit, figures_of, read_limits
 from tilewright.codesign.problem import GOALS, DesignProblem, Figures
-from tilewright.codesign.session import Candidate, DesignStep, Session, digest, figures_told
+from tilewright.codesign.session import Candidate, DesignStep, Session, figures_told
 from tilewright.codesign.variants import assumed, class_choices, with_array, with_buffer, with_flexibility
 
 __all__ = [
@@ -47,7 +47,6 @@ __all__ = [
     "design_each",
     "design_front",
     "design_structures",
-    "digest",
     "explore",
     "figures_of",
     "figures_told",

@@ -20,7 +20,7 @@ from tilewright.codesign.screening import (
 )
 from tilewright.codesign.session import Candidate, Session
 from tilewright.hardware import Number
-from tilewright.search import MapperOptions, Options, read_options
+from tilewright.search import MapperOptions, Options, first_of_front, read_options
 
 Machine = Mapping[Number, float]
 SPLITS = 24
@@ -226,7 +226,8 @@ class Auto:
             rows = np.array([found.chosen[layer, at]])
             if self.problem.spreads and len(pool):
                 rows = np.flatnonzero(self.pooling.fits(pool, chosen)[:, 0])
-                rows = rows[_front(pool.latency[rows], pool.energy(self.pooling.prices(chosen))[rows, 0])]
+                rows = rows[first_of_front(np.column_stack([
+                    pool.latency[rows], pool.energy(self.pooling.prices(chosen))[rows, 0]]))]
             fronts.append(self.pooling.front(layer, pool, made, rows) if len(pool) and len(rows) else None)
         session.spent += sum(1 for one in fronts if one is not None)
         session.offer(Candidate.of(self.problem, machine, fronts))
@@ -334,12 +335,3 @@ class Auto:
 
 def _row(values: Mapping[Number, Floats], at: int) -> dict[Number, float]:
     return {key: float(column[at]) for key, column in values.items()}
-
-
-def _front(latency: Floats, energy: Floats) -> NDArray[np.intp]:
-    """Return which of some mappings none is better than in both cycles and picojoules."""
-    order = np.lexsort((energy, latency))
-    least = np.minimum.accumulate(energy[order])
-    kept = np.concatenate([[True], energy[order][1:] < least[:-1]])
-    found: NDArray[np.intp] = order[kept]
-    return found

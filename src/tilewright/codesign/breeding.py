@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import digest
 from tilewright.codesign.pools import MappingPool, Pooling, Worth
 from tilewright.codesign.problem import DesignProblem
-from tilewright.codesign.session import digest
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job
 from tilewright.mapping import MappingBatch, MapSpace

@@ -6,8 +6,7 @@ from itertools import product
 from statistics import geometric_mean
 from typing import Any
 
-from tilewright.base import InputError
-from tilewright.codesign.session import digest
+from tilewright.base import InputError, digest
 from tilewright.codesign.variants import stated, with_flexibility
 from tilewright.cost import network_sum
 from tilewright.hardware import Accelerator, Flexibility

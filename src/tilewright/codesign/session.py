@@ -1,6 +1,5 @@
 """Designs under way: what was tried, what it cost, and the best so far; all methods score mappings through it."""
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.base import digest
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
 from tilewright.hardware import Number
@@ -274,11 +274,6 @@ def _job(problem: DesignProblem, chosen: Mapping[Number, float], start: Candidat
                {} if (by.mapper, by.options) == (BRIEF.mapper, BRIEF.options) else {"by": digest(by)})
     return Job(key, mapped, samples=lambda value: int(value["samples"]),
                inputs=(problem, dict(chosen), begin, by))
-
-
-def digest(thing: object) -> str:
-    """Return a short hash of all that ``repr`` tells."""
-    return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
 def mapped(problem: DesignProblem, chosen: Mapping[Number, float], start: Sequence[MappingBatch] | None,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
+from tilewright.base import digest
 from tilewright.codesign import class_choices, tune, with_flexibility
 from tilewright.cost import network_sum
 from tilewright.hardware import (
@@ -23,7 +24,7 @@ from tilewright.hardware import (
 )
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Claim, Judgement, apart, cases, gain, judge, kept, lower, part_of, same
-from tilewright.reproduce.flexion_isolation import Results, Target, digest, oracle_note, search_all, total
+from tilewright.reproduce.flexion_isolation import Results, Target, oracle_note, search_all, total
 from tilewright.reproduce.flexion_order import INPUT, OUTPUT, WEIGHT
 from tilewright.reproduce.flexion_parallelism import KC, YX
 from tilewright.reproduce.flexion_tile import THIRDS

@@ -1,11 +1,11 @@
 """What the studies of single axes have in common: machines, searches at equal samples, tables of figures 3.7 on."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from tilewright.base import digest
 from tilewright.codesign import with_flexibility
 from tilewright.cost import network_sum
 from tilewright.hardware import Accelerator
@@ -228,11 +228,6 @@ def flexible_cell(key: Mapping[str, object], operator: Operator, machine: Accele
 
     whole = {**key, "operator": operator.name, "machine": digest(machine), "samples": samples, "seed": seed}
     return Cell(whole, compute, samples)
-
-
-def digest(machine: Accelerator) -> str:
-    """Return what tells machines apart in the keys of cells."""
-    return hashlib.sha256(repr(machine).encode()).hexdigest()[:16]
 
 
 def search_all(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer], samples: int, seeds: int) -> Results:

@@ -1,6 +1,5 @@
 """The one search loop: every mapper reaches the cost model through it, so that all are counted alike."""
 
-import hashlib
 import math
 import os
 import time
@@ -14,6 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.base import digest
 from tilewright.cost import Cost, DenseModel, HardwareBatch, SparseModel, outermost_bytes
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, finished, interruptible, present_stop
@@ -198,11 +198,6 @@ def generator(seed: Seed) -> np.random.Generator:
 
 def _plain(start: Start | MappingBatch) -> object:
     return start if isinstance(start, Start) else (start.steps.tolist(), start.ranks.tolist())
-
-
-def digest(thing: object) -> str:
-    """Return a short hash of all that ``repr`` tells."""
-    return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
 
 
 class SearchRun(Resumable):

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.base import InputError
+from tilewright.base import InputError, digest
 from tilewright.jobs import Job, Runner
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search.bounding import Bounding
 from tilewright.search.mapper import MAPPERS, Task
 from tilewright.search.objective import Objective
 from tilewright.search.records import Budget, Improvement, SearchResult
-from tilewright.search.run import Watch, digest, generator, search
+from tilewright.search.run import Watch, generator, search
 from tilewright.search.studies.contest import Attempt, Contender, Contest, parse_contenders
 
 MOST_SEEDS = 100
