@@ -132,6 +132,28 @@ def test_lanes_that_serve_one_tensor_are_lost_to_the_others():
     assert stage.least(np.array([[[1.0], [0.0], [0.0]]]))[0, 0] == pytest.approx(operator.macs / 64)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("channels", "kernel", "weights", "close"), [
+    (1, 9, {"I": 1.0, "W": 0.0, "O": 0.0}, 0.1), (100, 5, {"I": 1.0, "W": 1.0, "O": 1.0}, 0.85)])
+def test_lanes_along_windows_share_no_less_than_all_boxes_of_lanes_do(channels, kernel, weights, close, stride):
+    """More lanes than are tried one by one stand for ranges of them: what the fewest touch is shared by the most."""
+    operator = convolution("c", in_channels=1, out_channels=channels, in_size=(kernel - 1) * (stride + 1) + 1,
+                           kernel=kernel, stride=stride)
+    boxes = 1 + np.indices((kernel,) * 4).reshape(4, -1).T
+    rows, columns = boxes[:, :2].prod(axis=1), boxes[:, 2:].prod(axis=1)
+    ones = dict.fromkeys(operator.sizes, 1)
+    windows = [operator.tensor("I").words(ones | dict(zip("PQRS", box, strict=True))) for box in boxes.tolist()]
+    for total in (9, 37, 64, *range(65, 700, 9)):
+        lanes = np.minimum(total // (rows * columns), channels)
+        asked = {"I": windows / (rows * columns * np.maximum(lanes, 1)), "W": 1 / rows, "O": 1 / columns}
+        best = sum(weights[t.name] * np.maximum(operator.macs * asked[t.name], t.words(operator.sizes))
+                   for t in operator.tensors)[lanes > 0].min()
+        stage = ComputeStage(Tiles(operator), MachineRows.one(machine(Fanout("PEs", (total, 1)))),
+                             dict.fromkeys("IWO", "DRAM"))
+        given = np.array([[[weights[t.name]] for t in operator.tensors]])
+        assert close * best <= stage.least(given)[0, 0] <= best * (1 + 1e-9)
+
+
 def test_the_dual_is_below_the_sum_and_close_to_it():
     rng = np.random.default_rng(3)
     for _ in range(100):

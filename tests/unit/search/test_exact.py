@@ -62,6 +62,21 @@ def test_the_optimum_is_that_of_the_whole_space(case, objective):
     assert proved.bounding.score <= proved.score
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_of_ragged_tiles_goes_out_in_fewer_cycles_than_a_whole_one(seed):
+    """Ten columns in tiles of nine: the last drains one word, so that the better order is not to be left out."""
+    operator, free = matmul("g", m=12, n=10, k=1), AccessEnergy(0.0, 0.0, 0.0, 0.0)
+    drained = Accelerator("drained", (
+        Memory("DRAM", ROLES, AccessEnergy(1.0, 0.0, 0.0, 0.0), bandwidth=Bandwidth(write=0.125)),
+        Memory("buffer", ROLES, free, capacity_bytes=4096)), Compute("MAC", 20.0))
+    nine = Constraints(tiles={"buffer": {"M": Bounds(1, 1), "N": Bounds(9, 9)}})
+    spaces = [MapSpace(operator, drained, "imperfect", nine) for _ in range(2)]
+    every = search(operator, drained, space=spaces[0], mapper="exhaustive", budget=100)
+    proved = search(operator, drained, space=spaces[1], mapper="exact", budget=100, seed=seed, options={"start": 1})
+    assert every.complete and proved.complete
+    assert proved.score == every.score == (12 * 10 * 20 + 10 + 2 * 12) * (12 * 10 * 8 + 8)
+
+
 def test_far_fewer_mappings_are_scored_than_there_are():
     operator = convolution("c", in_channels=4, out_channels=4, in_size=8, kernel=3)
     space = MapSpace(operator, EYERISS, "perfect")

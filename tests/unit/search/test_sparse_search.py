@@ -196,3 +196,22 @@ def test_no_mapping_is_below_the_bound_whatever_is_left_out(kind, inputs, weight
         assert costs.energy_pj.min() >= bounds.energy_pj > 0
         best = search(operator, machine, objective="energy", budget=2000).score
         assert bounds.energy_pj <= best < 25 * bounds.energy_pj
+
+
+@pytest.mark.parametrize(("at", "tensor", "on", "count", "left"), [
+    (0, "inputs", ("weights",), 1, {"I": 0.5}), (1, "inputs", ("weights",), 1, {}),
+    (0, "weights", ("inputs",), 1, {"W": 0.5}), (1, "weights", ("inputs",), 1, {}),
+    (0, "outputs", ("inputs", "weights"), 1, {"O": 5 / 6}), (1, "outputs", ("inputs", "weights"), 1, {}),
+    (0, "inputs", ("weights",), 4, {})])
+def test_the_bound_leaves_out_what_is_skipped_at_the_outermost_memory_alone(at, tensor, on, count, left):
+    """Half of the words are zero. Two of four products meet where inputs and weights are not, but for one in six ways.
+
+    A word of four products crosses for those of them that are not zero, and two always are.
+    """
+    operator = with_densities(matmul("few", m=1, n=count, k=4 // count), {"inputs": 0.5, "weights": 0.5})
+    machine = replace(DENSE, sparsity=Sparsity((), (Elision(NAMES[at], "skip", tensor, on),)))
+    outermost = machine.memories[0]
+    once = {"I": outermost.energy.read_pj, "W": outermost.energy.read_pj, "O": outermost.energy.update_pj}
+    found = layer_bounds(operator, machine).energy_by_component_pj[outermost.name]
+    assert found == pytest.approx(sum(left.get(t.name, 1.0) * once[t.name] * t.words(operator.sizes)
+                                      for t in operator.tensors))
