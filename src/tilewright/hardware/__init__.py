@@ -47,6 +47,7 @@ from tilewright.hardware.sparsity import Format as SparseFormat
 from tilewright.hardware.tables import build_technology, scale_technology, technology, technology_names
 from tilewright.hardware.technology import Anchor, Curve, Storage, Technology
 from tilewright.hardware.text import axis_texts, describe, format_bytes
+from tilewright.hardware.vector import VECTOR_KINDS, VectorUnit
 
 __all__ = [
     "AREA",
@@ -62,6 +63,7 @@ __all__ = [
     "RATE",
     "RUN_BITS",
     "T_FLEX_READ_UM2",
+    "VECTOR_KINDS",
     "Accelerator",
     "AccessEnergy",
     "Anchor",
@@ -90,6 +92,7 @@ __all__ = [
     "Storage",
     "Technology",
     "TileFlexibility",
+    "VectorUnit",
     "axis_texts",
     "build_technology",
     "completed",

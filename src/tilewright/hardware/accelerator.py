@@ -12,6 +12,7 @@ from tilewright.hardware.flexibility import Flexibility, Issue, MemoryOutline, i
 from tilewright.hardware.flexibility_costs import FlexibilityOverhead
 from tilewright.hardware.sparsity import Sparsity, sparsity_issues
 from tilewright.hardware.technology import Storage, Value
+from tilewright.hardware.vector import VectorUnit, vector_issues
 
 Buffering = Literal["single", "double", "buffet"]
 Footprint = Literal["exact", "box"]
@@ -257,6 +258,8 @@ class Accelerator:
     footprint
         What a tile takes of a memory's capacity: the words that it touches (``exact``), or all words of the smallest
         box around them (``box``), as in Timeloop. Counts, cycles and energies are of the words touched either way.
+    vector
+        What it does with operators that are no multiply-accumulate loops; None where nothing is said (`vector_unit`).
 
     Raises
     ------
@@ -275,6 +278,7 @@ class Accelerator:
     flexibility: Flexibility | None = None
     sparsity: Sparsity | None = None
     footprint: Footprint = "exact"
+    vector: VectorUnit | None = None
 
     def __post_init__(self) -> None:
         path = f"{self.name}.levels"
@@ -297,6 +301,9 @@ class Accelerator:
         if self.sparsity is not None:
             kept = {memory.name: memory.keeps for memory in self.memories}
             wrong += [("sparsity", issue) for issue in sparsity_issues(self.sparsity, kept)]
+        if self.vector is not None:
+            known = tuple(memory.name for memory in self.memories)
+            wrong += [("vector", issue) for issue in vector_issues(self.vector, known, LEAST_RATE, MOST)]
         for section, issue in wrong:
             raise InputError(".".join(map(str, (self.name, section, *issue.where))), issue.rule, issue.given,
                              issue.mend)
@@ -360,6 +367,28 @@ class Accelerator:
                 found = found + numbers[level.name, what] * count
         total: Value = found + numbers[self.compute.name, what] * count
         return total
+
+    @cached_property
+    def vector_unit(self) -> VectorUnit:
+        """Its vector unit with every figure: what is not stated follows from the machine, as `VectorUnit` says.
+
+        Of a machine that says nothing it has as many lanes as a square array of its multiply-accumulate units has rows.
+        """
+        given = self.vector or VectorUnit(isqrt(self.compute_instances))
+        inner = (memory.name for memory in self.memories[1:]
+                 if all(memory.can_keep(role, role) for role in ("inputs", "outputs")))
+        energy = given.energy_pj_per_operation
+        return replace(given, memory=given.memory or next(inner, self.memories[0].name),
+                       energy_pj_per_operation=self.compute.energy_pj_per_mac if energy is None else energy)
+
+    @property
+    def vector_assumption(self) -> str:
+        """What is assumed of its vector unit, in a sentence; empty where the machine states one."""
+        unit = self.vector_unit
+        return "" if self.vector is not None else (
+            f"Vector unit (the machine states none): {unit.lanes:g} lanes, the square root of its "
+            f"{self.compute_instances:,} {self.compute.name}s, at {unit.memory}; an operation takes the energy of a "
+            "multiply-accumulate, and none is folded.")
 
     @cached_property
     def base_leakage_mw(self) -> float:

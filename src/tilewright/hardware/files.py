@@ -10,17 +10,18 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base import FieldsDocument, InputError, Location
-from tilewright.hardware.accelerator import Accelerator, Memory
+from tilewright.hardware.accelerator import LEAST_RATE, MOST, Accelerator, Memory
 from tilewright.hardware.design import DesignSpace
 from tilewright.hardware.design_files import DesignFields, read_design
 from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
 from tilewright.hardware.resolve import LevelFields, Resolver
-from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
+from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields, VectorFields
 from tilewright.hardware.sparsity import ROLE_NAMES, name_issues
 from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
 from tilewright.hardware.tables import build_technology, technology, technology_names
 from tilewright.hardware.technology import Technology
+from tilewright.hardware.vector import VectorUnit, vector_issues
 
 
 def load_accelerator(source: str | Path) -> Accelerator:
@@ -64,7 +65,16 @@ class _Document:
         if fields.sparsity is not None:
             given = self.document.validated(SparsityFields, fields.sparsity, ("sparsity",))
             machine = replace(machine, sparsity=read_sparsity(given, levels, self.fail))
+        if fields.vector is not None:
+            machine = replace(machine, vector=self._vector(fields.vector, machine))
         return machine
+
+    def _vector(self, given: VectorFields, machine: Accelerator) -> VectorUnit:
+        found = VectorUnit(given.lanes, given.memory, given.energy_pj_per_operation,
+                           tuple(given.operations_per_cycle.items()), tuple(given.folds))
+        for issue in vector_issues(found, tuple(memory.name for memory in machine.memories), LEAST_RATE, MOST):
+            raise self.fail(("vector", *issue.where), issue.rule, issue.given, issue.mend)
+        return found
 
     def design_space(self) -> DesignSpace:
         machine = self.accelerator()
@@ -155,6 +165,7 @@ def dump_accelerator(accelerator: Accelerator) -> str:
                         leakage_mw=compute.leakage_mw),
         flexibility=_section(flexibility_tree(accelerator.flexibility)) if accelerator.flexibility else None,
         sparsity=_section(sparsity_tree(accelerator.sparsity)) if accelerator.sparsity else None,
+        vector=_flow(_vector_tree(accelerator.vector)) if accelerator.vector else None,
     )
     out, yaml = StringIO(), YAML(typ="rt", pure=True)
     yaml.width = 120
@@ -182,6 +193,14 @@ def _memory_fields(memory: Memory) -> CommentedMap:
         leakage_mw=memory.leakage_mw,
         access_grain=_flow(list(memory.access_grain)) if memory.access_grain != (1, 1) else None,
     )
+
+
+def _vector_tree(unit: VectorUnit) -> dict[str, Any]:
+    """Return the fields of a vector unit that are stated."""
+    stated = {"memory": unit.memory, "energy_pj_per_operation": unit.energy_pj_per_operation,
+              "operations_per_cycle": _flow(dict(unit.operations_per_cycle)) if unit.operations_per_cycle else None,
+              "folds": _flow(list(unit.folds)) if unit.folds else None}
+    return {"lanes": unit.lanes, **{name: value for name, value in stated.items() if value is not None}}
 
 
 def _section(tree: dict[str, Any]) -> CommentedMap:

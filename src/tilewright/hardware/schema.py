@@ -154,6 +154,16 @@ class WordBitsFields(Fields):
     outputs: Bits
 
 
+class VectorFields(Fields):
+    """What runs operators that are no multiply-accumulate loops."""
+
+    lanes: Rate
+    memory: Name | None = None
+    energy_pj_per_operation: NotNegative | None = None
+    operations_per_cycle: dict[Name, Rate] = Field(default_factory=dict)
+    folds: list[Name] = Field(default_factory=list)
+
+
 class StorageRow(Fields):
     """Energy of an access of ``width_bits`` to a memory of ``capacity_bytes``."""
 
@@ -258,5 +268,6 @@ class AcceleratorFields(Fields):
     assumptions: list[str] = Field(default_factory=list)
     flexibility: dict[str, Any] | None = None
     sparsity: dict[str, Any] | None = None
+    vector: VectorFields | None = None
     design: dict[str, Any] | None = None
     footprint: Literal["exact", "box"] = "exact"

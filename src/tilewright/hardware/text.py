@@ -34,6 +34,7 @@ def describe(accelerator: Accelerator) -> str:
     compute = accelerator.compute
     lines.append("  " * depth + f"└─ {compute.name}  x{accelerator.compute_instances:,}  "
                  f"{compute.energy_pj_per_mac:.3g} pJ per multiply-accumulate, {compute.area_um2:,.0f} um2")
+    lines += _vector_lines(accelerator)
     if accelerator.flexibility is not None:
         lines += _flexibility_lines(accelerator, accelerator.flexibility)
     lines += [f"assumed: {text}" for text in accelerator.assumptions]
@@ -86,6 +87,17 @@ def _fanout_line(fanout: Fanout) -> str:
     does = [name for name, can in (("multicasts", fanout.multicast), ("reduces", fanout.reduce)) if can]
     return f"{fanout.name}  [{shape}{form}]  {' and '.join(does) or 'no multicast, no reduction'}, " \
            f"{fanout.network_energy_pj_per_word:.3g} pJ per delivered word"
+
+
+def _vector_lines(accelerator: Accelerator) -> list[str]:
+    """Tell of the vector unit where the machine states one."""
+    unit = accelerator.vector_unit
+    if accelerator.vector is None:
+        return []
+    rates = "".join(f", {kind} {rate:g}" for kind, rate in unit.operations_per_cycle)
+    folds = f"; folds {', '.join(unit.folds)}" if unit.folds else ""
+    return [f"vector unit at {unit.memory}: {unit.lanes:g} operations per cycle{rates}, "
+            f"{unit.energy_pj_per_operation:.3g} pJ each{folds}"]
 
 
 def axis_texts(accelerator: Accelerator) -> dict[str, str]:

@@ -67,9 +67,9 @@ def problem(space: MapSpace, objective: str) -> dict[str, str]:
 
 
 def machine_fingerprint(accelerator: Accelerator) -> str:
-    """Return the fingerprint of all of a machine that decides costs, whatever it is called and cites."""
+    """Return the fingerprint of all of a machine that decides costs of mappings, whatever it is called and cites."""
     plain = asdict(accelerator)
-    for name in ("name", "technology", "sources", "assumptions"):
+    for name in ("name", "technology", "sources", "assumptions", "vector"):
         del plain[name]
     if accelerator.footprint == "exact":  # what it was before there was another: fingerprints stay
         del plain["footprint"]

@@ -35,7 +35,7 @@ from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 from tilewright.workload.plain import dump_operators, operators_graph
 from tilewright.workload.sketch import LAYERS
 from tilewright.workload.table import read_table, table_graph
-from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
+from tilewright.workload.vector import OPERATIONS_PER_ELEMENT, vector_kind
 
 __all__ = [
     "EVEN",
@@ -72,6 +72,7 @@ __all__ = [
     "table_graph",
     "transposed_convolution",
     "unique_operators",
+    "vector_kind",
     "with_densities",
     "with_given",
     "zoo",

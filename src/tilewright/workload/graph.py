@@ -201,9 +201,10 @@ def unique_operators(graph: Graph) -> tuple[UniqueOperator, ...]:
 class Coverage:
     """How much of a network is modelled.
 
-    ``macs_unmodelled`` and ``bytes_unmodelled`` are estimates over `Unmodelled` nodes; ``unknown`` names the nodes
-    whose multiply-accumulates or bytes nobody can tell: where it is not empty, the fractions are upper limits.
-    ``approximations`` holds ``(what it is approximated as, names)``, ``unmodelled`` ``(kind: reason, names)``.
+    ``macs_unmodelled`` and ``bytes_unmodelled`` are estimates over `Unmodelled` nodes, ``lost`` in number; ``unknown``
+    names those of them whose multiply-accumulates or bytes nobody can tell: where it is not empty, the fractions are
+    upper limits. ``approximations`` holds ``(what it is approximated as, names)``, ``unmodelled``
+    ``(kind: reason, names)``.
     """
 
     macs_modelled: int
@@ -213,6 +214,23 @@ class Coverage:
     unknown: tuple[str, ...]
     approximations: tuple[tuple[str, tuple[str, ...]], ...]
     unmodelled: tuple[tuple[str, tuple[str, ...]], ...]
+    lost: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every node with multiply-accumulates or bytes is modelled."""
+        return not (self.unknown or self.macs_unmodelled or self.bytes_unmodelled)
+
+    @property
+    def figures(self) -> str:
+        """The numbers in a line: multiply-accumulates and bytes that are modelled, and what is lost of each."""
+        known = self.lost - len(self.unknown)
+        lost = [f"{self.macs_unmodelled:,} MACs and {self.bytes_unmodelled:,.0f} bytes lost with {_nodes(known)} of "
+                "known size" if known else "",
+                f"{_nodes(len(self.unknown))} of unknown size lost" if self.unknown else ""]
+        return ", ".join(filter(None, [
+            f"{self.macs_modelled:,} MACs and {self.bytes_modelled:,.0f} bytes modelled", *lost])) + (
+                "" if self.lost else ", none lost")
 
     @property
     def macs_fraction(self) -> float:
@@ -227,9 +245,8 @@ class Coverage:
     @property
     def sentence(self) -> str:
         """One line: "x % of MACs, y % of bytes modelled; these nodes approximated as ..."."""
-        most = "at most " if self.unknown else ""
-        parts = [f"{most}{_percent(self.macs_fraction)} of MACs, "
-                 f"{most}{_percent(self.bytes_fraction)} of bytes modelled"]
+        parts = ([f"an unknown share: {self.figures}"] if self.unknown else
+                 [f"{_percent(self.macs_fraction)} of MACs, {_percent(self.bytes_fraction)} of bytes modelled"])
         if self.approximations:
             parts.append("these nodes approximated: " + ", ".join(
                 f"{_some(names)} as {text}" for text, names in self.approximations))
@@ -255,7 +272,12 @@ def coverage(graph: Graph, default_bits: int = 8) -> Coverage:
         unknown=tuple(node.name for node in lost if node.macs is None or node.words is None),
         approximations=_grouped((node.approximated_as, node.name) for node in kept if node.approximated_as),
         unmodelled=_grouped((f"{node.kind}: {node.reason}", node.name) for node in lost),
+        lost=len(lost),
     )
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'}"
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -407,7 +407,9 @@ def test_control_flow_and_strangers_are_listed(load) -> None:
                                                   ("odd", "operator of the domain my.house")]
     assert [node.inputs for node in lost] == [("before",), ("branch",)]
     sentence = coverage(graph).sentence
-    assert sentence.startswith("at most 100 % of MACs")  # the one product; nobody knows what the others have
+    # The one product; nobody knows what the others have.
+    assert sentence.startswith("an unknown share: 24 MACs and ")
+    assert "2 nodes of unknown size lost" in sentence and not coverage(graph).complete
     assert "branch (If: control flow, branches are chosen at run time)" in sentence
     assert sentence.endswith("MACs or bytes unknown of branch, odd")
 
@@ -423,7 +425,7 @@ def test_products_within_control_flow_are_told_and_none_is_called_modelled(load)
     (lost,) = graph.nodes
     assert isinstance(lost, Unmodelled)
     assert lost.reason == "control flow, branches are chosen at run time; within it 1 Conv, 3 MatMul"
-    assert coverage(graph).sentence.startswith("at most 0.0 % of MACs, at most ")
+    assert coverage(graph).sentence.startswith("an unknown share: 0 MACs and 0 bytes ")
 
 
 def test_what_follows_an_unknown_shape_is_listed_too(load) -> None:

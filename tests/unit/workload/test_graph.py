@@ -70,8 +70,19 @@ def test_what_is_not_modelled_is_weighed_and_named() -> None:
 def test_unknown_weights_turn_the_fractions_into_limits() -> None:
     report = coverage(Graph("g", (node("a"), Unmodelled("x", "Loop", "trips unknown"))))
     assert report.unknown == ("x",)
-    assert report.sentence.startswith("at most 100 % of MACs, at most 100 % of bytes modelled; not modelled: x (Loop: ")
+    assert report.sentence.startswith("an unknown share: 100 MACs and 80 bytes modelled, 1 node of unknown size lost; "
+                                      "not modelled: x (Loop: ")
     assert report.sentence.endswith("MACs or bytes unknown of x")
+
+
+def test_coverage_is_numbers() -> None:
+    lost = Unmodelled("x", "Odd", "nobody knows how", 50, 80), Unmodelled("z", "Loop", "trips unknown", 0)
+    assert coverage(Graph("g", (node("a"), *lost))).figures == (
+        "100 MACs and 80 bytes modelled, 50 MACs and 80 bytes lost with 1 node of known size, "
+        "1 node of unknown size lost")
+    assert coverage(Graph("g", (node("a"),))).figures == "100 MACs and 80 bytes modelled, none lost"
+    assert [coverage(Graph("g", (node("a"), *some))).complete for some in ((), lost[:1], lost[1:])] == [
+        True, False, False]
 
 
 def test_nearly_all_never_reads_as_all() -> None:
