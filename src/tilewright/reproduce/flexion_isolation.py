@@ -22,6 +22,7 @@ from tilewright.reproduce.searching import (
     by_seed,
     confirmed,
     costs,
+    mapping_counted,
     network_layers,
     play,
 )
@@ -236,7 +237,7 @@ def search_all(runner: Runner, targets: Sequence[Target], layers: Sequence[Layer
         key: dict[str, object] = {"layer": asked.layer.name, "target": asked.target.name}
         operator, machine = asked.layer.operator, asked.target.machine
         cells = [flexible_cell(key, operator, machine, samples=samples, seed=seed) for seed in range(seeds)]
-        return SeededSearch(cells, key, operator, flexible_machine(machine))
+        return SeededSearch(cells, mapping_counted(key, operator, flexible_machine(machine)))
 
     found = play(runner, [OnTarget(target, layer) for target in targets for layer in layers], case, "latency_cycles")
     return {(tried.of.target.name, tried.of.layer.name): tried for tried in found}

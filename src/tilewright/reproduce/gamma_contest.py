@@ -17,6 +17,7 @@ from tilewright.reproduce.searching import (
     bound_figures,
     confirmed,
     costs,
+    mapping_counted,
     play,
     searched,
     total,
@@ -46,7 +47,7 @@ def contest(runner: Runner, layers: Sequence[Layer], machine: Accelerator, metho
         layer, method, key = asked.layer, asked.method, key_of(asked.layer, machine)
         if method.flow is not None:
             alone = Cell({**key, "flow": method.flow.about}, lambda: _fixed(asked, machine))
-            return SeededSearch([alone], key, layer.operator, machine)
+            return SeededSearch([alone], mapping_counted(key, layer.operator, machine))
         return searched(key, MapSpace(layer.operator, machine), seeds, mapper=method.mapper, samples=samples,
                         objective=objective, options=method.options)
 

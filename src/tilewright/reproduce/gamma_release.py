@@ -20,7 +20,7 @@ from tilewright.jobs import Runner, present_stop
 from tilewright.mapping import MappingBatch, MapSpace, dump_mapping
 from tilewright.reproduce.gamma_contest import ByMethod, Tries, gather, key_of
 from tilewright.reproduce.gamma_methods import Method, baselines
-from tilewright.reproduce.searching import Layer, SeededSearch, costs
+from tilewright.reproduce.searching import Layer, SeededSearch, costs, mapping_counted
 from tilewright.reproduce.study import Cell
 from tilewright.search import MAPPERS, BlackBox, Problem
 
@@ -104,7 +104,7 @@ def released(runner: Runner, layers: Sequence[Layer], machine: Accelerator, *, s
         layer, method, key = asked.layer, asked.method, key_of(asked.layer, machine)
         return SeededSearch([Cell({**key, "released": method.mapper, "samples": samples, "seed": seed},
                                   partial(release_search, layer, machine, method, samples, seed), samples)
-                     for seed in range(seeds)], key, layer.operator, machine)
+                     for seed in range(seeds)], mapping_counted(key, layer.operator, machine))
 
     return gather(runner, layers, release_methods(), case, "latency")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from statistics import geometric_mean, median
 from typing import Any
 
@@ -11,14 +11,15 @@ from tilewright.mapping import dump_mapping
 from tilewright.reproduce.claims import Judgement, exact, gain, judge
 from tilewright.reproduce.gamma_methods import GAMMA, OWN, PAPER, Method
 from tilewright.reproduce.gamma_platforms import PLATFORMS, convolutions, layer_bound, machine
-from tilewright.reproduce.searching import oracle_cell
+from tilewright.reproduce.searching import SeededSearch, Tried, confirmed, oracle_cell, play
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.search import PipelineResult, search_pipeline
-from tilewright.workload import Graph, Operator, zoo
+from tilewright.workload import Graph, zoo
 
 NETWORKS = {"resnet18": "ResNet-18", "vgg16": "VGG16"}
 GOALS = ("power", "energy")
 WORTH = {"power": "layer_power_mw", "energy": "energy_pj"}
+FIGURES = ("interval_cycles", "energy_pj", "layer_power_mw", "mean_cycles")
 KEPT = {("resnet18", "power"): 2.8e2 / 6.4e3, ("resnet18", "energy"): 3.1e7 / 7.1e7,
         ("vgg16", "power"): 2.5e2 / 3.3e4, ("vgg16", "energy"): 1.4e8 / 6.7e8}
 """What the second stage left of the first, by the averages printed; the text rounds to 95, 58, 99 and 78 % less."""
@@ -43,36 +44,37 @@ CLAIMS = (*SAVED.values(), RELAXED, BOUNDS)
 
 
 @dataclass(frozen=True)
-class Pipe:
-    """One pipeline and its runs over seeds; ``run`` is the one of median worth after the second stage."""
+class Stages:
+    """A network as a pipeline on the S3 machines of a platform, mapped by a method, with the goal of its second stage.
+
+    ``setting`` says what is spent on it, and with how many seeds.
+    """
 
     network: str
     platform: str
     method: Method
     goal: str
-    runs: Sequence[Mapping[str, Any]]
-    oracle: Sequence[Mapping[str, Any]]
+    setting: Setting
 
-    @property
-    def left(self) -> list[float]:
-        """Share of the power or energy of the first stage that the second leaves, by seed."""
-        name = WORTH[self.goal]
-        return [run["then"][name] / run["first"][name] for run in self.runs]
 
-    @property
-    def kept(self) -> float:
-        """The median of these."""
-        return float(median(self.left))
+Pipe = Tried[Stages]
+"""A pipeline and its runs over seeds; the median is of what it is worth after the second stage."""
 
-    def figure(self, name: str, stage: str) -> float:
-        """Return the median over seeds of a figure of the pipeline."""
-        return float(median(run[stage][name] for run in self.runs))
 
-    @property
-    def run(self) -> Mapping[str, Any]:
-        """The run of median worth."""
-        name = WORTH[self.goal]
-        return sorted(self.runs, key=lambda run: run["then"][name])[(len(self.runs) - 1) // 2]
+def mapped(pipe: Pipe) -> list[Mapping[str, Any]]:
+    """Return the runs in which every layer has a mapping."""
+    return [run for run in pipe.runs if not run["missing"]]
+
+
+def left(pipe: Pipe) -> list[float]:
+    """Return the share of the power or energy of the first stage that the second leaves, by seed."""
+    name = WORTH[pipe.of.goal]
+    return [run["then"][name] / run["first"][name] for run in mapped(pipe)]
+
+
+def layers_of(pipe: Pipe) -> list[dict[str, Any]]:
+    """Return the layers of the median run."""
+    return list(pipe.median["layers"]) if pipe.median else []
 
 
 @cache
@@ -84,19 +86,26 @@ def network(name: str, every: int) -> Graph:
     return Graph(name, tuple(replace(node, inputs=()) for node in nodes))
 
 
-def _cell(asked: tuple[str, str, Method, str], seed: int, setting: Setting) -> Cell:
-    name, platform, method, goal = asked
-    accelerator = machine(platform, "s3")
+def _case(of: Stages) -> SeededSearch:
+    samples, every, method = of.setting["samples"], of.setting["every"], of.method
+    graph, accelerator = network(of.network, every), machine(of.platform, "s3")
+    key = {"network": of.network, "machine": accelerator.name, "then": of.goal, "mapper": method.mapper,
+           "options": method.options, "samples": samples, "every": every}
+    operators = {node.name: node.operator for node in graph.mac_nodes}
 
-    def compute() -> dict[str, Any]:
-        graph = network(name, setting["every"])
-        found = search_pipeline(graph, accelerator, then=goal, mapper=method.mapper, options=method.options,
-                                budget=setting["samples"], seed=seed, workers=1)
-        return _plain(found)
+    def compute(seed: int) -> dict[str, Any]:
+        return _plain(search_pipeline(graph, accelerator, then=of.goal, mapper=method.mapper, options=method.options,
+                                      budget=samples, seed=seed, workers=1))
 
-    return Cell({"network": name, "machine": accelerator.name, "then": goal, "mapper": method.mapper,
-                 "options": method.options, "seed": seed, "samples": setting["samples"], "every": setting["every"]},
-                compute, 2 * setting["samples"] * len(convolutions(name, setting["every"])))
+    def checks(run: Mapping[str, Any]) -> list[Cell]:
+        cells = [oracle_cell({"machine": accelerator.name, "operator": str(operators[layer["name"]].signature)},
+                             operators[layer["name"]], accelerator, layer[stage]["mapping"])
+                 for layer in run["layers"] for stage in ("first", "then")]
+        return list({str(cell.key): cell for cell in cells}.values())
+
+    spent = 2 * samples * len(convolutions(of.network, every))
+    return SeededSearch([Cell({**key, "seed": seed}, partial(compute, seed), spent)
+                         for seed in range(of.setting.seeds)], checks)
 
 
 def _plain(found: PipelineResult) -> dict[str, Any]:
@@ -120,23 +129,11 @@ def _plain(found: PipelineResult) -> dict[str, Any]:
 
 def measure(setting: Setting, runner: Runner) -> list[Pipe]:
     """Run every pipeline with every seed, and have the oracle count the mappings of the median runs."""
-    asked = [(name, platform, method, goal) for name in NETWORKS for platform in setting["platforms"]
+    asked = [Stages(name, platform, method, goal, setting) for name in NETWORKS for platform in setting["platforms"]
              for method in (GAMMA, OWN) for goal in GOALS]
-    seeds = range(setting.seeds)
-    values = iter(runner.run([_cell(one, seed, setting) for one in asked for seed in seeds]))
-    pipes = [Pipe(*one, [run for run in [next(values) for _ in seeds] if not run["missing"]], []) for one in asked]
-    return [_checked(pipe, runner, setting) for pipe in pipes if pipe.runs]
-
-
-def _checked(pipe: Pipe, runner: Runner, setting: Setting) -> Pipe:
-    operators: dict[str, Operator] = {
-        node.name: node.operator for node in network(pipe.network, setting["every"]).mac_nodes}
-    accelerator = machine(pipe.platform, "s3")
-    cells = [oracle_cell({"machine": accelerator.name, "operator": str(operators[layer["name"]].signature)},
-                         operators[layer["name"]], accelerator, layer[stage]["mapping"])
-             for layer in pipe.run["layers"] for stage in ("first", "then")]
-    told = runner.run(list({str(cell.key): cell for cell in cells}.values()))
-    return replace(pipe, oracle=told)
+    found = [pipe for goal in GOALS for pipe in play(
+        runner, [one for one in asked if one.goal == goal], _case, f"then.{WORTH[goal]}") if pipe.median is not None]
+    return sorted(found, key=lambda pipe: asked.index(pipe.of))
 
 
 @reproduction("gamma-table4.6", "Layer pipelines in two stages: latency, then power or energy (ResNet-18, VGG16)",
@@ -146,8 +143,8 @@ def _checked(pipe: Pipe, runner: Runner, setting: Setting) -> Pipe:
 def run(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge table 4.6; claims are judged on the cloud platform, where most latencies are conceivable."""
     pipes = measure(setting, runner)
-    judged = [p for p in pipes if p.platform == "cloud" and p.method.label == PAPER]
-    by_key = {(pipe.network, pipe.goal): pipe for pipe in judged}
+    by_key = {(pipe.of.network, pipe.of.goal): pipe for pipe in pipes
+              if pipe.of.platform == "cloud" and pipe.of.method.label == PAPER}
     notes = (
         "Each layer has a whole S3 machine of its own, and nothing is shared. The paper names no platform: most of its "
         "latencies are below the compute bound of 168 elements, so claims are judged on 65,536, and the edge stands "
@@ -163,15 +160,15 @@ def _saved(pipe: Pipe | None, pipes: Sequence[Pipe], key: tuple[str, str]) -> Ju
     claim = SAVED[key]
     if pipe is None:
         return Judgement(claim, "some layer has no mapping", "not judged")
-    beside = ", ".join(f"{100 * (other.kept - 1):+.0f} % ({other.platform}, {other.method.label})" for other in pipes
-                       if (other.network, other.goal) == key and other is not pipe)
-    return judge(claim, pipe.left, f"{100 * (pipe.kept - 1):+.0f} %; {beside}")
+    beside = ", ".join(f"{100 * (median(left(other)) - 1):+.0f} % ({other.of.platform}, {other.of.method.label})"
+                       for other in pipes if (other.of.network, other.of.goal) == key and other is not pipe)
+    return judge(claim, left(pipe), f"{100 * (median(left(pipe)) - 1):+.0f} %; {beside}")
 
 
 def _relaxed(by_key: Mapping[tuple[str, str], Pipe]) -> Judgement:
     if len(by_key) < len(SAVED):
         return Judgement(RELAXED, "some layer has no mapping", "not judged")
-    rises = {key: [run["then"]["mean_cycles"] / run["first"]["mean_cycles"] for run in pipe.runs]
+    rises = {key: [run["then"]["mean_cycles"] / run["first"]["mean_cycles"] for run in mapped(pipe)]
              for key, pipe in by_key.items()}
     told = ", ".join(f"{NETWORKS[name]} ({goal}) {median(ratios):.2f} times" for (name, goal), ratios in rises.items())
     return judge(RELAXED, [geometric_mean(each) for each in zip(*rises.values(), strict=False)], told)
@@ -197,7 +194,7 @@ def _bounds() -> Judgement:
 
 def _same(by_key: Mapping[tuple[str, str], Pipe]) -> tuple[str, ...]:
     """Say which layer is the slowest after the first stage, which both experiments share."""
-    slow = {goal: max(by_key["resnet18", goal].run["layers"], key=lambda one: int(one["first"]["latency_cycles"]))
+    slow = {goal: max(layers_of(by_key["resnet18", goal]), key=lambda one: int(one["first"]["latency_cycles"]))
             for goal in GOALS if ("resnet18", goal) in by_key}
     told = "; ".join(f"before {goal}: {layer['name']} at {int(layer['first']['latency_cycles']):,}"
                      for goal, layer in slow.items())
@@ -210,22 +207,23 @@ def _summary(pipes: Sequence[Pipe]) -> Table:
                "then", "Mean power (mW): first", "then ", "Energy (nJ): first", "then  ", "Left", "Published", "Oracle")
     rows: list[tuple[Value, ...]] = []
     for pipe in pipes:
-        agree = sum(bool(told["agrees"]) for told in pipe.oracle)
+        agree, asked, _ = confirmed([pipe])
+        of, runs = pipe.of, mapped(pipe)
+        first, then = ({name: float(median(run[stage][name] for run in runs)) for name in FIGURES}
+                       for stage in ("first", "then"))
         rows.append((
-            NETWORKS[pipe.network], pipe.platform, pipe.method.label, pipe.goal,
-            round(pipe.figure("interval_cycles", "then")), round(_bound(pipe)), pipe.figure("mean_cycles", "first"),
-            pipe.figure("mean_cycles", "then"), pipe.figure("layer_power_mw", "first"),
-            pipe.figure("layer_power_mw", "then"), pipe.figure("energy_pj", "first") * 1e-3,
-            pipe.figure("energy_pj", "then") * 1e-3, pipe.kept, KEPT[pipe.network, pipe.goal],
-            f"{agree} of {len(pipe.oracle)} agrees" if agree == len(pipe.oracle) else "disagrees"))
+            NETWORKS[of.network], of.platform, of.method.label, of.goal, round(then["interval_cycles"]),
+            round(_bound(pipe)), first["mean_cycles"], then["mean_cycles"], first["layer_power_mw"],
+            then["layer_power_mw"], first["energy_pj"] * 1e-3, then["energy_pj"] * 1e-3, float(median(left(pipe))),
+            KEPT[of.network, of.goal], f"{agree} of {asked} agrees" if agree == asked else "disagrees"))
     return Table("pipelines", "Pipelines on S3, each layer on a machine of its own", columns, tuple(rows), (
         "Left: share of the first stage's power or energy after the second. Energy is of one input, all layers.",))
 
 
 def _bound(pipe: Pipe) -> float:
-    names = {layer.name for layer in convolutions(pipe.network)}
-    return max(layer_bound(pipe.network, one["name"], machine(pipe.platform, "s3"), "compute_cycles")
-               for one in pipe.run["layers"] if one["name"] in names)
+    names = {layer.name for layer in convolutions(pipe.of.network)}
+    return max(layer_bound(pipe.of.network, one["name"], machine(pipe.of.platform, "s3"), "compute_cycles")
+               for one in layers_of(pipe) if one["name"] in names)
 
 
 def _layers(by_key: Mapping[tuple[str, str], Pipe]) -> Table:
@@ -234,7 +232,7 @@ def _layers(by_key: Mapping[tuple[str, str], Pipe]) -> Table:
     rows: list[tuple[Value, ...]] = []
     pipes = [by_key.get(("resnet18", goal)) for goal in GOALS]
     for name, theirs in FIRST.items():
-        found = [one for pipe in pipes if pipe for one in pipe.run["layers"] if one["name"] == name]
+        found = [one for pipe in pipes if pipe for one in layers_of(pipe) if one["name"] == name]
         if len(found) < len(GOALS):
             continue
         bound = layer_bound("resnet18", name, machine("cloud", "s3"), "compute_cycles")
@@ -250,13 +248,13 @@ def _layers(by_key: Mapping[tuple[str, str], Pipe]) -> Table:
 def _plots(by_key: Mapping[tuple[str, str], Pipe]) -> tuple[Plot, ...]:
     plots = []
     for (name, goal), pipe in by_key.items():
-        layers = pipe.run["layers"]
+        layers = layers_of(pipe)
         data: list[dict[str, Any]] = [
             {"type": "bar", "name": text, "x": [one["name"] for one in layers],
              "y": [one[stage]["latency_cycles"] for one in layers], "marker": {"color": colour}}
             for text, stage, colour in (("first stage", "first", "@curve-0"), ("second stage", "then", "@curve-1"))]
         data.append({"type": "scatter", "mode": "lines", "name": "pipeline latency",
-                     "x": [layers[0]["name"], layers[-1]["name"]], "y": [pipe.run["limit_cycles"]] * 2,
+                     "x": [layers[0]["name"], layers[-1]["name"]], "y": [(pipe.median or {})["limit_cycles"]] * 2,
                      "line": {"color": "@strong", "dash": "dash"}})
         plots.append(Plot(f"{name}-{goal}", f"{NETWORKS[name]}, latency then {goal}: cycles of every layer", data, {
             "barmode": "group", "yaxis": {"title": {"text": "cycles"}}, "xaxis": {"tickangle": -50}}))

@@ -19,7 +19,15 @@ from tilewright.mapping import MapSpace, dump_mapping
 from tilewright.report import finite
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, kept, lower, part_of
 from tilewright.reproduce.mse_study import bound, space_of, workload
-from tilewright.reproduce.searching import median_curve, median_run, oracle_cell, said
+from tilewright.reproduce.searching import (
+    SeededSearch,
+    Tried,
+    confirmed,
+    mapping_counted,
+    median_curve,
+    play,
+    said,
+)
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, reproduction
 from tilewright.search import Budget, Watch, search
 
@@ -54,8 +62,6 @@ RECOVERS = kept("Training on the new machine recovers the performance", "stated,
                 "the part that a network trained on Accel-B makes good of what the other loses there, by EDP over "
                 "Gamma's (networks that learnt from a million mappings or more, as the paper says that it takes)")
 CLAIMS = (SLOWEST, FASTER, OVERTAKEN, NO_EDGE, SLOWER, TIED_TO, RECOVERS)
-
-Values = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -136,52 +142,59 @@ def _search(space: MapSpace, method: _Method, budget: Budget, seed: int) -> dict
             "mapping": dump_mapping(found.mapping, space.operator, space.accelerator)}
 
 
+Asked = tuple[tuple[str, str], _Method]
+"""A panel, by its machine and its workload, and a mapper."""
+
+
 @dataclass(frozen=True)
 class Panel:
     """What one panel of the figure shows: for each method the searches at equal samples, and at equal time."""
 
     machine: str
     workload: str
-    sampled: Mapping[str, Values]
-    timed: Mapping[str, Values]
+    sampled: Mapping[str, Tried[Asked]]
+    timed: Mapping[str, Tried[Asked]]
 
     def at(self, seed: int) -> "Panel":
         """Return the panel of one seed alone."""
-        one, timed = ({label: [values[seed % len(values)]] for label, values in of.items()}
-                      for of in (self.sampled, self.timed))
+        one, timed = ({label: tried.at(seed) for label, tried in of.items()} for of in (self.sampled, self.timed))
         return replace(self, sampled=one, timed=timed)
 
     def edp(self, label: str, at: int | None = None) -> float:
         """Median EDP at equal samples, or that after ``at`` samples."""
         if at is None:
-            return float(median(value["edp"] or math.inf for value in self.sampled[label]))
-        found = median_curve([value["history"] for value in self.sampled[label]], [at])[0]
+            return float(median(self.sampled[label].scores))
+        found = median_curve([run["history"] for run in self.sampled[label].runs], [at])[0]
         return math.inf if found is None else found
 
     def edp_in_time(self, label: str) -> float:
         """Median EDP at equal time."""
-        return float(median(value["edp"] or math.inf for value in self.timed[label]))
+        return float(median(self.timed[label].scores))
 
     def pace(self, label: str) -> float:
         """Median seconds per sample at equal time."""
-        return float(median(value["seconds"] / max(1, value["samples"]) for value in self.timed[label]))
+        return float(median(run["seconds"] / max(1, run["samples"]) for run in self.timed[label].runs))
 
 
 def measure(runner: Runner, setting: Setting, networks: Mapping[str, Network]) -> list[Panel]:
     """Search all panels at equal samples side by side, then at equal time one after the other."""
-    def seeds(method: _Method) -> range:
-        return range(setting["ours"] if method.label == OURS else setting.seeds)
+    def cells(budget: int | float, asked: Asked) -> list[Cell]:
+        (machine, name), method = asked
+        return [_cell(budget, machine, name, method, seed)
+                for seed in range(setting["ours"] if method.label == OURS else setting.seeds)]
 
-    plan = {panel: methods_of(networks, panel[0], setting) for panel in PANELS}
-    values = iter(runner.run([_cell(setting["samples"], *panel, method, seed) for panel, methods in plan.items()
-                              for method in methods for seed in seeds(method)]))
-    sampled = {panel: {method.label: [next(values) for _ in seeds(method)] for method in methods}
-               for panel, methods in plan.items()}
+    def case(asked: Asked) -> SeededSearch:
+        (machine, name), _ = asked
+        key = {"workload": name, "machine": machine}
+        return SeededSearch(cells(setting["samples"], asked), mapping_counted(key, workload(name), preset(machine)))
+
+    every = [(panel, method) for panel in PANELS for method in methods_of(networks, panel[0], setting)]
+    sampled = play(runner, every, case)
     # Alone on the machine, so that the clock is fair.
-    timed = {panel: {method.label: [runner.run([_cell(float(setting["seconds"]), *panel, method, seed)])[0]
-                                    for seed in seeds(method)] for method in methods if method.label != RETRAINED}
-             for panel, methods in plan.items()}
-    return [Panel(*panel, sampled[panel], timed[panel]) for panel in PANELS]
+    timed = [Tried(asked, [runner.run([cell])[0] for cell in cells(float(setting["seconds"]), asked)], None)
+             for asked in every if asked[1].label != RETRAINED]
+    return [Panel(*panel, *({tried.of[1].label: tried for tried in found if tried.of[0] == panel}
+                            for found in (sampled, timed))) for panel in PANELS]
 
 
 def _cell(budget: int | float, machine: str, name: str, method: _Method, seed: int) -> Cell:
@@ -207,7 +220,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
         return Findings((Table("scores", "Figure 5.3", ("Panel",), (), (note,)),), judged)
     networks = {machine: trained(runner, setting, machine) for machine in (SEEN, UNSEEN)}
     panels = measure(runner, setting, networks)
-    tables = (_scores(runner, panels), _times(panels, setting), _networks(networks))
+    tables = (_scores(panels), _times(panels, setting), _networks(networks))
     plots = tuple(plot for panel in panels for plot in _plots(panel, setting))
     notes = ("The paper gives no figures, only curves; its search took 20 s for what takes ours well under one, as our "
              "cost model scores tens of millions of mappings a second: equal time is "
@@ -219,7 +232,7 @@ def run(setting: Setting, runner: Runner) -> Findings:
 
 
 def _judged(panels: Sequence[Panel], learnt: int) -> tuple[Judgement, ...]:
-    seeds = [[panel.at(seed) for panel in panels] for seed in range(len(panels[0].sampled[RANDOM]))]
+    seeds = [[panel.at(seed) for panel in panels] for seed in range(len(panels[0].sampled[RANDOM].runs))]
     return (
         judge(SLOWEST, [lower((p.edp(other), p.edp(RANDOM)) for p in _on(one, SEEN) for other in (GAMMA, MIND))
                         for one in seeds], _ratios(_on(panels, SEEN), lambda p, label: p.edp(label))),
@@ -275,30 +288,27 @@ def _ratios(panels: Sequence[Panel], score: Callable[[Panel, str], float]) -> st
     return "; ".join(parts)
 
 
-def _scores(runner: Runner, panels: Sequence[Panel]) -> Table:
-    runs = [(panel, label, median_run(values)) for panel in panels for label, values in panel.sampled.items()]
-    mapped = [(panel, label, middle) for panel, label, middle in runs if middle is not None]
-    told = runner.run([oracle_cell({"workload": panel.workload, "machine": panel.machine}, workload(panel.workload),
-                                   preset(panel.machine), middle["mapping"]) for panel, _, middle in mapped])
+def _scores(panels: Sequence[Panel]) -> Table:
+    found = [(panel, label, tried) for panel in panels for label, tried in panel.sampled.items() if tried.median]
     rows = []
-    for (panel, label, middle), word in zip(mapped, told, strict=True):
+    for panel, label, tried in found:
         limits = bound(panel.workload, preset(panel.machine))
         at = [finite(panel.edp(label, count)) for count in (EARLY, 1000)]
         rows.append((panel.workload, panel.machine, label, limits["edp"], *at, panel.edp(label),
-                     panel.edp(label) / panel.edp(GAMMA), int(middle["latency_cycles"]), int(limits["compute_cycles"]),
-                     said(word)))
-    agreed = sum(bool(word["agrees"]) for word in told)
+                     panel.edp(label) / panel.edp(GAMMA), int(tried["latency_cycles"]), int(limits["compute_cycles"]),
+                     said(tried.oracle)))
+    agreed, asked, _ = confirmed(tried for _, _, tried in found)
     return Table("samples", "EDP at equal samples (figure 5.3, top; the paper prints no figures)", (
         "Workload", "Machine", "Mapper", "EDP bound", f"EDP after {EARLY}", "after 1000", "after all", "over Gamma",
         "Cycles", "Compute bound (cycles)", "Oracle"), tuple(rows), (
-        "Medians over seeds, in pJ x cycles.", f"The oracle confirms {agreed} of {len(told)} mappings."))
+        "Medians over seeds, in pJ x cycles.", f"The oracle confirms {agreed} of {asked} mappings."))
 
 
 def _times(panels: Sequence[Panel], setting: Setting) -> Table:
     rows = tuple((panel.workload, panel.machine, label, finite(panel.edp_in_time(label)),
                   finite(panel.edp_in_time(label) / min(map(panel.edp_in_time, PUBLISHED))),
-                  int(median(value["samples"] for value in values)), panel.pace(label) * 1e6)
-                 for panel in panels for label, values in panel.timed.items())
+                  int(median(run["samples"] for run in tried.runs)), panel.pace(label) * 1e6)
+                 for panel in panels for label, tried in panel.timed.items())
     return Table("time", f"EDP at equal time, {setting['seconds']:g} s (figure 5.3, bottom)", (
         "Workload", "Machine", "Mapper", "EDP", "over the best of the three", "Samples", "us per sample"), rows,
         ("One search at a time, on one thread; the clock of this machine.",))
@@ -322,11 +332,11 @@ def _plots(panel: Panel, setting: Setting) -> list[Plot]:
     kinds = (("samples", "Mappings scored", samples, panel.sampled, "history"),
              ("seconds", "Seconds", seconds, panel.timed, "times"))
     found = []
-    for kind, title, at, values, curve in kinds:
+    for kind, title, at, searches, curve in kinds:
         data: list[dict[str, Any]] = [
             {"type": "scatter", "mode": "lines", "name": label, "x": at, "line": {"color": f"@curve-{place}"},
-             "y": median_curve([value[curve] for value in own], at)}
-            for place, (label, own) in enumerate(values.items())]
+             "y": median_curve([run[curve] for run in tried.runs], at)}
+            for place, (label, tried) in enumerate(searches.items())]
         data.append({"type": "scatter", "mode": "lines", "name": "bound", "x": [at[0], at[-1]], "y": [limit, limit],
                      "line": {"color": "@muted", "dash": "dot"}})
         layout = {"xaxis": {"title": {"text": title}, "type": "log"},

@@ -126,7 +126,8 @@ def searches(runner: Runner, asked: Sequence[Asked], setting: Setting,
     runs = [[next(values) for _ in seeds] for _ in asked]
     best = [min(some, key=partial(edp_at, density=min(one.over))) for one, some in zip(asked, runs, strict=True)]
     checks = runner.run([check_cell(one, value, min(one.over)) for one, value in zip(asked, best, strict=True)])
-    return [Tried(*each, "mapping") for each in zip(asked, runs, best, checks, strict=True)]
+    return [Tried(one, some, middle, [told], "mapping")
+            for one, some, middle, told in zip(asked, runs, best, checks, strict=True)]
 
 
 def edp_at(value: Mapping[str, Any] | None, density: float) -> float:

@@ -13,7 +13,16 @@ from tilewright.hardware import Accelerator, preset
 from tilewright.jobs import Runner
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.report import finite
-from tilewright.reproduce.searching import SeededSearch, Tried, bound_figures, confirmed, play, said, search_cell
+from tilewright.reproduce.searching import (
+    SeededSearch,
+    Tried,
+    bound_figures,
+    confirmed,
+    mapping_counted,
+    play,
+    said,
+    search_cell,
+)
 from tilewright.reproduce.study import Setting, Table, Value
 from tilewright.search import Improvement
 from tilewright.search.studies import Attempt, Contender, Contest, median_interval
@@ -77,7 +86,7 @@ def searches(runner: Runner, setups: Sequence[SearchSetup], setting: Setting) ->
         cells = [search_cell({**key, "method": setup.label}, space, mapper=setup.mapper, options=setup.options,
                              samples=setting["samples"], seed=seed, start=start)
                  for seed, (space, start) in enumerate(map(setup.begin, range(setting.seeds)))]
-        return SeededSearch(cells, key, workload(setup.workload), preset(setup.machine))
+        return SeededSearch(cells, mapping_counted(key, workload(setup.workload), preset(setup.machine)))
 
     return {(tried.of.workload, tried.of.label): tried for tried in play(runner, setups, case)}
 

@@ -7,7 +7,7 @@ from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping
 from tilewright.reproduce.claims import Judgement, gain, judge
 from tilewright.reproduce.ruby_contest import PARTS, RANDOM, Entry, Match, change, oracle_word
 from tilewright.reproduce.ruby_machines import eyeriss_like
-from tilewright.reproduce.searching import Layer, SeededSearch, bound_figures, by_seed, costs, play
+from tilewright.reproduce.searching import Layer, SeededSearch, bound_figures, by_seed, costs, mapping_counted, play
 from tilewright.reproduce.study import Cell, Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.workload import Operator, convolution
 
@@ -51,8 +51,8 @@ def run(setting: Setting, runner: Runner) -> Findings:
 
     def case(match: Match) -> SeededSearch:
         key: dict[str, object] = {"layer": operator.name, "machine": machine.name, "strategy": HAND, "mapping": text}
-        by_hand = SeededSearch([Cell(key, lambda: {**costs(DenseModel(operator, machine).cost(strip_mined())),
-                                                   "mapping": text})], key, operator, machine)
+        alone = Cell(key, lambda: {**costs(DenseModel(operator, machine).cost(strip_mined())), "mapping": text})
+        by_hand = SeededSearch([alone], mapping_counted(key, operator, machine))
         return by_hand if match.strategy == HAND else match.case(setting.seeds)
 
     asked = [(HAND, "", 0), *((strategy, mapper, setting["samples"]) for mapper in setting["mappers"]

@@ -49,29 +49,30 @@ class _OnLayer(Protocol):
 
 @dataclass(frozen=True)
 class SeededSearch:
-    """A search to be made with several seeds, a cell for each.
-
-    ``key`` identifies it in the cell of the oracle, which counts the mapping found for ``operator`` on ``machine``.
-    """
+    """A search to be made with several seeds, a cell for each; ``checks`` returns what the oracle is asked of a run."""
 
     cells: Sequence[Cell]
-    key: Mapping[str, object]
-    operator: Operator
-    machine: Accelerator
+    checks: Callable[[Value], Sequence[Cell]]
 
 
 @dataclass(frozen=True)
 class Tried(Generic[T_co]):
     """What came of a search: its runs by seed, that of median ``figure`` (None where most found nothing), the oracle.
 
-    ``of`` is what was searched. Figures are those of the median run, infinite where there is none.
+    ``of`` is what was searched, ``oracles`` what the oracle said of the median run. Figures are those of that run,
+    infinite where there is none.
     """
 
     of: T_co
     runs: Sequence[Value]
     median: Value | None
-    oracle: Value | None = None
+    oracles: Sequence[Value] = ()
     figure: str = "edp"
+
+    @property
+    def oracle(self) -> Value | None:
+        """What the oracle said of the one mapping."""
+        return self.oracles[0] if self.oracles else None
 
     def __getitem__(self, name: str) -> float:
         return math.inf if self.median is None else float(self.median[name])
@@ -79,18 +80,25 @@ class Tried(Generic[T_co]):
     @property
     def scores(self) -> list[float]:
         """The figure by seed; infinite where nothing was found."""
-        return [math.inf if run.get(self.figure) is None else run[self.figure] for run in self.runs]
+        found = [figure_of(run, self.figure) for run in self.runs]
+        return [math.inf if figure is None else figure for figure in found]
 
     def at(self, seed: int) -> "Tried[T_co]":
         """Return what came of one seed (of the one there is, for what is not searched)."""
         run = self.runs[seed % len(self.runs)]
-        return replace(self, runs=(run,), median=None if run.get(self.figure) is None else run)
+        return replace(self, runs=(run,), median=None if figure_of(run, self.figure) is None else run)
 
 
 def searched(key: Mapping[str, object], space: MapSpace, seeds: int, **how: Any) -> SeededSearch:
     """Return the search of a space with every seed; ``how`` is as in `search_cell`."""
-    return SeededSearch([search_cell(key, space, seed=seed, **how) for seed in range(seeds)], key, space.operator,
-                        space.accelerator)
+    return SeededSearch([search_cell(key, space, seed=seed, **how) for seed in range(seeds)],
+                        mapping_counted(key, space.operator, space.accelerator))
+
+
+def mapping_counted(key: Mapping[str, object], operator: Operator,
+                    machine: Accelerator) -> Callable[[Value], Sequence[Cell]]:
+    """Return what has the oracle count the one mapping of a run; ``key`` identifies the cell."""
+    return lambda value: [oracle_cell(key, operator, machine, value["mapping"])]
 
 
 def play(runner: Runner, asked: Sequence[T_co], case_of: Callable[[T_co], SeededSearch],
@@ -100,10 +108,10 @@ def play(runner: Runner, asked: Sequence[T_co], case_of: Callable[[T_co], Seeded
     values = iter(runner.run([cell for case in cases for cell in case.cells]))
     runs = [[next(values) for _ in case.cells] for case in cases]
     medians = [median_run(some, figure) for some in runs]
-    checks = {index: oracle_cell(case.key, case.operator, case.machine, middle["mapping"])
-              for index, (case, middle) in enumerate(zip(cases, medians, strict=True)) if middle is not None}
-    told = dict(zip(checks, runner.run(list(checks.values())), strict=True))
-    return [Tried(one, runs[index], medians[index], told.get(index), figure) for index, one in enumerate(asked)]
+    checks = [() if middle is None else case.checks(middle) for case, middle in zip(cases, medians, strict=True)]
+    told = iter(runner.run([cell for cells in checks for cell in cells]))
+    return [Tried(one, some, middle, [next(told) for _ in cells], figure)
+            for one, some, middle, cells in zip(asked, runs, medians, checks, strict=True)]
 
 
 def by_seed(found: Found) -> list[Found]:
@@ -136,7 +144,7 @@ def total(found: Iterable[Tried[_OnLayer]], figure: str) -> float:
 
 def confirmed(found: Iterable[Tried[Any]]) -> tuple[int, int, int]:
     """Return how many mappings the oracle confirms, how many it was asked about, and how many it walked whole."""
-    told = [tried.oracle for tried in found if tried.oracle]
+    told = [check for tried in found for check in tried.oracles]
     return sum(bool(check["agrees"]) for check in told), len(told), sum(check["scale"] == 1 for check in told)
 
 
@@ -215,9 +223,18 @@ def _bounds(operator: Operator, accelerator: Accelerator,
             "energy_pj": bounds.energy_pj, "edp": bounds.edp}
 
 
+def figure_of(value: Value, name: str) -> Any:
+    """Return a figure of a run, None where it found nothing; ``then.edp`` is ``edp`` in the part ``then``."""
+    found: Any = value
+    for part in name.split("."):
+        found = None if found is None else found.get(part)
+    return found
+
+
 def median_run(values: Sequence[Value], name: str = "edp") -> Value | None:
     """Return the run whose figure is the median (the lower one of two), None if half or more found nothing."""
-    found = sorted((value for value in values if value.get(name) is not None), key=lambda value: value[name])
+    found = sorted((value for value in values if figure_of(value, name) is not None),
+                   key=lambda value: figure_of(value, name))
     if not found or 2 * len(found) <= len(values):
         return None
     return found[(len(values) - 1) // 2]

@@ -4,6 +4,7 @@ import pytest
 
 from tilewright.reproduce import Setting, run_study
 from tilewright.reproduce.mse_fig5_3 import Panel
+from tilewright.reproduce.searching import Tried
 
 TINY = Setting("tiny", 1, {"samples": 200, "seconds": 0.02, "ours": 1, "learnt": 600, "layers": 3, "hidden": (16,),
                            "epochs": 2, "descent": {"starts": 8, "steps": 4}})
@@ -17,8 +18,10 @@ def test_without_pytorch_nothing_is_judged(tmp_path, monkeypatch):
 
 
 def test_medians_of_a_panel_are_those_of_its_runs():
-    run = [{"edp": edp, "samples": 10, "seconds": 0.5, "history": [[1, 9.0], [5, edp]]} for edp in (3.0, 1.0, 2.0)]
-    panel = Panel("accel-a", "Resnet Conv_4", {"gamma": run}, {"gamma": run})
+    runs = [{"edp": edp, "samples": 10, "seconds": 0.5, "history": [[1, 9.0], [5, edp]]} for edp in (3.0, 1.0, 2.0)]
+    where = ("accel-a", "Resnet Conv_4")
+    tried = {"gamma": Tried((where, None), runs, None)}
+    panel = Panel(*where, tried, tried)
     assert panel.edp("gamma") == panel.edp_in_time("gamma") == 2.0
     assert panel.edp("gamma", 1) == 9.0 and panel.edp("gamma", 0) == float("inf")
     assert panel.pace("gamma") == pytest.approx(0.05)
