@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tilewright.cost.systolic.rounds import RoundLatency, Sequencer, round_latency
     from tilewright.cost.systolic.traffic import systolic_words
     from tilewright.cost.tables import CostBatch, LayerCosts, Needs
+    from tilewright.cost.vector import VectorWork, vector_work
 
 __all__ = [
     "ENERGY",
@@ -76,6 +77,7 @@ __all__ = [
     "SystolicWords",
     "Totals",
     "Traffic",
+    "VectorWork",
     "best_of_box",
     "box_bounds",
     "compile_aside",
@@ -97,6 +99,7 @@ __all__ = [
     "systolic_layer",
     "systolic_runtime",
     "systolic_words",
+    "vector_work",
 ]
 
 __getattr__ = late_names(__name__)

@@ -1,0 +1,199 @@
+"""What vector work costs: operators that are no multiply-accumulate loops, on the vector unit of the machine.
+
+Every layer of a network is mapped alone: it reads its operands from the outermost memory that keeps them, their home,
+and leaves its results there. Vector work finds its tensors there, and leaves its own there, whatever their size. The
+words pass every memory between home and the unit that can keep inputs (or outputs), each at its bandwidth, while the
+lanes work; so an operator takes as long as the slowest of all these, and there is no choice in it: its cost is its own
+lower bound.
+
+What the machine folds is done on the way behind the operator that makes its input, where nothing else reads that: it
+brings in its other operands alone. Behind a layer its operations take no time; behind vector work they take the lanes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from typing import TypeAlias
+
+from tilewright.hardware import Accelerator, Memory, VectorUnit, exact_rate
+from tilewright.workload import DataMovement, Graph, MacNode, VectorOperator, vector_kind
+
+UNIT = "vector unit"
+"""What the unit is called among the components that take energy, and where its lanes set the pace."""
+VectorNode: TypeAlias = VectorOperator | DataMovement
+
+
+@dataclass(frozen=True)
+class VectorWork:
+    """An operator that is no multiply-accumulate loops, and what one of its ``node.count`` runs takes.
+
+    Parameters
+    ----------
+    folded
+        The operator behind which it is done on the way; empty where it runs by itself.
+    latency_cycles
+        Of it and of all that is folded into it; 0 where it is folded into vector work.
+    bottleneck
+        The ``vector unit`` or the memory that sets the cycles; empty where there are none.
+    """
+
+    node: VectorNode
+    kind: str
+    folded: str
+    latency_cycles: int
+    energy_by_component_pj: dict[str, float]
+    bottleneck: str
+
+    @property
+    def energy_pj(self) -> float:
+        """Energy of one run."""
+        return sum(self.energy_by_component_pj.values())
+
+
+@dataclass
+class _Pass:
+    """What is done in one go: an operator and what is folded into it, or one that is folded into a layer."""
+
+    reads: int
+    writes: int
+    operations: list[tuple[str, int]] = field(default_factory=list)
+
+
+def vector_work(graph: Graph, accelerator: Accelerator) -> tuple[VectorWork, ...]:
+    """Return what each operator of a network takes that is no multiply-accumulate loops, in their order.
+
+    What moves no words (a view) is left out. Words are as wide as the node says, else as inputs of the machine.
+
+    Examples
+    --------
+    >>> from tilewright.hardware import preset
+    >>> from tilewright.workload import zoo
+    >>> work = vector_work(zoo.load("vgg16"), preset("edge-s2"))
+    >>> [(one.kind, one.folded, one.latency_cycles) for one in work[:3]]
+    [('relu', 'conv1_1', 0), ('relu', 'conv1_2', 0), ('max_pool', '', 229376)]
+    """
+    unit, folds = accelerator.vector_unit, _folds(graph, accelerator.vector_unit)
+    passes = _passes(graph, folds)
+    found = []
+    for node in _nodes(graph):
+        whole = passes.get(node.name, _Pass(0, 0))
+        cycles, bottleneck = _cycles(whole, node, accelerator, unit)
+        energy = _energy(whole, node, cycles, accelerator, unit)
+        found.append(VectorWork(node, vector_kind(node), folds.get(node.name, ("", ""))[0], cycles, energy, bottleneck))
+    return tuple(found)
+
+
+def _nodes(graph: Graph) -> list[VectorNode]:
+    return [node for node in graph.nodes if isinstance(node, VectorOperator | DataMovement)
+            and vector_kind(node) != "view"]
+
+
+def _made(node: MacNode | VectorNode) -> int:
+    """Return the words of the result of one run."""
+    if not isinstance(node, MacNode):
+        return node.written_words
+    return sum(tensor.words(node.operator.sizes) for tensor in node.operator.tensors if tensor.role == "outputs")
+
+
+def _folds(graph: Graph, unit: VectorUnit) -> dict[str, tuple[str, str]]:
+    """Return of each folded operator the one behind which it is done, and the first one of that pass."""
+    views = {node.name: node.inputs for node in graph.nodes
+             if isinstance(node, DataMovement) and vector_kind(node) == "view"}
+
+    def makers(names: tuple[str, ...]) -> Iterator[str]:
+        for name in names:
+            yield from makers(views[name]) if name in views else (name,)
+
+    known = {node.name: node for node in graph.nodes}
+    sources = {node.name: list(makers(node.inputs)) for node in graph.nodes if node.name not in views}
+    readers = Counter(name for names in sources.values() for name in set(names))
+    found: dict[str, tuple[str, str]] = {}
+    place = {node.name: index for index, node in enumerate(graph.nodes)}
+    for node in _nodes(graph):
+        if vector_kind(node) not in unit.folds:
+            continue
+        able = [name for name in sources[node.name] if readers[name] == 1
+                and isinstance(maker := known[name], MacNode | VectorOperator | DataMovement)
+                and maker.count == node.count]
+        if able:
+            behind = max(able, key=place.__getitem__)
+            found[node.name] = behind, found[behind][1] if behind in found else behind
+    return found
+
+
+def _passes(graph: Graph, folds: dict[str, tuple[str, str]]) -> dict[str, _Pass]:
+    """Return what is done in one go by its first operator or, behind a layer, by each that is folded into it."""
+    known = {node.name: node for node in graph.nodes}
+    found: dict[str, _Pass] = {}
+    for node in _nodes(graph):
+        work = (vector_kind(node), node.operations if isinstance(node, VectorOperator) else 0)
+        if node.name not in folds:
+            found[node.name] = _Pass(node.read_words, node.written_words, [work])
+            continue
+        behind, first = folds[node.name]
+        maker = known[behind]
+        assert isinstance(maker, MacNode | VectorOperator | DataMovement)
+        others = max(0, node.read_words - _made(maker))
+        if isinstance(known[first], MacNode):
+            found[node.name] = _Pass(others, max(0, node.written_words - _made(maker)))
+        else:
+            whole = found[first]
+            whole.reads, whole.writes = whole.reads + others, node.written_words
+            whole.operations.append(work)
+    return found
+
+
+def _way(accelerator: Accelerator, unit: VectorUnit, role: str) -> list[Memory]:
+    """Return the memories that words of a role pass between home and the unit, outermost first."""
+    names = [memory.name for memory in accelerator.memories]
+    outer = accelerator.memories[:names.index(unit.memory or names[0]) + 1]
+    return [memory for memory in outer if memory.name == unit.memory or memory.can_keep(role, role)]
+
+
+def _moved(whole: _Pass, bits: int, accelerator: Accelerator, unit: VectorUnit,
+           ) -> Iterator[tuple[Memory, dict[str, Fraction]]]:
+    """Yield each memory with the words of its own width that it moves: read, filled, updated and drained."""
+    ways = {role: [memory.name for memory in _way(accelerator, unit, role)] for role in ("inputs", "outputs")}
+    for memory in accelerator.memories:
+        words = {kind: Fraction(0) for kind in ("read", "fill", "update", "drain")}
+        for role, count, (inner, outer) in (("inputs", whole.reads, ("read", "fill")),
+                                            ("outputs", whole.writes, ("update", "drain"))):
+            if memory.name in ways[role]:
+                words[inner] = Fraction(count * bits, memory.word_bits)
+                words[outer] = words[inner] if memory.name != ways[role][0] else Fraction(0)
+        if any(words.values()):
+            yield memory, words
+
+
+def _cycles(whole: _Pass, node: VectorNode, accelerator: Accelerator, unit: VectorUnit) -> tuple[int, str]:
+    """Return the cycles of one run, and what sets them."""
+    found = {UNIT: ceil(sum((count / exact_rate(unit.rate(kind)) for kind, count in whole.operations), Fraction(0)))}
+    for memory, words in _moved(whole, _bits(node, accelerator), accelerator, unit):
+        ports = {"read": words["read"] + words["drain"], "write": words["fill"] + words["update"],
+                 "shared": sum(words.values())}
+        rates = {port: getattr(memory.bandwidth, port) for port in ports}
+        found[memory.name] = max((ceil(ports[port] / (exact_rate(rate) * accelerator.instances(memory.name)))
+                                  for port, rate in rates.items() if rate is not None), default=0)
+    slowest = max(found, key=found.__getitem__)
+    return found[slowest], slowest if found[slowest] else ""
+
+
+def _energy(whole: _Pass, node: VectorNode, cycles: int, accelerator: Accelerator, unit: VectorUnit,
+            ) -> dict[str, float]:
+    """Return picojoules of one run by memory, and of the unit: its own operations, whether folded or not."""
+    found = {}
+    for memory, words in _moved(whole, _bits(node, accelerator), accelerator, unit):
+        block, energy = memory.block_words, memory.energy
+        found[memory.name] = sum(ceil(count / block) * block * float(getattr(energy, f"{kind}_pj"))
+                                 for kind, count in words.items())
+    operations = node.operations if isinstance(node, VectorOperator) else 0
+    found[UNIT] = operations * float(unit.energy_pj_per_operation or 0.0)
+    if accelerator.leakage_mw:
+        found["leakage"] = accelerator.leakage_mw * cycles / accelerator.frequency_mhz * 1000
+    return found
+
+
+def _bits(node: VectorNode, accelerator: Accelerator) -> int:
+    return node.word_bits or dict(accelerator.word_bits)["inputs"]
