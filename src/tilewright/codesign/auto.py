@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codesign.breeding import WantedChildren, breed_job, taken
+from tilewright.codesign.breeding import Breeder, WantedChildren, taken
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
-from tilewright.codesign.pools import MOST, Lookup, MappingPool, Pooling, Worth
+from tilewright.codesign.pools import MOST, Lookup, MappingPool, Worth
 from tilewright.codesign.screening import (
     HardwareBoxes,
     Places,
@@ -65,7 +65,8 @@ class Auto:
     def __init__(self, session: Session, options: Options) -> None:
         read_options(MapperOptions, options, "auto")
         self.session, self.problem = session, session.problem
-        self.pooling = Pooling(session.problem)
+        self.breeder = Breeder(session.problem)
+        self.pooling = self.breeder.pooling
         self.rng = np.random.default_rng((session.seed, 0xA070))
         self.pools: list[MappingPool] = []
         self.round = self.stale = 0
@@ -159,12 +160,12 @@ class Auto:
             worth = worths[int(self.rng.integers(len(worths)))] if place else worths[0]
             wanted = [self._wanted(layer, machine, worth, int(counts[layer])) for layer in range(layers)
                        if counts[layer]]
-            jobs.append(breed_job(self.problem, wanted, machine, worth, (session.seed, self.round, place)))
+            jobs.append(self.breeder.job(wanted, machine, worth, (session.seed, self.round, place)))
         self.round += 1
         for machine, value in zip(machines, session.runner.part(jobs), strict=True):
             if value is not None:
                 session.spent += int(value["samples"])
-                self._pool(taken(self.pooling, value), machine)
+                self._pool(taken(value), machine)
 
     def _wanted(self, layer: int, machine: Machine, worth: Worth, count: int) -> WantedChildren:
         """Return what children of a layer are bred from: the best mappings known that fit the machine."""

@@ -3,13 +3,13 @@
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import digest
 from tilewright.codesign.pools import MappingPool, Pooling, Worth
 from tilewright.codesign.problem import DesignProblem
 from tilewright.hardware import Accelerator, Number
@@ -31,84 +31,82 @@ class WantedChildren:
     count: int
 
 
-def breed_job(problem: DesignProblem, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
-              seed: tuple[int, ...]) -> Job[Any]:
-    """Return the job that breeds what is wanted of all layers on a machine."""
-    told = hashlib.sha256()
-    for each in wanted:
-        told.update(repr((each.layer, each.cut, each.count)).encode())
-        for part in each.parents or ():
-            told.update(np.ascontiguousarray(part).tobytes())
-    key = {"problem": _identity(problem), "machine": {".".join(of): value for of, value in chosen.items()},
-           "worth": list(worth), "seed": list(seed), "wanted": told.hexdigest()[:24]}
-    return Job(key, bred, samples=lambda value: int(value["samples"]),
-               inputs=(problem, tuple(wanted), dict(chosen), worth, seed))
+@dataclass(frozen=True)
+class Breeder:
+    """Breeds mappings of all layers of a problem; what serves all machines is made once."""
+
+    problem: DesignProblem
+
+    @cached_property
+    def pooling(self) -> Pooling:
+        """How children are pooled."""
+        return Pooling(self.problem)
+
+    @cached_property
+    def offspring(self) -> tuple[Offspring, ...]:
+        """What breeds the mappings of each layer."""
+        machine = self.problem.widest
+        return tuple(Offspring(self.problem.map_space(layer, machine)) for layer in range(len(self.problem.layers)))
+
+    @cached_property
+    def _known(self) -> dict[object, Accelerator]:
+        return {}
+
+    def job(self, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
+            seed: tuple[int, ...]) -> Job[Any]:
+        """Return the job that breeds what is wanted of all layers on a machine."""
+        told = hashlib.sha256()
+        for each in wanted:
+            told.update(repr((each.layer, each.cut, each.count)).encode())
+            for part in each.parents or ():
+                told.update(np.ascontiguousarray(part).tobytes())
+        key = {"problem": self.problem.identity, "machine": {".".join(of): value for of, value in chosen.items()},
+               "worth": list(worth), "seed": list(seed), "wanted": told.hexdigest()[:24]}
+        return Job(key, bred, samples=lambda value: int(value["samples"]),
+                   inputs=(self, tuple(wanted), dict(chosen), worth, seed))
+
+    def children(self, wanted: WantedChildren, machine: Accelerator, near: Accelerator, worth: Worth,
+                 rng: np.random.Generator) -> MappingBatch:
+        """Return the children wanted of a layer, in the layout of the problem; ``near`` as of `Offspring.children`."""
+        problem, offspring = self.problem, self.offspring[wanted.layer]
+        layout, ruled = problem.layouts[wanted.layer], offspring.space.arrays.ruled
+        if ruled:  # what rules leave is another thing on each machine
+            offspring, near = Offspring(problem.map_space(wanted.layer, machine)), machine
+        space: MapSpace = offspring.space
+        parents = space.empty(0)
+        if wanted.parents is not None:
+            steps, ranks = wanted.parents
+            parents = MappingBatch(layout, np.ascontiguousarray(steps.transpose(1, 2, 0)),
+                                   np.ascontiguousarray(ranks.transpose(1, 2, 0))).relaid(space.layout)
+            parents = space.repair(parents) if ruled else parents
+        return offspring.children(machine, near, worth, parents, wanted.cut, wanted.count, rng).relaid(layout)
+
+    def near(self, chosen: Mapping[Number, float], priced: bool) -> Accelerator:
+        """Return a machine near one, of few. Capacities matter only where energy counts."""
+        problem, widest, rounded = self.problem, self.problem.widest.numbers, {}
+        for key, value in chosen.items():
+            if not priced and key[1].startswith("capacity"):
+                continue
+            whole = NEAR ** round(np.log(value) / np.log(NEAR))
+            one = problem.space.ranges[key]
+            least = widest[key] if key[1] in ("x", "y") else problem.smallest[key]
+            rounded[key] = float(one.value(one.place(min(max(whole, least), one.high))))
+        of = tuple(rounded.items())
+        if of not in self._known:
+            self._known[of] = problem.machine(rounded)
+        return self._known[of]
 
 
-def _identity(problem: DesignProblem) -> str:
-    if "_identity" not in vars(problem):
-        vars(problem)["_identity"] = digest(replace(problem, weights=problem.weights.tolist()))
-    found: str = vars(problem)["_identity"]
-    return found
-
-
-def offspring_of(problem: DesignProblem) -> tuple[Offspring, ...]:
-    """Return what breeds the mappings of each layer; made once."""
-    if "_offspring" not in vars(problem):
-        machine = problem.widest
-        vars(problem)["_offspring"] = tuple(Offspring(problem.map_space(layer, machine))
-                                         for layer in range(len(problem.layers)))
-    found: tuple[Offspring, ...] = vars(problem)["_offspring"]
-    return found
-
-
-def bred(problem: DesignProblem, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
+def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
          seed: tuple[int, ...]) -> dict[str, Any]:
     """Return the children that are legal, as `taken` reads them, and how many were scored."""
-    pooling, machine = Pooling(problem), problem.machine(chosen)
-    near, found, prices = _near(problem, chosen, worth[1] > 0), {}, pooling.prices({key: np.array([one])
-                                                                      for key, one in chosen.items()})
+    pooling, machine, near = breeder.pooling, breeder.problem.machine(chosen), breeder.near(chosen, worth[1] > 0)
+    found, prices = {}, pooling.prices({key: np.array([one]) for key, one in chosen.items()})
     for each in wanted:
-        rng = np.random.default_rng((*seed, each.layer))
-        batch = _children(problem, each, machine, near, worth, rng)
+        batch = breeder.children(each, machine, near, worth, np.random.default_rng((*seed, each.layer)))
         pool = pooling.pool(each.layer, batch, machine, prices)
         found[str(each.layer)] = [_told(part) for part in pool.take(pool.latency < 0).joined(pool, prices).parts]
     return {"layers": found, "samples": sum(each.count for each in wanted)}
-
-
-def _children(problem: DesignProblem, wanted: WantedChildren, machine: Accelerator, near: Accelerator,  # noqa: PLR0913, PLR0917
-              worth: Worth, rng: np.random.Generator) -> MappingBatch:
-    """Return the children wanted of a layer, in the layout of the problem."""
-    offspring, layout = offspring_of(problem)[wanted.layer], problem.layouts[wanted.layer]
-    ruled = offspring.space.arrays.ruled
-    if ruled:  # what rules leave is another thing on each machine
-        offspring, near = Offspring(problem.map_space(wanted.layer, machine)), machine
-    space: MapSpace = offspring.space
-    parents = space.empty(0)
-    if wanted.parents is not None:
-        steps, ranks = wanted.parents
-        parents = MappingBatch(layout, np.ascontiguousarray(steps.transpose(1, 2, 0)),
-                               np.ascontiguousarray(ranks.transpose(1, 2, 0))).relaid(space.layout)
-        parents = space.repair(parents) if ruled else parents
-    return offspring.children(machine, near, worth, parents, wanted.cut, wanted.count, rng).relaid(layout)
-
-
-def _near(problem: DesignProblem, chosen: Mapping[Number, float], priced: bool) -> Accelerator:
-    """Return a machine near one, of few; made once. Capacities matter only where energy counts."""
-    kept: dict[object, Accelerator] = vars(problem).setdefault("_near", {})
-    widest = problem.widest.numbers
-    rounded = {}
-    for key, value in chosen.items():
-        if not priced and key[1].startswith("capacity"):
-            continue
-        whole = NEAR ** round(np.log(value) / np.log(NEAR))
-        one = problem.space.ranges[key]
-        least = widest[key] if key[1] in ("x", "y") else problem.smallest[key]
-        rounded[key] = float(one.value(one.place(min(max(whole, least), one.high))))
-    of = tuple(rounded.items())
-    if of not in kept:
-        kept[of] = problem.machine(rounded)
-    return kept[of]
 
 
 def _told(part: NDArray[Any]) -> list[Any]:
@@ -116,7 +114,7 @@ def _told(part: NDArray[Any]) -> list[Any]:
     return [part.dtype.str, list(part.shape), base64.b64encode(np.ascontiguousarray(part).tobytes()).decode()]
 
 
-def taken(pooling: Pooling, value: Mapping[str, Any]) -> dict[int, MappingPool]:
+def taken(value: Mapping[str, Any]) -> dict[int, MappingPool]:
     """Return the children that a job has bred, by layer."""
     def read(part: Sequence[Any]) -> NDArray[Any]:
         kind, shape, text = part

@@ -216,7 +216,8 @@ def design(problem: DesignProblem, method: str = "auto", *, samples: int | None 
     designer = make(session, options or {})
     for _ in designer.steps():
         if told is not None:
-            told(_standing(session))
+            told(session.standing("design" if session.best is None else
+                                  f"best {session.score_so_far:.4g}, bound {session.bound:.4g}:"))
         if session.over:
             break
     bound = session.bound or budget_bound(problem, proof, below=session.score_so_far)
@@ -344,9 +345,3 @@ def _joined(found: Designed, other: Designed) -> Designed:
                    best=best if better else found.best, interrupted=found.interrupted or other.interrupted,
                    history=(*found.history, DesignStep(samples, seconds, best.score)) if better and best else
                    found.history)
-
-
-def _standing(session: Session) -> Standing:
-    """Return where a run stands."""
-    name = f"best {session.score_so_far:.4g}, bound {session.bound:.4g}:" if session.best is not None else "design"
-    return Standing.of(name, session.spent, session.samples, session.used_seconds, session.seconds)

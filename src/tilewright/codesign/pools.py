@@ -124,10 +124,8 @@ class Pooling:
     @cached_property
     def needed(self) -> tuple[tuple[Number, Number, float], ...]:
         """The numbers that mappings need, what varies in their place, and times how much."""
-        model = self.problem.models[0]
-        empty = MappingBatch(model.layout, *(np.ones((*model.layout.shape, 1), dtype=kind) for kind in "ib"))
         found = []
-        for key in model.needs(empty).numbers(self.machine):
+        for key in self.problem.models[0].needs(self.problem.ones[0]).numbers(self.machine):
             name, times = self.problem.space.follow.get(key, (key, 1.0))
             if name in self.problem.space.ranges:
                 found.append((key, name, times))
@@ -143,12 +141,10 @@ class Pooling:
         """Memory, tensor and kind of all accesses whose prices vary; the price, and the words of it in one."""
         varying = {level for level, what in (*self.problem.space.ranges, *self.problem.space.follow)
                    if what.startswith("capacity")}
-        model = self.problem.models[0]
-        empty = MappingBatch(model.layout, *(np.ones((*model.layout.shape, 1), dtype=kind) for kind in "ib"))
         found: list[tuple[tuple[str, str], str, Number, float]] = []
         if not self.priced or not varying:
             return ()
-        table = model.table(empty)
+        table = self.problem.models[0].table(self.problem.ones[0])
         for (memory, tensor), kinds in table.words.items():
             if memory in varying:
                 width = next(one.word_bits for one in self.machine.memories if one.name == memory)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError
+from tilewright.base import InputError, digest
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
 from tilewright.cost import DenseModel, HardwareBatch
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
@@ -88,6 +88,11 @@ class DesignProblem:
         return cls(tuple(operator for operator, _ in found.values()),
                    np.array([weight for _, weight in found.values()]), space, limits, **others)
 
+    @cached_property
+    def identity(self) -> str:
+        """A hash of all that it is."""
+        return digest(replace(self, weights=self.weights.tolist()))
+
     @property
     def spreads(self) -> bool:
         """Whether searches tell mappings between the fewest cycles and the fewest picojoules."""
@@ -131,13 +136,17 @@ class DesignProblem:
                 for key, one in self.space.ranges.items() if key in found}
 
     @cached_property
+    def ones(self) -> tuple[MappingBatch, ...]:
+        """A mapping of each layer whose tiles are all a word."""
+        return tuple(MappingBatch(layout, np.ones((*layout.shape, 1), dtype=np.int32),
+                                  np.arange(layout.shape[1], dtype=np.int8)[None, :, None].repeat(layout.shape[0], 0))
+                     for layout in self.layouts)
+
+    @cached_property
     def smallest(self) -> dict[Number, float]:
         """The least of every number with which any machine runs all layers: a word of each tensor fits everywhere."""
-        ones = [MappingBatch(layout, np.ones((*layout.shape, 1), dtype=np.int32),
-                             np.arange(layout.shape[1], dtype=np.int8)[None, :, None].repeat(layout.shape[0], 0))
-                for layout in self.layouts]
         lowest = {key: one.low for key, one in self.space.ranges.items()}
-        return lowest | {key: float(row[0]) for key, row in self.needed(ones).items()}
+        return lowest | {key: float(row[0]) for key, row in self.needed(self.ones).items()}
 
     def machine(self, chosen: Mapping[Number, float], name: str | None = None) -> Accelerator:
         """Return a machine of the space."""

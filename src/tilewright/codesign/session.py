@@ -1,6 +1,5 @@
 """Designs under way: what was tried, what it cost, and the best so far; all methods score mappings through it."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -12,7 +11,7 @@ from tilewright.base import digest
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
 from tilewright.hardware import Number
-from tilewright.jobs import Job, Runner
+from tilewright.jobs import Job, Runner, Spending
 from tilewright.mapping import MappingBatch
 from tilewright.search import Options, Watch, first_of_front, search
 
@@ -112,51 +111,28 @@ class Scores:
     energy: Floats
 
 
-@dataclass
-class Session:
+class Session(Spending):
     """A design run: counts samples (mappings of one layer scored), and keeps the best.
 
     Parameters
     ----------
-    samples, seconds
-        What it may spend.
     runner
         Does the searches; what it keeps is taken over by a later run, which so comes to the same end.
     """
 
-    problem: DesignProblem
-    samples: int | None
-    seconds: float | None
-    seed: int
-    runner: Runner
-    spent: int = 0
-    best: Candidate | None = None
-    history: list[DesignStep] = field(default_factory=list)
-    tried: list[Candidate] = field(default_factory=list)
-    bound: float = 0.0
-    """What no design within the budget scores below, as far as is proved."""
-    began: float = field(default_factory=time.perf_counter)
-
-    @property
-    def used_seconds(self) -> float:
-        """Seconds since the run began."""
-        return time.perf_counter() - self.began
-
-    @property
-    def left(self) -> float:
-        """Samples left; infinite where only time is limited."""
-        return inf if self.samples is None else self.samples - self.spent
-
-    @property
-    def spent_share(self) -> float:
-        """The share of the samples or of the time that is spent, the larger one."""
-        return max(self.spent / (self.samples or inf), self.used_seconds / (self.seconds or inf))
+    def __init__(self, problem: DesignProblem, samples: int | None, seconds: float | None, seed: int,
+                 runner: Runner) -> None:
+        super().__init__(samples, seconds, runner.stop)
+        self.problem, self.seed, self.runner = problem, seed, runner
+        self.best: Candidate | None = None
+        self.history, self.tried = list[DesignStep](), list[Candidate]()
+        self.bound = 0.0
+        """What no design within the budget scores below, as far as is proved."""
 
     @property
     def over(self) -> bool:
-        """Whether to end: no samples or no time are left, the run was stopped, or nothing better is to be found."""
-        late = self.seconds is not None and self.used_seconds >= self.seconds
-        return late or self.left <= 0 or self.runner.stop.is_set() or self.score_so_far <= self.bound * (1 + 1e-9)
+        """Whether to end: nothing is left to spend, the run was stopped, or nothing better is to be found."""
+        return self.exhausted or self.score_so_far <= self.bound * (1 + 1e-9)
 
     @property
     def score_so_far(self) -> float:
@@ -268,7 +244,7 @@ def _job(problem: DesignProblem, chosen: Mapping[Number, float], start: Candidat
          by: MachineSearch) -> Job[Any]:
     begin = None if start is None else [start.mapping(problem, layer) for layer in range(len(problem.layers))]
     told = None if begin is None else [(batch.steps.tolist(), batch.ranks.tolist()) for batch in begin]
-    key = {"problem": digest(replace(problem, weights=problem.weights.tolist())),
+    key = {"problem": problem.identity,
            "machine": {".".join(of): value for of, value in chosen.items()}, "samples": by.samples, "seed": by.seed,
            "start": None if told is None else digest(told)} | (
                {} if (by.mapper, by.options) == (BRIEF.mapper, BRIEF.options) else {"by": digest(by)})

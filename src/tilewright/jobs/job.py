@@ -2,9 +2,11 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from types import FrameType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -87,6 +89,48 @@ class Standing:
 
 
 Observer = Callable[[Standing], None]
+
+
+class Spending:
+    """A run within a budget: what it has spent in all its legs, and what is left.
+
+    Parameters
+    ----------
+    samples, seconds
+        What may be spent; None without a limit.
+    stop
+        Ends the run after the present step when set.
+    """
+
+    def __init__(self, samples: int | None, seconds: float | None, stop: Stop) -> None:
+        self.samples, self.seconds, self.stop = samples, seconds, stop
+        self.spent, self.earlier, self.began = 0, 0.0, time.perf_counter()
+
+    @property
+    def used_seconds(self) -> float:
+        """Seconds since the run began, in all its legs."""
+        return self.earlier + time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """Samples left; infinite where only time is limited."""
+        return inf if self.samples is None else self.samples - self.spent
+
+    @property
+    def spent_share(self) -> float:
+        """The share of the samples or of the time that is spent, the larger one."""
+        return max(self.spent / (self.samples or inf), self.used_seconds / (self.seconds or inf))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no samples or no time are left, or the run was stopped."""
+        late = self.seconds is not None and self.used_seconds >= self.seconds
+        return late or self.left <= 0 or self.stop.is_set()
+
+    def standing(self, name: str) -> Standing:
+        """Return where the run stands, under a name."""
+        return Standing.of(name, self.spent, self.samples, self.used_seconds, self.seconds)
+
 
 _present = threading.local()
 

@@ -123,7 +123,7 @@ def contest(printed: Printed, setting: Setting, runner: Runner) -> ContestOutcom
             rows.append(row)
     columns = [name for name in printed.columns if name in setting.values.get("methods", printed.columns)]
     seeds, tables, optima = dict[bool, Any](), [], dict[Query, Any]()
-    for free in setting["traffic"]:
+    for free in setting.free:
         ways = {(row, name): _at(printed.way(row, name), free) for row in rows for name in columns}
         every = list(dict.fromkeys(way.asked for way in ways.values()))
         optima |= dict(zip(every, runner.run([optimum_cell(asked) for asked in every]), strict=True))

@@ -75,12 +75,12 @@ def smallest(figures: Floats) -> tuple[int, int]:
 
 @reproduction("confuciux-fig8.4", "Every pair of elements and buffer for three layers of MobileNet-V2",
               SOURCE.format("figure 8.4"), (PAIRS, FLAT, DEPTHWISE, AGENT, HEURISTICS),
-              Setting("quick", 2, {"epochs": 600, "traffic": (True, False)}),
-              Setting("full", 10, {"epochs": 5_000, "traffic": (True, False)}), cells=OWNER)
+              Setting("quick", 2, {"epochs": 600, "traffic": ("free", "dram")}),
+              Setting("full", 10, {"epochs": 5_000, "traffic": ("free", "dram")}), cells=OWNER)
 def run84(setting: Setting, runner: Runner) -> Findings:
     """Look at all pairs, and let the agent choose."""
     tables, plots, judged = [], [], list[Judgement]()
-    for free in setting["traffic"]:
+    for free in setting.free:
         known = contours(runner, free)
         each = [(objective, name) for objective in OBJECTIVES for name in LAYERS]
         values = iter(runner.run([layer_cell(name, objective, free, setting["epochs"], seed)

@@ -25,8 +25,8 @@ from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, re
 Run = Mapping[str, Any]
 Search = tuple[Query, str]
 IOT = Query("mobilenet-v2")
-QUICK, FULL = {"epochs": 600, "traffic": (True,)}, {"epochs": 5_000, "traffic": (True, False)}
-STAGES = {"epochs": 45_000, "traffic": (True, False)}
+QUICK, FULL = {"epochs": 600, "traffic": ("free",)}, {"epochs": 5_000, "traffic": ("free", "dram")}
+STAGES = {"epochs": 45_000, "traffic": ("free", "dram")}
 
 
 def runs(searches: Sequence[Search], free: bool, setting: Setting, runner: Runner) -> dict[Search, list[Run]]:
@@ -62,7 +62,7 @@ def by_traffic(searches: Sequence[Search], setting: Setting, runner: Runner,
                rows: Callable[[dict[Search, list[Run]], bool], tuple[Table, list[Plot]]],
                judged: Callable[[dict[Search, list[Run]]], list[Judgement]]) -> Findings:
     """Search with free traffic and through the DRAM; show both, and judge the first."""
-    found = {free: runs(searches, free, setting, runner) for free in setting["traffic"]}
+    found = {free: runs(searches, free, setting, runner) for free in setting.free}
     told = [rows(each, free) for free, each in found.items()]
     return Findings(tuple(one for one, _ in told), tuple(judged(next(iter(found.values())))),
                     tuple(plot for _, plots in told for plot in plots), (confirmed_note(runner, IOT.network, "dla"),))

@@ -24,8 +24,8 @@ from tilewright.reproduce.confuciux_contest import (
 from tilewright.reproduce.study import Findings, Setting, reproduction
 
 NAN = nan
-QUICK, FULL = {"epochs": 600, "traffic": (True,)}, {"epochs": 5_000, "traffic": (True, False)}
-STAGES = {"epochs": 45_000, "traffic": (True, False)}
+QUICK, FULL = {"epochs": 600, "traffic": ("free",)}, {"epochs": 5_000, "traffic": ("free", "dram")}
+STAGES = {"epochs": 45_000, "traffic": ("free", "dram")}
 """A ninth is for the first stage, as published: 5,000 before 2,000 generations of 20."""
 
 METHODS = {"Grid": "grid", "Random": "random", "SA": "annealing", "GA": "ga", "Bayes. Opt.": "bayesian",
@@ -168,7 +168,8 @@ STATED_7 = [("first valid", "global", ("56", "99")), ("global", "fine-tuned", ("
 
 @reproduction("confuciux-table8.7", "What both stages of ConfuciuX improve", SOURCE.format("table 8.7"),
               (*(one.claim for one in MEASURED_7), RANGES_7),
-              Setting("quick", 2, STAGES | {"epochs": 4_500, "networks": ("mobilenet-v2", "ncf"), "traffic": (True,)}),
+              Setting("quick", 2, STAGES | {"epochs": 4_500, "networks": ("mobilenet-v2", "ncf"),
+                                            "traffic": ("free",)}),
               Setting("full", 10, STAGES), cells=OWNER)
 def run87(setting: Setting, runner: Runner) -> Findings:
     """Let both stages allocate."""
@@ -331,7 +332,7 @@ STATED_8 = [("dla global", "dla fine-tuned", ("7", "36")), ("baseline-dla", "MIX
 
 @reproduction("confuciux-table8.8", "Elements and buffers of an FPGA for the layers of a pipeline: both stages",
               SOURCE.format("table 8.8"), (*(one.claim for one in MEASURED_8), POSSIBLE, RANGES_8),
-              Setting("quick", 2, STAGES | {"epochs": 4_500, "networks": ("mobilenet-v2",), "traffic": (True,)}),
+              Setting("quick", 2, STAGES | {"epochs": 4_500, "networks": ("mobilenet-v2",), "traffic": ("free",)}),
               Setting("full", 10, STAGES), cells=OWNER)
 def run88(setting: Setting, runner: Runner) -> Findings:
     """Let the method allocate in one style and with a choice."""

@@ -71,8 +71,8 @@ MEANS = exact("Geometric means of the printed rows", "3.0x and 10.0x over the be
               "those that the printed rows can give, as they are rounded")
 CLAIMS = (BEST, BEST_PRODUCT, EDGE, CLOUD, MEANS)
 
-_QUICK = Setting("quick", 2, {"samples": 600, "networks": ("ncf", "dlrm"), "traffic": (True,), "rounds": 0})
-_FULL = Setting("full", 10, {"samples": 40_000, "networks": tuple(NETWORKS), "traffic": (True, False), "rounds": 12})
+_QUICK = Setting("quick", 2, {"samples": 600, "networks": ("ncf", "dlrm"), "traffic": ("free",), "rounds": 0})
+_FULL = Setting("full", 10, {"samples": 40_000, "networks": tuple(NETWORKS), "traffic": ("free", "dram"), "rounds": 12})
 
 
 @reproduction("digamma-fig6.6", "Hardware and mapping in one search: DiGamma against eight optimisers, edge and cloud",
@@ -80,7 +80,7 @@ _FULL = Setting("full", 10, {"samples": 40_000, "networks": tuple(NETWORKS), "tr
 def run66(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 6.6."""
     rows = [row for row in LATENCY if row[1] in setting["networks"]]
-    runs = {free: contest(rows, METHODS, free, setting, runner) for free in setting["traffic"]}
+    runs = {free: contest(rows, METHODS, free, setting, runner) for free in setting.free}
     tables = [over_table((f"{name}-{'free' if free else 'limited'}", f"{title} over that of CMA, {TRAFFIC[free]}"),
                          found, "CMA", published if free else None, name)
               for free, found in runs.items() for name, (title, published) in FIGURES.items()]

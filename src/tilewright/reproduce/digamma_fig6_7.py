@@ -54,8 +54,8 @@ GAINS = {(where, over): gain(
 BEST = cases("DiGamma is the fastest, or ties", "14 of 14 rows", "the share of rows", none=1 / 7)
 MEANS = exact("Gains of the text follow from the printed rows", "3.25x, 4.8x, 1.25x, 2.0x",
               "those that the rows can give, as they are rounded")
-SETTING = {"samples": 40_000, "networks": tuple(NETWORKS), "traffic": (True, False), "rounds": 12}
-QUICK = {"samples": 40_000, "networks": ("ncf", "dlrm"), "traffic": (True,), "rounds": 0}
+SETTING = {"samples": 40_000, "networks": tuple(NETWORKS), "traffic": ("free", "dram"), "rounds": 12}
+QUICK = {"samples": 40_000, "networks": ("ncf", "dlrm"), "traffic": ("free",), "rounds": 0}
 
 
 @reproduction("digamma-fig6.7", "Hardware and mapping at once against either alone", SOURCE.format("6.7"),
@@ -64,7 +64,7 @@ QUICK = {"samples": 40_000, "networks": ("ncf", "dlrm"), "traffic": (True,), "ro
 def run67(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 6.7."""
     rows = [row for row in PUBLISHED if row[1] in setting["networks"]]
-    runs = {free: contest(rows, METHODS, free, setting, runner) for free in setting["traffic"]}
+    runs = {free: contest(rows, METHODS, free, setting, runner) for free in setting.free}
     tables = [over_table(("free" if free else "limited", f"Latency over that of {COMPUTE}, {TRAFFIC[free]}"), found,
                          COMPUTE, PUBLISHED if free else None) for free, found in runs.items()]
     seeds = next(iter(runs.values())).seeds()
@@ -114,12 +114,12 @@ Solutions = Mapping[str, tuple[float, ...]]
 
 @reproduction("digamma-fig6.8", "What is found for MnasNet on the edge: cycles, area by part, what is parallel",
               SOURCE.format("6.8"), (HARDWARE, MAPPINGS, PARALLEL, RATIOS, AREAS, POSSIBLE),
-              Setting("quick", 2, QUICK | {"networks": ("mnasnet",), "traffic": (True, False)}),
+              Setting("quick", 2, QUICK | {"networks": ("mnasnet",), "traffic": ("free", "dram")}),
               Setting("full", 10, SETTING | {"networks": ("mnasnet",)}), cells="digamma-fig6.6")
 def run68(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 6.8."""
     row, names = ("edge", "mnasnet"), (*SOLUTIONS, OURS)
-    runs = {free: contest([row], names, free, setting, runner) for free in setting["traffic"]}
+    runs = {free: contest([row], names, free, setting, runner) for free in setting.free}
     found = next(iter(runs.values()))
 
     def over(other: str) -> Any:

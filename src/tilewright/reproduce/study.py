@@ -36,6 +36,11 @@ class Setting:
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
+    @property
+    def free(self) -> tuple[bool, ...]:
+        """Whether traffic is ``free``, for each kind of it (or ``dram``) that is asked for."""
+        return tuple(kind == "free" for kind in self["traffic"])
+
     def __str__(self) -> str:
         parts = [f"{name} {_brief(value)}" for name, value in self.values.items()]
         return ", ".join([f"{self.name}: {self.seeds} seed{'s' if self.seeds > 1 else ''}", *parts])

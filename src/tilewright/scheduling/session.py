@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from tilewright.base import InputError, Registry
-from tilewright.jobs import Observer, Standing, Stop, present_stop
+from tilewright.jobs import Observer, Spending, Stop, present_stop
 from tilewright.scheduling.bounds import ScheduleBound, schedule_bound
 from tilewright.scheduling.problem import Floats, Ints, PlanGenomes, ScheduleProblem, Timeline
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
@@ -23,17 +23,13 @@ CLOSED = 1e-6
 KEEP_SECONDS = 5.0
 
 
-class ScheduleSession(Resumable):
+class ScheduleSession(Spending, Resumable):
     """Simulates plans within a budget, and keeps the best. A sample is a plan that is simulated.
 
     Parameters
     ----------
-    samples, seconds
-        What may be spent; None without a limit.
     warm
         Plans to begin from, if any.
-    stop
-        Ends the run after the present step when set.
     """
 
     changing = ("spent", "value", "best", "steps", "ended", "earlier", "floor")
@@ -41,10 +37,10 @@ class ScheduleSession(Resumable):
     def __init__(self, problem: ScheduleProblem, samples: int | None, seconds: float | None, seed: int = 0, *,  # noqa: PLR0913
                  bound: ScheduleBound | None = None, warm: PlanGenomes | None = None, threads: int = 1,
                  stop: Stop | None = None) -> None:
-        self.problem, self.samples, self.seconds, self.seed = problem, samples, seconds, seed
+        super().__init__(samples, seconds, present_stop() if stop is None else stop)
+        self.problem, self.seed = problem, seed
         self.bound = schedule_bound(problem) if bound is None else bound
-        self.warm, self.threads, self.stop = warm, threads, present_stop() if stop is None else stop
-        self.began, self.earlier, self.floor = time.perf_counter(), 0.0, 0.0
+        self.warm, self.threads, self.floor = warm, threads, 0.0
         self.restart()
 
     def restart(self) -> None:
@@ -55,34 +51,14 @@ class ScheduleSession(Resumable):
         self.steps = np.empty((0, 3))
 
     @property
-    def used_seconds(self) -> float:
-        """Seconds since the run began, in all its legs."""
-        return self.earlier + time.perf_counter() - self.began
-
-    @property
-    def left(self) -> float:
-        """Samples left; infinite where only time is limited."""
-        return inf if self.samples is None else self.samples - self.spent
-
-    @property
-    def spent_share(self) -> float:
-        """The share of the samples or of the time that is spent, the larger one."""
-        return max(self.spent / (self.samples or inf), self.used_seconds / (self.seconds or inf))
-
-    @property
     def proven(self) -> ScheduleBound:
         """The bound, or what the method has proved besides (its ``floor``), where that is more."""
         return replace(self.bound, value=max(self.bound.value, self.floor))
 
     @property
-    def late(self) -> bool:
-        """Whether the time is over, or the run was stopped."""
-        return self.stop.is_set() or (self.seconds is not None and self.used_seconds >= self.seconds)
-
-    @property
     def over(self) -> bool:
         """Whether to end: nothing is left to spend, the method has ended, or nothing better is to be found."""
-        return self.ended or self.left <= 0 or self.late or self.value <= self.proven.value * (1 + CLOSED)
+        return self.ended or self.exhausted or self.value <= self.proven.value * (1 + CLOSED)
 
     def score(self, plans: PlanGenomes) -> Floats:
         """Return the objective ``(b)`` of plans; those that no sample is left for count as infinite."""
@@ -103,11 +79,6 @@ class ScheduleSession(Resumable):
         self.spent += len(scores)
         if len(better):
             self.value, self.best = float(least[-1]), best
-
-    def standing(self) -> Standing:
-        """Return where the run stands."""
-        told = f"best {self.value:.6g}, bound {self.proven.value:.6g}:"
-        return Standing.of(told, self.spent, self.samples, self.used_seconds, self.seconds)
 
 
 class Scheduler(Protocol):
@@ -219,7 +190,7 @@ def schedule(problem: ScheduleProblem, method: str = "auto", *, samples: int | N
     while not session.over:
         scheduler.step()
         if told is not None:
-            told(session.standing())
+            told(session.standing(f"best {session.value:.6g}, bound {session.proven.value:.6g}:"))
         if checkpoint is not None and time.perf_counter() - saved > KEEP_SECONDS:
             saved = _keep(checkpoint, identity, session, scheduler)
     if checkpoint is not None:
