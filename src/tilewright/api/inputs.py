@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union, cast, get_args
 import tilewright.interop
 import tilewright.mapping
 from tilewright.base import InputError, unknown_name, whole_of
-from tilewright.hardware import Accelerator, DesignSpace, Footprint, find_accelerator, find_design_space
+from tilewright.hardware import Accelerator, DesignSpace, Footprint, changed, find_accelerator, find_design_space
 from tilewright.mapping import Mapping as Nest
 from tilewright.mapping import load_mapping as read_mapping
 from tilewright.workload import Graph, MacNode, Operator, convolution, coverage, einsum, matmul, read_table, zoo
@@ -142,6 +142,8 @@ def _foreign(text: str, part: "Part") -> "Format | None":
 def load_accelerator(machine: Machine, footprint: str | None = None) -> Accelerator:
     """Return the machine that a user names: a preset, a YAML file or its text, or an accelerator, returned as it is.
 
+    Numbers may be changed behind a colon: ``eyeriss:GLB.capacity=64KiB,PEs.shape=16x16`` (see `changed`).
+
     ``footprint``, ``exact`` or ``box``, is what tiles take of its capacities, where that is not left to the machine.
 
     Foreign machines (Timeloop's architectures) are read as they are; files that belong together (ERT, ART, the problem
@@ -169,10 +171,12 @@ def load_design_space(machine: Machine | DesignSpace) -> DesignSpace:
     """
     if isinstance(machine, DesignSpace):
         return machine
-    text = str(machine)
+    text, changes = (str(machine), []) if isinstance(machine, Accelerator) else _changes(machine)
     ours = not isinstance(machine, Accelerator) and ("\n" in text or (
         "," not in text and _foreign(text, "accelerator") is None))
-    return find_design_space(text) if ours else DesignSpace.of(load_accelerator(machine))
+    if not ours:
+        return DesignSpace.of(load_accelerator(machine))
+    return find_design_space(text).changed(changes) if changes else find_design_space(text)
 
 
 def load_target(machine: Machine, network: Network | None, footprint: str | None = None,
@@ -187,6 +191,9 @@ def load_target(machine: Machine, network: Network | None, footprint: str | None
     InputError
         If there is no such machine, or its files say something wrong.
     """
+    if isinstance(machine, tuple):
+        raise InputError("arch", "must be one machine here", ", ".join(map(str, machine)),
+                         "tilewright map sets several side by side")
     if footprint is not None and footprint not in get_args(Footprint):
         raise InputError("footprint", f"must be one of {', '.join(get_args(Footprint))}", footprint)
     found, constraints = _target(machine, network)
@@ -196,6 +203,10 @@ def load_target(machine: Machine, network: Network | None, footprint: str | None
 def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, "Constraints | None"]:
     if isinstance(machine, Accelerator):
         return machine, None
+    name, changes = _changes(machine)
+    if changes:
+        found, constraints = _target(name, network)
+        return changed(found, changes), constraints
     if "\n" in str(machine):
         return find_accelerator(str(machine)), None
     files = str(machine).split(",")
@@ -207,6 +218,14 @@ def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, "Co
     if tables and all(tables) and tables[0] is not None and tables[0].energise is not None:
         return tables[0].energise(find_accelerator(files[0]), [Path(file) for file in files[1:]])[0], None
     return find_accelerator(str(machine)), None
+
+
+def _changes(machine: str | Path) -> tuple[str, list[str]]:
+    """Return what a machine is called without the numbers that are changed, and these."""
+    name, sign, changes = str(machine).rpartition(":")
+    if not sign or "=" not in changes or "\n" in str(machine):
+        return str(machine), []
+    return name, changes.split(",")
 
 
 def _read_together(form: "Format", files: list[Path], network: Network | None,

@@ -34,6 +34,19 @@ WarmStarts = Literal["off", "previous", "similar", "library"]
 """The same as those of the rooms below, which load late."""
 
 
+def _machines(named: Sequence[str], settings: Sequence[str] | None) -> str | tuple[str, ...]:
+    """Return the machines named, each with the numbers that were set."""
+    found = [f"{one}{',' if '=' in one.rpartition(':')[2] else ':'}{','.join(settings)}" if settings else one
+             for one in named]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+MACHINE = {"join": _machines, "flags": (
+    Flag(("--arch", "-a"), "An accelerator: the name of a preset or a YAML file.", "texts", "ARCH"),
+    Flag(("--set",), "Change a number of it, as GLB.capacity=256KB, PEs.shape=16x16, DRAM.bandwidth=16GB/s, "
+         "clock=1GHz; energy and area follow by its technology. Repeatable.", "texts", "LEVEL.NUMBER=VALUE"))}
+
+
 @dataclass(frozen=True)
 class OnMachine:
     """A network on a machine.
@@ -43,15 +56,14 @@ class OnMachine:
     network
         See `load_network`.
     arch
-        A preset, a YAML file, or an accelerator.
+        A preset, a YAML file, or an accelerator; see `load_accelerator`.
     """
 
     network: Network = field(metadata={"flags": (Flag(("network",), (
         "A name of the zoo (resnet50, bert-base:sequence=128), a file (ONNX, PyTorch's .pt2, a config.json of Hugging "
         "Face, a layer table), or one operator: conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=1 · matmul:M=512,N=512,K=64 · "
         "einsum:bik,bkj->bij:b=8,i=64,j=64,k=32."), "argument", "NETWORK"),)})
-    arch: Machine = field(metadata={"flags": (Flag(
-        ("--arch", "-a"), "An accelerator: the name of a preset or a YAML file.", metavar="ARCH"),)})
+    arch: Machine = field(metadata=MACHINE)
 
 
 @dataclass(frozen=True)
@@ -353,7 +365,7 @@ class ExploreOptions(KeptOptions):
 
     networks: Network | Sequence[Network] = field(metadata={"flags": (Flag(
         ("networks",), "Networks, as for tilewright map.", "arguments", "NETWORK..."),)})
-    arch: Machine = field(metadata={"flags": flags(OnMachine)["arch"]})
+    arch: Machine = field(metadata=MACHINE)
     choices: str | Iterable[str] = option("all", "--choices", metavar="CLASS,...", says=(
         "Classes to compare with the first: digits for tile, order, parallelism, shape, 1 is fully flexible, as in "
         "0000,1010; stated is what the machine's file says; or all 16."))

@@ -45,7 +45,8 @@ def verb(options: type, leave: str = "") -> Callable[[Verb], Verb]:
 
     def decorate(function: Verb) -> Verb:
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        made = [_parameter(flag, one.default) for one in known.values() for flag in one.metadata["flags"]]
+        made = [_parameter(flag, None if place and one.default is MISSING else one.default)
+                for one in known.values() for place, flag in enumerate(one.metadata["flags"])]
         order = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*made, *own)]
 
         def run(**given: Any) -> None:

@@ -18,6 +18,7 @@ from tilewright.hardware.accelerator import (
     flexibility_overhead,
     room_name,
 )
+from tilewright.hardware.changes import changed, read_bandwidth, read_values
 from tilewright.hardware.design import DesignSpace, NumberRange
 from tilewright.hardware.files import dump_accelerator, load_accelerator, load_design_space
 from tilewright.hardware.flexibility import (
@@ -95,6 +96,7 @@ __all__ = [
     "VectorUnit",
     "axis_texts",
     "build_technology",
+    "changed",
     "completed",
     "describe",
     "dump_accelerator",
@@ -108,6 +110,8 @@ __all__ = [
     "parse_bytes",
     "preset",
     "preset_names",
+    "read_bandwidth",
+    "read_values",
     "room_name",
     "scale_technology",
     "technology",

@@ -1,13 +1,14 @@
 """What may still be chosen of a machine: which of its numbers vary, in which ranges, and what follows from what."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 from tilewright.base import InputError
 from tilewright.hardware.accelerator import MOST_INSTANCES, RATE, Accelerator, Fanout, Memory, Number
+from tilewright.hardware.changes import changed, read_changes
 
 MOST_BYTES = float(1 << 30)
 """Largest capacity of a memory that no range is given for."""
@@ -132,6 +133,13 @@ class DesignSpace:
         """Return the space that holds this machine alone."""
         return cls(accelerator, {key: NumberRange.listed((float(accelerator.numbers[key]),))
                                  for key in cls.of(accelerator).ranges})
+
+    def changed(self, changes: Iterable[str]) -> "DesignSpace":
+        """Return the space with other numbers, as `tilewright.hardware.changed` reads them: these do not vary."""
+        given = list(changes)
+        fixed = {key: NumberRange.listed((value,)) for key, value in read_changes(self.accelerator, given).items()
+                 if key in self.ranges}
+        return replace(self, accelerator=changed(self.accelerator, given), ranges={**self.ranges, **fixed})
 
     @property
     def alone(self) -> bool:

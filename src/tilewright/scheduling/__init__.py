@@ -42,7 +42,7 @@ from tilewright.scheduling.session import (
     schedule,
 )
 from tilewright.scheduling.simulation import Simulated, simulate, timeline
-from tilewright.scheduling.system import Core, System, load_system, read_bandwidth, system_names
+from tilewright.scheduling.system import Core, System, load_system, system_names
 
 __all__ = [
     "GROUP",
@@ -80,7 +80,6 @@ __all__ = [
     "group_record",
     "load_system",
     "network_jobs",
-    "read_bandwidth",
     "read_schedule",
     "read_time",
     "schedule",

@@ -1,6 +1,5 @@
 """Systems: accelerators that share one memory, each with a style of mapping or free, a clock and a bandwidth."""
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -8,16 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, unknown_name
-from tilewright.hardware import Accelerator
+from tilewright.base import unknown_name
+from tilewright.hardware import Accelerator, read_bandwidth
 from tilewright.mapping import MapSpace, dataflow_constraints
 from tilewright.workload import Operator
 
 FOLDER = Path(__file__).parent / "systems"
-UNITS = {"B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "KiB/s": 2.0**10, "MiB/s": 2.0**20,
-         "GiB/s": 2.0**30}
-CYCLE = "B/cycle"
-_FIGURE = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]+/[a-z]+)?\s*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -94,27 +89,6 @@ class System:
     @staticmethod
     def _kind(core: Core) -> tuple[Accelerator, str]:
         return replace(core.accelerator, name=""), core.dataflow
-
-
-def read_bandwidth(text: str | float, clock_mhz: float, where: str = "bandwidth") -> float:
-    """Return the bytes a cycle of ``16GB/s`` or, by name, ``16B/cycle``.
-
-    Raises
-    ------
-    InputError
-        If it has no unit or an unknown one, or is not positive and finite.
-    """
-    match = _FIGURE.fullmatch(str(text))
-    mend = "For example 16GB/s; 16B/cycle where bytes a cycle are meant"
-    if match is None or match[2] is None:
-        raise InputError(where, "must be a number with a unit", text, mend)
-    known = {unit: scale / (clock_mhz * 1e6) for unit, scale in UNITS.items()} | {CYCLE: 1.0}
-    if match[2] not in known:
-        raise InputError(where, f"must have one of the units {', '.join(known)}", text, mend)
-    found = float(match[1]) * known[match[2]]
-    if not 0 < found < float("inf"):
-        raise InputError(where, "must be positive and finite", text, mend)
-    return found
 
 
 def system_names() -> tuple[str, ...]:

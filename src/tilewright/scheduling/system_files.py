@@ -19,9 +19,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from tilewright.base import FieldsDocument, InputError, unknown_name
-from tilewright.hardware import Accelerator, Bandwidth, Fanout, find_accelerator, parse_bytes, with_numbers
+from tilewright.hardware import (
+    Accelerator,
+    Bandwidth,
+    Fanout,
+    find_accelerator,
+    parse_bytes,
+    read_bandwidth,
+    with_numbers,
+)
 from tilewright.mapping import DATAFLOWS
-from tilewright.scheduling.system import Core, System, read_bandwidth
+from tilewright.scheduling.system import Core, System
 
 MOST_CORES = 256
 

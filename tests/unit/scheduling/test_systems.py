@@ -5,8 +5,8 @@ from math import prod
 import pytest
 
 from tilewright.base import InputError
-from tilewright.hardware import Fanout, preset
-from tilewright.scheduling import load_system, read_bandwidth, system_names
+from tilewright.hardware import Fanout, preset, read_bandwidth
+from tilewright.scheduling import load_system, system_names
 from tilewright.workload import matmul
 
 # Kao, dissertation, Georgia Tech 2022, table 7.2: cores as (height, style, buffers in KB), and elements in all.
