@@ -13,9 +13,11 @@ import pytest
 
 from tilewright.api import mappers_page
 from tilewright.cli import main
-from tilewright.interop import load_onnx
+from tilewright.interop import FORMATS, load_onnx
+from tilewright.reproduce import REPRODUCTIONS
 from tilewright.search import MAPPERS
 from tilewright.search.mappers.auto import AutoOptions
+from tilewright.validation import SETS
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
@@ -56,10 +58,22 @@ def run_commands(text, expected, monkeypatch):
         assert int(end.value.code or 0) == expected, line
 
 
+def run_python(text, page):
+    """Run a block by itself: those of the README in a new process, as a newcomer does."""
+    if page == "README.md":
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONWARNINGS": "error"})
+        assert done.returncode == 0, done.stderr
+    else:
+        exec(compile(text, page, "exec"), {"__name__": "__main__"})
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_STORE", str(tmp_path / "runs.sqlite"))
+    for registry in (FORMATS, MAPPERS, REPRODUCTIONS, SETS):  # what a page registers is forgotten after it
+        monkeypatch.setattr(registry, "_members", dict(registry._members))
     write_network(tmp_path / "network.onnx")
     for language, info, text in blocks(page):
         if info.startswith("file="):
@@ -67,9 +81,7 @@ def test_every_block_runs(page, tmp_path, monkeypatch):
         elif language == "console":
             run_commands(text, int(info or 0), monkeypatch)
         elif language == "python":
-            done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False,
-                                  env={**os.environ, "PYTHONWARNINGS": "error"})
-            assert done.returncode == 0, done.stderr
+            run_python(text, page)
 
 
 def test_the_page_on_mappers_is_that_of_the_registry():

@@ -112,7 +112,7 @@ def test_what_is_weighted_is_the_sum_of_networks(tmp_path):
 
 
 def test_the_front_holds_what_no_other_machine_tried_beats():
-    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=1500, front="latency,energy,area", store=False)
+    found = tw.design(ONE, "edge-s2", "area=0.02mm2,power=25mW", budget=500, front="latency,energy,area", store=False)
     assert found.result.problem.objective == "edp-area"
     points = found.points()
     values = np.array([[one.figures.of(name, found.machine) for name in found.front] for one in points])
