@@ -5,9 +5,8 @@ from math import nan
 from typing import Any
 
 from tilewright.jobs import Runner
-from tilewright.mapping import dump_mapping
 from tilewright.reproduce.claims import cases, exact, gain, judge, lower
-from tilewright.reproduce.magma_systems import only, oracles
+from tilewright.reproduce.magma_systems import SOURCE, first_mapping, only, oracles
 from tilewright.reproduce.study import Cell, Findings, Setting, Table, reproduction
 from tilewright.scheduling import LayerJob, analyse, network_jobs
 from tilewright.workload import zoo
@@ -43,7 +42,7 @@ _FULL = Setting("full", 10, {"samples": 2_000, "every": 1})
 
 
 @reproduction("magma-fig7.6", "Job analysis: cycles and required bandwidth of jobs on cores of 64 x 64 elements",
-              "Kao, dissertation, Georgia Tech 2022, figure 7.6 (a)", CLAIMS, _QUICK, _FULL)
+              SOURCE.format("figure 7.6 (a)"), CLAIMS, _QUICK, _FULL)
 def run76(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.6 (a)."""
     asked = [(task, name, seed) for task, names in PUBLISHED.items() for name in names
@@ -88,11 +87,10 @@ def _cell(task: str, name: str, seed: int, setting: Setting) -> Cell:
         cores = {DLA: 0, EYE: len(system.cores) - 1}
         cycles = analysis.table.cycles[analysis.rows][:, :, 0]
         moved = analysis.table.traffic_bytes[analysis.rows][:, :, 0]
-        machine = system.cores[0].accelerator
         return {"cycles": {key: float(cycles[:, core].mean()) for key, core in cores.items()},
                 "bandwidth": {key: float((moved[:, core] / cycles[:, core]).mean()) for key, core in cores.items()},
                 "samples": analysis.samples,
-                "mapping": dump_mapping(analysis.mapping(0, 0, 0), jobs[0].operator, machine)}
+                "mapping": first_mapping(jobs, analysis)}
 
     return Cell({"network": name, "every": setting["every"], "mappings": setting["samples"], "seed": seed}, compute,
                 lambda value: int(value["samples"]))

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import product
 from statistics import geometric_mean
 from typing import Any
+
+import numpy as np
 
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
@@ -11,16 +15,37 @@ from tilewright.mapping import dump_mapping
 from tilewright.reproduce.claims import Claim, Judgement, judge
 from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import Cell, Setting, Table, Value
-from tilewright.scheduling import LayerJob, System, analyse, group_problem, load_system, schedule, task_groups
+from tilewright.scheduling import (
+    Analysis,
+    LayerJob,
+    Scheduled,
+    ScheduleProblem,
+    System,
+    analyse,
+    group_problem,
+    load_system,
+    schedule,
+    task_groups,
+)
 
-MAGMA = "magma"
-HAND = ("herald-like", "ai-mt-like")
+MAGMA, HERALD = "magma", "herald-like"
+HAND = (HERALD, "ai-mt-like")
 BLACK_BOX = ("ga", "de", "cma-es", "tbpsa", "pso")
 """Optimisers of table 7.3 that know numbers alone; A2C and PPO are left out."""
 OURS = ("list", "auto")
 METHODS = (MAGMA, *HAND, *BLACK_BOX, *OURS)
+FEW = {"samples": 1_600, "mappings": 60, "jobs": 40}
+WHOLE = {"samples": 10_000, "mappings": 2_000, "jobs": 100}
+"""What quick and full runs spend: plans of a method, mappings of a job and core, jobs of a group."""
+TENTHS = 10
+"""Parts of a plan's time for which is told what jobs ask for, and have, of the bandwidth."""
+SOURCE = "Kao, dissertation, Georgia Tech 2022, {}"
+NOTES = (
+    "Jobs are drawn from the zoo, as the released lists cannot be shipped; batches and sequences are our assumption. "
+    "Two genomes and proportional sharing, as in the text. The rules of herald-like and ai-mt-like are ours.",)
 Place = tuple[str, str, str]
 """Task, system, bandwidth."""
+Found = Mapping[tuple[Place, int], Any]
 
 
 def only(name: str, cores: Iterable[int]) -> System:
@@ -29,38 +54,109 @@ def only(name: str, cores: Iterable[int]) -> System:
     return replace(system, cores=tuple(system.cores[place] for place in cores))
 
 
-def contest(places: Sequence[Place], setting: Setting, runner: Runner) -> tuple[dict[tuple[Place, int], Any], str]:
-    """Return what all methods reach, by place and seed, and the oracle's word; two genomes, proportional sharing."""
-    asked = [(place, seed) for place in places for seed in range(setting.seeds)]
-    cells = [_cell(place, seed, setting) for place, seed in asked]
-    found = dict(zip(asked, runner.run(cells), strict=True))
-    first = [(cell, place) for cell, (place, seed) in zip(cells, asked, strict=True) if seed == 0]
-    told = oracles(runner, [(cell, _group(place, 0, setting)[0], load_system(place[1]).cores[0].accelerator,
-                             found[place, 0]) for cell, place in first])
+def sweep(tasks: Iterable[str], widths: Mapping[str, Iterable[int]]) -> tuple[Place, ...]:
+    """Return the places of tasks on systems, each at some GB/s."""
+    return tuple((task, name, f"{width}GB/s") for task, (name, those) in product(tasks, widths.items())
+                 for width in those)
+
+
+@lru_cache(maxsize=16)
+def analysed(task: str, name: str, groups: int, jobs: int, mappings: int,  # noqa: PLR0913, PLR0917
+             seed: int) -> tuple[tuple[tuple[LayerJob, ...], ...], Analysis]:
+    """Return groups of a task, and what their jobs take on a system at so many mappings each."""
+    drawn = task_groups(task, groups, seed, jobs)
+    return drawn, analyse([job for group in drawn for job in group], load_system(name), samples=mappings,
+                          runner=Runner(workers=1))
+
+
+def as_published(jobs: Sequence[LayerJob], rows: Sequence[int], analysis: Analysis, place: Place) -> ScheduleProblem:
+    """Return the problem of a group with two genomes and proportional sharing."""
+    bandwidth = load_system(place[1]).with_bandwidth(place[2]).bandwidth
+    return group_problem(jobs, rows, analysis, bandwidth, choose_mapping=False)
+
+
+def flops(jobs: Sequence[LayerJob], system: System) -> float:
+    """Return what jobs take in GFLOP/s, were it done in a cycle."""
+    return 2e-3 * system.clock_mhz * sum(job.macs for job in jobs)
+
+
+def contest(places: Sequence[Place], setting: Setting, runner: Runner,
+            methods: Sequence[str] = METHODS) -> tuple[dict[tuple[Place, int], Any], str]:
+    """Return what methods reach, by place and seed, and the oracle's word; two genomes, proportional sharing."""
+    asked = list(product(places, range(setting.seeds)))
+    return measured(runner, {(place, seed): _cell(place, seed, setting, methods) for place, seed in asked})
+
+
+def measured(runner: Runner, cells: Mapping[tuple[Place, int], Cell]) -> tuple[dict[tuple[Place, int], Any], str]:
+    """Return the values of cells by place and seed, and what the oracle says of a mapping of each of the first seed.
+
+    A cell tells ``mapping``: that of its first job on the first core.
+    """
+    found = dict(zip(cells, runner.run([*cells.values()]), strict=True))
+    told = oracles(runner, [
+        (cell, first_job(place[0], (cell.key or {})["jobs"]), load_system(place[1]).cores[0].accelerator,
+         found[place, seed])
+        for (place, seed), cell in cells.items() if seed == 0])
     return found, told
 
 
-def _group(place: Place, seed: int, setting: Setting) -> tuple[LayerJob, ...]:
-    return task_groups(place[0], 1, seed, setting["jobs"])[0]
+@lru_cache(maxsize=8)
+def first_job(task: str, jobs: int) -> LayerJob:
+    """Return the first job of a group of the first seed."""
+    return task_groups(task, 1, 0, jobs)[0][0]
 
 
-def _cell(place: Place, seed: int, setting: Setting) -> Cell:
+def cell_key(place: Place, seed: int, setting: Setting) -> dict[str, Any]:
+    """Return what tells the cells of studies of MAGMA apart."""
     task, name, bandwidth = place
+    return {"task": task, "system": name, "bandwidth": bandwidth, "jobs": setting["jobs"], "plans": setting["samples"],
+            "mappings": setting["mappings"], "seed": seed}
 
+
+def first_mapping(jobs: Sequence[LayerJob], analysis: Analysis) -> str:
+    """Return the fastest mapping of the first job on the first core, as YAML."""
+    return dump_mapping(analysis.mapping(0, 0, 0), jobs[0].operator, analysis.system.cores[0].accelerator)
+
+
+def _cell(place: Place, seed: int, setting: Setting, methods: Sequence[str]) -> Cell:
     def compute() -> dict[str, Any]:
-        jobs, system = _group(place, seed, setting), load_system(name).with_bandwidth(bandwidth)
-        analysis = analyse(jobs, system, samples=setting["mappings"], runner=Runner(workers=1))
-        problem = group_problem(jobs, analysis.rows.tolist(), analysis, system.bandwidth, choose_mapping=False)
-        rate = 2e-3 * system.clock_mhz * sum(job.macs for job in jobs)
-        runs = {method: schedule(problem, method, samples=setting["samples"], seed=seed) for method in METHODS}
+        (jobs,), analysis = analysed(*place[:2], 1, setting["jobs"], setting["mappings"], seed)
+        problem, rate = as_published(jobs, analysis.rows.tolist(), analysis, place), flops(jobs, analysis.system)
+        runs = {method: schedule(problem, method, samples=setting["samples"], seed=seed) for method in methods}
+        cycles, moved = (rows[np.isfinite(rows)] for rows in problem.of_jobs[:2])
         return {"gflops": {method: rate / run.score for method, run in runs.items()},
-                "bound_gflops": rate / runs[MAGMA].bound.value,
+                "bound_gflops": rate / max(run.bound.value for run in runs.values()),
+                "alone": {"cycles": float(cycles.mean()), "bytes": float((moved / cycles).mean())},
+                "asked": {method: tenths(runs[method])[0] for method in (MAGMA, HERALD) if method in runs},
+                "drawn": {method: tenths(runs[method])[1] for method in (MAGMA, HERALD) if method in runs},
                 "samples": sum(run.samples for run in runs.values()) + analysis.samples,
-                "mapping": dump_mapping(analysis.mapping(0, 0, 0), jobs[0].operator, system.cores[0].accelerator)}
+                "mapping": first_mapping(jobs, analysis)}
 
-    key = {"task": task, "system": name, "bandwidth": bandwidth, "jobs": setting["jobs"], "plans": setting["samples"],
-           "mappings": setting["mappings"], "seed": seed}
-    return Cell(key, compute, lambda value: int(value["samples"]))
+    return Cell(cell_key(place, seed, setting) | {"methods": list(methods)}, compute,
+                lambda value: int(value["samples"]))
+
+
+def tenths(run: Scheduled) -> tuple[list[float], list[float]]:
+    """Return what running jobs ask for, and what they have, in each tenth of a plan's time, as parts of the bandwidth.
+
+    >>> import numpy as np
+    >>> from tilewright.scheduling import AnalysisTable, ScheduleProblem
+    >>> told = np.full((1, 1, 1), 10.0)
+    >>> problem = ScheduleProblem(AnalysisTable(told, 4 * told, told, np.array([[1]])), np.array([0]), 2.0)
+    >>> [set(rows) for rows in tenths(schedule(problem, "list"))]
+    [{2.0}, {1.0}]
+    """
+    line, problem = run.timeline, run.problem
+    at = np.arange(problem.jobs), line.core, line.option
+    cycles, moved, _ = problem.of_jobs
+    edges = np.linspace(0.0, line.events[-1], TENTHS + 1)
+    running = np.minimum(line.end[:, None], edges[1:]) - np.maximum(line.start[:, None], edges[:-1])
+    asked = (moved[at] / cycles[at]) @ np.maximum(running, 0.0)
+    had = np.concatenate([[0.0], np.cumsum(np.diff(line.events) * line.share.sum(axis=1))])
+    whole = problem.bandwidth * line.events[-1] / TENTHS
+    told = asked / whole, np.diff(np.interp(edges, line.events, had)) / whole
+    first, second = ([round(float(each), 9) for each in rows] for rows in told)
+    return first, second
 
 
 def oracles(runner: Runner, asked: Sequence[tuple[Cell, LayerJob, Accelerator, Mapping[str, Any]]]) -> str:
@@ -71,34 +167,35 @@ def oracles(runner: Runner, asked: Sequence[tuple[Cell, LayerJob, Accelerator, M
     return f"The oracle confirms {right} of {len(told)} mappings." + (" It disagrees." if right < len(told) else "")
 
 
-def lead(found: Mapping[tuple[Place, int], Any], places: Sequence[Place], seed: int, others: Sequence[str]) -> float:
+def lead(found: Found, places: Sequence[Place], seed: int, others: Sequence[str]) -> float:
     """Return how many times the throughput of others MAGMA has: the geometric mean over places and methods."""
     return geometric_mean(found[place, seed]["gflops"][MAGMA] / found[place, seed]["gflops"][other]
                           for place in places for other in others)
 
 
-def beside(found: Mapping[tuple[Place, int], Any], places: Sequence[Place], setting: Setting) -> str:
+def beside(found: Found, places: Sequence[Place], setting: Setting) -> str:
     """Return how far MAGMA is ahead of a list schedule and of auto, which the paper does not have."""
     told = [f"of {other} {min(ours):.3g}x to {max(ours):.3g}x" for other in OURS
             for ours in [[lead(found, places, seed, (other,)) for seed in range(setting.seeds)]]]
     return f"MAGMA has the throughput {' and '.join(told)} (geometric means over places, by seed)."
 
 
-def leads(claim: Claim, found: Mapping[tuple[Place, int], Any], places: Sequence[Place], setting: Setting,
+def leads(claim: Claim, found: Found, places: Sequence[Place], setting: Setting,
           others: Sequence[str]) -> Judgement:
     """Judge a claim of how far MAGMA leads."""
     ours = [lead(found, places, seed, others) for seed in range(setting.seeds)]
     return judge(claim, ours, ", ".join(f"{one:.3g}x" for one in ours))
 
 
-def throughput(found: Mapping[tuple[Place, int], Any], places: Sequence[Place],
-               published: Mapping[Place, float]) -> Table:
+def throughput(found: Found, places: Sequence[Place], published: Mapping[Place, float],
+               methods: Sequence[str] = METHODS) -> Table:
     """Return the table of throughputs, of the first seed."""
     rows: list[tuple[Value, ...]] = []
     for place in places:
         value = found[place, 0]
-        rows.append((*place, published.get(place), *(value["gflops"][method] for method in METHODS),
-                     value["bound_gflops"]))
+        rows.append((*place, published.get(place), *(value["gflops"][method] for method in methods),
+                     value["bound_gflops"], value["alone"]["cycles"], value["alone"]["bytes"]))
     return Table("throughput", "Throughput in GFLOP/s (first seed)", (
-        "Task", "System", "Bandwidth", "published", *METHODS, "bound"), tuple(rows),
-        ("Published: MAGMA's, on other jobs. Bound: no schedule of these jobs does better.",))
+        "Task", "System", "Bandwidth", "published", *methods, "bound", "cycles alone", "bytes a cycle alone"),
+        tuple(rows), ("Published: MAGMA's, on other jobs. Bound: no schedule of these jobs does better. Alone: the "
+                      "mean over jobs and cores, with all the bandwidth that they ask for.",))
