@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tilewright.api.scheduling import JobPlan, SchedulePlan, open_schedule, schedule
     from tilewright.api.spaces import SpaceChoice, SpaceFigures, choose_space, drawn_mappings, map_space, space_figures
     from tilewright.api.studying import compare, study_axes, study_landscape, study_orders
+    from tilewright.api.sweeping import MachineSweep, side_by_side, sweep
     from tilewright.api.systolics import SystolicRow, SystolicRun, systolic
     from tilewright.api.text import Watcher
     from tilewright.api.training import TrainedSurrogate, train_surrogate
@@ -48,6 +49,7 @@ __all__ = [
     "Evaluation",
     "JobPlan",
     "LayersRun",
+    "MachineSweep",
     "Option",
     "Pipeline",
     "Replayed",
@@ -91,10 +93,12 @@ __all__ = [
     "replay",
     "replay_effort",
     "schedule",
+    "side_by_side",
     "space_figures",
     "study_axes",
     "study_landscape",
     "study_orders",
+    "sweep",
     "systolic",
     "train_surrogate",
     "validate",

@@ -13,7 +13,7 @@ from typing import Any
 
 import tilewright.report
 from tilewright.api.inputs import load_design_space
-from tilewright.api.options import DesignOptions
+from tilewright.api.machine_options import DesignOptions
 from tilewright.api.places import ready_place
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet

@@ -20,7 +20,7 @@ from tilewright.api.inputs import (
     refuse_sparse,
     several_networks,
 )
-from tilewright.api.options import DesignOptions
+from tilewright.api.machine_options import DesignOptions
 from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space

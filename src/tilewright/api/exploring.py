@@ -16,7 +16,7 @@ from tilewright.api.inputs import (
     refuse_sparse,
     several_networks,
 )
-from tilewright.api.options import ExploreOptions, FlexibilityOptions
+from tilewright.api.machine_options import ExploreOptions, FlexibilityOptions
 from tilewright.api.studying import study_runner
 from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, NetworkFlexion, assumed, measure_flexion, tune, with_flexibility

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tilewright.api.flags import Flag, again, flags, option, several
+from tilewright.base import InputError
 
 if TYPE_CHECKING:
     import os
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from tilewright.api.inputs import Limits, Machine, Network
     from tilewright.api.text import Watcher
-    from tilewright.codesign import Limit
-    from tilewright.hardware import DesignSpace
     from tilewright.jobs import Observer, Stop
     from tilewright.mapping import Mapping as Nest
     from tilewright.search import Budget, Densities
@@ -36,6 +35,9 @@ WarmStarts = Literal["off", "previous", "similar", "library"]
 
 def _machines(named: Sequence[str], settings: Sequence[str] | None) -> str | tuple[str, ...]:
     """Return the machines named, each with the numbers that were set."""
+    wrong = next((one for one in settings or () if "=" not in one), None)
+    if wrong is not None:
+        raise InputError("--set", "must be LEVEL.NUMBER=VALUE", wrong, "For example GLB.capacity=64KiB")
     found = [f"{one}{',' if '=' in one.rpartition(':')[2] else ':'}{','.join(settings)}" if settings else one
              for one in named]
     return found[0] if len(found) == 1 else tuple(found)
@@ -344,117 +346,6 @@ class LandscapeOptions(LookOptions):
         "Draw every mapping of the space with the same chance, instead of spreading the draws over all scales of "
         "tiles."))
     budget: str | int | Budget = again(LookOptions, "budget", 5_000)
-
-
-@dataclass(frozen=True)
-class ExploreOptions(KeptOptions):
-    """What `explore` is asked for.
-
-    Parameters
-    ----------
-    networks
-        One, or several (see `load_network`); each is searched layer by layer.
-    arch
-        The machine, whose file states what is fixed where an axis is not flexible.
-    choices
-        Classes such as ``0000,1010`` (or ``FullFlex-1010``), ``stated`` for what the machine's file says, or ``all`` 16
-        classes. Others are compared with the first.
-    tuned_for
-        Fix axes not as the file says but as suits this network best: the best of 10,000 fixed designs.
-    """
-
-    networks: Network | Sequence[Network] = field(metadata={"flags": (Flag(
-        ("networks",), "Networks, as for tilewright map.", "arguments", "NETWORK..."),)})
-    arch: Machine = field(metadata=MACHINE)
-    choices: str | Iterable[str] = option("all", "--choices", metavar="CLASS,...", says=(
-        "Classes to compare with the first: digits for tile, order, parallelism, shape, 1 is fully flexible, as in "
-        "0000,1010; stated is what the machine's file says; or all 16."))
-    _: KW_ONLY
-    tuned_for: Network | None = option(None, "--tune", metavar="NETWORK", says=(
-        "Fix the axes that are not flexible as suits this network best, in place of what the machine's file says."))
-    objective: str = again(LookOptions, "objective", "latency", "latency, energy or edp.")
-    mapper: str = again(SearchOptions, "mapper", "auto")
-    budget: int = option(10_000, "--budget", "-b", kind="whole", says="Samples of each layer on each choice.")
-    seed: int = again(LookOptions, "seed", 0, "Same seed, same result.")
-    seeds: int = again(StudyOptions, "seeds", 1, "Repetitions, of which the median counts.")
-    workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
-    on: str = again(NetworkOptions, "on", "threads")
-
-
-@dataclass(frozen=True)
-class DesignOptions(KeptOptions):
-    """What `design` is asked for.
-
-    Parameters
-    ----------
-    networks
-        One, or several (see `load_network`), which all run on one machine; what counts is their sum, each times the
-        weight that it names behind an asterisk (``bert-base*0.3``) or that a mapping gives it.
-    arch
-        What may vary: see `load_design_space`.
-    objective
-        One of ``latency``, ``energy``, ``edp``, ``latency-area``, ``energy-area``, ``edp-area``; with ``deployment``,
-        of ``latency``, ``energy``, ``edp``, ``pace``.
-    samples
-        The same as ``budget``, as a number alone.
-    fix
-        ``mapping=DATAFLOW``: only mappings that follow it. ``hardware``: the machine as its file has it.
-    """
-
-    networks: Network | Sequence[Network] | Mapping[Network, float] = field(metadata={"flags": (Flag(
-        ("networks",), "Networks, as for tilewright map, that all run on one machine. Each counts as often as its "
-        "weight says: resnet50, bert-base:sequence=128*0.3.", "arguments", "NETWORK[*WEIGHT]..."),)})
-    arch: Machine | DesignSpace = field(metadata={"flags": (Flag(
-        ("--arch", "-a"), "What may vary: the design section of this accelerator's file; without one, the sides of its "
-        "arrays and the capacities of its memories. A preset or a YAML file.", metavar="ARCH"),)})
-    within: str | Iterable[str | Limit] | None = option(None, "--within", "-w", metavar="FIGURE=MOST,...", says=(
-        "What the machine may take: area=0.2mm2, power=200mW, elements=256, bytes=4kB, or several of these; with "
-        "--deployment also shares such as area=iot, or fpga-edge."))
-    _: KW_ONLY
-    objective: str | None = option(None, "--objective", "-o", says=(
-        "What to minimise: latency, energy, edp, or one of them times area (edp-area); with "
-        "--deployment latency, energy, edp, pace. Default: latency; with --front, the product of its metrics."))
-    method: str = option("auto", "--method", "-m", always=True,
-                         says="How to search; see: tilewright list methods.")
-    deployment: str | None = option(None, "--deployment", metavar="pipelined|sequential", says=(
-        "Share the budget among the layers, each with its own elements and buffer (pipelined), or give all one pair "
-        "in turn (sequential), mapped by --styles. Default: one machine, each layer with any mapping."))
-    per_layer: bool = option(False, "--per-layer", kind="yes", says=(
-        "A machine for every layer by itself, each within all of the budget, as DiGamma's release has it."))
-    styles: str | Iterable[str] = option((), "--styles", metavar="STYLE,...", says=(
-        "With --deployment: dataflow styles that a layer may have; see: tilewright list styles. Default: nvdla."))
-    budget: str | int | Budget | None = again(SearchOptions, "budget", None, (
-        "Mappings of a layer scored in all (40000, 40k), time (10s), or both (40k,10s). Only a number of mappings "
-        "repeats exactly. Default: 40000; with --deployment 5000 allocations of all layers."))
-    seed: int = again(SearchOptions, "seed", 0)
-    fix: str | Iterable[str] = option((), "--fix", kind="texts", metavar="mapping=DATAFLOW|hardware", says=(
-        "Search only machines (mappings follow a dataflow; see: tilewright list dataflows), or only mappings (the "
-        "machine is as its file has it). Repeatable."))
-    front: str | Iterable[str] = option((), "--front", metavar="METRICS", says=(
-        "Also tell the Pareto front of these metrics, e.g. latency,energy,area, over all machines tried."))
-    options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None, (
-        "An option of the method. Repeatable."))
-    tiling: str | None = again(SpaceOptions, "tiling", None)
-    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
-    samples: int | None = None
-    workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
-    on: str = again(NetworkOptions, "on", "threads")
-    store: str | os.PathLike[str] | bool = again(NetworkOptions, "store", True,
-                                                 "Do not append the design's runs to the store.")
-
-
-@dataclass(frozen=True)
-class FlexibilityOptions(OnLayer):
-    """What `flexibility` is asked for."""
-
-    layer: str | None = again(OnLayer, "layer", None, "One of its layers. Default: all, and their average.")
-    _: KW_ONLY
-    axes: str = option("TOPS", "--axes", says="Letters of TOPS: tile, order, parallelism, shape.")
-    klass: str | None = option(None, "--class", metavar="1010|FullFlex-1010", says=(
-        "Take the machine as one of this class (digits of T, O, P, S): axes of 1 fully flexible, axes of 0 as its "
-        "file fixes them."))
-    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
-    seed: int = again(LookOptions, "seed", 0, "Of the draws behind counts that are estimated.")
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 from tilewright.api.flags import takes
 from tilewright.api.inputs import load_mapping, load_target, pick_operator
+from tilewright.api.machine_options import DesignOptions, ExploreOptions, SweepOptions
 from tilewright.api.options import (
     AxesOptions,
     CompareOptions,
-    DesignOptions,
-    ExploreOptions,
     LandscapeOptions,
     LookOptions,
     OrdersOptions,
@@ -118,7 +117,7 @@ def _terms(asked: StudyOptions) -> Terms:
 
 
 @contextmanager
-def study_runner(asked: StudyOptions | ExploreOptions | DesignOptions, study: str) -> Iterator[Runner]:
+def study_runner(asked: StudyOptions | ExploreOptions | DesignOptions | SweepOptions, study: str) -> Iterator[Runner]:
     """Give what runs the searches of a study, and keeps them where that is asked for."""
     with kept_in(asked.out, study) as kept:
         yield Runner(workers=asked.workers, on=asked.on, keeper=kept, observer=asked.told, stop=asked.stop)

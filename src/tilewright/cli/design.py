@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import tilewright.api
-from tilewright.api.options import DesignOptions
+from tilewright.api.machine_options import DesignOptions
 from tilewright.base import InputError
 from tilewright.cli.compare import deliver, tell_stopped
 from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, ready, verb

@@ -3,7 +3,7 @@
 from typing import Any
 
 import tilewright.api
-from tilewright.api.options import ExploreOptions
+from tilewright.api.machine_options import ExploreOptions
 from tilewright.cli.compare import conduct, times
 from tilewright.cli.options import Asked, Json, verb
 

@@ -9,7 +9,7 @@ import typer
 
 import tilewright.api
 import tilewright.report
-from tilewright.api.options import FlexibilityOptions
+from tilewright.api.machine_options import FlexibilityOptions
 from tilewright.cli.options import Asked, Json, console, ready, say, verb, write_json
 
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -28,14 +28,17 @@ def map_network(
 ) -> None:
     """Find the best mapping of every layer of a network on an accelerator.
 
-    Ends with a table, and with --report a page. Layers of equal shape are searched once, and a search that the store
-    has made before, of a number of mappings, is answered from there. Ctrl-C ends the searches and keeps what they found
-    (exit code 130), as does SIGTERM (143). Exit code 1: some layer has no legal mapping, or none within constraints.
+    Ends with a table, and with --report a page. Several machines (--arch A --arch B) are set side by side. Layers of
+    equal shape are searched once, and a search that the store has made before, of a number of mappings, is answered
+    from there. Ctrl-C ends the searches and keeps what they found (exit code 130), as does SIGTERM (143). Exit code 1:
+    some layer has no legal mapping, or none within constraints.
     """
     from tilewright.cli.progress import LayersBar
     from tilewright.jobs import interruptible, load_seconds
 
     ready(report, json)
+    if isinstance(asked["arch"], tuple):
+        _side_by_side(asked, report, json, checkpoint)
     folder = _checkpoint(checkpoint, resume)
     with LayersBar(earlier_seconds=load_seconds(folder) if folder else 0.0) as shown:
         try:
@@ -47,6 +50,22 @@ def map_network(
     if error is not None:
         raise error
     raise typer.Exit(_exit_code(run))
+
+
+def _side_by_side(asked: Asked, report: Path | None, json: str | None, checkpoint: Path | None) -> NoReturn:
+    """Map the network on several machines, and show them side by side."""
+    from tilewright.cli.compare import deliver
+    from tilewright.cli.progress import LayersBar
+
+    if checkpoint is not None:
+        raise InputError("--checkpoint", "must be left out where several machines are mapped", str(checkpoint),
+                         "The store answers searches that were done before")
+    with LayersBar() as shown:
+        found = tilewright.api.side_by_side(asked.pop("arch"), **asked, progress=shown)
+    deliver("machines", found.sheet, found.plain, (report, json, None))
+    if found.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(max(_exit_code(run) for run in found.runs))
 
 
 def _checkpoint(folder: Path | None, resume: bool) -> Path | None:

@@ -18,6 +18,8 @@ from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, N
 from tilewright.codesign.limits import Limit, figures_of, read_limits
 from tilewright.codesign.problem import GOALS, DesignProblem, Figures
 from tilewright.codesign.session import Candidate, DesignStep, Session, figures_told
+from tilewright.codesign.sided import SidedMachine, SidedMachines, machine_bound
+from tilewright.codesign.sweep import SweptMachine, sweep_machines
 from tilewright.codesign.variants import assumed, class_choices, with_array, with_buffer, with_flexibility
 
 __all__ = [
@@ -40,6 +42,9 @@ __all__ = [
     "NetworkFlexion",
     "Outcome",
     "Session",
+    "SidedMachine",
+    "SidedMachines",
+    "SweptMachine",
     "assumed",
     "budget_bound",
     "class_choices",
@@ -51,10 +56,12 @@ __all__ = [
     "figures_of",
     "figures_told",
     "fixed_mappings",
+    "machine_bound",
     "measure_flexion",
     "pareto",
     "read_limits",
     "score_designs",
+    "sweep_machines",
     "tune",
     "with_array",
     "with_buffer",

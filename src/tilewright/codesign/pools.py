@@ -169,8 +169,11 @@ class Pooling:
         costs = model.score(batch, hardware) if told is None else told.costs
         needs = (model.needs(batch) if told is None else told.needs).numbers(self.machine)
         legal = np.flatnonzero(costs.legal)
-        table = np.array([needs[key] / times for key, _, times in self.needed]).reshape(len(self.needed), len(batch)).T
-        words = np.array([] if told is None else [told.words[place][kind] for place, kind, _, _ in self.moved])
+        nothing = np.zeros(len(batch))  # of what memories do not keep
+        table = np.array([needs.get(key, nothing) / times for key, _, times in self.needed])
+        table = table.reshape(len(self.needed), len(batch)).T
+        words = np.array([] if told is None else [
+            told.words.get(place, {}).get(kind, nothing) for place, kind, _, _ in self.moved])
         words = words.reshape(len(self.moved), len(batch)).T
         latency = costs.latency_cycles
         energy = np.broadcast_to(costs.energy_pj, len(batch)) if self.priced else np.zeros(len(batch))

@@ -12,7 +12,7 @@ from tilewright.base import InputError, digest
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
 from tilewright.cost import DenseModel, HardwareBatch
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
-from tilewright.mapping import Constraints, Layout, MappingBatch, MapSpace, Tiling, dataflow_constraints
+from tilewright.mapping import Constraints, KeptSets, Layout, MappingBatch, MapSpace, Tiling, dataflow_constraints
 from tilewright.search import METRICS
 from tilewright.workload import Operator, UniqueOperator
 
@@ -50,6 +50,8 @@ class DesignProblem:
         One of `GOALS`.
     dataflow
         What the mappings follow on every machine, a name of `DATAFLOWS`; empty for any mapping.
+    passed
+        Pairs of a memory and a tensor that passes it, of each layer; empty where memories keep all that they can.
     spread
         Whether searches of a layer tell all mappings of which none is better in both cycles and picojoules, as fronts
         need; those of a product or of limited power do so anyway.
@@ -63,6 +65,7 @@ class DesignProblem:
     dataflow: str = ""
     tiling: Tiling = "imperfect"
     spread: bool = False
+    passed: tuple[tuple[tuple[str, str], ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.objective not in GOALS:
@@ -112,7 +115,12 @@ class DesignProblem:
     @cached_property
     def layouts(self) -> tuple[Layout, ...]:
         """Of the mappings of each layer, with both sides of every array that may have them."""
-        return tuple(Layout.of(operator, self.widest) for operator in self.layers)
+        return tuple(Layout.of(operator, self.widest, keeps=self._keeps(layer, self.widest))
+                     for layer, operator in enumerate(self.layers))
+
+    def _keeps(self, layer: int, machine: Accelerator) -> dict[str, tuple[str, ...]]:
+        """Return what memories keep of a layer, where that is less than they can."""
+        return KeptSets(MapSpace(self.layers[layer], machine)).keeps(self.passed[layer]) if self.passed else {}
 
     @cached_property
     def models(self) -> tuple[DenseModel, ...]:
@@ -155,7 +163,9 @@ class DesignProblem:
     def map_space(self, layer: int, machine: Accelerator) -> MapSpace:
         """Return the mappings of a layer on a machine."""
         operator = self.layers[layer]
-        return MapSpace(operator, machine, self.tiling, self._ruled(operator, machine))
+        ruled = self._ruled(operator, machine)
+        keeps = self._keeps(layer, machine)
+        return MapSpace(operator, machine, self.tiling, replace(ruled, keeps=keeps) if keeps else ruled)
 
     def _ruled(self, operator: Operator, machine: Accelerator) -> Constraints:
         """Return what the dataflow asks for on a machine, whose sides are told apart even where one has one place."""

@@ -19,7 +19,7 @@ from tilewright.hardware.accelerator import (
     room_name,
 )
 from tilewright.hardware.changes import changed, read_bandwidth, read_values
-from tilewright.hardware.design import DesignSpace, NumberRange
+from tilewright.hardware.design import DesignSpace, NumberRange, check_number
 from tilewright.hardware.files import dump_accelerator, load_accelerator, load_design_space
 from tilewright.hardware.flexibility import (
     AXES,
@@ -97,6 +97,7 @@ __all__ = [
     "axis_texts",
     "build_technology",
     "changed",
+    "check_number",
     "completed",
     "describe",
     "dump_accelerator",

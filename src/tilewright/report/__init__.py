@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         orders_sheet,
         orders_tree,
     )
+    from tilewright.report.sweep import sweep_sheet, sweep_tree
     from tilewright.report.terminal import (
         cost_table,
         energy_table,
@@ -100,6 +101,8 @@ __all__ = [
     "schedule_sheet",
     "shortened",
     "significant",
+    "sweep_sheet",
+    "sweep_tree",
     "venn",
     "venn_plot",
     "write_page",

@@ -44,7 +44,7 @@ CLAIMS = (*SAVED.values(), RELAXED, BOUNDS)
 
 
 @dataclass(frozen=True)
-class Stages:
+class TwoStages:
     """A network as a pipeline on the S3 machines of a platform, mapped by a method, with the goal of its second stage.
 
     ``setting`` says what is spent on it, and with how many seeds.
@@ -57,7 +57,7 @@ class Stages:
     setting: Setting
 
 
-Pipe = Tried[Stages]
+Pipe = Tried[TwoStages]
 """A pipeline and its runs over seeds; the median is of what it is worth after the second stage."""
 
 
@@ -86,7 +86,7 @@ def network(name: str, every: int) -> Graph:
     return Graph(name, tuple(replace(node, inputs=()) for node in nodes))
 
 
-def _case(of: Stages) -> SeededSearch:
+def _case(of: TwoStages) -> SeededSearch:
     samples, every, method = of.setting["samples"], of.setting["every"], of.method
     graph, accelerator = network(of.network, every), machine(of.platform, "s3")
     key = {"network": of.network, "machine": accelerator.name, "then": of.goal, "mapper": method.mapper,
@@ -129,7 +129,7 @@ def _plain(found: PipelineResult) -> dict[str, Any]:
 
 def measure(setting: Setting, runner: Runner) -> list[Pipe]:
     """Run every pipeline with every seed, and have the oracle count the mappings of the median runs."""
-    asked = [Stages(name, platform, method, goal, setting) for name in NETWORKS for platform in setting["platforms"]
+    asked = [TwoStages(name, platform, method, goal, setting) for name in NETWORKS for platform in setting["platforms"]
              for method in (GAMMA, OWN) for goal in GOALS]
     found = [pipe for goal in GOALS for pipe in play(
         runner, [one for one in asked if one.goal == goal], _case, f"then.{WORTH[goal]}") if pipe.median is not None]

@@ -12,7 +12,7 @@ from tilewright.reproduce.gamma_methods import BASELINES, FIXED, GAMMA, OWN, PAP
 from tilewright.reproduce.gamma_platforms import convolutions, machine
 from tilewright.reproduce.gamma_release import NUMBERS, ReleaseEncoding, release_methods, release_search
 from tilewright.reproduce.gamma_table4_5 import PUBLISHED, bound_of, curve
-from tilewright.reproduce.gamma_table4_6 import FIRST, Stages, left, network, published_below
+from tilewright.reproduce.gamma_table4_6 import FIRST, TwoStages, left, network, published_below
 from tilewright.reproduce.searching import Tried, by_seed, figure_of, median_run, total
 from tilewright.search import MAPPERS
 from tilewright.workload import convolution
@@ -181,7 +181,7 @@ def test_what_a_second_stage_leaves_is_told_by_seed_where_every_layer_is_mapped(
     runs = [{"first": {"energy_pj": 10.0, "layer_power_mw": 1.0}, "then": {"energy_pj": value, "layer_power_mw": 1.0},
              "missing": []} for value in (2.0, 4.0, 9.0)]
     runs.append({"layers": [], "missing": ["conv1"]})
-    stages = Stages("resnet18", "edge", GAMMA, "energy", Setting("tiny", 4))
+    stages = TwoStages("resnet18", "edge", GAMMA, "energy", Setting("tiny", 4))
     assert left(Tried(stages, runs, None)) == pytest.approx([0.2, 0.4, 0.9])
     assert [figure_of(run, "then.energy_pj") for run in runs] == [2.0, 4.0, 9.0, None]
     assert median_run(runs, "then.energy_pj") == runs[1] and median_run(runs[2:], "then.energy_pj") is None
