@@ -131,10 +131,10 @@ class Pooling:
                 found.append((key, name, times))
         return tuple(found)
 
-    @cached_property
+    @property
     def priced(self) -> bool:
-        """Whether energy counts."""
-        return self.problem.spreads or self.problem.objective.startswith("energy")
+        """Whether energy is pooled."""
+        return self.problem.spread or self.problem.priced
 
     @cached_property
     def moved(self) -> tuple[tuple[tuple[str, str], str, Number, float], ...]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, digest
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
-from tilewright.cost import DenseModel, HardwareBatch
+from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, hardware_bounds
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
 from tilewright.mapping import Constraints, KeptSets, Layout, MappingBatch, MapSpace, Tiling, dataflow_constraints
 from tilewright.search import METRICS
@@ -100,6 +100,16 @@ class DesignProblem:
     def spreads(self) -> bool:
         """Whether searches tell mappings between the fewest cycles and the fewest picojoules."""
         return self.spread or self.objective.startswith("edp") or any(one.what == "power" for one in self.limits)
+
+    @property
+    def priced(self) -> bool:
+        """Whether energy counts in the objective or the limits."""
+        return not self.objective.startswith("latency") or any(one.what == "power" for one in self.limits)
+
+    def bounds(self, hardware: HardwareBatch) -> list[BoundBatch]:
+        """Return what no mapping of each layer can beat on each row; energy only where it counts."""
+        return [hardware_bounds(layer, hardware, self.space.accelerator, perfect=self.tiling == "perfect",
+                                energy=self.priced) for layer in self.layers]
 
     @cached_property
     def budget(self) -> DesignBudget:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.codesign.limits import Floats, figures_of
 from tilewright.codesign.problem import DesignProblem, Figures
-from tilewright.cost import HardwareBatch, best_of_box, hardware_bounds
+from tilewright.cost import HardwareBatch, best_of_box
 from tilewright.hardware import AREA, Fanout, Memory, Number
 
 Places = NDArray[np.int64]
@@ -49,8 +49,7 @@ def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
     latency: fewer take longer in the same proportion, but have other area beside them. Where the power is limited, the
     time is at least what the least energy takes at that power.
     """
-    found = [hardware_bounds(layer, hardware, problem.space.accelerator, perfect=problem.tiling == "perfect")
-             for layer in problem.layers]
+    found = problem.bounds(hardware)
     latency, energy, edp = (np.array([getattr(each, name) for each in found])
                             for name in ("latency_cycles", "energy_pj", "edp"))
     if elements is not None:
@@ -82,10 +81,8 @@ def _at_least(problem: DesignProblem, figures: Figures, edp: Floats, area_um2: F
 
 
 def layer_bounds_at(problem: DesignProblem, chosen: Mapping[Number, float]) -> tuple[Floats, Floats]:
-    """Return ``(l)`` each: what cycles and picojoules of every layer are at least on a machine."""
-    row = problem.rows({key: np.array([value]) for key, value in chosen.items()})
-    found = [hardware_bounds(layer, row, problem.space.accelerator, perfect=problem.tiling == "perfect")
-             for layer in problem.layers]
+    """Return ``(l)`` each: what cycles, and where they count picojoules, of every layer are at least on a machine."""
+    found = problem.bounds(problem.rows({key: np.array([value]) for key, value in chosen.items()}))
     return np.array([each.latency_cycles[0] for each in found]), np.array([each.energy_pj[0] for each in found])
 
 

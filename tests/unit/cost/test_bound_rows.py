@@ -252,3 +252,12 @@ def test_boxes_that_are_none_are_refused():
         for level in machine.levels))
     with pytest.raises(InputError, match=r"follows\.GLB: must have figures that rise with its capacity"):
         best_of_box(one, one, falls)
+
+
+def test_without_energy_cycles_are_bounded_alike():
+    machine = preset("eyeriss")
+    rows = HardwareBatch({("GLB", "capacity_bytes"): np.array([2048.0, 65536.0])})
+    for operator in OPERATORS:
+        whole, alone = (hardware_bounds(operator, rows, machine, energy=energy) for energy in (True, False))
+        assert (whole.latency_cycles == alone.latency_cycles).all() and (whole.energy_pj > 0).all()
+        assert not alone.energy_pj.any() and not alone.edp.any()

@@ -145,9 +145,12 @@ class BoundRows:
             roofline=roofline(operator, accelerator))
 
 
-def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *,
-               bypass: bool = False, perfect: bool = False) -> BoundRows:
-    """Return bounds of rows that were parted (`MachineRows.parts`); see `layer_bounds`."""
+def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *,  # noqa: PLR0913
+               bypass: bool = False, perfect: bool = False, energy: bool = True) -> BoundRows:
+    """Return bounds of rows that were parted (`MachineRows.parts`); see `layer_bounds`.
+
+    Without ``energy`` that is bounded by 0, which is sooner done.
+    """
     machine, passing = rows.machine, Passing(operator, rows, keeps or {}, bypass)
     blocking = {memory.name: passing.blocking_cycles(memory) for memory in machine.memories[1:]
                 if memory.buffering == "single"}
@@ -155,7 +158,7 @@ def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None
     again = np.zeros(rows.count)
     if not bypass:
         chains = {name: chain for name, (chain,) in passing.chains.items()}
-        again = _fetched_again(Traffic.of(operator, rows, chains, perfect), data, blocking)
+        again = _fetched_again(Traffic.of(operator, rows, chains, perfect), data, blocking, energy)
     compute = rows.once((operator, "steps", perfect), lambda: compute_steps(operator, rows, perfect))
     blocked = rows.none
     for cycles in blocking.values():
@@ -163,18 +166,23 @@ def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None
     latency = compute + blocked
     for cycles in data.values():
         latency = np.maximum(latency, cycles)
-    energy = passing.energies()
-    refetch = np.maximum(0.0, again - sum(energy.values()))
-    energy[machine.compute.name] = operator.macs * rows.numbers[machine.compute.name, "energy_pj_per_mac"]
+    if not energy:
+        return BoundRows(compute, blocked, data, latency, {}, again, again)
+    spent = passing.energies()
+    refetch = np.maximum(0.0, again - sum(spent.values()))
+    spent[machine.compute.name] = operator.macs * rows.numbers[machine.compute.name, "energy_pj_per_mac"]
     if rows.leakage.any():
-        energy["leakage"] = rows.leakage * latency.astype(np.float64)
-    total = (sum(energy.values()) + refetch) * _ROUNDING
-    return BoundRows(compute, blocked, data, latency, energy, refetch, total)
+        spent["leakage"] = rows.leakage * latency.astype(np.float64)
+    total = (sum(spent.values()) + refetch) * _ROUNDING
+    return BoundRows(compute, blocked, data, latency, spent, refetch, total)
 
 
-def _fetched_again(traffic: Traffic, data: dict[str, Whole], blocking: dict[str, Whole]) -> Floats:
-    """Return (r) the energy of memories and networks with what must be fetched again; raise cycles by memory to it."""
-    energy, cycles = traffic.ports_least([*traffic.ports, *traffic.blocking])
+def _fetched_again(traffic: Traffic, data: dict[str, Whole], blocking: dict[str, Whole], priced: bool) -> Floats:
+    """Return (r) the energy of memories and networks with what must be fetched again; raise cycles by memory to it.
+
+    The energy is 0 where it is not ``priced``.
+    """
+    energy, cycles = traffic.ports_least([*traffic.ports, *traffic.blocking], priced=priced)
     for port, busy in zip(traffic.ports, cycles, strict=False):
         name = port.memory.name
         data[name] = np.maximum(data[name], whole(np.ceil(busy * _SLACK)))

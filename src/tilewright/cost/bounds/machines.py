@@ -42,11 +42,11 @@ def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | No
     return _bounded(operator, rows, keeps, bypass=bypass, perfect=perfect).first(operator, accelerator)
 
 
-def _bounded(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *, bypass: bool,
-             perfect: bool) -> BoundRows:
+def _bounded(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *, bypass: bool,  # noqa: PLR0913
+             perfect: bool, energy: bool = True) -> BoundRows:
     if rows.machine.sparsity is not None:
         return sparse_rows(operator, rows, perfect=perfect)
-    return bound_rows(operator, rows, keeps, bypass=bypass, perfect=perfect)
+    return bound_rows(operator, rows, keeps, bypass=bypass, perfect=perfect, energy=energy)
 
 
 MOST_ROWS = 128
@@ -62,11 +62,12 @@ class BoundBatch:
     edp: NDArray[np.float64]
 
 
-def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Accelerator, *,
-                    bypass: bool = False, perfect: bool = False) -> BoundBatch:
+def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Accelerator, *,  # noqa: PLR0913
+                    bypass: bool = False, perfect: bool = False, energy: bool = True) -> BoundBatch:
     """Return what no mapping on each row of ``hardware`` can beat; ``accelerator`` has what the rows do not name.
 
-    Equal rows are bounded once, and each as `layer_bounds` would by itself.
+    Equal rows are bounded once, and each as `layer_bounds` would by itself. Without ``energy`` that is bounded by 0,
+    which is sooner done.
     """
     if not len(hardware):
         return BoundBatch(*np.empty((3, 0)))
@@ -74,6 +75,6 @@ def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Ac
     _, different, back = np.unique(table, axis=1, return_index=True, return_inverse=True)
     machines, out = MachineRows(hardware.on(accelerator), len(hardware)).take(different), np.empty((3, len(different)))
     for part in machines.parts(MOST_ROWS):
-        found = _bounded(operator, machines.take(part), bypass=bypass, perfect=perfect)
+        found = _bounded(operator, machines.take(part), bypass=bypass, perfect=perfect, energy=energy)
         out[:, part] = found.latency_cycles.astype(np.float64), found.energy_pj, found.edp
     return BoundBatch(*out[:, back.reshape(-1)])

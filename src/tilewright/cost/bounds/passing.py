@@ -23,24 +23,49 @@ Chain = tuple[str, ...]
 class LeastMoved:
     """What must move of one tensor at one memory, over all its instances: words of the tensor, one figure or (r).
 
-    ``read_or_drained`` bounds the sum of reads and drains. ``energy_pj`` (r) is of all of them, at the memory's
-    energies; ``bits`` are those of a word.
+    ``read_or_drained`` bounds the sum of reads and drains; ``bits`` are those of a word.
     """
 
     read_or_drained: Whole | int
     filled: int
     updated: Whole | int
     drained: int
-    energy_pj: Floats
     bits: int
 
 
 @dataclass(frozen=True)
 class Passage:
-    """What must move of one tensor at each memory of a chain, and the energy (r) of these and of every fan-out."""
+    """What must move of one tensor at each memory of a chain."""
 
+    passing: "Passing"
+    tensor: Tensor
     moved: dict[str, LeastMoved]
-    spent: dict[str, Floats]
+
+    @cached_property
+    def spent(self) -> dict[str, Floats]:
+        """The energy (r) of these words at the memories, and of every fan-out."""
+        prices, energy = self.passing.prices, self._output_energy if self.tensor.is_output else _operand_energy
+        return {name: energy(least, prices(self.tensor, name)) for name, least in self.moved.items()} | (
+            self.passing.network(self.tensor, tuple(self.moved)))
+
+    def _output_energy(self, least: LeastMoved, prices: dict[str, Floats]) -> Floats:
+        """Return an output's least energy at a memory.
+
+        By rule 6, reads = updates - (evictions - fills), and evictions lie between the words and the updates; so
+        energy, linear in the evictions, is least at one of the two ends.
+        """
+        words, updates = self.tensor.words(self.passing.operator.sizes), _real(least.updated)
+        again, energy = updates - words, updates * prices["update"]
+        if least is next(iter(self.moved.values())):  # the outermost
+            found: Floats = energy + again * prices["read"]
+        else:
+            found = energy + np.minimum(again * prices["read"] + words * prices["drain"], updates * prices["drain"])
+        return found
+
+
+def _operand_energy(least: LeastMoved, prices: dict[str, Floats]) -> Floats:
+    found: Floats = _real(least.read_or_drained) * prices["read"] + least.filled * prices["fill"]
+    return found
 
 
 def keepers(tensor: Tensor, accelerator: Accelerator, keeps: Keeps) -> Chain:
@@ -77,35 +102,18 @@ class Passing:
         return [[known[name, chain] for chain in chains] for name, chains in self.chains.items()]
 
     def _passage(self, tensor: Tensor, chain: Chain) -> Passage:
-        moved = {}
+        bits, words, moved = tensor_bits(tensor, self.rows.machine), tensor.words(self.operator.sizes), {}
         for index, name in enumerate(chain):
-            least = self._output_least if tensor.is_output else self._operand_least
-            moved[name] = least(tensor, name, index == 0, index == len(chain) - 1)
-        return Passage(moved, {name: least.energy_pj for name, least in moved.items()} | self._network(tensor, chain))
+            crossing = self._asked(tensor, name) if index == len(chain) - 1 else words
+            if not tensor.is_output:
+                moved[name] = LeastMoved(crossing, words if index else 0, 0, 0, bits)
+            elif index:
+                moved[name] = LeastMoved(crossing, 0, crossing, words, bits)
+            else:
+                moved[name] = LeastMoved(crossing - words, 0, crossing, 0, bits)
+        return Passage(self, tensor, moved)
 
-    def _operand_least(self, tensor: Tensor, name: str, outermost: bool, feeding: bool) -> LeastMoved:
-        words, prices = tensor.words(self.operator.sizes), self._prices(tensor, name)
-        reads, fills = self._asked(tensor, name) if feeding else words, 0 if outermost else words
-        energy = _real(reads) * prices["read"] + fills * prices["fill"]
-        return LeastMoved(reads, fills, 0, 0, energy, tensor_bits(tensor, self.rows.machine))
-
-    def _output_least(self, tensor: Tensor, name: str, outermost: bool, feeding: bool) -> LeastMoved:
-        """Return an output's least traffic.
-
-        By rule 6, reads = updates - (evictions - fills), and evictions lie between the words and the updates; so
-        energy, linear in the evictions, is least at one of the two ends.
-        """
-        words, prices = tensor.words(self.operator.sizes), self._prices(tensor, name)
-        bits = tensor_bits(tensor, self.rows.machine)
-        updates = self._asked(tensor, name) if feeding else words
-        again, energy = updates - words, _real(updates) * prices["update"]
-        if outermost:
-            return LeastMoved(again, 0, updates, 0, energy + _real(again) * prices["read"], bits)
-        leaving = np.minimum(_real(again) * prices["read"] + words * prices["drain"],
-                             _real(updates) * prices["drain"])
-        return LeastMoved(updates, 0, updates, words, energy + leaving, bits)
-
-    def _prices(self, tensor: Tensor, name: str) -> dict[str, Floats]:
+    def prices(self, tensor: Tensor, name: str) -> dict[str, Floats]:
         """Return the energy of each kind of access at a memory, (r)."""
         scale = self.rows.scale(tensor, name)
         return {kind: self.rows.numbers[name, f"{kind}_energy_pj_per_word"] * scale for kind in READ + WRITE}
@@ -121,7 +129,7 @@ class Passing:
         asked: Whole = np.maximum(tensor.words(self.operator.sizes), -(-self.operator.macs // whole(sharing)))
         return asked
 
-    def _network(self, tensor: Tensor, chain: Chain) -> dict[str, Floats]:
+    def network(self, tensor: Tensor, chain: Chain) -> dict[str, Floats]:
         """Return the least energy of each fan-out for one tensor: its words once, or, next to compute, each use."""
         names = [level.name for level in self.rows.machine.levels]
         home, feeding = names.index(chain[0]), names.index(chain[-1])

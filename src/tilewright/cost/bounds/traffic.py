@@ -215,12 +215,17 @@ class Traffic:
                     found.append(Port(memory, (kind,), np.min(given, axis=0)))
         return found
 
-    def ports_least(self, ports: Sequence[Port], alone: Tensor | None = None) -> tuple[Floats, Floats]:
+    def ports_least(self, ports: Sequence[Port], alone: Tensor | None = None,
+                    priced: bool = True) -> tuple[Floats, Floats]:
         """Return the least energy (r) of memories and networks, and the least cycles (p, r) of ports, not rounded.
 
-        Of one tensor ``alone``, where it is named.
+        Of one tensor ``alone``, where it is named. Energy is 0 where it is not ``priced``.
         """
-        energy, *words = self.least([ENERGY, *((port.memory.name, port.kinds) for port in ports)], alone)
+        sums: list[Sum] = [(port.memory.name, port.kinds) for port in ports]
+        if priced:
+            energy, *words = self.least([ENERGY, *sums], alone)
+        else:
+            energy, words = np.zeros(self.rows.count), list(self.least(sums, alone) if sums else ())
         cycles = [moved / port.rate / self.rows.outside[port.memory.name]
                   for port, moved in zip(ports, words, strict=True)]
         return energy, np.array(cycles, dtype=np.float64).reshape(len(ports), self.rows.count)
