@@ -41,15 +41,16 @@ BANNED = {"utils", "util", "core", "common", "helpers", "misc"}
 def cpu_seconds(tmp_path_factory):
     """Return what tells the least processor time of a few fresh processes: what else runs here does not count.
 
-    Modules are compiled to byte code before they are timed, as they are where the package is installed.
+    No more are run once one is below ``enough``. Modules are compiled to byte code before they are timed, as they are
+    where the package is installed.
     """
     kept = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("code"))}
     return partial(_cpu_seconds, kept)
 
 
-def _cpu_seconds(environment, *words):
+def _cpu_seconds(environment, *words, enough=0.0):
     found = []
-    for _ in range(4):
+    while len(found) < 4 and not (found and found[-1] < enough):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -65,12 +66,12 @@ def loaded(code):
 
 
 def test_import_takes_less_than_half_a_second(cpu_seconds):
-    assert cpu_seconds("-c", "import tilewright") < 0.5
-    assert cpu_seconds("-c", "import tilewright; tilewright.evaluate, tilewright.map") < 1.5
+    assert cpu_seconds("-c", "import tilewright", enough=0.5) < 0.5
+    assert cpu_seconds("-c", "import tilewright; tilewright.evaluate, tilewright.map", enough=1.5) < 1.5
 
 
 def test_help_takes_less_than_three_tenths_of_a_second(cpu_seconds):
-    took = cpu_seconds("-m", "tilewright", "--help")
+    took = cpu_seconds("-m", "tilewright", "--help", enough=0.3)
     # Most of it is the libraries', which take longer than that where others run: what is ours is then looked at.
     bare = "import typer; typer.run(lambda: None)"
     assert took < 0.3 or took - cpu_seconds("-c", bare, "--help") < 0.15
@@ -79,7 +80,7 @@ def test_help_takes_less_than_three_tenths_of_a_second(cpu_seconds):
 def test_evaluate_takes_less_than_one_and_a_half_seconds(cpu_seconds):
     """0.85 s on an idle machine; more where other tests run beside this one."""
     assert cpu_seconds("-m", "tilewright", "evaluate", "--dataflow", "eyeriss", "--network", "resnet50", "--layer",
-                       "layer1.0.conv2", "--arch", "eyeriss") < 1.5
+                       "layer1.0.conv2", "--arch", "eyeriss", enough=1.5) < 1.5
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():

@@ -9,8 +9,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -92,7 +93,7 @@ def main() -> None:
         _check_digits(sys.argv[1:])
         with _terminated(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            app()
+            _command()()
     except Exception as error:
         if debug:
             raise
@@ -100,6 +101,13 @@ def main() -> None:
             sys.stdout.flush()
         print(_message(error), file=sys.stderr)
         sys.exit(WRONG_INPUT if isinstance(error, InputError) else INTERNAL_ERROR)
+
+
+@cache
+def _command() -> Callable[..., Any]:
+    """Return what runs the verbs, made once where several commands run in one process."""
+    made: Callable[..., Any] = typer.main.get_command(app)
+    return made
 
 
 def _look_for_garbage_seldom() -> None:

@@ -142,7 +142,7 @@ def _search(space: MapSpace, method: _Method, budget: Budget, seed: int) -> dict
             "mapping": dump_mapping(found.mapping, space.operator, space.accelerator)}
 
 
-Asked = tuple[tuple[str, str], _Method]
+_Sought = tuple[tuple[str, str], _Method]
 """A panel, by its machine and its workload, and a mapper."""
 
 
@@ -152,8 +152,8 @@ class Panel:
 
     machine: str
     workload: str
-    sampled: Mapping[str, Tried[Asked]]
-    timed: Mapping[str, Tried[Asked]]
+    sampled: Mapping[str, Tried[_Sought]]
+    timed: Mapping[str, Tried[_Sought]]
 
     def at(self, seed: int) -> "Panel":
         """Return the panel of one seed alone."""
@@ -178,12 +178,12 @@ class Panel:
 
 def measure(runner: Runner, setting: Setting, networks: Mapping[str, Network]) -> list[Panel]:
     """Search all panels at equal samples side by side, then at equal time one after the other."""
-    def cells(budget: int | float, asked: Asked) -> list[Cell]:
+    def cells(budget: int | float, asked: _Sought) -> list[Cell]:
         (machine, name), method = asked
         return [_cell(budget, machine, name, method, seed)
                 for seed in range(setting["ours"] if method.label == OURS else setting.seeds)]
 
-    def case(asked: Asked) -> SeededSearch:
+    def case(asked: _Sought) -> SeededSearch:
         (machine, name), _ = asked
         key = {"workload": name, "machine": machine}
         return SeededSearch(cells(setting["samples"], asked), mapping_counted(key, workload(name), preset(machine)))
