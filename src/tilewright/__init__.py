@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         sweep,
         systolic,
         validate,
+        vector_work,
     )
     from tilewright.api import map_network as map
     from tilewright.base import InputError
@@ -132,6 +133,7 @@ __all__ = [
     "systolic",
     "transposed_convolution",
     "validate",
+    "vector_work",
     "violations",
 ]
 

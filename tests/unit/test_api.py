@@ -36,8 +36,11 @@ def test_five_lines_do_the_main_job(tmp_path):
     assert str(layer.mapping).startswith("mlp.1 on eyeriss")
     assert layer.cost.edp >= layer.bounds.edp > 0
     assert run.write_report(tmp_path / "out" / "ncf.html").stat().st_size > 1_000_000
-    assert run.latency_cycles == sum(one.count * one.cost.latency_cycles for one in run.record.layers)
-    assert run.energy_pj == pytest.approx(sum(one.count * one.cost.energy_pj for one in run.record.layers))
+    totals = run.record.totals
+    assert run.latency_cycles == totals.vector_cycles + sum(
+        one.count * one.cost.latency_cycles for one in run.record.layers)
+    assert run.energy_pj == pytest.approx(
+        totals.vector_energy_pj + sum(one.count * one.cost.energy_pj for one in run.record.layers))
     assert run.kept.stored and tw.open_run("last").record == run.record
     assert not run.interrupted and "ncf on eyeriss" in str(run)
 
@@ -76,7 +79,9 @@ def test_an_onnx_file_is_mapped_and_nothing_is_left_out_in_silence(tmp_path):
     run = tw.map(tmp_path / "net.onnx", "edge-s1", budget=300, bind={"batch": 2}, store=False)
     assert run.record.totals.macs == 2 * 4 * 3 * 64 * 9
     assert "Sorcery" in run.record.not_modelled[0]
-    assert "of MACs" in run.record.network.coverage and "not modelled" in str(run)
+    assert "an unknown share: 13,824 MACs and" in run.record.network.coverage and "not modelled" in str(run)
+    covered = run.record.network.covered
+    assert (covered.macs, covered.lost_macs, covered.unknown_nodes, covered.complete) == (13_824, 0, 1, False)
     assert "--bind batch=2" in run.record.request.command
     assert run.kept is None
 

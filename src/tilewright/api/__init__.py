@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
     from tilewright.api.converting import convert, read_foreign
     from tilewright.api.designing import DesignRun, LayersRun, design
-    from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate
+    from tilewright.api.evaluation import Evaluation, bounds, case_cost, evaluate, vector_work
     from tilewright.api.exploring import explore, flexibility
     from tilewright.api.inputs import (
         load_accelerator,
@@ -102,6 +102,7 @@ __all__ = [
     "systolic",
     "train_surrogate",
     "validate",
+    "vector_work",
 ]
 
 __getattr__ = late_names(__name__)

@@ -16,7 +16,8 @@ from tilewright.api.inputs import (
 )
 from tilewright.api.text import shown
 from tilewright.base import InputError
-from tilewright.cost import Cost, LowerBounds, cost_model, kept_bounds, layer_bounds
+from tilewright.cost import Cost, LowerBounds, VectorWork, cost_model, kept_bounds, layer_bounds
+from tilewright.cost import vector_work as costs_of_vectors
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets, MapSpace, Violation, is_legal, smallest_mapping, violations
 from tilewright.mapping import Mapping as Nest
@@ -145,6 +146,18 @@ def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = 
         found.update(dict.fromkeys(unique.names, (kept_bounds if bypass else layer_bounds)(
             unique.operator, accelerator)))
     return found
+
+
+def vector_work(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None) -> tuple[VectorWork, ...]:
+    """Return what each operator of a network takes that is no multiply-accumulate loops, in their order.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> [one.kind for one in tw.vector_work("bert-base", "tpu-like") if "layer.0.attention" in one.node.name]
+    ['scale', 'softmax', 'add', 'layer_norm']
+    """
+    return costs_of_vectors(load_layers(network, bind), load_target(arch, network)[0])
 
 
 def why_unmapped(operator: Operator, accelerator: Accelerator, constrained: bool = False) -> str:

@@ -30,6 +30,7 @@ Scalar = str | int | float | bool
 Tilings = Literal["perfect", "imperfect", "ruby", "ruby-s", "ruby-t"]
 Footprints = Literal["exact", "box"]
 WarmStarts = Literal["off", "previous", "similar", "library"]
+VectorWays = Literal["included", "free"]
 """The same as those of the rooms below, which load late."""
 
 
@@ -155,7 +156,16 @@ class Goal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(NetworkOptions, Goal, OnMachine):
+class VectorOptions:
+    """What totals make of vector work."""
+
+    vector: str = option("included", "--vector", choices=get_args(VectorWays), says=(
+        "Softmax, normalisation, pooling, additions, copies and the like: included in all totals and bounds; or free, "
+        "as in papers that leave them out."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(VectorOptions, NetworkOptions, Goal, OnMachine):
     """What `map` is asked for.
 
     Parameters

@@ -79,7 +79,8 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
     part that each of them has. Limits are for the second search. Both searches go to the store, the second one last.
     """
     shared = {one.name: getattr(asked, one.name) for one in fields(RunOptions) if hasattr(asked, one.name)}
-    task, store, progress = prepare(RunOptions(**shared, objective=asked.then)), asked.store, asked.progress
+    task = prepare(RunOptions(**shared, objective=asked.then, vector="free"))
+    store, progress = asked.store, asked.progress
     whole, goal = task.budget, task.objective
     half = whole if whole.seconds is None else Budget(whole.samples, whole.seconds / 2)
     task = task.allotted(warm_budget(half, task.operators, OFF.beginnings(task.operators), task.workers))

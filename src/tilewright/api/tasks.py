@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tilewright.api.flags import command_line
 from tilewright.api.inputs import Limits, load_layers, load_target, name_of, refuse_density
-from tilewright.api.options import RunOptions
+from tilewright.api.options import RunOptions, VectorWays
 from tilewright.api.spaces import SpaceChoice, choose_space, is_space
 from tilewright.api.warm import OFF, Warmth
 from tilewright.base import InputError
@@ -87,6 +87,7 @@ def prepare(asked: RunOptions) -> NetworkTask:
     choice = replace(choose_space(asked.tiling, spaces, asked.dataflow, operators, asked.pad), own=own)
     choice.refuse_empty(operators, accelerator)
     check_seed(asked.seed)
+    check_vector(asked.vector)
     workers = cores() if asked.workers is None else asked.workers
     if workers < 1:
         raise InputError("workers", "must be a positive integer", workers)
@@ -114,6 +115,12 @@ def check_seed(seed: int) -> None:
     """Raise an `InputError` unless a seed is one that every generator and database takes."""
     if not 0 <= seed <= LARGEST_NUMBER:
         raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
+
+
+def check_vector(vector: str) -> None:
+    """Raise an `InputError` unless it is a way to treat vector work."""
+    if vector not in get_args(VectorWays):
+        raise InputError("vector", f"must be one of {', '.join(get_args(VectorWays))}", vector)
 
 
 def read_budget(budget: str | int | Budget) -> Budget:

@@ -1,55 +1,93 @@
 """``tilewright bounds``: what no mapping can beat."""
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from tilewright.cli.options import Arch, Bind, Density, Json, Network, console, shares, sizes, tell_lost, write_json
+import typer
+
+from tilewright.cli.options import (
+    Arch,
+    Bind,
+    Density,
+    Json,
+    Network,
+    Strict,
+    Vector,
+    console,
+    shares,
+    sizes,
+    tell_lost,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from tilewright.cost import LowerBounds
+    from tilewright.workload import UniqueOperator
 
 
-def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = None, json_file: Json = None) -> None:
+def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = None,
+           vector: Vector = "included", json_file: Json = None, strict: Strict = False) -> None:
     """Show what no mapping of each layer can beat: cycles of compute and of data movement, energy, EDP.
 
     The last columns place the layer under the roofline if every word moved only once. Equal layers share a row. Bounds
-    hold whatever memories keep of the tensors that they can.
+    hold whatever memories keep of the tensors that they can. Vector work, which is its own bound, is told by kind.
     """
     from tilewright.api import bounds as layer_bounds
     from tilewright.api import load_network, load_target, refuse_density
-    from tilewright.cost import Totals
-    from tilewright.report import engineering, print_listing, significant
+    from tilewright.cost import Totals, vector_work
+    from tilewright.report import engineering, print_listing, print_vectors
+    from tilewright.store import coverage_record, vector_records
     from tilewright.workload import coverage, graph_with_densities, unique_operators
 
     graph, (accelerator, _) = load_network(network, sizes(bind, "--bind")), load_target(arch, network)
     if density:
         refuse_density(accelerator, "--density")
     graph = graph_with_densities(graph, shares(density))
-    found = layer_bounds(graph, accelerator)
-    unique = unique_operators(graph)
+    found, free = layer_bounds(graph, accelerator), vector == "free"
+    unique, bits = unique_operators(graph), dict(accelerator.word_bits)["inputs"]
+    known, work = coverage(graph, bits), vector_records(vector_work(graph, accelerator), bits, free=free)
+    beside = Totals.of((1, one) for one in work)
+    total = Totals.of([*((layer.count, found[layer.names[0]]) for layer in unique), (1, beside)])
     screen = console(json_file)
     if json_file is not None:
         layers = [{"names": layer.names, "count": layer.count, **asdict(found[layer.names[0]])} for layer in unique]
-        data = {"network": graph.name, "accelerator": accelerator.name, "layers": layers}
-        write_json(json_file, data)
-    rows: list[tuple[str, ...]] = []
-    for layer in unique:
-        bound = found[layer.names[0]]
-        roof = bound.roofline
-        rows.append((
-            layer.names[0], str(layer.count), engineering(bound.macs), engineering(bound.compute_cycles),
-            engineering(bound.data_movement_cycles), bound.latency_binding, engineering(bound.energy_pj * 1e-12),
-            bound.energy_binding, engineering(bound.edp * 1e-12), significant(roof.intensity_macs_per_byte),
-            f"{roof.attainable_macs_per_cycle:.4g}"))
-    total = Totals.of((layer.count, found[layer.names[0]]) for layer in unique)
+        totals = {"latency_cycles": total.latency_cycles, "energy_pj": total.energy_pj, "edp": total.edp}
+        write_json(json_file, {
+            "network": graph.name, "accelerator": accelerator.name, "layers": layers, "vector": vector,
+            "vector_nodes": [asdict(one) for one in work], "coverage": asdict(coverage_record(known)),
+            "totals": totals})
+    rows = [_row(layer, found[layer.names[0]]) for layer in unique]
     cycles, energy = total.latency_cycles, total.energy_pj * 1e-12
+    if work and not free:
+        rows.append(("Vector work", "", "", "", engineering(beside.latency_cycles), "",
+                     engineering(beside.energy_pj * 1e-12), "", "", "", ""))
     rows.append(("Total", str(sum(layer.count for layer in unique)), engineering(graph.macs), "", "", "",
                  engineering(energy), "", engineering(energy * cycles), "", ""))
-    print_listing(
-        ("Layer", "Times", "MACs", "Compute\n(cycles)", "Data\n(cycles)", "Latency\nset by", "Energy\n(J)",
-         "Energy\nmost in", "EDP\n(J·cycles)", "Intensity\n(MACs/B)", "Roof\n(MACs/cycle)"),
-        rows, (1, 2, 3, 4, 6, 8, 9, 10), screen)
-    known = coverage(graph)
-    if known.unmodelled:
-        screen.print(f"\n{known.sentence}.", markup=False, soft_wrap=True)
+    print_listing(_HEADS, rows, (1, 2, 3, 4, 6, 8, 9, 10), screen)
+    print_vectors(work, cycles, total.energy_pj, free, screen)
+    lines = [f"\nCoverage: {known.figures}.", *([f"{known.sentence}."] if known.unmodelled else [])]
     whole = "What is modelled of the network" if known.unmodelled else "The whole network"
-    screen.print(f"\n{whole}: at least {cycles:,} cycles = "
+    lines.append(f"\n{whole}: at least {cycles:,} cycles = "
                  f"{engineering(cycles / (accelerator.frequency_mhz * 1e6), 's')} at "
-                 f"{accelerator.frequency_mhz:g} MHz, and {engineering(energy, 'J')}.", markup=False, soft_wrap=True)
+                 f"{accelerator.frequency_mhz:g} MHz, and {engineering(energy, 'J')}.")
+    if work and not free and accelerator.vector_assumption:
+        lines.append(f"  assumed: {accelerator.vector_assumption}")
+    for line in lines:
+        screen.print(line, markup=False, soft_wrap=True)
     tell_lost(accelerator, screen)
+    raise typer.Exit(int(strict and not known.complete))
+
+
+_HEADS = ("Layer", "Times", "MACs", "Compute\n(cycles)", "Data\n(cycles)", "Latency\nset by", "Energy\n(J)",
+          "Energy\nmost in", "EDP\n(J·cycles)", "Intensity\n(MACs/B)", "Roof\n(MACs/cycle)")
+
+
+def _row(layer: "UniqueOperator", bound: "LowerBounds") -> tuple[str, ...]:
+    """Return the cells of a layer."""
+    from tilewright.report import engineering, significant
+
+    roof = bound.roofline
+    return (layer.names[0], str(layer.count), engineering(bound.macs), engineering(bound.compute_cycles),
+            engineering(bound.data_movement_cycles), bound.latency_binding, engineering(bound.energy_pj * 1e-12),
+            bound.energy_binding, engineering(bound.edp * 1e-12), significant(roof.intensity_macs_per_byte),
+            f"{roof.attainable_macs_per_cycle:.4g}")

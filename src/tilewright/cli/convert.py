@@ -12,6 +12,7 @@ import tilewright.mapping
 from tilewright.base import InputError
 from tilewright.cli.options import Bind, StorePlace, console, say, sizes
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
+from tilewright.workload import coverage
 
 if TYPE_CHECKING:
     from tilewright.interop import Foreign
@@ -58,6 +59,8 @@ def convert(
         say(screen, f"Wrote {path}")
     for note in (*what.notes, *made.notes):
         say(screen, note, style="yellow")
+    if what.graph is not None:
+        say(screen, f"Coverage: {coverage(what.graph).figures}.")
 
 
 def _is_ours(sources: list[str]) -> bool:

@@ -12,7 +12,7 @@ import tilewright.report
 import tilewright.store
 from tilewright.api.options import RunOptions
 from tilewright.base import InputError
-from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, console, ready, say, verb, write_text
+from tilewright.cli.options import INTERRUPTED, Asked, Json, Page, Strict, console, ready, say, verb, write_text
 
 
 @verb(RunOptions)
@@ -25,20 +25,21 @@ def map_network(
         help="Keep the searches there at once and every few seconds, so that a run that ends early can go on.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help=(
         "Take up the run kept in --checkpoint, if one is; the budget may be larger, and counts all legs."))] = False,
+    strict: Strict = False,
 ) -> None:
     """Find the best mapping of every layer of a network on an accelerator.
 
     Ends with a table, and with --report a page. Several machines (--arch A --arch B) are set side by side. Layers of
     equal shape are searched once, and a search that the store has made before, of a number of mappings, is answered
     from there. Ctrl-C ends the searches and keeps what they found (exit code 130), as does SIGTERM (143). Exit code 1:
-    some layer has no legal mapping, or none within constraints.
+    some layer has no legal mapping, or none within constraints, or --strict and not all of the network is modelled.
     """
     from tilewright.cli.progress import LayersBar
     from tilewright.jobs import interruptible, load_seconds
 
     ready(report, json)
     if isinstance(asked["arch"], tuple):
-        _side_by_side(asked, report, json, checkpoint)
+        _side_by_side(asked, report, json, checkpoint, strict)
     folder = _checkpoint(checkpoint, resume)
     with LayersBar(earlier_seconds=load_seconds(folder) if folder else 0.0) as shown:
         try:
@@ -49,10 +50,11 @@ def map_network(
         _deliver(run, report, json, folder)
     if error is not None:
         raise error
-    raise typer.Exit(_exit_code(run))
+    raise typer.Exit(_exit_code(run, strict))
 
 
-def _side_by_side(asked: Asked, report: Path | None, json: str | None, checkpoint: Path | None) -> NoReturn:
+def _side_by_side(asked: Asked, report: Path | None, json: str | None, checkpoint: Path | None,
+                  strict: bool) -> NoReturn:
     """Map the network on several machines, and show them side by side."""
     from tilewright.cli.compare import deliver
     from tilewright.cli.progress import LayersBar
@@ -65,7 +67,7 @@ def _side_by_side(asked: Asked, report: Path | None, json: str | None, checkpoin
     deliver("machines", found.sheet, found.plain, (report, json, None))
     if found.interrupted:
         raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(max(_exit_code(run) for run in found.runs))
+    raise typer.Exit(max(_exit_code(run, strict) for run in found.runs))
 
 
 def _checkpoint(folder: Path | None, resume: bool) -> Path | None:
@@ -124,8 +126,11 @@ def _written(run: "tilewright.api.Run", report: Path | None, json: str | None) -
     return lines, errors
 
 
-def _exit_code(run: "tilewright.api.Run") -> int:
+def _exit_code(run: "tilewright.api.Run", strict: bool) -> int:
     if run.interrupted:
         return INTERRUPTED
+    covered = run.record.network.covered
+    if strict and covered is not None and not covered.complete:
+        return 1
     infeasible = any(layer.search is not None and not layer.search.feasible for layer in run.record.layers)
     return int(infeasible or run.record.totals.unmapped_layers > 0)

@@ -14,7 +14,7 @@ import typer
 import tilewright.api
 import tilewright.report
 from tilewright.api.flags import Flag
-from tilewright.api.options import FLAGS, Footprints
+from tilewright.api.options import FLAGS, Footprints, VectorWays
 from tilewright.base import InputError, value_of, whole_of, write_whole
 
 if TYPE_CHECKING:
@@ -101,9 +101,12 @@ Bind = Annotated[list[str] | None, _typer(FLAGS["bind"])]
 StorePlace = Annotated[str | None, _typer(FLAGS["store"])]
 Density = Annotated[list[str] | None, _typer(FLAGS["density"])]
 SomeLayers = Annotated[str | None, _typer(FLAGS["layers"])]
+Vector = Annotated[VectorWays, _typer(FLAGS["vector"], "included")]
 FootprintOption = Annotated[Footprints | None, _typer(FLAGS["footprint"])]
 Json = Annotated[str | None, typer.Option(
     "--json", metavar="FILE", show_default=False, help="Write everything as JSON; - is standard output.")]
+Strict = Annotated[bool, typer.Option(
+    "--strict", help="Exit code 1 where not all of the network is modelled (its coverage is below 100 %).")]
 Out = Annotated[Path | None, _typer(FLAGS["out"])]
 On = Annotated[str, _typer(FLAGS["on"])]
 Page = Annotated[Path | None, typer.Option(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         print_layer,
         print_listing,
         print_run,
+        print_vectors,
     )
     from tilewright.report.validation import accuracy_page, print_scoreboard
 
@@ -97,6 +98,7 @@ __all__ = [
     "print_scoreboard",
     "print_sheet",
     "print_tables",
+    "print_vectors",
     "render_page",
     "schedule_sheet",
     "shortened",

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 from tilewright.base import write_whole
 from tilewright.report import figures, quantities
 from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value, together
-from tilewright.report.terminal import search_time
+from tilewright.report.terminal import VECTOR_HEADS, search_time, vector_rows
 from tilewright.store import LayerRecord, NestRowRecord, RoomRecord, RunRecord, TileRecord
 
 
@@ -72,7 +72,7 @@ def page_environment() -> Environment:
     environment.globals.update({name: known[name] for name in ("multiple", "over", "seconds_of", "padding_words",
                                                                "TIMES")},
                                search_time=search_time, source=_source, HEADS=HEADS, shown_value=shown_value,
-                               together=together)
+                               together=together, VECTOR_HEADS=VECTOR_HEADS, vector_rows=vector_rows)
     return environment
 
 

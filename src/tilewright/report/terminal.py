@@ -24,7 +24,7 @@ from tilewright.report.quantities import (
     shortened,
     significant,
 )
-from tilewright.store import CostRecord, LayerRecord, RunRecord, TotalsRecord, accelerator_of
+from tilewright.store import CostRecord, LayerRecord, RunRecord, TotalsRecord, VectorRecord, accelerator_of
 
 _ASCII = str.maketrans({"µ": "u", TIMES: "x", "·": "|", "…": "~", "├": "|", "│": "|"})
 _NARROWEST_NAME = 8
@@ -39,6 +39,7 @@ class _Column:
     cell: Callable[[LayerRecord, RunRecord], Text]
     total: Callable[[TotalsRecord], str] = lambda totals: ""
     left: bool = False
+    vector: Callable[[TotalsRecord], str] = lambda totals: ""
 
 
 def print_run(record: RunRecord, console: Console | None = None, width: int | None = None) -> None:
@@ -52,8 +53,13 @@ def print_run(record: RunRecord, console: Console | None = None, width: int | No
     _emit(console, Text.assemble((record.network.name, "bold"), " on ", (record.accelerator.name, "bold")))
     if record.headline:
         _emit(console, Text(record.headline, style="bold red"))
+    if record.network.covered is not None:
+        _emit(console, Text(f"Coverage: {record.network.covered.figures}",
+                            style="" if record.network.covered.complete else "yellow"))
     _emit(console, Text(_request_line(record), style="dim"))
     _emit(console, layer_table(record, room), room)
+    free = record.request.vector == "free"
+    print_vectors(record.vector_nodes, record.totals.latency_cycles, record.totals.energy_pj, free, console)
     heads, rows = front_rows(record)
     if rows:
         head = f"Pareto fronts of {together(record.request.front)}, from the least to the most of each"
@@ -78,6 +84,7 @@ def layer_table(record: RunRecord, width: int | None = None) -> Table:
     cells = {column.head: [column.cell(layer, record) for layer in record.layers] for column in columns}
     widths = {
         column.head: max([*(len(line) for line in column.head.split("\n")), len(_total(column, record)),
+                          len(column.vector(record.totals)),
                           *(cell.cell_len for cell in cells[column.head])])
         for column in columns}
 
@@ -94,12 +101,41 @@ def layer_table(record: RunRecord, width: int | None = None) -> Table:
     for column in columns:
         table.add_column(Text(column.head), justify="left" if column.left else "right", no_wrap=True,
                          width=widths[column.head])
+    beside = bool(record.totals.vector_cycles or record.totals.vector_energy_pj)
     for index, layer in enumerate(record.layers):
         row = [cells[column.head][index] for column in columns]
         row[0] = _name(layer, widths[name])
-        table.add_row(*row, end_section=index == len(record.layers) - 1)
+        table.add_row(*row, end_section=index == len(record.layers) - 1 and not beside)
+    if beside:
+        table.add_row(*(Text(column.vector(record.totals)) for column in columns), end_section=True)
     table.add_row(*(Text(_total(column, record), style="bold") for column in columns))
     return table
+
+
+def print_vectors(records: Sequence[VectorRecord], latency_cycles: float, energy_pj: float, free: bool,
+                  console: Console) -> None:
+    """Print vector work by kind, with its shares of a network's totals; nothing where there is none."""
+    if records:
+        told = "free, not in the totals" if free else "in the totals"
+        last = len(VECTOR_HEADS) - (not any(one.approximation for one in records))
+        rows = [row[:last] for row in vector_rows(records, latency_cycles, energy_pj, free)]
+        _emit(console, Text(f"\nVector work, {told}", style="bold"))
+        _emit(console, listing(VECTOR_HEADS[:last], rows, range(1, 8)))
+
+
+VECTOR_HEADS = ("Kind", "Times", "Operations", "Bytes", "Latency\n(cycles)", "Share of\nlatency", "Energy\n(J)",
+                "Share of\nenergy", "Limited by", "Approximated as")
+
+
+def vector_rows(records: Iterable[VectorRecord], latency_cycles: float, energy_pj: float, free: bool,
+                ) -> list[tuple[str, ...]]:
+    """Return the cells of `VECTOR_HEADS` for each kind of vector work; what is folded says so."""
+    return [(one.kind, str(one.count), engineering(one.operations), byte_size(one.bytes),
+             *((MISSING,) * 4 if free else (
+                 engineering(one.latency_cycles), percent(over(one.latency_cycles, latency_cycles)),
+                 engineering(joules(one.energy_pj)), percent(over(one.energy_pj, energy_pj)))),
+             MISSING if free else f"folded, {one.bottleneck}" if one.folded and one.bottleneck else
+             "folded" if one.folded else one.bottleneck or MISSING, one.approximation) for one in records]
 
 
 def _total(column: _Column, record: RunRecord) -> str:
@@ -270,14 +306,13 @@ def _remark_lines(record: RunRecord) -> Iterable[Text]:
     yield from _warm_lines(record)
     if record.network.coverage:
         yield Text(record.network.coverage)
-    for node in record.vector_nodes:
-        yield Text(f"  {node.kind} {TIMES}{node.count}: {engineering(node.operations)} operations, "
-                   f"{byte_size(node.bytes)}" + (f"; {node.approximation}" if node.approximation else ""), style="dim")
     for remark in record.not_modelled:
         yield Text(f"  not modelled: {remark}", style="yellow")
     for note in record.network.notes:
         yield Text(f"  assumed: {note}", style="dim")
     machine = accelerator_of(record.accelerator)
+    if record.vector_nodes and record.request.vector != "free" and machine.vector_assumption:
+        yield Text(f"  assumed: {machine.vector_assumption}", style="dim")
     yield from lost_lines(note for note in machine.assumptions if note not in record.network.notes)
 
 
@@ -343,14 +378,18 @@ def _bottleneck(layer: LayerRecord) -> Text:
 
 
 _COLUMNS = (
-    _Column("Layer", 0, lambda layer, _: _name(layer, 10_000), lambda _: "Total", left=True),
+    _Column("Layer", 0, lambda layer, _: _name(layer, 10_000), lambda _: "Total", left=True,
+            vector=lambda _: "Vector work"),
     _Column("Shape", 8, lambda layer, _: Text(layer.operator.short, style="dim"), left=True),
     _Column("Latency\n(cycles)", 0, lambda layer, _: _cost(layer, lambda cost: engineering(cost.latency_cycles)),
-            lambda totals: engineering(totals.latency_cycles)),
+            lambda totals: engineering(totals.latency_cycles),
+            vector=lambda totals: engineering(totals.vector_cycles)),
     _Column("Share of\nlatency", 4, lambda layer, record: _cost(layer, lambda cost: percent(
-        over(layer.count * cost.latency_cycles, record.totals.latency_cycles)))),
+        over(layer.count * cost.latency_cycles, record.totals.latency_cycles))),
+            vector=lambda totals: percent(over(totals.vector_cycles, totals.latency_cycles))),
     _Column("Energy\n(J)", 0, lambda layer, _: _cost(layer, lambda cost: engineering(joules(cost.energy_pj))),
-            lambda totals: engineering(joules(totals.energy_pj))),
+            lambda totals: engineering(joules(totals.energy_pj)),
+            vector=lambda totals: engineering(joules(totals.vector_energy_pj))),
     _Column("EDP\n(J·cycles)", 5, lambda layer, _: _cost(layer, lambda cost: engineering(joules(cost.edp))),
             lambda totals: engineering(joules(totals.edp))),
     _Column("Utili-\nsation", 2, lambda layer, _: _cost(layer, lambda cost: percent(cost.utilisation)),

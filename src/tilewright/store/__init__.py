@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tilewright.store.build import (
         accelerator_of,
         cost_record,
+        coverage_record,
         layer_record,
         mapping_of,
         model_sources,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         new_run_id,
         operator_fingerprint,
         operator_of,
+        vector_records,
     )
     from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
     from tilewright.store.database import Store
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         BoundsRecord,
         CostRecord,
         CountRecord,
+        CoverageRecord,
         FrontPointRecord,
         FrontRecord,
         LayerRecord,
@@ -64,6 +67,7 @@ __all__ = [
     "BoundsRecord",
     "CostRecord",
     "CountRecord",
+    "CoverageRecord",
     "Entry",
     "FrontPointRecord",
     "FrontRecord",
@@ -95,6 +99,7 @@ __all__ = [
     "VectorRecord",
     "accelerator_of",
     "cost_record",
+    "coverage_record",
     "default_path",
     "entry",
     "fingerprint",
@@ -117,6 +122,7 @@ __all__ = [
     "results_in",
     "run_from_json",
     "store_url",
+    "vector_records",
     "write_run",
 ]
 

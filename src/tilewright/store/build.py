@@ -3,6 +3,7 @@
 import hashlib
 import platform
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, LowerBounds, Totals, outermost_bytes, roofline
+from tilewright.cost import Cost, LowerBounds, Totals, VectorWork, outermost_bytes, roofline, vector_work
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.store.codec import fingerprint, told
@@ -22,6 +23,7 @@ from tilewright.store.record import (
     BoundsRecord,
     CostRecord,
     CountRecord,
+    CoverageRecord,
     LayerRecord,
     MeanRecord,
     NetworkRecord,
@@ -38,12 +40,11 @@ from tilewright.store.record import (
 )
 from tilewright.workload import (
     Axis,
-    DataMovement,
+    Coverage,
     Graph,
     Operator,
     Tensor,
     Unmodelled,
-    VectorOperator,
     coverage,
     unique_operators,
 )
@@ -104,21 +105,41 @@ def accelerator_of(record: AcceleratorRecord) -> Accelerator:
 def network_record(graph: Graph, default_bits: int = 8) -> NetworkRecord:
     """Return the record of a network; words of tensors without a width count ``default_bits``."""
     layers = [[_content(unique.operator), unique.count] for unique in unique_operators(graph)]
-    return NetworkRecord(graph.name, graph.source, fingerprint(layers), coverage(graph, default_bits).sentence,
-                         graph.notes)
+    known = coverage(graph, default_bits)
+    return NetworkRecord(graph.name, graph.source, fingerprint(layers), known.sentence, graph.notes,
+                         coverage_record(known))
 
 
-def vector_records(graph: Graph, default_bits: int = 8) -> tuple[VectorRecord, ...]:
-    """Return the vector and data-movement nodes, those of one kind and approximation together."""
-    groups: dict[tuple[str, str], list[VectorOperator | DataMovement]] = {}
-    for node in graph.nodes:
-        if isinstance(node, VectorOperator | DataMovement):
-            groups.setdefault((node.kind, node.approximated_as), []).append(node)
-    return tuple(
-        VectorRecord(kind, tuple(node.name for node in nodes), sum(node.count for node in nodes),
-                     sum(node.count * getattr(node, "operations", 0) for node in nodes),
-                     sum(node.bytes_moved(default_bits) for node in nodes), approximation)
-        for (kind, approximation), nodes in groups.items())
+def coverage_record(known: Coverage) -> CoverageRecord:
+    """Return the numbers of a coverage."""
+    return CoverageRecord(known.macs_modelled, known.macs_unmodelled, float(known.bytes_modelled),
+                          float(known.bytes_unmodelled), known.lost - len(known.unknown), len(known.unknown),
+                          known.figures)
+
+
+def vector_records(work: Sequence[VectorWork], default_bits: int = 8, *, free: bool = False,
+                   ) -> tuple[VectorRecord, ...]:
+    """Return vector work by kind, what is folded and what was approximated apart; without cycles where it is free."""
+    groups: dict[tuple[str, bool, str], list[VectorWork]] = {}
+    for one in work:
+        groups.setdefault((one.kind, bool(one.folded) and not free, one.node.approximated_as), []).append(one)
+    return tuple(_vector_record(group, default_bits, free) for group in groups.values())
+
+
+def _vector_record(group: Sequence[VectorWork], default_bits: int, free: bool) -> VectorRecord:
+    """Return the record of vector work of one kind."""
+    nodes = [one.node for one in group]
+    record = VectorRecord(
+        group[0].kind, tuple(node.name for node in nodes), sum(node.count for node in nodes),
+        sum(node.count * getattr(node, "operations", 0) for node in nodes),
+        sum(node.bytes_moved(default_bits) for node in nodes), nodes[0].approximated_as)
+    if free:
+        return record
+    total, limits = Totals.of((one.node.count, one) for one in group), Counter[str]()
+    for one in group:
+        limits[one.bottleneck] += one.node.count * one.latency_cycles
+    return replace(record, latency_cycles=total.latency_cycles, energy_pj=total.energy_pj,
+                   folded=bool(group[0].folded), bottleneck=max(limits, key=limits.__getitem__))
 
 
 def not_modelled(graph: Graph) -> tuple[str, ...]:
@@ -223,10 +244,11 @@ def new_run(  # noqa: PLR0913
     """Return the record of a run: ``seconds`` are those of search, set-up and loading, ``cause`` is what ended it."""
     machine, bits = accelerator_record(accelerator), dict(accelerator.word_bits)["inputs"]
     search, setup, loading = seconds
-    totals = replace(totals_of(layers, machine, search), setup_seconds=setup, loading_seconds=loading)
+    nodes = vector_records(vector_work(graph, accelerator), bits, free=request.vector == "free")
+    totals = replace(totals_of(layers, machine, search, nodes), setup_seconds=setup, loading_seconds=loading)
     return RunRecord(
         new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, request, totals,
-        tuple(layers), vector_records(graph, bits), not_modelled(graph), unfinished,
+        tuple(layers), nodes, not_modelled(graph), unfinished,
         headline=headline_of(layers, unfinished, cause))
 
 
@@ -282,13 +304,15 @@ def timed_macs(cost: Cost, accelerator: Accelerator) -> float:
     return cost.utilisation * accelerator.compute_instances * cost.latency_cycles
 
 
-def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, seconds: float) -> TotalsRecord:
-    """Return the sums over layers times counts; ``seconds`` is the wall time of the whole run.
+def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, seconds: float,
+              vector: Sequence[VectorRecord] = ()) -> TotalsRecord:
+    """Return the sums over layers times counts and over vector work; ``seconds`` is the wall time of the whole run.
 
-    Multiply-accumulates that are skipped use no compute unit.
+    Multiply-accumulates that are skipped use no compute unit. Vector work is its own bound.
     """
     mapped = [(layer.count, layer.cost) for layer in layers if layer.cost is not None]
-    total = Totals.of(mapped)
+    beside = [(1, one) for one in vector]
+    total, extra = Totals.of([*mapped, *beside]), Totals.of(beside)
     latency = total.latency_cycles
     done = sum(count * cost.macs for count, cost in mapped)
     lost = sum(layer.count * (layer.operator.macs - layer.macs) for layer in layers if layer.cost is not None)
@@ -298,7 +322,7 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
         busy = sum(count * cost.utilisation * cost.latency_cycles for count, cost in mapped) / latency
     bounds = [(layer.count, layer.bounds) for layer in layers if layer.bounds is not None and layer.cost is not None]
     bounded = len(bounds) == len(mapped) and bool(mapped)
-    least = Totals.of(bounds)
+    least = Totals.of([*bounds, *beside])
     return TotalsRecord(
         latency_cycles=latency, energy_pj=total.energy_pj, edp=total.edp, macs=macs,
         utilisation=busy,
@@ -308,7 +332,8 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
         bound_energy_pj=least.energy_pj if bounded else None,
         bound_edp=least.edp if bounded else None,
         unmapped_layers=sum(layer.count for layer in layers if layer.cost is None),
-        ineffectual_share=lost / done if done else 0.0)
+        ineffectual_share=lost / done if done else 0.0, vector_cycles=int(extra.latency_cycles),
+        vector_energy_pj=float(extra.energy_pj))
 
 
 def headline_of(layers: Sequence[LayerRecord], unfinished: Sequence[str], cause: str = "Interrupted") -> str:

@@ -24,12 +24,30 @@ class SoftwareRecord:
 
 
 @dataclass(frozen=True)
+class CoverageRecord:
+    """How much of a network is modelled: what ``lost_nodes`` have is known, what ``unknown_nodes`` have is not."""
+
+    macs: int
+    lost_macs: int
+    bytes: float
+    lost_bytes: float
+    lost_nodes: int
+    unknown_nodes: int
+    figures: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every node with multiply-accumulates or bytes is modelled."""
+        return not (self.unknown_nodes or self.lost_macs or self.lost_bytes)
+
+
+@dataclass(frozen=True)
 class NetworkRecord:
     """The network that was mapped.
 
     ``coverage`` is the sentence that says which share of the multiply-accumulates and bytes was modelled, and how the
-    rest was approximated. ``sha256`` is the `fingerprint` of its operators and counts; ``notes`` say what was assumed
-    on the way in.
+    rest was approximated; ``covered`` its numbers, None in records of earlier versions. ``sha256`` is the `fingerprint`
+    of its operators and counts; ``notes`` say what was assumed on the way in.
     """
 
     name: str
@@ -37,6 +55,7 @@ class NetworkRecord:
     sha256: str
     coverage: str = ""
     notes: tuple[str, ...] = ()
+    covered: CoverageRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +82,8 @@ class RequestRecord:
 
     ``tiling``, ``dataflow`` and ``space``, the text of a space file, say which mappings were to choose from; with
     ``pad`` those of operators padded to the array. ``density`` are densities of tensors by name or role, ``densities``
-    those that mappings were scored over. ``warm_start`` says what layers began from.
+    those that mappings were scored over. ``warm_start`` says what layers began from. ``vector`` says whether totals
+    have vector work in them (``included``) or not (``free``, as in records of earlier versions).
     """
 
     objective: str
@@ -82,6 +102,7 @@ class RequestRecord:
     densities: str = ""
     front: tuple[str, ...] = ()
     warm_start: str = "off"
+    vector: str = "free"
 
 
 @dataclass(frozen=True)
@@ -408,9 +429,9 @@ class LayerRecord:
 
 @dataclass(frozen=True)
 class VectorRecord:
-    """Nodes of one kind that are no multiply-accumulate loops, and how they were approximated.
+    """Vector work of one kind, all ``count`` runs of it; cycles and energy are 0 where it is free.
 
-    ``operations`` and ``bytes`` are those of all ``count`` runs; the totals leave them out.
+    What is ``folded`` is done on the way behind the operators before it; ``bottleneck`` sets most of the cycles.
     """
 
     kind: str
@@ -419,17 +440,21 @@ class VectorRecord:
     operations: int
     bytes: float
     approximation: str
+    latency_cycles: int = 0
+    energy_pj: float = 0.0
+    folded: bool = False
+    bottleneck: str = ""
 
 
 @dataclass(frozen=True)
 class TotalsRecord:
-    """The whole network: layers times counts, run one after another.
+    """The whole network: layers times counts and, unless it is free, vector work, run one after another.
 
     ``edp`` is the product of total energy and total latency. ``seconds`` and ``samples`` are those of the search in all
     legs of the run, without what was taken from the store; ``setup_seconds`` went into spaces and models before it,
     ``loading_seconds`` into loading (or compiling) the engine, both in the last leg. Bounds are None where one layer
     has none; ``unmapped_layers`` are missing from all other totals. ``macs`` are those that layers ask for; of those
-    done, ``ineffectual_share`` is on padding.
+    done, ``ineffectual_share`` is on padding. Vector work is its own bound.
     """
 
     latency_cycles: int
@@ -447,6 +472,8 @@ class TotalsRecord:
     ineffectual_share: float = 0.0
     setup_seconds: float = 0.0
     loading_seconds: float = 0.0
+    vector_cycles: int = 0
+    vector_energy_pj: float = 0.0
 
 
 @dataclass(frozen=True)

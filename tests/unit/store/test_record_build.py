@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, Count, MemoryTraffic, layer_bounds
+from tilewright.cost import Cost, Count, MemoryTraffic, layer_bounds, vector_work
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping, load_mapping, render
 from tilewright.store import (
     BoundsRecord,
+    CoverageRecord,
     LayerRecord,
     RooflineRecord,
     RoomRecord,
@@ -154,10 +155,18 @@ def test_networks_are_told_with_what_is_beside_the_layers():
         DataMovement("turn", "Transpose", 5, 5), Unmodelled("top", "ArgMax", "no model")), "a file", ("N bound to 1",))
     record = network_record(graph, 8)
     assert (record.name, record.source, record.notes) == ("net", "a file", ("N bound to 1",))
-    assert "of MACs" in record.coverage
-    assert vector_records(graph, 8) == (
-        VectorRecord("Relu", ("relu1", "relu2"), 3, 170, 360.0, "one operation a word"),
-        VectorRecord("Transpose", ("turn",), 1, 0, 10.0, ""))
+    assert "480 MACs" in record.coverage
+    assert record.covered == CoverageRecord(480, 0, record.covered.bytes, 0.0, 0, 1, record.covered.figures)
+    assert record.covered.bytes == 2 * (21 / 2 + 24 + 80) + 2 * 160 + 40 + 10 and not record.covered.complete
+    work = vector_work(graph, MACHINE)
+    assert vector_records(work, 8, free=True) == (
+        VectorRecord("relu", ("relu1", "relu2"), 3, 170, 360.0, "one operation a word"),
+        VectorRecord("copy", ("turn",), 1, 0, 10.0, ""))
+    relu, copy = vector_records(work, 8)
+    assert (relu.latency_cycles, copy.latency_cycles) == (
+        2 * work[0].latency_cycles + work[1].latency_cycles, work[2].latency_cycles)
+    assert relu.energy_pj == 2 * work[0].energy_pj + work[1].energy_pj
+    assert (relu.bottleneck, relu.folded) == (work[0].bottleneck, False)
     assert not_modelled(graph) == ("ArgMax top: no model",)
     renamed = replace(graph, name="other", nodes=graph.nodes[:1])
     assert network_record(renamed).sha256 == record.sha256
