@@ -14,6 +14,7 @@ from tilewright.store import CostRecord, LayerRecord, RunRecord
 
 Figure = dict[str, Any]
 
+VECTOR = "Vector work"
 _CROWDED = 40
 _SHOWN_MEMORIES = 5
 _DASHES = ("solid", "dash", "dot", "dashdot")
@@ -47,6 +48,7 @@ def latency_figure(record: RunRecord) -> Figure:
                           [_latency_hover(layer, cost) for _, layer, cost in bars]))
     data.append(_bars("ramp", "@other", [(index, layer.count * cost.ramp_cycles) for index, layer, cost in mapped],
                       [_latency_hover(layer, cost) for _, layer, cost in mapped]))
+    data += _vector_bars(record, "latency_cycles", 1, "cycles")
     data += _bound_marks([layer.count * layer.bounds.latency_cycles if layer.bounds else None
                           for layer in record.layers])
     return {"data": data + _missing_marks(record), "layout": _bar_layout(record, "Cycles, all repeats", "")}
@@ -64,6 +66,7 @@ def energy_figure(record: RunRecord) -> Figure:
                           [[*_who(layer), f"{escape(name)}: {engineering(joules(layer.count * energy), 'J')}, "
                                           f"{percent(over(energy, cost.energy_pj))} of the layer"]
                            for _, layer, cost, energy in values]))
+    data += _vector_bars(record, "energy_pj", 1e-12, "J")
     data += _bound_marks([layer.count * layer.bounds.energy_pj * 1e-12 if layer.bounds else None
                           for layer in record.layers])
     return {"data": data + _missing_marks(record), "layout": _bar_layout(record, "Energy, all repeats", "J")}
@@ -153,6 +156,17 @@ def _bars(name: str, colour: str, values: Sequence[tuple[int, float]], hover: Se
             "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>"}
 
 
+def _vector_bars(record: RunRecord, figure: str, scale: float, unit: str) -> list[Figure]:
+    """Return one bar of all vector work behind the layers, told by kind; nothing where there is none or it is free."""
+    found = [(one, getattr(one, figure) * scale) for one in record.vector_nodes if getattr(one, figure)]
+    if not found:
+        return []
+    told = "<br>".join(f"{escape(one.kind)} {TIMES}{one.count}: {engineering(value, unit)}"
+                       for one, value in sorted(found, key=lambda pair: -pair[1])[:8])
+    total = sum(value for _, value in found)
+    return [_bars(VECTOR, "@curve-2", [(len(record.layers), total)], [[VECTOR, engineering(total, unit), told]])]
+
+
 def _bound_marks(values: Sequence[float | None]) -> list[Figure]:
     """Return a line across each bar at its bound, with a halo that keeps it visible on any colour."""
     x: list[float | None] = []
@@ -180,11 +194,12 @@ def _missing_marks(record: RunRecord) -> list[Figure]:
 
 def _bar_layout(record: RunRecord, title: str, unit: str) -> Figure:
     """Return axes with a tick per layer, which the page thins out where there is no room."""
-    count = len(record.layers)
+    beside = [VECTOR] if record.totals.vector_cycles or record.totals.vector_energy_pj else []
+    count = len(record.layers) + len(beside)
     spare = max(0.0, (6 - count) / 2)
     return {"barmode": "stack", "bargap": 0.25, "hovermode": "closest", "legend": LEGEND,
             "xaxis": {"tickvals": list(range(count)), "range": [-0.6 - spare, count - 0.4 + spare], "tickangle": -50,
-                      "ticktext": [escape(shortened(layer.name, 21)) for layer in record.layers],
+                      "ticktext": [*(escape(shortened(layer.name, 21)) for layer in record.layers), *beside],
                       "showgrid": False, "zeroline": False},
             "yaxis": {"title": {"text": title}, "tickformat": "~s", "ticksuffix": unit, "rangemode": "tozero"}}
 

@@ -11,7 +11,8 @@ import pytest
 from tilewright.base import InputError
 from tilewright.report import figures, render_page, write_page
 from tilewright.report.quantities import TIMES, engineering, percent
-from tilewright.store import RooflineRecord, RoomRecord
+from tilewright.store import RooflineRecord, RoomRecord, VectorRecord
+from tilewright.store.build import totals_of
 
 
 class Reader(HTMLParser):
@@ -157,6 +158,31 @@ def test_every_colour_of_a_figure_is_in_the_style_sheet(page, run):
     used = set(re.findall(r'"@([a-z0-9-]+)"', json.dumps(figures.latency_figure(run)) + without_library(page)))
     assert used >= {"compute", "memory-0", "strong", "surface", "curve-0"}
     assert all(f"--{name}:" in page for name in used)
+
+
+def with_vectors(run):
+    """Return the run with vector work in its totals: some on the unit, some folded."""
+    nodes = (VectorRecord("add", ("a", "b"), 2, 100, 300.0, "", 5_000_000, 7e8, bottleneck="DRAM"),
+             VectorRecord("relu", ("r<1>",), 1, 100, 200.0, "", 0, 1e6, folded=True))
+    totals = totals_of(run.layers, run.accelerator, 0.4, nodes)
+    return replace(run, vector_nodes=nodes, totals=totals, request=replace(run.request, vector="included"))
+
+
+def test_vector_work_is_a_bar_a_row_and_a_table(run):
+    more = with_vectors(run)
+    assert more.totals.latency_cycles == run.totals.latency_cycles + 5_000_000
+    assert more.totals.bound_energy_pj == pytest.approx(run.totals.bound_energy_pj + 7.01e8)
+    for figure, scale, field in ((figures.latency_figure, 1, "latency_cycles"),
+                                 (figures.energy_figure, 1e-12, "energy_pj")):
+        bars = [trace for trace in figure(more)["data"] if trace["type"] == "bar"]
+        assert sum(sum(trace["y"]) for trace in bars) == pytest.approx(getattr(more.totals, field) * scale)
+        (bar,) = [trace for trace in bars if trace["name"] == "Vector work"]
+        assert bar["x"] == [len(run.layers)] and figure(more)["layout"]["xaxis"]["ticktext"][-1] == "Vector work"
+        assert "Vector work" not in json.dumps(figure(run))
+    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", without_library(render_page(more))))
+    assert "The totals above and their bounds have vector work in them, 5.00 M cycles and 701 µJ" in page
+    assert "add 2 100 300 B 5.00 M" in page and "DRAM a, b" in page and "folded r&lt;1&gt;" in page
+    assert "Vector work is free" not in page and "Vector work is free" in render_page(run)
 
 
 def test_bars_add_up_to_the_totals(run):
