@@ -82,7 +82,7 @@ class SchedulePlan(OnSheet):
 
     @property
     def bound_cycles(self) -> float:
-        """What no schedule is below."""
+        """What no schedule of these mappings is below."""
         return self.record.bound_cycles
 
     @property
@@ -142,7 +142,9 @@ def open_schedule(path: str | Path) -> SchedulePlan:
 
 @takes(ScheduleOptions, raises=", or a job fits no core")
 def schedule(asked: ScheduleOptions) -> SchedulePlan:
-    """Find which job runs on which core, when, and with which mapping; and what no schedule can beat.
+    """Find which job runs on which core, when, and with which mapping; and a bound.
+
+    No schedule of the mappings that were found for the jobs is below the bound.
 
     Where ``out`` names a folder, the same call later goes on from what had been searched, and comes to the same end.
     Ctrl-C ends it and returns what was found, once all jobs are analysed.

@@ -22,8 +22,9 @@ Explain = Annotated[int | None, typer.Option(
 def schedule(asked: Asked, explain: Explain = None, report: Page = None, json: Json = None) -> None:
     """Schedule jobs of many networks on accelerators that share one memory: which core, when, with which mapping.
 
-    No schedule beats the bound that is told, however the bandwidth is shared. Ctrl-C keeps what was found (exit code
-    130), as does SIGTERM (143). With a schedule in JSON, show it again, or with --explain one of its jobs.
+    No schedule of the mappings that were found for the jobs beats the bound that is told, however the bandwidth is
+    shared. Ctrl-C keeps what was found (exit code 130), as does SIGTERM (143). With a schedule in JSON, show it again,
+    or with --explain one of its jobs.
     """
     from tilewright.cli.progress import SearchBar
 

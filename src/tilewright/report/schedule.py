@@ -15,7 +15,7 @@ from tilewright.scheduling import Explained, GroupRecord, Otherwise, PlannedJob,
 COLOURS, MOST_ROWS, CLOSED = 7, 400, 1e-6
 UNITS = {"makespan": ("cycles", 1.0), "energy": ("J", 1e-12), "edp": ("J·cycles", 1e-12), "slowdown": ("times", 1.0),
          "deadlines": ("missed", 1.0)}
-BOUND = "the bound: no schedule ends sooner"
+BOUND = "the bound: no schedule of these mappings ends sooner"
 Placed = tuple[int, float, PlannedJob]
 """The number of a job, when its group begins in cycles, and the job."""
 
@@ -46,9 +46,9 @@ def _verdict(record: ScheduleRecord) -> str:
     if record.objective == "makespan":
         told += f" = {_time(record, record.makespan_cycles)}"
     if record.gap < CLOSED:
-        return f"{told}: no schedule does better."
-    return (f"{told}. No schedule can do with less than {engineering(bound)} {unit}, however the bandwidth is shared: "
-            f"this one is at most {percent(record.gap)} above the best there is.")
+        return f"{told}: no schedule of these mappings does better."
+    return (f"{told}. No schedule of these mappings can do with less than {engineering(bound)} {unit}, however the "
+            f"bandwidth is shared: this one is at most {percent(record.gap)} above the best there is of them.")
 
 
 def _throughput(record: ScheduleRecord) -> str:

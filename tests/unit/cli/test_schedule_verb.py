@@ -62,11 +62,11 @@ def test_networks_are_scheduled_with_page_json_and_a_bound(here, tmp_path):
     assert len(record.jobs) == 3 * 3 + 4 and record.bandwidth == 5.0
     assert record.bound_cycles <= record.makespan_cycles and 0 <= record.gap
     assert record.gflops == pytest.approx(2 * record.macs / (record.makespan_cycles / 200e6) / 1e9)
-    for part in ("No schedule can do with less than", "HB.1", "eyeriss-rows", "net#2/two", "Slowdown"):
-        assert part in found.out or "no schedule does better" in found.out, part
+    for part in ("No schedule of these mappings can do with less", "HB.1", "eyeriss-rows", "net#2/two", "Slowdown"):
+        assert part in found.out or "no schedule of these mappings does better" in found.out, part
     page = (tmp_path / "out.html").read_text()
     assert all(f'data-figure="{name}"' in page for name in ("gantt", "convergence"))
-    assert "the bound: no schedule ends sooner" in page
+    assert "the bound: no schedule of these mappings ends sooner" in page
     # What is told is what the simulator says of the plan that was written.
     problem, plan = record.problem(0), record.genomes(0)
     assert simulate(problem, plan).makespan_cycles[0] == pytest.approx(record.makespan_cycles)

@@ -184,4 +184,4 @@ def test_the_page_of_a_design_draws_what_was_tried_and_every_mapping(visit, tmp_
     page.get_by_role("button", name="Open all").click()
     assert page.locator(".nest > .box").count() == len(found.layers)
     assert page.locator(".nest .loop:visible").count() > len(found.layers)
-    assert "with any mappings, can do with less than" in page.locator(".asked").inner_text()
+    assert "memories keep all they may, can do with less than" in page.locator(".asked").inner_text()
