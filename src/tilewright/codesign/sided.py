@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.base import InputError
 from tilewright.codesign.problem import DesignProblem
 from tilewright.codesign.screening import value_bound
-from tilewright.cost import KeptBounds
+from tilewright.cost import KeptBounds, layer_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets
 from tilewright.search import METRICS, first_of_front, read_front
@@ -99,7 +99,14 @@ class SidedMachines:
 
 def machine_bound(problem: DesignProblem, machine: Accelerator) -> float:
     """Return what the objective is at least on a machine, however layers are mapped and whatever memories keep."""
-    found = [KeptBounds(KeptSets(problem.map_space(layer, machine))).union for layer in range(len(problem.layers))]
-    latency, energy, edp = (np.array([[getattr(one, name)] for one in found], dtype=np.float64)
-                            for name in ("latency_cycles", "energy_pj", "edp"))
+    latency, energy, edp = np.zeros((3, len(problem.layers), 1))
+    for layer in range(len(problem.layers)):
+        space = problem.map_space(layer, machine)
+        kept, free = KeptBounds(KeptSets(space)), layer_bounds(
+            space.operator, machine, dict(space.constraints.keeps), bypass=True, perfect=space.tiling == "perfect")
+        latency[layer], energy[layer] = free.latency_cycles, free.energy_pj
+        if problem.objective.startswith("energy"):
+            energy[layer] = max(free.energy_pj, kept.least(lambda _, picojoules: picojoules))
+        elif problem.objective.startswith("edp"):
+            edp[layer] = max(free.latency_cycles * free.energy_pj, kept.least(lambda cycles, pj: cycles * pj))
     return float(value_bound(problem, latency, energy, edp, np.array([machine.area_um2]))[0])

@@ -139,6 +139,8 @@ class _Group:
         self.rates = np.ones(self.count)
         self.least = np.full((len(self.owners), self.count), np.inf)
         """``(e, m)``: the best that entries come to on each machine."""
+        self.taken = np.zeros((2, *self.least.shape))
+        """``(2, e, m)``: cycles and picojoules of that."""
 
     @property
     def pooling(self) -> Pooling:
@@ -224,45 +226,53 @@ class _Group:
 
     def _pool(self, found: Mapping[int, MappingPool]) -> None:
         """Put children into the pools, of which the best of each machine are kept."""
-        entries = list(found) or range(len(self.pools))
-        latency, energy = np.zeros((2, len(self.problem.layers), self.count))
-        for entry in entries:
+        for entry in list(found) or range(len(self.pools)):
             pool = self.pools[entry]
             if entry in found:
                 pool = MappingPool(*(np.concatenate(pair) for pair in zip(
                     pool.parts, found[entry].parts, strict=True)))
             self.pools[entry] = self._best(entry, pool)
         if self.pooling.priced and self.problem.objective.startswith("edp"):
-            for layer in range(len(self.problem.layers)):
-                best = self.least[self.owners == layer].argmin(axis=0)
-                for entry in np.unique(best).tolist():
-                    at = np.flatnonzero(best == entry)
-                    pool = self.pools[int(np.flatnonzero(self.owners == layer)[entry])]
-                    if len(pool):
-                        row = self._values(pool, 1.0).argmin(axis=0)[at]
-                        latency[layer, at] = pool.latency[row]
-                        energy[layer, at] = pool.energy(self.prices)[row, at]
-            sums = self.problem.weights @ latency
-            self.rates = np.where(sums > 0, self.problem.weights @ energy / np.maximum(sums, 1e-9), self.rates)
+            latency, energy = np.zeros((2, self.count))
+            every = np.arange(self.count)
+            for layer, weight in enumerate(self.problem.weights.tolist()):
+                entries = np.flatnonzero(self.owners == layer)
+                best = entries[self.least[entries].argmin(axis=0)]
+                latency += weight * self.taken[0, best, every]
+                energy += weight * self.taken[1, best, every]
+            self.rates = np.where(latency > 0, energy / np.maximum(latency, 1e-9), self.rates)
 
-    def _values(self, pool: MappingPool, factor: float) -> Floats:
-        """Return ``(n, m)``: what mappings are worth on each machine, infinite where they do not fit."""
-        value = np.broadcast_to(pool.latency[:, None], (len(pool), self.count))
-        if self.pooling.priced:
-            cycle = 0.0 if self.problem.objective.startswith("energy") else factor * self.rates
-            value = value * cycle + pool.energy(self.prices)
-        return np.where(self.pooling.fits(pool, self.chosen), value, np.inf)
+    def _figures(self, pool: MappingPool, at: Sequence[int] | slice = slice(None)) -> tuple[Floats, Floats]:
+        """Return ``(n, m)`` each: cycles of mappings on some machines, infinite where they do not fit, and energy."""
+        chosen = {key: column[at] for key, column in self.chosen.items()}
+        prices = self.prices[:, at]
+        energy = pool.energy(prices) if self.pooling.priced else np.zeros((len(pool), prices.shape[1]))
+        return np.where(self.pooling.fits(pool, chosen), pool.latency[:, None], np.inf), energy
+
+    def _values(self, latency: Floats, energy: Floats, factor: float, rates: Floats) -> Floats:
+        """Return ``(n, m)``: what mappings are worth, infinite where they do not fit."""
+        if not self.pooling.priced:
+            return latency
+        if self.problem.objective.startswith("energy"):
+            return np.where(np.isfinite(latency), energy, np.inf)
+        return latency * (factor * rates) + energy
 
     def _best(self, entry: int, pool: MappingPool) -> MappingPool:
         """Return the mappings that are among the best of any machine, each once."""
         _, first = np.unique(np.column_stack([pool.needs, pool.latency, pool.rest, pool.words]), axis=0,
                              return_index=True)
         pool = pool.take(np.sort(first))
+        if not len(pool):
+            return pool
+        latency, energy = self._figures(pool)
         kept = np.zeros(len(pool), dtype=np.bool_)
         for factor in self.factors:
-            value = self._values(pool, factor)
+            value = self._values(latency, energy, factor, self.rates)
             if factor == 1.0:
-                self.least[entry] = value.min(axis=0, initial=np.inf)
+                row, every = value.argmin(axis=0), np.arange(self.count)
+                self.least[entry] = value[row, every]
+                self.taken[:, entry] = np.where(np.isfinite(value[row, every]), (
+                    pool.latency[row], energy[row, every]), 0.0)
             if len(pool) <= BEST:
                 kept |= np.isfinite(value).any(axis=1)
                 continue
@@ -276,9 +286,10 @@ class _Group:
         made, layers = self.problem.machine(numbers), len(self.problem.layers)
         fronts: list[list[tuple[int, LayerFront]]] = [[] for _ in range(layers)]
         for entry, pool in enumerate(self.pools):
+            latency, energy = self._figures(pool, [at])
             rows: set[int] = set()
             for factor in self.factors if len(pool) else ():
-                value = self._values(pool, factor)[:, at]
+                value = self._values(latency, energy, factor, self.rates[[at]])[:, 0]
                 rows |= {int(row) for row in np.argsort(value, kind="stable")[:BEST] if np.isfinite(value[row])}
             front = self.pooling.front(entry, pool, made, np.array(sorted(rows))) if rows else None
             if front is not None:
