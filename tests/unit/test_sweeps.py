@@ -73,6 +73,20 @@ def test_every_objective(objective: str) -> None:
     assert len(found.mappings(found.best)) == len(unique_operators(tw.load_network("alexnet")))
 
 
+def test_vector_work_is_in_the_figures_unless_it_is_free() -> None:
+    whole, free = (tw.sweep("alexnet", "eyeriss", "GLB.capacity=32KiB,128KiB", budget=100, workers=1, vector=vector)
+                   for vector in ("included", "free"))
+    totals = tw.map("alexnet", "eyeriss:GLB.capacity=128KiB", budget=100, store=False).record.totals
+    assert totals.vector_cycles > 0
+    for one, other in zip(whole.machines, free.machines, strict=True):
+        assert one.latency_cycles == other.latency_cycles + totals.vector_cycles
+    added = whole.machines[1].energy_pj - free.machines[1].energy_pj
+    assert added == pytest.approx(totals.vector_energy_pj)
+    for one in (*whole.front(), *free.front()):
+        assert one.bound is not None
+        assert one.bound <= one.score
+
+
 def test_machines_too_small_are_told_and_lose_nothing() -> None:
     found = tw.sweep(LAYERS, "tpu-like", "PERegisters.capacity=1,2", budget=100, workers=1)
     assert [bool(one.unmapped) for one in found.machines] == [True, False]

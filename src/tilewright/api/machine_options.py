@@ -18,6 +18,7 @@ from tilewright.api.options import (
     SearchOptions,
     SpaceOptions,
     StudyOptions,
+    VectorOptions,
 )
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class SweepOptions(KeptOptions):
     dataflow: str | None = again(SpaceOptions, "dataflow", None)
     bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
     layers: str | None = again(NetworkOptions, "layers", None)
+    vector: str = again(VectorOptions, "vector", "included")
     workers: int | None = again(NetworkOptions, "workers", None, "Machines bred for side by side. Default: one a core.")
     on: str = again(NetworkOptions, "on", "threads")
 

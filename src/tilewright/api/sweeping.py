@@ -24,12 +24,14 @@ from tilewright.base import InputError
 from tilewright.codesign import (
     GOALS,
     DesignProblem,
+    Figures,
     SidedMachine,
     SidedMachines,
     SweptMachine,
     machine_bound,
     sweep_machines,
 )
+from tilewright.cost import vector_work
 from tilewright.hardware import (
     Accelerator,
     DesignSpace,
@@ -42,7 +44,7 @@ from tilewright.hardware import (
 )
 from tilewright.jobs import interruptible
 from tilewright.search import METRICS, read_front
-from tilewright.workload import unique_operators
+from tilewright.workload import Graph, unique_operators
 
 MOST_MACHINES = 10_000
 
@@ -112,9 +114,12 @@ def sweep(asked: SweepOptions) -> MachineSweep:
     with study_runner(asked, "sweep") as runner, interruptible(runner.stop):
         found, samples = sweep_machines(problem, chosen, budget.samples, asked.seed, runner)
         stopped = runner.stop.is_set()
-    sided = [SidedMachine(texts, replace(one.machine, name=_name(machine, texts)), one.figures.latency_cycles,
-                          one.figures.energy_pj, one.score, unmapped=one.unmapped)
-             for texts, one in zip(values, found, strict=False)]
+    beside = [(0.0, 0.0) if asked.vector == "free" else _vector(graph, one.machine) for one in found]
+    sided = [SidedMachine(texts, replace(one.machine, name=_name(machine, texts)), whole.latency_cycles,
+                          whole.energy_pj, float(problem.value(whole)), unmapped=one.unmapped)
+             for texts, one, (cycles, picojoules) in zip(values, found, beside, strict=False)
+             for whole in [Figures(one.figures.latency_cycles + cycles, one.figures.energy_pj + picojoules,
+                                   one.machine.area_um2)]]
     command = command_line("sweep", SweepOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "vary": _texts(asked.vary),
         "budget": budget_text(budget), "front": metrics})
@@ -122,8 +127,15 @@ def sweep(asked: SweepOptions) -> MachineSweep:
                         stopped, tuple(found), tuple(layer.name for layer in problem.layers))
     shown = {id(one) for one in (*made.front(), *sorted(sided, key=lambda one: one.score)[:1])}
     return replace(made, machines=tuple(
-        replace(one, bound=machine_bound(problem, one.machine)) if id(one) in shown and not stopped else one
-        for one in sided))
+        replace(one, bound=machine_bound(problem, one.machine, extra)) if id(one) in shown and not stopped else one
+        for one, extra in zip(sided, beside, strict=True)))
+
+
+def _vector(graph: Graph, machine: Accelerator) -> tuple[float, float]:
+    """Return the cycles and picojoules of all vector work of a network."""
+    work = vector_work(graph, machine)
+    return (float(sum(one.node.count * one.latency_cycles for one in work)),
+            float(sum(one.node.count * one.energy_pj for one in work)))
 
 
 def side_by_side(machines: Sequence[Machine], **asked: Any) -> MachineSweep:

@@ -1,9 +1,9 @@
 """Machines side by side: what a network takes on each, how far that is from the best, and the front."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
+from math import inf, prod
 
 import numpy as np
 
@@ -97,9 +97,13 @@ class SidedMachines:
         return tuple(points[row] for row in first_of_front(values))
 
 
-def machine_bound(problem: DesignProblem, machine: Accelerator) -> float:
-    """Return what the objective is at least on a machine, however layers are mapped and whatever memories keep."""
-    latency, energy, edp = np.zeros((3, len(problem.layers), 1))
+def machine_bound(problem: DesignProblem, machine: Accelerator, beside: tuple[float, float] = (0.0, 0.0)) -> float:
+    """Return what the objective is at least on a machine, however layers are mapped and whatever memories keep.
+
+    ``beside`` are cycles and picojoules of what is no layer.
+    """
+    latency, energy, edp = np.zeros((3, len(problem.layers) + 1, 1))
+    latency[-1], energy[-1], edp[-1] = *beside, prod(beside)
     for layer in range(len(problem.layers)):
         space = problem.map_space(layer, machine)
         kept, free = KeptBounds(KeptSets(space)), layer_bounds(
@@ -109,4 +113,5 @@ def machine_bound(problem: DesignProblem, machine: Accelerator) -> float:
             energy[layer] = max(free.energy_pj, kept.least(lambda _, picojoules: picojoules))
         elif problem.objective.startswith("edp"):
             edp[layer] = max(free.latency_cycles * free.energy_pj, kept.least(lambda cycles, pj: cycles * pj))
+    problem = replace(problem, weights=np.append(problem.weights, 1.0))
     return float(value_bound(problem, latency, energy, edp, np.array([machine.area_um2]))[0])
