@@ -39,7 +39,7 @@ from tilewright.codesign import (
     read_limits,
 )
 from tilewright.codesign import design as design_of
-from tilewright.cost import layer_bounds
+from tilewright.cost import kept_bounds
 from tilewright.hardware import Accelerator, DesignSpace
 from tilewright.jobs import interruptible
 from tilewright.mapping import DATAFLOWS
@@ -367,7 +367,7 @@ def _as_runs(found: Sequence[Designed], graphs: Sequence[Graph], request: Reques
         for unique in unique_operators(graph):
             own, layer = designed[unique.operator.signature]
             layers.append(layer_record(
-                unique.operator, own, (layer.mapping, layer.cost), layer_bounds(unique.operator, own),
+                unique.operator, own, (layer.mapping, layer.cost), kept_bounds(unique.operator, own),
                 names=unique.names, count=unique.count))
         seconds = sum(one.seconds for one in found)
         record = new_run(graph, machine, request, layers, unfinished=(), seconds=(seconds, 0.0, 0.0), cause="")
