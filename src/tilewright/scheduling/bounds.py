@@ -78,6 +78,8 @@ class Relaxation:
     problem: ScheduleProblem
     apart: bool = False
     """Whether to tell cores that are alike apart, as integer programs may."""
+    usable: NDArray[np.bool_] | None = None
+    """``(n, a, o)``: which mappings may be used, by default all; what is found of some is no bound."""
 
     @cached_property
     def kinds(self) -> tuple[Ints, Ints]:
@@ -104,7 +106,10 @@ class Relaxation:
         """Class, kind and mapping of each ``(v)``."""
         first, cores = self.classes[0], self.kinds[0]
         count = self.problem.counts[first][:, cores]
-        where = np.nonzero(np.arange(int(count.max())) < count[:, :, None])
+        inside = np.arange(int(count.max())) < count[:, :, None]
+        if self.usable is not None:
+            inside &= self.usable[first][:, cores]
+        where = np.nonzero(inside)
         return where[0], where[1], where[2]
 
     def of_columns(self, table: Floats) -> Floats:

@@ -11,6 +11,8 @@ from numba import njit
 from tilewright.base import kept
 
 PROPORTIONAL, MAX_MIN, CRITICAL = 0, 1, 2
+MOST_EVENTS = 3
+"""Of each job: events of a plan are no more."""
 EQUAL = 1e-12
 """Relative difference below which two ends are one event."""
 FIGURES = 6
@@ -89,6 +91,11 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
     """Fill ``start`` and ``end`` ``(n)`` with the times of one plan; return how many events it has.
 
     ``events`` and ``shares`` are filled where they have room. Ends are infinite where a job does not fit its core.
+
+    Raises
+    ------
+    ValueError
+        If more happens than jobs can: each begins, ends, and is waited for once.
     """
     jobs, cores = len(core), cycles.shape[1]
     end[:] = np.inf
@@ -112,6 +119,8 @@ def run_plan(core, priority, option, cycles, traffic, bandwidth, rule, release, 
     left, need, speed = np.zeros(cores), np.zeros(cores), np.zeros(cores)
     now, done, count = 0.0, 0, 0
     while done < jobs:
+        if count > MOST_EVENTS * jobs:
+            raise ValueError("a plan does not come to an end: some jobs wait for each other")
         next_release = np.inf
         for a in range(cores):
             if job[a] < 0 and at[a] < first[a + 1] and waits[queue[at[a]]] == 0:

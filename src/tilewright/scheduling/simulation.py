@@ -80,7 +80,7 @@ def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
     InputError
         Also where a job is on a core that it does not fit.
     """
-    from tilewright.scheduling.kernels import trace_plan  # noqa: PLC0415  (Numba loads late)
+    from tilewright.scheduling.kernels import MOST_EVENTS, trace_plan  # noqa: PLC0415  (Numba loads late)
 
     run: Any = trace_plan
     _check(problem, plan)
@@ -90,7 +90,7 @@ def timeline(problem: ScheduleProblem, plan: PlanGenomes) -> Timeline:
         raise InputError(f"plan.core[{unfit[0]}]", "must be a core that the job fits", int(core[unfit[0]]))
     cycles, traffic, _, bandwidth, rule, _, release, _, _, *order = tables(problem)
     start, end = np.empty(problem.jobs), np.empty(problem.jobs)
-    most = 3 * problem.jobs + 1
+    most = MOST_EVENTS * problem.jobs + 1
     events, shares = np.empty(most + 1), np.empty((most, problem.cores))
     count = run(core, plan.priority[0], option, cycles, traffic, bandwidth, rule, release, *order, start, end,
                 events, shares)

@@ -277,6 +277,16 @@ def test_auto_finds_what_is_proven_where_magma_does_not():
     assert max(gaps["auto"]) < 0.01 < min(gaps["magma"])
 
 
+def test_auto_lets_one_core_take_what_the_others_leave_of_the_bandwidth(monkeypatch):
+    """Cores and bandwidth are full where ten jobs that ask for 16 times the bandwidth run one after the other."""
+    jobs = [(c, c / 10) for c in np.random.default_rng(5).integers(50, 150, 40)]
+    left = sum(cycles / 2 - moved for cycles, moved in jobs)
+    asked = problem([*jobs, *[(left / 160, left / 10)] * 10], 1, 3, sharing="max-min")
+    assert schedule(asked, "auto", samples=60).gap < 1e-3
+    monkeypatch.setattr("tilewright.scheduling.methods.auto.HUNGRY", np.inf)
+    assert schedule(asked, "auto", samples=60).gap > 1e-2
+
+
 def test_climbing_keeps_the_best_and_what_its_scores_say():
     asked = group()
     session = ScheduleSession(asked, None, None, 1, bound=NOTHING)

@@ -56,6 +56,14 @@ def test_critical_first_looks_at_all_that_must_follow():
                 [0, 1, 2], [0, 0, 0]) == [20, 30, 40]  # a tie: the first core's
 
 
+def test_a_plan_that_cannot_end_is_told_instead_of_run_for_ever():
+    asked = problem([(10, 0), (10, 0)], 1, before=np.array([[0, 1]]))
+    vars(asked)["topological"] = np.array([1, 0])  # so that the core waits for its own second job
+    for run in (simulate, timeline):
+        with pytest.raises(ValueError, match="wait for each other"):
+            run(asked, plan([0, 0], [1, 0]))
+
+
 def test_ends_that_are_near_are_two_events():
     asked = problem([(1000, 0), (1000.0001, 0), (1, 0), (1, 0)], 1)
     assert ends(asked, [0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx([1000, 1000.0001, 1001, 1001.0001], rel=1e-12)

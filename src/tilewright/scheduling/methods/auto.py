@@ -15,6 +15,8 @@ from tilewright.scheduling.session import SCHEDULERS, ScheduleSession
 from tilewright.scheduling.simulation import tables
 from tilewright.search import Count, MapperOptions, Natural, Options, Resumable, Share, read_options
 
+HUNGRY = 0.6
+"""Of the bandwidth, what a mapping asks for at least that may run on the one core that takes what others leave."""
 LEVELS = (0.8, 1.0, 1.3, 2.0)
 """Times the bandwidth, what the cores of suggested plans ask for together."""
 MOST_SECONDS = 60.0
@@ -91,15 +93,28 @@ class ScheduleAuto(Resumable):
         yield problem.drawn(self.rng, self.options.chains)
 
     def _assigned(self) -> Iterator[PlanGenomes]:
-        """Yield plans of a whole split of the jobs, in some orders; what it proves raises the bound."""
+        """Yield plans of whole splits of the jobs, in some orders; what the first proves raises the bound.
+
+        In the second, one core takes what asks for most of the bandwidth, and gets what the others leave: those ask
+        for no more than there is, so that it is always drawn and few of them wait for it.
+        """
         session, problem = self.session, self.session.problem
-        relaxation = Relaxation(problem, apart=True)
-        seconds = MOST_SECONDS if session.seconds is None else 0.3 * session.seconds
-        chosen, bound = relaxation.assign(seconds, nodes=self.options.branches)
-        if problem.objective == "makespan":
-            session.floor = max(session.floor, bound)
-        if not len(chosen):
-            return
+        cycles, traffic, _ = problem.of_jobs
+        need = np.divide(traffic, cycles * problem.bandwidth, out=np.zeros(cycles.shape), where=np.isfinite(cycles))
+        filler = int(need[:, :, 0].sum(axis=0).argmax())
+        filling = need <= 1.0
+        filling[:, filler] = need[:, filler] >= HUNGRY
+        seconds = MOST_SECONDS if session.seconds is None else 0.15 * session.seconds
+        for usable in (None, filling) if filling[:, filler].any() else (None,):
+            relaxation = Relaxation(problem, apart=True, usable=usable)
+            chosen, bound = relaxation.assign(seconds, nodes=self.options.branches)
+            if problem.objective == "makespan" and usable is None:
+                session.floor = max(session.floor, bound)
+            if len(chosen):
+                yield from self._of_split(relaxation, chosen)
+
+    def _of_split(self, relaxation: Relaxation, chosen: Ints) -> Iterator[PlanGenomes]:
+        problem = relaxation.problem
         core, option = np.zeros(problem.jobs, dtype=np.int64), np.zeros(problem.jobs, dtype=np.int64)
         for each in range(len(relaxation.classes[0])):
             mine = np.flatnonzero(relaxation.columns[0] == each)
