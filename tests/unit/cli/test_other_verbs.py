@@ -22,7 +22,7 @@ from tilewright.workload import ROLES, matmul, unique_operators, zoo
 
 
 def test_bounds_are_those_of_every_layer(tilewright, tmp_path):
-    found = tilewright("bounds", "alexnet", "--arch", "eyeriss", "--json", "b.json")
+    found = tilewright("bounds", "alexnet", "--arch", "eyeriss", "--vector", "free", "--json", "b.json")
     assert found.code == 0
     layers = json.loads((tmp_path / "b.json").read_text())["layers"]
     expected = [kept_bounds(unique.operator, preset("eyeriss")) for unique in unique_operators(zoo.load("alexnet"))]
