@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from tilewright.api import map_network as map
     from tilewright.base import InputError
+    from tilewright.base.version import __version__
     from tilewright.cost import explain
     from tilewright.hardware import Accelerator, describe, dump_accelerator
     from tilewright.mapping import (
@@ -91,6 +92,7 @@ __all__ = [
     "Run",
     "SchedulePlan",
     "Store",
+    "__version__",
     "bounds",
     "compare",
     "convolution",

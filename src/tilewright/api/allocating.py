@@ -32,7 +32,7 @@ KEEP_SECONDS = 1.0
 """After which time a search is kept anew."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AllocationRun(OnSheet):
     """What came of a design with a ``deployment``: the whole in ``result``, and the network as a run.
 

@@ -52,7 +52,7 @@ SAMPLES = 40_000
 """Mappings of a layer that are scored in all unless told."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DesignRun(OnSheet):
     """What came of a design: the whole in ``result``, and each network on the machine that was found as a run.
 
@@ -144,7 +144,7 @@ class DesignRun(OnSheet):
 
         return design_tree(self.result, _records(self.runs), self.networks, self.front, self.command)
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayersRun(OnSheet):
     """What came of a design of a machine for every layer by itself: each in ``results``, the networks as runs."""
 

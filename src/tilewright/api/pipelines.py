@@ -27,7 +27,7 @@ from tilewright.store import RequestRecord, record_to_json
 from tilewright.workload import UniqueOperator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pipeline(OnSheet):
     """What came of a pipeline: the whole in ``result``, and each of its two searches as a run.
 

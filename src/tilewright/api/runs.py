@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import tilewright.report
 import tilewright.store
@@ -19,9 +19,9 @@ from tilewright.api.flags import takes
 from tilewright.api.options import RunOptions
 from tilewright.api.places import ready_place
 from tilewright.api.tasks import NetworkTask, prepare, warm_up
-from tilewright.api.text import shown
+from tilewright.api.text import data_frame, plotly_figure, shown
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
-from tilewright.base import unknown_name
+from tilewright.base import text_html, unknown_name
 from tilewright.cost import Explanation, KeptBounds, explain, space_bounds
 from tilewright.jobs import interruptible
 from tilewright.mapping import Constraints, KeptSets, Padding
@@ -48,8 +48,12 @@ from tilewright.store import (
 )
 from tilewright.workload import UniqueOperator, unique_operators
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from plotly.graph_objects import Figure
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Run:
     """What came of mapping a network, fresh or read back from the store.
 
@@ -116,6 +120,46 @@ class Run:
     def write_json(self, path: str | os.PathLike[str]) -> Path:
         """Write the run as JSON, which `open_run` reads back; folders are made."""
         return write_run(self.record, ready_place(path))
+
+    def to_pandas(self) -> "DataFrame":
+        """Return a row for each distinct layer as a data frame of pandas, which must be installed."""
+        rows = [(layer.name, layer.count, layer.macs, *(
+            (None,) * 5 if layer.cost is None else (
+                layer.cost.latency_cycles, layer.cost.energy_pj, layer.cost.utilisation, layer.cost.bottleneck,
+                layer.gap))) for layer in self.record.layers]
+        return data_frame(rows, ("layer", "count", "macs", "latency_cycles", "energy_pj", "utilisation", "bottleneck",
+                                 "gap"))
+
+    def plot(self, name: str = "latency") -> "Figure":
+        """Return a plot of the page as a Plotly figure: ``latency``, ``energy``, ``roofline``, ``convergence``, ..."""
+        figures = tilewright.report.run_figures(self.record)
+        if name not in figures:
+            raise unknown_name("plot", name, list(figures))
+        return plotly_figure(figures[name])
+
+    def plot_latency(self) -> "Figure":
+        """Return cycles by layer beside their bounds."""
+        return self.plot("latency")
+
+    def plot_energy(self) -> "Figure":
+        """Return energy by layer and component."""
+        return self.plot("energy")
+
+    def plot_roofline(self) -> "Figure":
+        """Return the layers below the roofs of the machine."""
+        return self.plot("roofline")
+
+    def plot_convergence(self) -> "Figure":
+        """Return the best score of each layer over the mappings scored."""
+        return self.plot("convergence")
+
+    def __repr__(self) -> str:
+        record, totals = self.record, self.record.totals
+        return (f"Run({record.network.name} on {record.accelerator.name}: {len(self.layers)} layers, "
+                f"{totals.latency_cycles:,} cycles, {totals.energy_pj * 1e-12:.4g} J)")
+
+    def _repr_html_(self) -> str:
+        return text_html(self)
 
     def __str__(self) -> str:
         return shown(lambda console: tilewright.report.print_run(self.record, console))

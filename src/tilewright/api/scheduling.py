@@ -59,7 +59,7 @@ PLANS, WARM = "schedule-plans", "schedule-warm"
 """What of the store holds schedules, and plans to begin from."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SchedulePlan(OnSheet):
     """What came of scheduling: which job runs where, when and with which mapping; all of it in ``record``.
 

@@ -49,7 +49,7 @@ from tilewright.workload import Graph, unique_operators
 MOST_MACHINES = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MachineSweep(SidedMachines, OnSheet):
     """Machines side by side, in the order of their numbers.
 

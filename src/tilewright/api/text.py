@@ -1,10 +1,15 @@
-"""What the terminal shows: results as text, and who is shown the progress of a run."""
+"""What the terminal and notebooks show: results as text, frames and figures; who is shown the progress of a run."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tilewright.base import InputError
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+    from plotly.graph_objects import Figure
     from rich.console import Console
 
     from tilewright.search import Budget, Progress
@@ -18,6 +23,34 @@ def shown(show: "Callable[[Console], object]") -> str:
     show(Console(file=text, color_system=None, force_terminal=False, force_jupyter=False,
                  legacy_windows=False))
     return text.getvalue().rstrip("\n")
+
+
+def data_frame(rows: Sequence[Sequence[Any]], columns: Sequence[str]) -> "DataFrame":
+    """Return rows as a data frame; without pandas it is an `InputError`."""
+    try:
+        from pandas import DataFrame  # noqa: PLC0415  (no part of the base install)
+    except ImportError:
+        raise InputError("to_pandas", "needs pandas", None, "pip install pandas") from None
+    return DataFrame(list(rows), columns=list(columns))
+
+
+def plotly_figure(figure: dict[str, Any]) -> "Figure":
+    """Return a figure of a page as one of Plotly, in the page's light colours."""
+    from plotly.graph_objects import Figure  # noqa: PLC0415  (Plotly loads late)
+
+    from tilewright.report import page_colours  # noqa: PLC0415
+
+    colours = page_colours()
+
+    def coloured(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: coloured(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [coloured(one) for one in value]
+        named = isinstance(value, str) and re.fullmatch(r"@[a-z]+(-[a-z0-9]+)?", value)
+        return colours[value[1:]] if named else value
+
+    return Figure(**coloured(figure), skip_invalid=True)
 
 
 class Watcher(Protocol):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tilewright.base.registry import Registry, unknown_name
     from tilewright.base.sheets import Plot, Table, Value
     from tilewright.base.threads import share
-    from tilewright.base.words import digest, free_name, value_of, whole_of
+    from tilewright.base.words import digest, free_name, text_html, value_of, whole_of
 
 __all__ = [
     "EXTRAS",
@@ -45,6 +45,7 @@ __all__ = [
     "require_extra",
     "share",
     "stamped",
+    "text_html",
     "unknown_name",
     "value_of",
     "whole_of",

@@ -1,7 +1,8 @@
-"""Words: values that people type, names that are free, hashes that tell things apart."""
+"""Words: values that people type, names that are free, hashes that tell things apart, text in notebooks."""
 
 import hashlib
 from collections.abc import Container
+from html import escape
 
 
 def value_of(text: str) -> str | int | float | bool:
@@ -38,3 +39,8 @@ def free_name(wanted: str, taken: Container[str], mark: str = "_") -> str:
 def digest(thing: object) -> str:
     """Return a short hash of all that ``repr`` tells."""
     return hashlib.sha256(repr(thing).encode()).hexdigest()[:16]
+
+
+def text_html(text: object) -> str:
+    """Return text as HTML that keeps its lines and columns, for notebooks."""
+    return f'<pre style="line-height: 1.25; overflow-x: auto; white-space: pre">{escape(str(text))}</pre>'

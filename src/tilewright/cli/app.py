@@ -50,7 +50,6 @@ TERMINATED = 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="tilewright", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich",
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Map networks onto DNN accelerators: the best mapping of every layer, what it costs, why, and how far from "
          "the optimum it can still be.")

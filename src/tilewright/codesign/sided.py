@@ -51,7 +51,7 @@ class SidedMachine:
                                         self.machine.frequency_mhz))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SidedMachines:
     """Machines side by side, in the order of their numbers.
 

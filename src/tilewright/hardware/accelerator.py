@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from math import isqrt, prod
 from typing import Any, Literal, TypeAlias
 
-from tilewright.base import InputError
+from tilewright.base import InputError, text_html
 from tilewright.hardware.flexibility import Flexibility, Issue, MemoryOutline, issues
 from tilewright.hardware.flexibility_costs import FlexibilityOverhead
 from tilewright.hardware.sparsity import Sparsity, sparsity_issues
@@ -307,6 +307,11 @@ class Accelerator:
         for section, issue in wrong:
             raise InputError(".".join(map(str, (self.name, section, *issue.where))), issue.rule, issue.given,
                              issue.mend)
+
+    def _repr_html_(self) -> str:
+        from tilewright.hardware.text import describe  # noqa: PLC0415  (it knows this class)
+
+        return text_html(describe(self))
 
     @cached_property
     def structure(self) -> "Accelerator":

@@ -57,7 +57,7 @@ def load_onnx(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Gra
     scene = _scene(str(file), model, weights)
     folded = before - len(model.graph.node) + _translate(scene, model.graph)
     notes = (*(f"Bound {name} = {size}" for name, size in (bind or {}).items()), *folded_note(folded))
-    return Graph(model.graph.name or file.stem, tuple(scene.nodes), str(file), notes)
+    return Graph(file.stem, tuple(scene.nodes), str(file), notes)
 
 
 def _read(file: Path) -> "ModelProto":

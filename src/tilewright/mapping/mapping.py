@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from tilewright.base import text_html
+
 SpatialAxis = Literal["X", "Y"]
 
 
@@ -55,3 +57,6 @@ class Mapping:
             kept = "" if entry.keeps is None else f" keeps {' '.join(entry.keeps) or 'nothing'}"
             lines.append(f"{entry.level:<{width}}  [{', '.join(map(str, entry.loops))}]{kept}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return text_html(self)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewright.report.design import design_sheet, design_tree, machines_sheet, machines_tree
     from tilewright.report.exploration import exploration_sheet, exploration_tree
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
-    from tilewright.report.page import render_page, write_page
+    from tilewright.report.page import page_colours, render_page, run_figures, write_page
     from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
     from tilewright.report.quantities import (
         byte_size,
@@ -89,6 +89,7 @@ __all__ = [
     "orders_sheet",
     "orders_tree",
     "padding_words",
+    "page_colours",
     "percent",
     "pipeline_sheet",
     "pipeline_tree",
@@ -100,6 +101,7 @@ __all__ = [
     "print_tables",
     "print_vectors",
     "render_page",
+    "run_figures",
     "schedule_sheet",
     "shortened",
     "significant",

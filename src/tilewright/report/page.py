@@ -1,6 +1,7 @@
 """One self-contained HTML page for a run: everything is inside, nothing is fetched."""
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -38,7 +39,7 @@ class _Bar:
 def render_page(record: RunRecord) -> str:
     """Return the page of a run as HTML text."""
     return page_environment().get_template("page.html.j2").render(
-        run=record, figures=_figures(record), colours=figures.component_colours(record), plotly_js=get_plotlyjs(),
+        run=record, figures=run_figures(record), colours=figures.component_colours(record), plotly_js=get_plotlyjs(),
         rows=[(index, layer, _box(layer)) for index, layer in enumerate(record.layers)])
 
 
@@ -81,7 +82,13 @@ def _source(name: str) -> str:
     return (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
 
 
-def _figures(record: RunRecord) -> dict[str, Any]:
+def page_colours() -> dict[str, str]:
+    """Return the colours of a light page by the names that figures have for them."""
+    return dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]+);", _source("style.css").split("@media")[0]))
+
+
+def run_figures(record: RunRecord) -> dict[str, Any]:
+    """Return the figures of a run by name; colours are names, see `page_colours`."""
     found = {
         "latency": figures.latency_figure(record),
         "energy": figures.energy_figure(record),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.base import InputError, unknown_name
+from tilewright.base import InputError, text_html, unknown_name
 from tilewright.hardware import Accelerator
 from tilewright.mapping import Mapping, MappingBatch, MapSpace
 from tilewright.search.checkpoint import Resumable
@@ -24,7 +24,7 @@ class FrontPoint:
     mapping: Mapping
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Front:
     """Mappings none of which beats another in every metric, by rising first metric.
 
@@ -40,6 +40,15 @@ class Front:
     def units(self) -> tuple[str, ...]:
         """The unit of each metric."""
         return tuple(METRICS[name].unit for name in self.metrics)
+
+    def __repr__(self) -> str:
+        return f"Front({', '.join(self.metrics)}: {len(self.points)} mappings)"
+
+    def _repr_html_(self) -> str:
+        heads = [f"{name} ({unit})" for name, unit in zip(self.metrics, self.units, strict=True)]
+        lines = ["  ".join(f"{value:>{len(head)}.6g}" for value, head in zip(point.values, heads, strict=True))
+                 for point in self.points]
+        return text_html("\n".join(["  ".join(heads), *lines]))
 
 
 def read_front(text: str | Iterable[str] | None) -> tuple[str, ...]:

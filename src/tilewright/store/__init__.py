@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
     from tilewright.store.database import Store
     from tilewright.store.library import Library, Provenance, Shelf, entry, machine_fingerprint, problem
+    from tilewright.store.mapping_record import LevelRecord, MappingRecord, NestRowRecord, RoomRecord, TileRecord
     from tilewright.store.nest import level_records, mapping_from
     from tilewright.store.opening import default_path, store_url
     from tilewright.store.record import (
@@ -37,21 +38,16 @@ if TYPE_CHECKING:
         FrontPointRecord,
         FrontRecord,
         LayerRecord,
-        LevelRecord,
-        MappingRecord,
-        NestRowRecord,
         NetworkRecord,
         OperatorRecord,
         PaddingRecord,
         RequestRecord,
         RooflineRecord,
-        RoomRecord,
         RunRecord,
         SearchRecord,
         SoftwareRecord,
         StartRecord,
         TensorRecord,
-        TileRecord,
         TotalsRecord,
         TrafficRecord,
         VectorRecord,

@@ -2,7 +2,8 @@
 
 from tilewright.hardware import Accelerator
 from tilewright.mapping import LevelLoops, Loop, Mapping, dump_mapping, nest_rows, render
-from tilewright.store.record import FrontPointRecord, LevelRecord, MappingRecord, NestRowRecord, RoomRecord, TileRecord
+from tilewright.store.mapping_record import LevelRecord, MappingRecord, NestRowRecord, RoomRecord, TileRecord
+from tilewright.store.record import FrontPointRecord
 from tilewright.workload import Operator
 
 

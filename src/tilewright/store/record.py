@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tilewright.base import text_html
+from tilewright.store.mapping_record import LevelRecord, MappingRecord, Role
+
 SCHEMA_VERSION = 1
 """Version of the record's shape; raised with every change that an older reader could not follow."""
 
-Role = Literal["inputs", "weights", "outputs"]
-SpatialAxis = Literal["X", "Y"]
 Scalar = str | int | float | bool | None
-RowKind = Literal["memory", "fanout", "for", "par-for", "compute"]
 
 
 @dataclass(frozen=True)
@@ -135,72 +135,6 @@ class OperatorRecord:
     def short(self) -> str:
         """Return the sizes above one in a line, for example ``K64 C64 P56 Q56 R3 S3``."""
         return " ".join(f"{name}{size}" for name, size in self.dimensions if size > 1) or "scalar"
-
-
-@dataclass(frozen=True)
-class TileRecord:
-    """The words of one tensor that one instance of a memory holds; ``partition`` is the room it stays in."""
-
-    tensor: str
-    role: Role
-    words: int
-    bytes: float
-    partition: str | None = None
-
-
-@dataclass(frozen=True)
-class RoomRecord:
-    """One capacity of a memory and what is taken of it, all copies together.
-
-    ``partition`` is None for the shared room, ``capacity_bytes`` None where it is unlimited; ``copies`` is 2 where
-    tiles stand there twice.
-    """
-
-    partition: str | None
-    used_bytes: float
-    capacity_bytes: float | None
-    copies: int = 1
-
-
-@dataclass(frozen=True)
-class NestRowRecord:
-    """One line of a mapping drawn as a loop nest.
-
-    ``memory`` and ``fanout`` rows open a level, ``for`` and ``par-for`` rows are loops at it, and ``compute`` is the
-    innermost line. ``count`` is how often a loop runs, nominally; ``instances`` are those of the level in the machine.
-    """
-
-    indent: int
-    kind: RowKind
-    text: str
-    note: str
-    level: str
-    count: int = 1
-    instances: int = 1
-    tiles: tuple[TileRecord, ...] = ()
-    rooms: tuple[RoomRecord, ...] = ()
-
-
-@dataclass(frozen=True)
-class LevelRecord:
-    """The loops of a mapping at one level, as ``(dimension, step, axis)``, and the tensors that it keeps."""
-
-    level: str
-    loops: tuple[tuple[str, int, SpatialAxis | None], ...] = ()
-    keeps: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class MappingRecord:
-    """A mapping as data, as a YAML file, as an annotated loop nest in text, and as the rows of its drawing."""
-
-    levels: tuple[LevelRecord, ...]
-    yaml: str
-    text: str
-    nest: tuple[NestRowRecord, ...]
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)
@@ -382,7 +316,7 @@ class PaddingRecord:
     ineffectual_share: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayerRecord:
     """One unique layer, which the network holds ``count`` times under ``names``.
 
@@ -403,6 +337,14 @@ class LayerRecord:
     reason: str = ""
     padding: PaddingRecord | None = None
     front: FrontRecord | None = None
+
+    def __repr__(self) -> str:
+        figures = "no mapping" if self.cost is None else (
+            f"{self.cost.latency_cycles:,} cycles, {self.cost.energy_pj:.4g} pJ")
+        return f"LayerRecord({self.name}{f' x {self.count}' if self.count > 1 else ''}: {figures})"
+
+    def _repr_html_(self) -> str:
+        return text_html(f"{self!r}\n\n{self.mapping if self.mapping is not None else self.reason}")
 
     @property
     def macs(self) -> int:
