@@ -1,11 +1,15 @@
-"""Design methods at equal samples, on networks within the budgets of DiGamma; and the tuning of ``digamma``.
+"""Design methods at equal samples, within the budgets of DiGamma or like DOSA; and the tuning of ``digamma``.
 
 Usage: python benchmarks/designs.py [--methods digamma cma-es ...] [--networks ...] [--platforms edge cloud]
-       [--samples 40000] [--seeds 5]
+       [--samples 40000] [--seeds 5] [--rounds 12]
+       python benchmarks/designs.py --platforms gemmini --networks resnet50 bert-base --samples 10000 --seeds 3
+       --methods auto gradient two-loop:outer=random,share=16 two-loop:outer=gp,share=16
        python benchmarks/designs.py --tune 200 [--networks ...] [--platforms ...] [--samples 40000] [--seeds 2]
 
 A method may carry options, as in ``digamma:preset=release``. Printed are medians, least and largest of the latency over
-seeds, in how many seeds anything was found within the budget, and CPU seconds a run; bounds are left out. ``--tune``
+seeds, in how many seeds anything was found within the budget, CPU seconds a run, and after ``--rounds`` of splitting
+the median over the bound of the whole budget. On ``gemmini`` it is the energy-delay product, of machines as in
+`gemmini-like.yaml` with any array up to 128 x 128. ``--tune``
 searches the options of ``digamma`` by Optuna (TPE): the mean over problems of the logarithm of the median latency, over
 other seeds than those that methods are compared on; what it found is printed as a preset.
 """
@@ -14,21 +18,36 @@ import argparse
 import json
 import math
 import time
+from functools import cache
+from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from tilewright.codesign import design
+from tilewright.codesign import DesignProblem, budget_bound, design, read_limits
+from tilewright.hardware import find_design_space
 from tilewright.jobs import Runner
-from tilewright.reproduce.digamma_designs import BUDGETS, NETWORKS, problem
+from tilewright.reproduce.digamma_designs import BUDGETS, NETWORKS
+from tilewright.reproduce.digamma_designs import problem as platform_problem
+from tilewright.workload import unique_operators, zoo
 
 METHODS = ("digamma", "digamma:preset=release", "random", "ga", "pso", "tbpsa", "one-plus-one", "de", "portfolio",
            "cma-es")
 TUNING_SEED = 1000
+SPACE = Path(__file__).with_name("gemmini-like.yaml")
+
+
+@cache
+def problem(network: str, platform: str) -> DesignProblem:
+    """Return the design for a network: of a platform of DiGamma, or of machines like Gemmini."""
+    if platform != "gemmini":
+        return platform_problem(network, platform, free=False)
+    return DesignProblem.of([(unique_operators(zoo.load(network)), 1.0)], find_design_space(str(SPACE)),
+                            read_limits("elements=16384"), objective="edp")
 
 
 def score(of: tuple[str, str], method: str, options: dict[str, Any], samples: int, seed: int) -> float:
-    """Return the best latency of a run."""
-    return design(problem(*of, free=False), method, samples=samples, seed=seed, runner=Runner(workers=1),
+    """Return the best score of a run."""
+    return design(problem(*of), method, samples=samples, seed=seed, runner=Runner(workers=1),
                   options=options, proof=0).score
 
 
@@ -49,9 +68,10 @@ def contender(text: str) -> tuple[str, dict[str, Any]]:
 def compare(asked: argparse.Namespace) -> None:
     """Print a row for each problem and method."""
     heads = "".join(f"{head:>11}" for head in ("median", "least", "largest"))
-    print(f"{'platform':<9}{'network':<14}{'method':<40}{heads}{'found':>7}{'CPU s':>7}")
+    print(f"{'platform':<9}{'network':<14}{'method':<40}{heads}{'found':>7}{'CPU s':>7}{'/ bound':>9}")
     for platform in asked.platforms:
         for network in asked.networks:
+            bound = budget_bound(problem(network, platform), asked.rounds) if asked.rounds else math.nan
             for text in asked.methods:
                 began = time.process_time()
                 found = [score((network, platform), *contender(text), asked.samples, seed)
@@ -59,7 +79,7 @@ def compare(asked: argparse.Namespace) -> None:
                 seconds = (time.process_time() - began) / asked.seeds
                 feasible = sum(map(math.isfinite, found))
                 print(f"{platform:<9}{network:<14}{text:<40}{median(found):>11.4g}{min(found):>11.4g}{max(found):>11.4g}"
-                      f"{feasible:>7}{seconds:>7.2f}", flush=True)
+                      f"{feasible:>7}{seconds:>7.2f}{median(found) / bound:>9.3f}", flush=True)
 
 
 def tune(asked: argparse.Namespace) -> None:
@@ -100,6 +120,7 @@ def main() -> None:
     parser.add_argument("--platforms", nargs="+", default=list(BUDGETS))
     parser.add_argument("--samples", type=int, default=40_000)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--tune", type=int, default=0)
     asked = parser.parse_args()
     (tune if asked.tune else compare)(asked)

@@ -1,12 +1,15 @@
-"""Projected gradient descent of many points on the relaxed model."""
+"""Projected gradient descent of many points on the relaxed model: of a layer, or of a network with its machine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
 
 import numpy as np
 import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from tilewright.hardware import AREA, Number
 from tilewright.learn import one_thread
 from tilewright.mapping import MapSpace
 from tilewright.search.objective import Scorer
@@ -19,6 +22,11 @@ ORDERS = (0.4, 0.1)
 """Weight of what does not fit, power of the maximum, and softness of orders: at the first and at the last step."""
 ROUNDINGS = 12
 """Ways to round a dimension that are compared."""
+SIDES = "x", "y", "instances"
+NUDGE = 0.01
+"""By how much the logarithm of a number is raised to see what follows from it."""
+EXCESS, POWER = ("excess", ""), ("power", "share per picojoule a cycle")
+"""By what share machines are over their limits; and over the limit of power for each picojoule a cycle."""
 
 
 class Descent:
@@ -78,7 +86,7 @@ class Descent:
             adam.zero_grad()
             self._scores(logs, orders, along).sum().backward()
             with torch.no_grad():
-                logs.grad = self._tangent(logs.grad) * held
+                logs.grad = _tangent(logs.grad, self.free) * held
                 adam.step()
                 moved = onto_simplex(logs.numpy(), self.free, totals)
                 logs.copy_(torch.from_numpy(np.where(loose, moved, logs.numpy())))
@@ -97,11 +105,157 @@ class Descent:
         still = 0.0 * (logs.sum() + orders.sum())  # a machine may charge for neither; their slopes are then 0
         return self.model.scores(self.scorer, found, _between(PENALTIES, along)) + still
 
-    def _tangent(self, slope: torch.Tensor) -> torch.Tensor:
-        """Take out of a gradient what would change the sums that the simplices hold fixed."""
-        free = torch.from_numpy(self.free).to(slope.dtype)
-        mean = (slope * free).sum(1, keepdim=True) / free.sum(0).clamp(min=1)
-        return (slope - mean) * free
+
+
+def _tangent(slope: torch.Tensor, free: NDArray[np.bool_]) -> torch.Tensor:
+    """Take out of a gradient what would change the sums that the simplices hold fixed."""
+    mask = torch.from_numpy(free).to(slope.dtype)
+    mean = (slope * mask).sum(1, keepdim=True) / mask.sum(0).clamp(min=1)
+    return (slope - mean) * mask
+
+
+@dataclass(frozen=True)
+class NeededNumbers:
+    """The numbers of a machine that are what mappings need, and what follows from them.
+
+    Parameters
+    ----------
+    needed
+        The number that varies for each that mappings need, and how many times it that is.
+    low, high
+        Logarithms of the least and the largest of every number that varies so.
+    figures
+        Tells from their logarithms ``(b)`` energies and leakage, area, and by what share limits are exceeded
+        (`EXCESS`), ``(b)`` each; and `POWER` where power is limited.
+    """
+
+    needed: Mapping[Number, tuple[Number, float]]
+    low: Mapping[Number, float]
+    high: Mapping[Number, float]
+    figures: Callable[[Mapping[Number, NDArray[np.float64]]], Mapping[Number, NDArray[np.float64]]]
+
+
+class NetworkDescent:
+    """Moves points of all layers to where one machine for them scores lower; its numbers are what they need (DOSA).
+
+    Layers that differ in their sizes alone are modelled together. What follows from the numbers is taken to be straight
+    around each point, with slopes by differences.
+
+    Parameters
+    ----------
+    spaces, weights
+        The mappings of each layer on the largest machine, and how often it runs.
+    objective
+        A product of ``latency``, ``energy``, ``edp`` and ``area``, joined by ``-``.
+    """
+
+    def __init__(self, spaces: Sequence[MapSpace], weights: NDArray[np.float64], numbers: NeededNumbers,
+                 objective: str, late: Callable[[], bool] = bool) -> None:
+        self.spaces, self.weights, self.numbers, self.late = spaces, weights, numbers, late
+        self.goals = objective.replace("edp", "latency-energy").split("-")
+        alike: dict[str, list[int]] = {}
+        for at, space in enumerate(spaces):
+            arrays = space.arrays
+            told = (arrays.axes.tolist(), arrays.free.tolist(), arrays.relevant.tolist(), arrays.groups[:, 2:].tolist(),
+                    [(tensor.name, tensor.role) for tensor in space.operator.tensors])
+            alike.setdefault(repr(told), []).append(at)
+        self.alike = [(own, RelaxedModel(spaces[own[0]]), spaces[own[0]].arrays.free.astype(np.bool_))
+                      for own in alike.values()]
+
+    def run(self, points: Sequence[Points], steps: int, every: int, rate: float) -> Iterator[list[Points]]:
+        """Descend, and yield the points of all layers after ``every`` so many steps."""
+        count = len(points[0][0])
+        parts = [tuple(torch.from_numpy(np.concatenate([points[at][kind] for at in own])).requires_grad_()
+                       for kind in (0, 1)) for own, _, _ in self.alike]
+        totals = [np.concatenate([np.tile(np.log(self.spaces[at].arrays.sizes), (count, 1, 1)) for at in own])
+                  for own, _, _ in self.alike]
+        adam = torch.optim.Adam([part for pair in parts for part in pair], lr=rate, betas=(0.8, 0.95))
+        for step in range(1, steps + 1):
+            along = (step - 1) / max(1, steps - 1)
+            if not self.late():
+                with one_thread():
+                    adam.param_groups[0]["lr"] = rate * (1 - 0.9 * along)
+                    adam.zero_grad()
+                    self.scores(parts, count, along).sum().backward()
+                    with torch.no_grad():
+                        for (logs, _), (_, _, free) in zip(parts, self.alike, strict=True):
+                            logs.grad = _tangent(logs.grad, free)
+                        adam.step()
+                        for (logs, _), (_, _, free), total in zip(parts, self.alike, totals, strict=True):
+                            logs.copy_(torch.from_numpy(onto_simplex(logs.numpy(), free, total)))
+            if step % every == 0 or step == steps or self.late():
+                yield self._points(parts, count)
+            if self.late():
+                return
+
+    def _points(self, parts: Sequence[tuple[torch.Tensor, ...]], count: int) -> list[Points]:
+        """Return the points of every layer by itself."""
+        found: dict[int, Points] = {}
+        for (own, _, _), (logs, orders) in zip(self.alike, parts, strict=True):
+            for place, at in enumerate(own):
+                rows = slice(place * count, (place + 1) * count)
+                found[at] = logs.detach().numpy()[rows].copy(), orders.detach().numpy()[rows].copy()
+        return [found[at] for at in range(len(self.spaces))]
+
+    def scores(self, parts: Sequence[tuple[torch.Tensor, ...]], count: int, along: float) -> torch.Tensor:
+        """Return ``(b)``: logarithms of the objective, with penalties for what is over ranges and limits."""
+        softness, over = Softness(_between(ORDERS, along), _between(MAXIMA, along)), torch.zeros(count)
+        wanted: dict[Number, list[torch.Tensor]] = {}
+        for (own, model, _), (logs, _) in zip(self.alike, parts, strict=True):
+            for key, taken, most in model.taken(logs):
+                name, times = self.numbers.needed.get(key, (key, 1.0))
+                need = taken.reshape(len(own), count)
+                if name in self.numbers.low:
+                    wanted.setdefault(name, []).append(need - log(times if key[1] in SIDES else 8 * times))
+                else:
+                    over = over + torch.relu(need - most).sum(0)
+        chosen = {}
+        for key, low in self.numbers.low.items():
+            need = _soft_maximum(torch.cat(wanted[key]), softness)
+            over = over + torch.relu(need - self.numbers.high[key])
+            chosen[key] = need.clamp(low, self.numbers.high[key])
+        found = self._followed(chosen)
+        cycles, energy = torch.zeros(count), torch.zeros(count)
+        for (own, model, _), (logs, orders) in zip(self.alike, parts, strict=True):
+            each = {key: figure.repeat(len(own)) for key, figure in found.items()}
+            told, weights = model.estimate(logs, orders, softness, each), torch.from_numpy(self.weights[own])
+            # The model takes all layers to have the first one's multiply-accumulates.
+            more = np.array([[float(self.spaces[at].operator.macs - model.operator.macs)] for at in own])
+            spent = torch.exp(told.log_energy).reshape(len(own), -1) + torch.from_numpy(
+                more * model.accelerator.compute.energy_pj_per_mac)
+            cycles = cycles + weights @ torch.exp(told.log_cycles).reshape(len(own), -1)
+            energy = energy + weights @ spent
+        metrics = {"latency": cycles, "energy": energy, "area": found[AREA]}
+        over = over + found[EXCESS]
+        if POWER in found:
+            over = over + torch.relu(torch.log(energy / cycles * found[POWER]))
+        score = sum((torch.log(metrics[goal]) for goal in self.goals), start=torch.zeros(count))
+        still = sum((0.0 * part.sum() for pair in parts for part in pair), start=torch.zeros(()))
+        return score + _between(PENALTIES, along) * over + still
+
+    def _followed(self, chosen: Mapping[Number, torch.Tensor]) -> dict[Number, torch.Tensor]:
+        """Return what follows from logarithms of numbers ``(b)``."""
+        count, width = len(chosen), len(next(iter(chosen.values())))
+        rows, nudges = {}, []
+        for place, (key, value) in enumerate(chosen.items()):
+            here = value.detach().numpy()
+            nudges.append(np.where(here + NUDGE > self.numbers.high[key], -NUDGE, NUDGE))
+            rows[key] = np.tile(here, (count + 1, 1))
+            rows[key][1 + place] += nudges[-1]
+        found = {}
+        for key, figure in self.numbers.figures({key: row.ravel() for key, row in rows.items()}).items():
+            table = np.broadcast_to(figure, (count + 1) * width).reshape(count + 1, width)
+            slopes = torch.from_numpy((table[1:] - table[0]) / np.array(nudges))
+            found[key] = torch.from_numpy(table[0].copy()) + sum(
+                (slope * (value - value.detach()) for slope, value in zip(slopes, chosen.values(), strict=True)),
+                start=torch.zeros(()))
+        return found
+
+
+def _soft_maximum(logs: torch.Tensor, softness: Softness) -> torch.Tensor:
+    """Return ``(b)`` what is about the largest of ``(n, b)``."""
+    power = softness.maximum or 1.0
+    return torch.logsumexp(power * logs, 0) / power
 
 
 def _between(ends: tuple[float, float], along: float) -> float:

@@ -15,7 +15,9 @@ ragged tiles are scored as if they were not. After Hong et al., DOSA (MICRO 2023
 loop orders by stationary tensor.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import gcd, log
 
@@ -23,13 +25,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tilewright.hardware import Fanout, Memory
-from tilewright.mapping import MapSpace, tensor_bits
+from tilewright.hardware import LEAKAGE, NETWORK, Fanout, Memory, Number, room_name
+from tilewright.mapping import MapSpace, by_room, tensor_bits
 from tilewright.search.objective import Objective, Scorer
 from tilewright.search.points import temporal_slots
 
 LOG2 = log(2.0)
 TINY = 1e-30
+Numbers = Mapping[Number, float | torch.Tensor]
+"""Numbers of machines: one each, or ``(b)``."""
 PARENT, CHILD = 0, 2
 """Views of a transfer: all instances, seen from its parent (where lanes merge) or from its child; the next view of each
 is that of the busiest instance."""
@@ -132,23 +136,40 @@ class RelaxedModel:
         compute = child[:, 0] == len(self.layout.levels)
         self.reloads, self.halo = masked(compute), masked(~compute & ~outputs)
 
-    def _limits(self, space: MapSpace) -> tuple[list[tuple[list[int], float]], list[list[int]]]:
-        """Return slots of arrays and the logarithm of their lanes; and the stores of memories, as in `SpaceArrays`."""
-        sides = []
+    def _limits(self, space: MapSpace) -> tuple[list[tuple[Number, list[int], float]],
+                                                list[tuple[Number, list[int]]]]:
+        """Return slots of arrays and the logarithm of their lanes; and the stores of memories, as in `SpaceArrays`.
+
+        Each with the number of the machine that limits it.
+        """
+        sides: list[tuple[Number, list[int], float]] = []
         for index, level in enumerate(self.accelerator.levels):
             own = [s for s, slot in enumerate(self.layout.slots) if slot.level == index]
             if isinstance(level, Fanout):
                 together = level.flexible or level.blocks is not None
-                sides += [(own, log(level.instances))] if together else [
-                    ([s], log(level.shape[0 if self.layout.slots[s].axis == "X" else 1])) for s in own]
-        return sides, [group for group in space.arrays.groups.tolist() if any(group[2:])]
+                sides += [((level.name, "instances"), own, log(level.instances))] if together else [
+                    ((level.name, self.layout.slots[s].axis.lower()), [s],
+                     log(level.shape[0 if self.layout.slots[s].axis == "X" else 1])) for s in own]
+        stores = []
+        for first, *group in space.arrays.groups.tolist():
+            memory = self.accelerator.levels[self.layout.slots[first].level]
+            assert isinstance(memory, Memory)
+            held = [tensor for tensor, bits in zip(self.operator.tensors, group[1:], strict=True) if bits]
+            stores += [((memory.name, room_name(owner)), [first, *group]) for owner in by_room(memory, held[:1])]
+        return sides, stores
 
-    def estimate(self, logs: torch.Tensor, orders: torch.Tensor, softness: Softness) -> Estimate:
-        """Return costs of points."""
+    @cached_property
+    def _numbers(self) -> Numbers:
+        leakage = self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000
+        return {**self.accelerator.numbers, LEAKAGE: leakage}
+
+    def estimate(self, logs: torch.Tensor, orders: torch.Tensor, softness: Softness,
+                 numbers: Numbers | None = None) -> Estimate:
+        """Return costs of points; energies and leakage are of the machine, or as ``numbers`` say."""
         words = self._words(logs, orders, softness)
         traffic = _Traffic(self, words, logs)
         log_cycles = self._log_cycles(logs, traffic, softness)
-        energy = traffic.energy_pj(torch.exp(log_cycles))
+        energy = traffic.energy_pj(torch.exp(log_cycles), self._numbers if numbers is None else numbers)
         return Estimate(log_cycles, torch.log(torch.clamp(energy, min=TINY)), self._excess(logs))
 
     def scores(self, scorer: Scorer, found: Estimate, penalty: float) -> torch.Tensor:
@@ -207,16 +228,21 @@ class RelaxedModel:
         stepped = (last * (1 - torch.exp(-own))[:, None]).sum(2) * self.halo[None, :, None]
         return visits, stepped
 
-    def _excess(self, logs: torch.Tensor) -> torch.Tensor:
-        """Return ``(b)``: logarithms of the ratios by which limits are exceeded, summed."""
-        total = torch.zeros(len(logs), dtype=logs.dtype)
-        for slots, limit in self.sides:
-            total = total + torch.relu(logs[:, slots].sum((1, 2)) - limit)
-        for first, capacity, *bits in self.groups:
+    def taken(self, logs: torch.Tensor) -> Iterator[tuple[Number, torch.Tensor, float]]:
+        """Yield the logarithms ``(b)`` of lanes and bits that points take, and of those that there are."""
+        for key, slots, limit in self.sides:
+            yield key, logs[:, slots].sum((1, 2)), limit
+        for key, (first, capacity, *bits) in self.groups:
             extents = torch.exp(logs[:, first:].sum(1))
             used = sum((each * self.tile_words(t, extents, self.accelerator.footprint == "box")
                         for t, each in enumerate(bits) if each), start=torch.zeros(()))
-            total = total + torch.relu(torch.log(used) - log(max(1, capacity)))
+            yield key, torch.log(used), log(max(1, capacity))
+
+    def _excess(self, logs: torch.Tensor) -> torch.Tensor:
+        """Return ``(b)``: logarithms of the ratios by which limits are exceeded, summed."""
+        total = torch.zeros(len(logs), dtype=logs.dtype)
+        for _, taken, limit in self.taken(logs):
+            total = total + torch.relu(taken - limit)
         return total
 
     def tile_words(self, tensor: int, extents: torch.Tensor, box: bool = False) -> torch.Tensor:
@@ -359,23 +385,22 @@ class _Traffic:
             total = total + torch.maximum(_cycles(own, ports[0], near.shared), _cycles(merged, ports[1], far.shared))
         return total
 
-    def energy_pj(self, cycles: torch.Tensor) -> torch.Tensor:
+    def energy_pj(self, cycles: torch.Tensor, numbers: Numbers) -> torch.Tensor:
         """Return ``(b)``: picojoules of a run of ``cycles``."""
         accelerator, operator = self.model.accelerator, self.model.operator
-        total = cycles * (accelerator.leakage_mw / accelerator.frequency_mhz * 1000)
+        total = cycles * numbers[LEAKAGE]
         total = total + operator.macs * accelerator.compute.energy_pj_per_mac
         for level, memory in self.model.memories:
-            each = memory.energy
-            for kind, price in (("reads", each.read_pj), ("fills", each.fill_pj), ("updates", each.update_pj),
-                                ("drains", each.drain_pj)):
-                if price:
+            for kind in ("reads", "fills", "updates", "drains"):
+                price = numbers[memory.name, f"{kind[:-1]}_energy_pj_per_word"]
+                if isinstance(price, torch.Tensor) or price:
                     total = total + price * self._sum(level, (kind,), busiest=False)
         for level, fanout in enumerate(accelerator.levels):
             if isinstance(fanout, Fanout) and fanout.network_energy_pj_per_word:
                 through = [words for move in self.model.transfers if move.parent < level < move.child
                            for kind in ("fills", "drains")
                            if (words := self.moved.get((move.child, move.tensor, kind, False))) is not None]
-                total = total + fanout.network_energy_pj_per_word * sum(through, start=self.none)
+                total = total + numbers[fanout.name, NETWORK] * sum(through, start=self.none)
         return total
 
 
