@@ -56,7 +56,8 @@ def load_onnx(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Gra
     model = _inferred(str(file), model)
     scene = _scene(str(file), model, weights)
     folded = before - len(model.graph.node) + _translate(scene, model.graph)
-    notes = (*(f"Bound {name} = {size}" for name, size in (bind or {}).items()), *folded_note(folded))
+    notes = (*(f"Bound {name} = {size}" for name, size in (bind or {}).items()), *folded_note(folded),
+             *scene.lost_note)
     return Graph(file.stem, tuple(scene.nodes), str(file), notes)
 
 

@@ -9,6 +9,7 @@ from tilewright.base import InputError, free_name
 from tilewright.workload import Node, Unmodelled
 
 Shape = tuple[int, ...]
+_NO_SHAPE = "the shape of "
 
 
 class Unsupported(Exception):
@@ -21,7 +22,8 @@ class Scene:
 
     ``constants`` are known before the network runs (weights, and whatever is computed from constants alone);
     ``producers`` names the translated nodes that make a tensor; ``claimed`` are weights that a node already counts;
-    ``origins`` say of which weight a constant is only another view.
+    ``origins`` say of which weight a constant is only another view; ``lost`` is the first node of whose results some
+    shape is unknown.
     """
 
     path: str
@@ -33,11 +35,12 @@ class Scene:
     nodes: list[Node] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     origins: dict[str, str] = field(default_factory=dict)
+    lost: Node | None = None
 
     def shape(self, name: str) -> Shape:
         """Shape of a tensor; `Unsupported` where it is not known."""
         if name not in self.shapes:
-            raise Unsupported(f"the shape of {name} is unknown")
+            raise Unsupported(f"{_NO_SHAPE}{name} is unknown")
         return self.shapes[name]
 
     def origin(self, name: str) -> str:
@@ -60,7 +63,18 @@ class Scene:
         makers = tuple(node.name for node in nodes if node.name not in read)
         for name in outputs:
             self.producers[name] = makers
+            if self.lost is None and name not in self.shapes and nodes:
+                self.lost = nodes[-1]
         self.nodes.extend(nodes)
+
+    @property
+    def lost_note(self) -> tuple[str, ...]:
+        """Where shapes were lost, if that is why nodes are not modelled."""
+        count = sum(isinstance(node, Unmodelled) and node.reason.startswith(_NO_SHAPE) for node in self.nodes)
+        if self.lost is None or not count:
+            return ()
+        return (f"Shapes were lost at {self.lost.name} ({self.lost.kind}): for want of them {count} "
+                f"node{'s are' if count > 1 else ' is'} not modelled",)
 
 
 @dataclass(frozen=True)

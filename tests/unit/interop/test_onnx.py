@@ -433,6 +433,9 @@ def test_what_follows_an_unknown_shape_is_listed_too(load) -> None:
              helper.make_node("MatMul", ["y", "w"], ["z"])]
     graph = load(nodes, [tensor("x", 2, 3)], weights(w=(3, 4)))
     assert [n.reason for n in graph.nodes if isinstance(n, Unmodelled)][1] == "the shape of y is unknown"
+    assert graph.notes == ("Shapes were lost at y (Strange): for want of them 1 node is not modelled",)
+    told = load([helper.make_node("Relu", ["x"], ["r"], "before"), *nodes], [tensor("x", 2, 3)], weights(w=(3, 4)))
+    assert told.notes == graph.notes
 
 
 def test_deformable_convolutions_are_weighed(load) -> None:

@@ -51,7 +51,7 @@ def graph_of(program: ExportedNetwork, bind: Mapping[str, int]) -> Graph:
     shared = _Memory(calls)
     kept = [call for call in calls if not _is_folded(scene, call, shared)]
     _translate(scene, kept, bound.symbols, shared)
-    notes = (*bound.notes, *folded_note(len(calls) - len(kept)))
+    notes = (*bound.notes, *folded_note(len(calls) - len(kept)), *scene.lost_note)
     return Graph(program.name, tuple(scene.nodes), program.source, notes)
 
 
