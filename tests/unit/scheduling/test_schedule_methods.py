@@ -126,10 +126,10 @@ def test_samples_are_counted_one_by_one():
     assert np.isinf(session.score(plans)).all() and session.spent == 25
 
 
-def only(name, value, genomes=10):
-    """Return the operators at rates of 0 but for one."""
+def only(name, value, asked=None):
+    """Return the operators at rates of 0 but for one, and a problem."""
     rates = {rate: 0.0 for rate in ("mutation", "genome", "range", "accelerator")} | {name: value}
-    asked = problem([(1 + j, 10) for j in range(genomes)], 1, 3)
+    asked = problem([(1 + j, 10) for j in range(10)], 1, 3) if asked is None else asked
     return asked, Breeding(asked, magma_options(rates), np.random.default_rng(0))
 
 
@@ -189,6 +189,46 @@ def test_mutation_changes_each_gene_by_its_chance():
     assert (born.option == one.option).all()
 
 
+def test_mappings_are_a_genome_of_their_own():
+    asked, breeding = only("genome", 1.0, group())
+    one, other, born = parents(asked)
+    breeding.exchange_genome(born, other)
+    rows = (born.option != one.option).any(axis=1)
+    assert 0.2 < rows.mean() < 0.5 and (born.core[rows] == one.core[rows]).all()
+    assert (born.option == np.where(born.option != one.option, other.option, one.option)).all()
+    _, breeding = only("range", 1.0, asked)
+    one, other, born = parents(asked)
+    breeding.exchange_range(born, other)
+    assert (born.option == np.where(born.priority != one.priority, other.option, one.option)).all()
+    _, breeding = only("mutation", 1.0, asked)
+    one, other, born = parents(asked)
+    breeding.mutate(born)
+    assert (born.option != one.option).mean() > 0.2
+
+
+def test_children_have_two_parents_and_mappings_that_their_cores_have():
+    asked, breeding = only("range", 1.0, group())
+    plans, _, _ = parents(asked, 20)
+    born = breeding.bred(plans, 300)
+    of = [{int(np.flatnonzero(plans.priority[:, job] == born.priority[row, job])[0]) for job in range(asked.jobs)}
+          for row in range(300)]
+    assert {len(each) for each in of} == {1, 2} and np.mean([len(each) for each in of]) > 1.7
+    _, breeding = only("genome", 1.0, asked)
+    mixed = breeding.bred(plans, 300)
+    assert (mixed.option < asked.counts[np.arange(asked.jobs), mixed.core]).all()
+
+
+def test_fitter_parents_have_more_children_in_the_release(monkeypatch):
+    asked = group()
+    session = ScheduleSession(asked, None, None, 5, bound=NOTHING)
+    method, seen = SCHEDULERS.get("magma")(session, {"preset": "release"}), []
+    monkeypatch.setattr(method.breeding, "bred", lambda plans, count, weights: seen.append(weights) or plans)
+    method.step()
+    least = np.sort(method.scores)[:3]
+    method.step()
+    assert seen[0] == pytest.approx(1 / least / (1 / least).sum()) and seen[0][0] > seen[0][-1]
+
+
 def test_elites_live_on_and_children_come_of_the_best():
     asked = group()
     session = ScheduleSession(asked, None, None, 5, bound=NOTHING)
@@ -205,6 +245,7 @@ def test_elites_live_on_and_children_come_of_the_best():
     release.step()
     release.step()
     assert session.spent == 80 + asked.jobs + asked.jobs + 2 and release.options.range == 0.1
+    assert release.options.accelerator == 0.1
     with pytest.raises(InputError, match="text, release"):
         schedule(asked, "magma", options={"preset": "published"}, bound=NOTHING)
 
