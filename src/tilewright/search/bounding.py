@@ -26,6 +26,10 @@ class Bounding:
         """Nothing known of each space, by its number."""
         return dict.fromkeys(range(len(self.spaces)), -inf)
 
+    def limit(self, number: int) -> float:
+        """Return as much of one space."""
+        return self.scores[number]
+
     @cached_property
     def _seen(self) -> tuple[tuple[Objective, MapSpace], ...]:
         """The objective and each space as they can be bound."""
@@ -76,6 +80,11 @@ class KeptBounding:
     def scores(self) -> dict[int, float]:
         """Bounds by the members' numbers, the least first; of EDP where the objective cannot be bound."""
         return self.bounds.scores(self._scored)
+
+    def limit(self, number: int) -> float:
+        """Return the bound of one member, whether it is among `scores` or, of very many, not."""
+        known = self.scores.get(number)
+        return self.bounds.score(number, self._scored) if known is None else known
 
     def leading(self, most: int) -> list[int]:
         """Return the numbers of the members to search, at most so many: of the least bounds, and where all is kept."""

@@ -357,7 +357,7 @@ class _Race:
 
     def _limit(self, number: int) -> float:
         """Return a score that no mapping of a member beats, before any is searched."""
-        return self.bounding.scores[number] if self.bounded else -math.inf
+        return self.bounding.limit(number) if self.bounded else -math.inf
 
     def _floor(self, number: int) -> float:
         """Return what no mapping of a member is known to score below."""

@@ -162,6 +162,23 @@ def test_a_search_begins_in_the_kept_set_of_the_mapping_it_is_given():
     assert again.score <= found.score and again.samples == 20
 
 
+def test_of_very_many_kept_sets_any_may_be_searched():
+    """Six memories leave 32,768 sets: those of the least sums are listed, and that in which all is kept is not."""
+    machine = Accelerator("chain", tuple(
+        Memory(f"M{at}", ROLES, AccessEnergy(*[10.0 / (at + 1)] * 4), None if at == 0 else 1 << (14 - at))
+        for at in range(6)), Compute("MAC", 0.1), word_bits=BITS)
+    operator = matmul("m", m=8, n=8, k=8)
+    kept = KeptSets(MapSpace(operator, machine))
+    listed = KeptBounds(kept).scores(lambda cycles, energy: energy)
+    assert len(kept) == 1 << 15 and 0 not in listed
+    found = search_spaces(kept, budget=60, mapper="gamma")
+    assert is_legal(found.mapping, operator, machine) and found.bound <= found.score
+    number = next(number for number in range(1, len(kept)) if number not in listed)
+    mapping = kept[number].sample(np.random.default_rng(0), 1).mapping(0, operator.sizes)
+    again = search_spaces(kept, budget=20, mapper="gamma", start=Start.of(mapping, operator))
+    assert again.samples == 20
+
+
 def test_tpu_v4i_needs_no_telling():
     """AccelForge's TPUv4i example (Accelergy-Project/accelforge, MIT): its own mapper finds 405.5 uJ."""
     def memory(name, keeps, energy, capacity=None, **rates):

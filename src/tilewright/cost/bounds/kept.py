@@ -68,10 +68,14 @@ class KeptBounds:
         for total, number in sums[:MOST]:
             if len(known) >= FEWEST and total >= sorted(known.values())[SURE - 1]:
                 break
-            bounds = self._bounds(number)
-            known[number] = score(bounds.latency_cycles, bounds.energy_pj)
+            known[number] = self.score(number, score)
         return dict(sorted(((number, known.get(number, total)) for total, number in sums),
                            key=lambda each: (each[1], each[0] not in known)))
+
+    def score(self, number: int, score: Score) -> float:
+        """Return what no mapping of one member scores below; of very many members `scores` tells not all."""
+        bounds = self._bounds(number)
+        return score(bounds.latency_cycles, bounds.energy_pj)
 
     def _bounds(self, number: int) -> LowerBounds:
         if number not in self._known:
