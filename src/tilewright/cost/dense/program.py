@@ -7,7 +7,7 @@ integers that single precision carries exactly. *Wide* rows hold words, cycles a
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cache, wraps
 from itertools import chain
 from math import prod
 from typing import NamedTuple, ParamSpec, TypeVar
@@ -44,7 +44,7 @@ def remembered(method: Callable[P, T]) -> Callable[P, T]:
     @wraps(method)
     def ask(*args: P.args, **kwargs: P.kwargs) -> T:
         answers: dict[object, T] = vars(args[0]).setdefault("_remembered", {})
-        key = (method.__name__, args[1:], tuple(sorted(kwargs.items())))
+        key = (method.__name__, args[1:], tuple(sorted(kwargs.items())) if kwargs else ())
         if key not in answers:
             answers[key] = method(*args, **kwargs)
         return answers[key]
@@ -135,25 +135,24 @@ class Program:
 
         An instruction that was already emitted is not repeated, unless its row is to be accumulated into (``fresh``).
         """
-        signature = operation.signature
         key = (operation, operands)
-        pure = not fresh and "A" not in signature and "V" not in signature
+        pure = not fresh and _places(operation).pure
         if pure and key in self.known:
             return self.known[key]
-        given = iter(operands)
-        full = tuple(self._new(kind) if kind in "NW" else next(given) for kind in signature)
-        written = tuple(row for kind, row in zip(signature, full, strict=True) if kind in "NW")
-        self.code.append((operation, full))
+        given, full, new = iter(operands), [], []
+        for kind in operation.signature:
+            if kind == "N":
+                new.append(self.narrow)
+                self.narrow += 1
+            elif kind == "W":
+                new.append(self.wide)
+                self.wide += 1
+            full.append(new[-1] if kind in "NW" else next(given))
+        written = tuple(new)
+        self.code.append((operation, tuple(full)))
         if pure:
             self.known[key] = written
         return written
-
-    def _new(self, kind: str) -> int:
-        if kind == "N":
-            self.narrow += 1
-            return self.narrow - 1
-        self.wide += 1
-        return self.wide - 1
 
     def one(self, operation: Operation, *operands: int, fresh: bool = False) -> int:
         """Emit an instruction, and return the first row that it writes."""
@@ -179,28 +178,27 @@ class Program:
 
     def finish(self, outputs: list[int]) -> Machine:
         """Assign rows, reusing those whose value is no longer needed, and freeze the program."""
-        self._drop_unused(outputs)
+        uses = self._drop_unused(outputs)
         narrow = _Rows({row: place for place, row in enumerate(self.fixed.values())})
         wide = _Rows({row: row for row in range(self.parameters)})
-        uses = [self._touched(instruction) for instruction in self.code]
-        for index, (used_narrow, used_wide) in enumerate(uses):
-            narrow.last.update(dict.fromkeys(used_narrow, index))
-            wide.last.update(dict.fromkeys(used_wide, index))
+        for index, used in enumerate(uses):
+            for bank, touched in zip((narrow, wide), used, strict=True):
+                for row in touched:
+                    bank.last[row] = index
         wide.last.update(dict.fromkeys(outputs, len(self.code)))
-        lists = list(self.lists)
-        code = np.zeros((len(self.code), FIELDS), dtype=np.uint16)
+        lists, code = list(self.lists), []
         for index, (operation, operands) in enumerate(self.code):
-            placed = [operation.number]
-            for kind, operand in zip(operation.signature, operands, strict=True):
-                place = narrow.place if kind in "NnA" else wide.place if kind in "WwV" else int
-                placed.append(place(operand))
-            for at in self._listed(operation, operands):
+            places, placed = _places(operation), list(operands)
+            for bank, rows in ((narrow, places.narrow), (wide, places.wide)):
+                for at in rows:
+                    placed[at] = bank.place(operands[at])
+            for at in places.listed(operands):
                 lists[at] = narrow.place(self.lists[at])
-            code[index, : len(placed)] = placed
+            code.append([operation.number, *placed, *[0] * (FIELDS - 1 - len(placed))])
             narrow.free(uses[index][0], index)
             wide.free(uses[index][1], index)
         return Machine(
-            code=code,
+            code=np.array(code, dtype=np.uint16).reshape(-1, FIELDS),
             lists=np.array([*lists, 0], dtype=np.uint16),
             constants=np.array([*map(_known, self.constants), 0.0]),
             fixed_narrow=np.array([(place, _known(value)) for place, value in enumerate(self.fixed)]).reshape(-1, 2),
@@ -212,33 +210,52 @@ class Program:
             own_narrow=tuple((at, own) for at, own in enumerate(self.fixed) if isinstance(own, Sizes)),
         )
 
-    def _drop_unused(self, outputs: list[int]) -> None:
-        """Leave out instructions whose rows nothing reads."""
+    def _drop_unused(self, outputs: list[int]) -> list[tuple[list[int], list[int]]]:
+        """Leave out instructions whose rows nothing reads; return the narrow and wide rows that each other touches."""
         live_narrow: set[int] = set()
         live_wide = set(outputs)
-        kept = []
-        for instruction in reversed(self.code):
-            operation, operands = instruction
-            written = list(zip(operation.signature, operands, strict=True))
-            if not any((kind in "NA" and row in live_narrow) or (kind in "WV" and row in live_wide)
-                       for kind, row in written):
+        kept, uses = [], []
+        for operation, operands in reversed(self.code):
+            places = _places(operation)
+            if not any(operands[at] in live_narrow for at in places.made_narrow) and not any(
+                    operands[at] in live_wide for at in places.made_wide):
                 continue
-            kept.append(instruction)
-            narrow, wide = self._touched(instruction)
+            narrow = [operands[at] for at in places.narrow] + [self.lists[at] for at in places.listed(operands)]
+            wide = [operands[at] for at in places.wide]
             live_narrow.update(narrow)
             live_wide.update(wide)
+            kept.append((operation, operands))
+            uses.append((narrow, wide))
         self.code = kept[::-1]
+        return uses[::-1]
 
-    def _listed(self, operation: Operation, operands: tuple[int, ...]) -> range:
-        star = operation.signature.find("*")
-        return range(0) if star < 0 else range(operands[star], operands[star] + operands[star + 1])
 
-    def _touched(self, instruction: tuple[Operation, tuple[int, ...]]) -> tuple[list[int], list[int]]:
-        operation, operands = instruction
-        kinds = list(zip(operation.signature, operands, strict=True))
-        narrow = [row for kind, row in kinds if kind in "NnA"]
-        narrow += [self.lists[at] for at in self._listed(operation, operands)]
-        return narrow, [row for kind, row in kinds if kind in "WwV"]
+class _Places(NamedTuple):
+    """Which operands of an operation are rows, by bank, and which of these it writes; where the offset of a list is.
+
+    Without a list ``star`` is -1. An operation that writes into no row that is there is ``pure``.
+    """
+
+    narrow: tuple[int, ...]
+    wide: tuple[int, ...]
+    made_narrow: tuple[int, ...]
+    made_wide: tuple[int, ...]
+    star: int
+    pure: bool
+
+    def listed(self, operands: tuple[int, ...]) -> range:
+        """Return the places of the list that the operands name."""
+        return range(0) if self.star < 0 else range(operands[self.star], operands[self.star] + operands[self.star + 1])
+
+
+@cache
+def _places(operation: Operation) -> _Places:
+    letters = operation.signature
+
+    def of(kinds: str) -> tuple[int, ...]:
+        return tuple(at for at, kind in enumerate(letters) if kind in kinds)
+
+    return _Places(of("NnA"), of("WwV"), of("NA"), of("WV"), letters.find("*"), not of("AV"))
 
 
 def _known(value: float | Sizes) -> float:

@@ -282,14 +282,13 @@ def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: R
 
 def _rows_read(*machines: Machine) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
     """Return the rows (slot, dimension) of the steps and of the ranks that programs look at."""
-    found: dict[str, set[tuple[int, int]]] = {"s": set(), "r": set()}
-    for number, *operands in (line for machine in machines for line in machine.code.tolist()):
-        for letter, rows in found.items():
-            first = OPERATIONS[number].signature.find(letter)
-            if first >= 0:
-                rows.add((operands[first], operands[first + 1]))
-    steps, ranks = (np.array(sorted(rows), dtype=np.uint16).reshape(-1, 2) for rows in found.values())
-    return steps, ranks
+    code, found = np.concatenate([machine.code for machine in machines]), []
+    for letter in "sr":
+        first = np.array([operation.signature.find(letter) + 1 for operation in OPERATIONS])[code[:, 0]]
+        lines = np.flatnonzero(first)
+        rows = np.stack([code[lines, first[lines]], code[lines, first[lines] + 1]], axis=1)
+        found.append(np.unique(rows, axis=0))
+    return found[0], found[1]
 
 
 CACHE_LINE = 64
