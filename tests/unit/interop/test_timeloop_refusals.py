@@ -58,12 +58,16 @@ def test_what_fits_as_a_box_is_written_without_a_word():
     assert not [note for note in dump_program(OPERATOR, accelerator, NEST).notes if note.kind == "refused"]
 
 
-def test_lanes_beyond_the_array_that_is_written_are_told():
+def test_arrays_of_free_shape_are_as_wide_as_the_mapping_and_lanes_beyond_one_of_blocks_are_told():
     one = machine(buffering="buffet", capacity_bytes=6240.0)
-    levels = tuple(replace(level, flexible=True) if isinstance(level, Fanout) else level for level in one.levels)
+    free, blocks = (replace(one, levels=tuple(replace(level, **kind) if isinstance(level, Fanout) else level
+                                              for level in one.levels))
+                    for kind in ({"flexible": True}, {"blocks": (1, 1)}))
     across = replace(NEST, levels=(*NEST.levels[:2], LevelLoops("PE", (Loop("C", 1, "X"), Loop("K", 1, "X"))),
                                    NEST.levels[3]))
-    notes = dump_program(OPERATOR, replace(one, levels=levels), across).notes
+    assert not [note for note in dump_program(OPERATOR, free, across).notes if note.kind == "refused"]
+    assert "meshX: 4" in dump_program(OPERATOR, free, across).files["arch.yaml"]
+    notes = dump_program(OPERATOR, blocks, across).notes
     assert [str(note) for note in notes if note.kind == "refused"] == [
         "mapping.PE: refused: 4 lanes along X, more than the 2 of the array that is written"]
 

@@ -32,6 +32,7 @@ def dump_program(operator: Operator, accelerator: Accelerator, mapping: Nest | N
         if len(name) > 1 or not name.isalpha():
             raise InputError(f"{operator.name}.{name}", "must be one letter, as timeloop-model reads permutations "
                              "letter by letter", name, "Rename the dimension")
+    accelerator = writing.shaped(operator, accelerator, mapping)
     writer = Writer(operator, accelerator, writing.on_both_sides(mapping), remainders=True)
     writer.about_operator()
     trees: writing.Trees = {"arch.yaml": ("architecture", _architecture(writer)),

@@ -1,7 +1,7 @@
 """An operator, an accelerator, a mapping and constraints as Timeloop's YAML, version 0.4, with an ERT and ART."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from math import prod
 from typing import Any
@@ -378,7 +378,7 @@ def dump_timeloop(operator: Operator, accelerator: Accelerator, mapping: Nest | 
     InputError
         If steps of the mapping do not divide one another, which Timeloop cannot express.
     """
-    writer = Writer(operator, accelerator, on_both_sides(mapping))
+    writer = Writer(operator, shaped(operator, accelerator, mapping), on_both_sides(mapping))
     writer.about_operator()
     trees: Trees = {"arch.yaml": ("architecture", writer.architecture()),
                     "problem.yaml": ("problem", problem_tree(operator)), **writer.tables()}
@@ -415,6 +415,20 @@ def problem_tree(operator: Operator) -> Tree:
     if densities:
         instance["densities"] = {name: flow(said) for name, said in densities.items()}
     return {"version": VERSION, "shape": {**shape, "data_spaces": spaces}, "instance": instance}
+
+
+def shaped(operator: Operator, accelerator: Accelerator, mapping: Nest | None) -> Accelerator:
+    """Return the machine with arrays of free shape as wide as the mapping spreads, as Timeloop's have one shape."""
+    if mapping is None:
+        return accelerator
+    levels = list(accelerator.levels)
+    for at, (entry, outside) in enumerate(zip(mapping.levels, extents_at(mapping, operator.sizes), strict=False)):
+        level = levels[at]
+        if isinstance(level, Fanout) and level.flexible:
+            across, down = lanes(entry, outside)
+            if across * down <= level.instances:
+                levels[at] = replace(level, shape=(across, level.instances // across))
+    return replace(accelerator, levels=tuple(levels))
 
 
 def on_both_sides(mapping: Nest | None) -> dict[str, tuple[str, ...]]:
