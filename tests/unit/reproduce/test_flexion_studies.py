@@ -18,7 +18,7 @@ from tilewright.reproduce.flexion_tile import in_full
 def test_what_does_not_depend_on_searches_comes_out_as_published(tmp_path):
     tiny = {"flexion-order": {}, "flexion-parallelism": {}, "flexion-shape": {"sides": (8, 16)},
             "flexion-tile": {"buffers": (1000,)}}
-    found = {name: run_study(name, Setting("tiny", 1, {"samples": 64, "every": 30, **more}), out=tmp_path).findings
+    found = {name: run_study(name, Setting("tiny", 1, {"samples": 8, "every": 60, **more}), out=tmp_path).findings
              for name, more in tiny.items()}
     verdicts = {name: [judged.verdict for judged in each.judgements] for name, each in found.items()}
     assert verdicts["flexion-tile"][:3] == ["holds", "holds", "does not hold"]
