@@ -38,11 +38,8 @@ class DesignVectors:
 
     def decode(self, points: Floats) -> tuple[dict[Any, Floats], list[MappingBatch]]:
         """Return the machines and mappings of ``(b, n)`` points; genes are even in their logarithm."""
-        chosen = {}
-        for at, key in enumerate(self.designs.genes):
-            values, highest = self.designs.problem.space.ranges[key], self.designs.highest[key]
-            wanted = values.low * (highest / values.low) ** np.clip(points[:, at], 0.0, 1.0)
-            chosen[key] = np.asarray(values.value(values.first_places(np.minimum(wanted, highest))), dtype=np.float64)
+        shares = np.clip(points[:, :len(self.designs.genes)], 0.0, 1.0)
+        chosen = {key: self.designs.between(key, shares[:, at]) for at, key in enumerate(self.designs.genes)}
         lanes = self.designs.lanes(chosen, len(points))
         batches = [self.designs.cut(layer, space.decode(points[:, self.ends[layer]:self.ends[layer + 1]]), lanes)
                    for layer, space in enumerate(self.spaces)]

@@ -39,6 +39,16 @@ class NeededDesigns:
         budget = self.problem.budget
         return {key: budget.largest(budget.smallest, key) or least for key, least in budget.smallest.items()}
 
+    def between(self, key: Number, shares: Floats, low: float | None = None) -> Floats:
+        """Return the values of a number at these shares of the way up to its highest, even in its logarithm.
+
+        The way begins at ``low``, or at the least of all.
+        """
+        values, highest = self.problem.space.ranges[key], self.highest[key]
+        first = values.low if low is None else low
+        wanted = np.minimum(first * (highest / first) ** shares, highest)
+        return np.asarray(values.value(values.first_places(wanted)), dtype=np.float64)
+
     @cached_property
     def elements(self) -> float:
         """The most elements that arrays of one large side have within the limits."""

@@ -76,7 +76,7 @@ class GradientDesigner:
         ranks = np.empty(0)
         while session.left >= layers:
             count = int(min(options.starts, session.left // layers))
-            chosen = self._chosen(count)
+            chosen = {key: self.designs.between(key, self.rng.random(count)) for key in self.designs.genes}
             for moved in descent.run(self._starts(count, best), options.steps, options.every, options.rate):
                 count = int(min(count, session.left // layers))
                 if not count:
@@ -109,15 +109,6 @@ class GradientDesigner:
                 orders = np.concatenate([orders, own[1] + self.rng.normal(0, 0.2, own[1].shape)])
             free, totals = space.arrays.free.astype(np.bool_), np.log(space.arrays.sizes)
             found.append((onto_simplex(logs, free, totals), orders))
-        return found
-
-    def _chosen(self, count: int) -> dict[Number, Floats]:
-        """Return the numbers that mappings do not need, evenly in their logarithm."""
-        found = {}
-        for key in self.designs.genes:
-            values, highest = self.problem.space.ranges[key], self.designs.highest[key]
-            wanted = values.low * (highest / values.low) ** self.rng.random(count)
-            found[key] = np.asarray(values.value(values.first_places(wanted)), dtype=np.float64)
         return found
 
     def _numbers(self) -> "NeededNumbers":

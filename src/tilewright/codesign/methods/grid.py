@@ -47,6 +47,7 @@ class GridDesigner:
 
     def __init__(self, session: Session, options: Options) -> None:
         self.session, self.share = session, read_options(SharedOptions, options, "grid").share
+        self.designs = NeededDesigns(session.problem)
 
     def steps(self) -> Iterator[None]:
         """Map the machines of the grid."""
@@ -73,12 +74,8 @@ class GridDesigner:
         Of one value that is the smallest machine.
         """
         problem = self.session.problem
-        highest, columns = NeededDesigns(problem).highest, []
-        for key, one in problem.space.ranges.items():
-            low = problem.smallest[key]
-            wanted = low * (highest[key] / low) ** (np.arange(count) / max(1, count - 1))
-            places = np.unique(one.first_places(np.minimum(wanted, highest[key])))
-            columns.append(np.asarray(one.value(places), dtype=np.float64))
+        shares = np.arange(count) / max(1, count - 1)
+        columns = [np.unique(self.designs.between(key, shares, problem.smallest[key])) for key in problem.space.ranges]
         if prod(map(len, columns)) > LARGEST_GRID:
             return None
         table = dict(zip(problem.space.ranges, (column.ravel() for column in np.meshgrid(*columns, indexing="ij")),
