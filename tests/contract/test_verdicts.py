@@ -55,7 +55,7 @@ TINY = {
     "magma-fig7.6": {"samples": 12, "every": 30},
     "magma-fig7.7": {**FEW_JOBS, "tasks": ("recom",)},
     "magma-fig7.8": {**FEW_JOBS, "tasks": ("mix",)},
-    "magma-fig7.9": FEW_JOBS,
+    "magma-fig7.9": {**FEW_JOBS, "systems": ("s2",)},
     "magma-fig7.10": FEW_JOBS,
     "magma-fig7.11": {**FEW_JOBS, "tasks": ("recom",)},
     "magma-fig7.12": FEW_JOBS,

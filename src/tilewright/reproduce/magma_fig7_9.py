@@ -70,14 +70,16 @@ GROWS = cases("The less bandwidth, the further it is ahead", "on S2 and S4", "th
 
 
 @reproduction("magma-fig7.9", "MAGMA against other methods over bandwidths", SOURCE.format("figure 7.9"),
-              (AT16, AT1, GROWS), _QUICK, _FULL, **CELLS)
+              (AT16, AT1, GROWS), Setting("quick", 2, FEW | {"systems": tuple(WIDTHS9)}),
+              Setting("full", 10, WHOLE | {"systems": tuple(WIDTHS9)}), **CELLS)
 def run79(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 7.9."""
-    places = sweep(("mix",), WIDTHS9)
+    places = sweep(("mix",), {name: WIDTHS9[name] for name in setting["systems"]})
     found, told = contest(places, setting, runner)
 
     def grown(seed: int) -> float:
-        rows = [[lead(found, [place], seed, OTHERS) for place in places if place[1] == name] for name in WIDTHS9]
+        rows = [[lead(found, [place], seed, OTHERS) for place in places if place[1] == name]
+                for name in setting["systems"]]
         return mean(float(low > high) for row in rows for high, low in pairwise(row))
 
     small = sweep(("mix",), {"s2": (16, 1)})

@@ -17,6 +17,8 @@ from tilewright.search import Count, MapperOptions, Natural, Options, Resumable,
 
 HUNGRY = 0.6
 """Of the bandwidth, what a mapping asks for at least that may run on the one core that takes what others leave."""
+SCARCE = 0.1
+"""What part of a bound the bandwidth holds at least for that to be tried."""
 LEVELS = (0.8, 1.0, 1.3, 2.0)
 """Times the bandwidth, what the cores of suggested plans ask for together."""
 MOST_SECONDS = 60.0
@@ -105,7 +107,8 @@ class ScheduleAuto(Resumable):
         filling = need <= 1.0
         filling[:, filler] = need[:, filler] >= HUNGRY
         seconds = MOST_SECONDS if session.seconds is None else 0.15 * session.seconds
-        for usable in (None, filling) if filling[:, filler].any() else (None,):
+        scarce = session.bound.shares.get("bandwidth", 0.0) > SCARCE and filling[:, filler].any()
+        for usable in (None, filling) if scarce else (None,):
             relaxation = Relaxation(problem, apart=True, usable=usable)
             chosen, bound = relaxation.assign(seconds, nodes=self.options.branches)
             if problem.objective == "makespan" and usable is None:
