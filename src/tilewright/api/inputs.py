@@ -221,11 +221,18 @@ def _target(machine: Machine, network: Network | None) -> tuple[Accelerator, "Co
 
 
 def _changes(machine: str | Path) -> tuple[str, list[str]]:
-    """Return what a machine is called without the numbers that are changed, and these."""
-    name, sign, changes = str(machine).rpartition(":")
-    if not sign or "=" not in changes or "\n" in str(machine):
+    """Return what a machine is called without the numbers that are changed, and these.
+
+    Behind the name of a file of another tool, what has no level in its name is a variable of the file's template.
+    """
+    name, sign, text = str(machine).rpartition(":")
+    if not sign or "=" not in text or "\n" in str(machine):
         return str(machine), []
-    return name, changes.split(",")
+    changes = text.split(",")
+    numbers = all("." in each.partition("=")[0] or each.startswith("clock=") for each in changes)
+    if not numbers and _foreign(str(machine), "accelerator") is not None:
+        return str(machine), []
+    return name, changes
 
 
 def _read_together(form: "Format", files: list[Path], network: Network | None,
