@@ -164,7 +164,7 @@ def _vector_bars(record: RunRecord, figure: str, scale: float, unit: str) -> lis
     told = "<br>".join(f"{escape(one.kind)} {TIMES}{one.count}: {engineering(value, unit)}"
                        for one, value in sorted(found, key=lambda pair: -pair[1])[:8])
     total = sum(value for _, value in found)
-    return [_bars(VECTOR, "@curve-2", [(len(record.layers), total)], [[VECTOR, engineering(total, unit), told]])]
+    return [_bars(VECTOR, "@curve-4", [(len(record.layers), total)], [[VECTOR, engineering(total, unit), told]])]
 
 
 def _bound_marks(values: Sequence[float | None]) -> list[Figure]:
