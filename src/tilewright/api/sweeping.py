@@ -141,7 +141,8 @@ def _vector(graph: Graph, machine: Accelerator) -> tuple[float, float]:
 def side_by_side(machines: Sequence[Machine], **asked: Any) -> MachineSweep:
     """Map a network on each of some machines as `map_network` does, and set them side by side.
 
-    ``asked`` is as of `map_network`, but for ``arch`` and ``checkpoint``.
+    ``asked`` is as of `map_network`, but for ``arch`` and ``checkpoint``. What is compared is the objective of the
+    whole network; EDP where that is a weighted sum, or traffic.
     """
     runs = []
     for machine in machines:
@@ -149,28 +150,28 @@ def side_by_side(machines: Sequence[Machine], **asked: Any) -> MachineSweep:
         runs.append(run)
         if run.interrupted:
             break
-    sided = tuple(_sided(run) for run in runs)
     first = runs[0].record
-    return MachineSweep(first.network.name, first.request.objective, ("machine",), sided,
-                 ("latency", "energy"), sum(run.record.totals.samples for run in runs),
-                 " && ".join(run.record.request.command for run in runs),
-                 runs[-1].interrupted, runs=tuple(runs))
+    asked_for = METRICS.get(first.request.objective)
+    goal = "edp" if asked_for is None or asked_for.traffic else first.request.objective
+    return MachineSweep(
+        first.network.name, goal, ("machine",), tuple(_sided(run, goal) for run in runs), ("latency", "energy"),
+        sum(run.record.totals.samples for run in runs), " && ".join(run.record.request.command for run in runs),
+        runs[-1].interrupted, runs=tuple(runs))
 
 
-def _sided(run: Run) -> SidedMachine:
-    """Return the machine of a run, and what the network takes on it."""
+def _sided(run: Run, goal: str) -> SidedMachine:
+    """Return the machine of a run, and what the network takes on it, of which ``goal`` counts."""
     from tilewright.store import accelerator_of  # noqa: PLC0415
 
     record = run.record
     totals, machine = record.totals, accelerator_of(record.accelerator)
     lost = tuple(name for layer in record.layers if layer.mapping is None for name in layer.names)
-    whole = not lost and not record.unfinished
-    goal = record.request.objective.split()[0]
-    figures = (totals.latency_cycles, totals.energy_pj, totals.area_um2, machine.frequency_mhz)
-    score = float(METRICS[goal].of(*figures)) if whole and goal in METRICS else float(totals.edp) if whole else inf
+    if lost or record.unfinished:
+        return SidedMachine({"machine": machine.name}, machine, inf, inf, inf, None, lost)
+    score = METRICS[goal].of(float(totals.latency_cycles), totals.energy_pj, totals.area_um2, machine.frequency_mhz)
     bounds = {"latency": totals.bound_latency_cycles, "energy": totals.bound_energy_pj, "edp": totals.bound_edp}
-    return SidedMachine({"machine": machine.name}, machine, float(totals.latency_cycles) if whole else inf,
-                        totals.energy_pj if whole else inf, score, bounds.get(goal), lost)
+    return SidedMachine({"machine": machine.name}, machine, float(totals.latency_cycles), totals.energy_pj,
+                        float(score), bounds.get(goal))
 
 
 def _problem(asked: SweepOptions, machine: Accelerator, layers: Sequence[Any],

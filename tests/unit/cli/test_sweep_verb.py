@@ -35,6 +35,19 @@ def test_two_machines_are_set_side_by_side_as_each_is_mapped_alone(tilewright, t
     assert both["command"].count("tilewright map") == 2
 
 
+@pytest.mark.parametrize(("objective", "compared"), [
+    ("latency", "latency"), ("power", "power"), ("traffic", "edp"), ("0.7*latency+0.3*energy", "edp")])
+def test_machines_are_compared_by_the_objective_or_by_edp(tilewright, objective, compared):
+    found = json.loads(tilewright("map", LAYER, "-a", "edge-s2", "-a", "eyeriss", "-o", objective, "--budget", "60",
+                                  "--no-store", "--json", "-").out)
+    assert found["objective"] == compared
+    for one in found["machines"]:
+        edp, cycles = one["edp"], one["latency_cycles"]
+        wanted = {"edp": edp, "latency": cycles, "power": 1e-3 * 200 * one["energy_pj"] / cycles}[compared]
+        assert one["score"] == pytest.approx(wanted)
+        assert one["gap"] is None or one["gap"] >= -1e-12
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (("bounds", LAYER, "-a", "edge-s2:SG.size=3"), "must be a number of the machine"),
     (("pipeline", LAYER, "-a", "edge-s2", "-a", "eyeriss"), "must be one machine here"),
