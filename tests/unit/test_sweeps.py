@@ -25,6 +25,7 @@ def test_all_combinations_are_there_in_order(swept: tw.MachineSweep) -> None:
     assert [tuple(one.values.values()) for one in swept.machines[:3]] == [
         ("8KiB", "4x4", "400MB/s"), ("8KiB", "4x4", "3.2GB/s"), ("8KiB", "8x8", "400MB/s")]
     assert len(swept.machines) == 16
+    assert swept.samples >= 2 * 400  # of both bandwidths
     machine = swept.machines[-1].machine
     named = tw.load_accelerator("edge-s2:SG.capacity=64KiB,PEs.shape=8x8,DRAM.bandwidth=3.2GB/s")
     assert machine.area_um2 == named.area_um2

@@ -149,7 +149,7 @@ class SweepOptions(KeptOptions):
     objective: str = option("edp", "--objective", "-o", always=True, says=(
         "What to minimise: latency, energy, edp, or one of them times area (edp-area), of the whole network."))
     budget: str | int | Budget = again(SearchOptions, "budget", 2_000, (
-        "Mappings of every distinct layer that each machine is offered at least: bred for it or for its neighbours."))
+        "Mappings of every distinct layer that each machine is offered, about: bred for it or for its neighbours."))
     seed: int = again(SearchOptions, "seed", 0)
     front: str | Iterable[str] = option(("latency", "energy", "area"), "--front", metavar="METRICS", says=(
         "Metrics of the Pareto front of machines. Default: latency,energy,area."))

@@ -98,7 +98,7 @@ class MachineSweep(SidedMachines, OnSheet):
 def sweep(asked: SweepOptions) -> MachineSweep:
     """Map a network on every machine that comes of numbers that vary, and set the machines side by side.
 
-    Mappings are shared: each machine is offered at least ``budget`` mappings of every layer, a tenth of them bred for
+    Mappings are shared: each machine is offered about ``budget`` mappings of every layer, a tenth of them bred for
     it where there are ten machines or more of its bandwidths, the others for its neighbours. What memories keep is
     chosen with the mappings. The bound is worked out of the machines on the front and the best one.
     """

@@ -34,8 +34,6 @@ FIRST_BREEDS = 2
 """Rounds of breeding for the first machines."""
 ROUNDS, FEWEST, LARGEST = 48, 2, 48
 """Rounds of breeding that samples are shared among; and children of a layer, on the average, at least and at most."""
-PARENTS, CUT = 48, 8
-"""Mappings that children are bred from, at most, and as which of them the worst child is to be."""
 FACTORS = 1.5, 1.2, 1.09, 1.04
 """By which a number is changed."""
 STEPS = 1.41, 1.19, 1.09, 2.0
@@ -175,11 +173,7 @@ class Auto:
         pool = self.pools[layer]
         fits = self.pooling.fits(pool, chosen)[:, 0]
         value = worth[0] * pool.latency + (worth[1] * pool.energy(self.pooling.prices(chosen))[:, 0] if worth[1] else 0)
-        order = np.argsort(value, kind="stable")
-        best, others = order[fits[order]][:PARENTS], order[~fits[order]][:PARENTS // 3]
-        cut = float(value[best[min(len(best), CUT) - 1]]) if len(best) else np.inf
-        mixed = np.concatenate([best[:CUT], others, best[CUT:]])
-        return WantedChildren(layer, (pool.steps[mixed], pool.ranks[mixed]) if len(mixed) else None, cut, count)
+        return WantedChildren.of(layer, pool, value, fits, count)
 
     def _pool(self, found: Mapping[int, MappingPool], machine: Machine) -> None:
         """Put children into the pools."""

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codesign.pools import MappingPool, Pooling, Worth
+from tilewright.codesign.limits import Floats
+from tilewright.codesign.pools import MappingPool, Pooling, Worth, batch_of
 from tilewright.codesign.problem import DesignProblem
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job
 from tilewright.mapping import MappingBatch, MapSpace
 from tilewright.search import Offspring
 
+PARENTS, CUT = 48, 8
+"""Mappings that children are bred from, at most, and as which of them the worst child is to be."""
 NEAR = 2.0
 """Machines whose numbers lie within this factor have bounds in common that only choose children."""
 
@@ -29,6 +32,15 @@ class WantedChildren:
     parents: tuple[NDArray[np.int32], NDArray[np.int8]] | None
     cut: float
     count: int
+
+    @classmethod
+    def of(cls, layer: int, pool: MappingPool, value: Floats, fits: NDArray[np.bool_], count: int) -> "WantedChildren":
+        """Return children of the best mappings of a pool: by ``value`` ``(n)``, first of those that fit a machine."""
+        order = np.argsort(value, kind="stable")
+        best, others = order[fits[order]][:PARENTS], order[~fits[order]][:PARENTS // 3]
+        cut = float(value[best[min(len(best), CUT) - 1]]) if len(best) else np.inf
+        mixed = np.concatenate([best[:CUT], others, best[CUT:]])
+        return cls(layer, (pool.steps[mixed], pool.ranks[mixed]) if len(mixed) else None, cut, count)
 
 
 @dataclass(frozen=True)
@@ -75,9 +87,7 @@ class Breeder:
         space: MapSpace = offspring.space
         parents = space.empty(0)
         if wanted.parents is not None:
-            steps, ranks = wanted.parents
-            parents = MappingBatch(layout, np.ascontiguousarray(steps.transpose(1, 2, 0)),
-                                   np.ascontiguousarray(ranks.transpose(1, 2, 0))).relaid(space.layout)
+            parents = batch_of(layout, *wanted.parents).relaid(space.layout)
             parents = space.repair(parents) if ruled else parents
         return offspring.children(machine, near, worth, parents, wanted.cut, wanted.count, rng).relaid(layout)
 

@@ -18,7 +18,7 @@ from tilewright.codesign.limits import Floats
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront
 from tilewright.cost import HardwareBatch
 from tilewright.hardware import LEAKAGE, Accelerator, Number
-from tilewright.mapping import MappingBatch
+from tilewright.mapping import Layout, MappingBatch
 
 MOST = 512
 """Mappings of a layer that are kept, at most."""
@@ -81,6 +81,12 @@ class MappingPool:
     def least(self, value: Floats, most: int) -> "MappingPool":
         """Return those of the least values ``(n)``, in order."""
         return self.take(np.argsort(value, kind="stable")[:most])
+
+
+def batch_of(layout: Layout, steps: NDArray[np.int32], ranks: NDArray[np.int8]) -> MappingBatch:
+    """Return mappings ``(n, s, d)`` as a batch."""
+    return MappingBatch(layout, np.ascontiguousarray(steps.transpose(1, 2, 0)),
+                        np.ascontiguousarray(ranks.transpose(1, 2, 0)))
 
 
 def _beaten(figures: Floats, by: Floats, equal: bool = False) -> NDArray[np.bool_]:
@@ -228,8 +234,7 @@ class Pooling:
 
     def front(self, layer: int, pool: MappingPool, machine: Accelerator, rows: NDArray[np.intp]) -> LayerFront | None:
         """Return mappings of a layer as they cost on a machine; None where none of them is legal there."""
-        batch = MappingBatch(self.problem.layouts[layer], np.ascontiguousarray(pool.steps[rows].transpose(1, 2, 0)),
-                             np.ascontiguousarray(pool.ranks[rows].transpose(1, 2, 0)))
+        batch = batch_of(self.problem.layouts[layer], pool.steps[rows], pool.ranks[rows])
         costs = self.problem.models[layer].score(batch, HardwareBatch(base=machine))
         legal = np.flatnonzero(costs.legal)
         if not len(legal):

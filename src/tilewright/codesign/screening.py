@@ -64,15 +64,11 @@ def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
     if elements is not None and problem.objective in ("latency-area", "edp-area"):
         fewest = np.minimum((problem.weights @ macs) / np.maximum(figures.latency_cycles, 1e-300), elements.most)
         figures = replace(figures, area_um2=np.maximum(area_um2, fewest * elements.each_um2 + elements.others_um2))
-    return _at_least(problem, figures, edp, area_um2)
+    return value_bound(problem, figures, edp, area_um2)
 
 
-def value_bound(problem: DesignProblem, latency: Floats, energy: Floats, edp: Floats, area_um2: Floats) -> Floats:
-    """Return ``(b)``: what the objective is at least, from bounds ``(l, b)`` of the layers' cycles, energy and EDP."""
-    return _at_least(problem, problem.total(latency, energy, area_um2), edp, area_um2)
-
-
-def _at_least(problem: DesignProblem, figures: Figures, edp: Floats, area_um2: Floats) -> Floats:
+def value_bound(problem: DesignProblem, figures: Figures, edp: Floats, area_um2: Floats) -> Floats:
+    """Return ``(b)``: what the objective is at least, from bounds of the sums and ``(l, b)`` of the layers' EDP."""
     least = np.asarray(problem.value(figures), dtype=np.float64)
     if problem.objective.startswith("edp"):
         together = np.tensordot(problem.weights, np.sqrt(edp), 1) ** 2

@@ -114,4 +114,5 @@ def machine_bound(problem: DesignProblem, machine: Accelerator, beside: tuple[fl
         elif problem.objective.startswith("edp"):
             edp[layer] = max(free.latency_cycles * free.energy_pj, kept.least(lambda cycles, pj: cycles * pj))
     problem = replace(problem, weights=np.append(problem.weights, 1.0))
-    return float(value_bound(problem, latency, energy, edp, np.array([machine.area_um2]))[0])
+    area = np.array([machine.area_um2])
+    return float(value_bound(problem, problem.total(latency, energy, area), edp, area)[0])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilewright.codesign.breeding import Breeder, WantedChildren, taken
 from tilewright.codesign.limits import Floats
-from tilewright.codesign.pools import MappingPool, Pooling, Worth
+from tilewright.codesign.pools import MappingPool, Pooling, Worth, batch_of
 from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
 from tilewright.hardware import RATE, Accelerator, Number
 from tilewright.jobs import Runner
@@ -27,8 +27,6 @@ BEST = 4
 """Mappings of a layer and kept set that are kept of each machine and each worth."""
 LEADING, LOOKED_AT = 3, 3
 """Kept sets of a layer that promise most on a machine; and machines on which that is looked at."""
-PARENTS, CUT = 48, 8
-"""Mappings that children are bred from, at most, and as which of them the worst child is to be."""
 CHILDREN, DRAWN = 48, 16
 """Children of a layer that are bred at once, at most; and mappings that are drawn where none are known."""
 SHARED = 10
@@ -72,7 +70,7 @@ def sweep_machines(problem: DesignProblem, chosen: Mapping[Number, Floats], samp
     chosen
         ``(m)`` each: values of the numbers that vary in the problem's space.
     samples
-        Mappings of each layer that each machine is offered at least: bred for it, or for those of its bandwidths.
+        About how many mappings of each layer each machine is offered: bred for it, or for those of its bandwidths.
     """
     count = len(next(iter(chosen.values())))
     rates = [column for (_, what), column in chosen.items() if what.startswith(RATE.format(""))]
@@ -96,14 +94,19 @@ def sweep_machines(problem: DesignProblem, chosen: Mapping[Number, Floats], samp
     return [found[at] for at in sorted(found)], spent
 
 
+def _sizes(chosen: Mapping[Number, Floats]) -> Floats:
+    """Return ``(m)``: how large machines are, as the sum of the logarithms of their numbers."""
+    found: Floats = np.sum([np.log(column) for column in chosen.values()], axis=0)
+    return found
+
+
 def _by_kept_sets(problem: DesignProblem, chosen: Mapping[Number, Floats]) -> tuple[DesignProblem, NDArray[np.intp]]:
     """Return the problem with a layer for each thing that memories may keep of it, and whose layers these are.
 
     All that they can is first; then what has the least bounds on a few machines, from the smallest to the largest.
     """
     sums, count = problem.objective.split("-")[0], len(next(iter(chosen.values())))
-    size = np.sum([np.log(column) for column in chosen.values()], axis=0)
-    order = np.argsort(size, kind="stable")
+    order = np.argsort(_sizes(chosen), kind="stable")
     looked = [problem.machine({key: float(column[at]) for key, column in chosen.items()})
               for at in dict.fromkeys(order[np.linspace(0, count - 1, LOOKED_AT).astype(int)].tolist())]
     entries: list[tuple[int, tuple[tuple[str, str], ...]]] = []
@@ -177,11 +180,12 @@ class _Group:
 
     def _begin(self, runner: Runner) -> None:
         """Score what was found with other bandwidths, or draw mappings on the largest machine."""
-        at = int(np.argmax(np.sum([np.log(column) for column in self.chosen.values()], axis=0)))
+        at = int(np.argmax(_sizes(self.chosen)))
         if self.known:
             made, prices = self.problem.machine(self.numbers(at)), self.prices[:, [at]]
             self.spent += sum(len(pool) for pool in self.known)
-            self.pools = [self.pooling.pool(entry, self._batch(entry, pool), made, prices)
+            self.pools = [self.pooling.pool(
+                entry, batch_of(self.breeder.problem.layouts[entry], pool.steps, pool.ranks), made, prices)
                           for entry, pool in enumerate(self.known)]
             self._pool({})
             return
@@ -192,10 +196,6 @@ class _Group:
             found = taken(value)
             self.pools = [found[entry].take(np.arange(0)) for entry in range(len(self.owners))]
             self._pool(found)
-
-    def _batch(self, entry: int, pool: MappingPool) -> MappingBatch:
-        return MappingBatch(self.breeder.problem.layouts[entry], np.ascontiguousarray(pool.steps.transpose(1, 2, 0)),
-                            np.ascontiguousarray(pool.ranks.transpose(1, 2, 0)))
 
     def _worth(self, at: int) -> Worth:
         """Return what a cycle and a picojoule are worth on a machine."""
@@ -217,11 +217,7 @@ class _Group:
             cycle, picojoule = self._worth(at)
             value = cycle * pool.latency + (picojoule * pool.energy(self.prices[:, [at]])[:, 0] if picojoule else 0.0)
             fits = self.pooling.fits(pool, {key: column[[at]] for key, column in self.chosen.items()})[:, 0]
-            order = np.argsort(value, kind="stable")
-            best, others = order[fits[order]][:PARENTS], order[~fits[order]][:PARENTS // 3]
-            cut = float(value[best[min(len(best), CUT) - 1]]) if len(best) else np.inf
-            mixed = np.concatenate([best[:CUT], others, best[CUT:]])
-            found.append(WantedChildren(entry, (pool.steps[mixed], pool.ranks[mixed]), cut, count))
+            found.append(WantedChildren.of(entry, pool, value, fits, count))
         return found
 
     def _pool(self, found: Mapping[int, MappingPool]) -> None:
