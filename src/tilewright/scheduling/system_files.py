@@ -7,25 +7,25 @@
     host_bandwidth: 32GB/s
     memory_bandwidth: 16GB/s          # cores share the lesser of both
     cores:
-    - {accelerator: magma-core, dataflow: nvdla, count: 3, with: {PEs.x: 64, SG.capacity_bytes: 128 KiB}}
+    - {accelerator: magma-core, dataflow: nvdla, count: 3, with: {PEs.shape: 64x1, SG.capacity: 128KiB}}
     - {name: small, accelerator: mine.yaml}     # beside this file; mappings are free
 """
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import PydanticCustomError
 
 from tilewright.base import FieldsDocument, InputError, unknown_name
 from tilewright.hardware import (
     Accelerator,
     Bandwidth,
     Fanout,
+    Number,
     find_accelerator,
-    parse_bytes,
     read_bandwidth,
+    read_change,
     with_numbers,
 )
 from tilewright.mapping import DATAFLOWS
@@ -101,8 +101,15 @@ def _machine(document: FieldsDocument, place: int, given: CoreFields, clock_mhz:
                              "Write flexible: true for arrays of any shape; take the sections out")
     except InputError as error:
         raise document.fail((*where, "accelerator"), f"{error.field}: {error.rule}", error.given, error.mend) from None
-    numbers = {_number(document, (*where, "with", key), key, machine): _figure(document, (*where, "with", key), value)
-               for key, value in given.numbers.items()}
+    numbers: dict[Number, float] = {}
+    for key, value in given.numbers.items():
+        try:
+            own = read_change(machine, f"{key}={value}")
+        except InputError as error:
+            raise document.fail((*where, "with", key), error.rule, error.given, error.mend) from None
+        if own.keys() & numbers:
+            raise document.fail((*where, "with", key), "must be set once", value)
+        numbers |= own
     try:
         machine = with_numbers(machine, numbers, given.name)
     except InputError as error:
@@ -111,23 +118,3 @@ def _machine(document: FieldsDocument, place: int, given: CoreFields, clock_mhz:
               for level in machine.levels[1:]]
     outermost = replace(machine.memories[0], bandwidth=Bandwidth())
     return replace(machine, levels=(outermost, *levels), frequency_mhz=float(clock_mhz))
-
-
-def _number(document: FieldsDocument, where: tuple[str | int, ...], key: str,
-            machine: Accelerator) -> tuple[str, str]:
-    level, _, what = key.partition(".")
-    if (level, what) not in machine.numbers:
-        known = [".".join(number) for number in machine.numbers if number[1] in ("x", "y", "capacity_bytes")]
-        raise document.fail(where, f"must be a number of {machine.name}", key, f"For example {', '.join(known)}")
-    return level, what
-
-
-def _figure(document: FieldsDocument, where: tuple[str | int, ...], value: Any) -> float:
-    """Return a number, or the bytes of ``2 MB``."""
-    try:
-        found = float(parse_bytes(value))
-    except PydanticCustomError:
-        found = 0.0
-    if not 0 < found < float("inf"):
-        raise document.fail(where, "must be a positive number, or bytes such as 2 MB", value)
-    return found

@@ -130,9 +130,10 @@ WRONG = {
     "unknown style": (MINE.replace("shidiannao", "shidianao"), "must be a known dataflow.*shidiannao"),
     "count zero": (MINE.replace("count: 2", "count: 0"), "greater than or equal to 1"),
     "too many": (MINE.replace("count: 2", "count: 256"), "at most 256"),
-    "unknown number": (MINE.replace("PEs.x", "PEs.z"), "must be a number of magma-core"),
-    "wrong number": (MINE.replace("PEs.x: 8", "PEs.x: 0"), "must be a positive number"),
-    "wrong bytes": (MINE.replace("64 KiB", "64 KO"), "must be a positive number, or bytes"),
+    "unknown number": (MINE.replace("PEs.x", "PEs.z"), "PEs.z: must be a number of the machine.*Of PEs: shape"),
+    "wrong number": (MINE.replace("PEs.x: 8", "PEs.x: 0"), "must be a whole number from 1"),
+    "wrong bytes": (MINE.replace("64 KiB", "64 KO"), "bytes"),
+    "set twice": (MINE.replace("PEs.x: 8", "PEs.x: 8, PEs.shape: 8x8"), "PEs.shape: must be set once"),
     "beyond the technology": (MINE.replace("64 KiB", "64 GB"), "knows 64 to"),
     "sparse": (MINE.replace("accelerator: eyeriss", "accelerator: accel-b-sparse"), "no flexibility or sparsity"),
 }
