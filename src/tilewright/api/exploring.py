@@ -18,6 +18,7 @@ from tilewright.api.inputs import (
 )
 from tilewright.api.machine_options import ExploreOptions, FlexibilityOptions
 from tilewright.api.studying import study_runner
+from tilewright.api.tasks import counts_vector
 from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, NetworkFlexion, assumed, measure_flexion, tune, with_flexibility
 from tilewright.codesign import explore as explore_choices
@@ -34,6 +35,7 @@ def explore(asked: ExploreOptions) -> Exploration:
     objective = asked.objective
     if objective not in FIGURES:
         raise InputError("objective", f"must be one of {', '.join(FIGURES)}", objective)
+    vector = counts_vector(asked.vector)
     if asked.budget < 1:
         raise InputError("budget", "must be a positive integer", asked.budget)
     named = {graph.name: graph for graph in several_networks(each_network(asked.networks))}
@@ -43,7 +45,7 @@ def explore(asked: ExploreOptions) -> Exploration:
     with study_runner(asked, "explore") as runner:
         return explore_choices(named, machine, _choices(machine, asked.choices), objective=objective,
                                mapper=asked.mapper, samples=asked.budget, seed=asked.seed, seeds=asked.seeds,
-                               runner=runner)
+                               runner=runner, vector=vector)
 
 
 def _fixed(machine: Accelerator, tuned_for: Network | None, objective: str, seed: int) -> Accelerator:

@@ -61,6 +61,7 @@ class ExploreOptions(KeptOptions):
     budget: int = option(10_000, "--budget", "-b", kind="whole", says="Samples of each layer on each choice.")
     seed: int = again(LookOptions, "seed", 0, "Same seed, same result.")
     seeds: int = again(StudyOptions, "seeds", 1, "Repetitions, of which the median counts.")
+    vector: str = again(VectorOptions, "vector", "included")
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
     on: str = again(NetworkOptions, "on", "threads")
 

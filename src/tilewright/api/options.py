@@ -221,7 +221,7 @@ class PaceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PipelineOptions(NetworkOptions, PaceOptions, OnMachine):
+class PipelineOptions(VectorOptions, NetworkOptions, PaceOptions, OnMachine):
     """What `pipeline` is asked for; its ``budget`` is that of each of its two searches, or the time of both."""
 
     budget: str | int | Budget = again(SearchOptions, "budget", 10_000, (

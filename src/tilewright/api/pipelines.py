@@ -12,8 +12,9 @@ from tilewright.api.flags import takes
 from tilewright.api.options import PipelineOptions, RunOptions
 from tilewright.api.runs import Run, Seconds, kept_run, run_record
 from tilewright.api.sheets import OnSheet
-from tilewright.api.tasks import NetworkTask, prepare, warm_up
+from tilewright.api.tasks import NetworkTask, counts_vector, prepare, warm_up
 from tilewright.api.warm import OFF, warm_budget, warmth
+from tilewright.cost import vector_shares
 from tilewright.search import (
     Budget,
     Objective,
@@ -79,7 +80,7 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
     part that each of them has. Limits are for the second search. Both searches go to the store, the second one last.
     """
     shared = {one.name: getattr(asked, one.name) for one in fields(RunOptions) if hasattr(asked, one.name)}
-    task = prepare(RunOptions(**shared, objective=asked.then, vector="free"))
+    task = prepare(RunOptions(**shared, objective=asked.then))
     store, progress = asked.store, asked.progress
     whole, goal = task.budget, task.objective
     half = whole if whole.seconds is None else Budget(whole.samples, whole.seconds / 2)
@@ -95,6 +96,7 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
         pace=Pace(asked.latency_limit, asked.throughput, asked.slack), mapper=asked.mapper, budget=task.budget,
         seed=asked.seed, space=first.spaces, options=request.options, workers=asked.workers, on=asked.on,
         progress=progress,
+        vector=vector_shares(task.graph, task.accelerator) if counts_vector(asked.vector) else None,
         begin=None if progress is None else lambda _, count: progress.begin(count, task.budget))
     return _pipeline(result, first, request, store)
 

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tilewright.api.flags import Flag, again, option
-from tilewright.api.options import KeptOptions, NetworkOptions, SearchOptions, SpaceOptions
+from tilewright.api.options import KeptOptions, NetworkOptions, SearchOptions, SpaceOptions, VectorOptions
 
 if TYPE_CHECKING:
     import os
@@ -82,6 +82,9 @@ class ScheduleOptions(KeptOptions):
     warm_start: bool = option(False, "--warm-start", kind="yes", says=(
         "Begin from the plan of a group of the same task on the same system: the one before, or one in the store."))
     bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    vector: str = again(VectorOptions, "vector", "included", (
+        "Softmax, normalisation, pooling, additions, copies and the like: included in the job of the layer whose "
+        "results they take; or free, as in papers that leave them out."))
     workers: int | None = again(NetworkOptions, "workers", None, "Jobs analysed side by side. Default: one a core.")
     on: str = again(NetworkOptions, "on", "threads", "Where jobs are analysed: threads, processes, ray, "
                     "ray://HOST:PORT.")

@@ -19,7 +19,7 @@ from tilewright.api.job_lists import is_job_list, read_jobs
 from tilewright.api.places import ready_place
 from tilewright.api.schedule_options import ScheduleOptions
 from tilewright.api.sheets import OnSheet
-from tilewright.api.tasks import budget_text, check_seed, cores, read_budget
+from tilewright.api.tasks import budget_text, check_seed, cores, counts_vector, read_budget
 from tilewright.base import InputError, read_text, whole_of, write_whole
 from tilewright.jobs import Runner, Stop, interruptible, present_stop
 from tilewright.scheduling import (
@@ -163,7 +163,9 @@ def schedule(asked: ScheduleOptions) -> SchedulePlan:
         system = system.with_bandwidth(asked.bandwidth)
     budget = read_budget(asked.budget)
     check_seed(asked.seed)
-    source, groups = _jobs(asked, system)
+    counted = system if counts_vector(asked.vector) else None
+    source, groups = _jobs(asked, system, counted)
+    system = _told(system, groups, counted is not None)
     SCHEDULERS.get(asked.method)
     ready_cache()
     stop = asked.stop or present_stop()
@@ -206,8 +208,21 @@ def _scheduled(asked: ScheduleOptions, system: System, budget: Budget,  # noqa: 
             return
 
 
-def _jobs(asked: ScheduleOptions, system: System) -> tuple[str, tuple[tuple[LayerJob, ...], ...]]:
-    """Return what is to be scheduled in words, and its groups."""
+def _told(system: System, groups: Sequence[Sequence[LayerJob]], counted: bool) -> System:
+    """Return the system with what its schedules assume of vector work."""
+    lines = ["Vector work is left out."]
+    if counted and any(job.vector for group in groups for job in group):
+        lines = ["Vector work is done in the job of the layer whose results it takes.", *dict.fromkeys(
+            f"{core.accelerator.name}: {core.accelerator.vector_assumption}" for core in system.kinds
+            if core.accelerator.vector_assumption)]
+    elif counted:
+        lines = ["No job has vector work (a layer in a list of jobs is alone)."]
+    return replace(system, assumptions=(*system.assumptions, *lines))
+
+
+def _jobs(asked: ScheduleOptions, system: System, counted: System | None,
+          ) -> tuple[str, tuple[tuple[LayerJob, ...], ...]]:
+    """Return what is to be scheduled in words, and its groups, with vector work where its system is ``counted``."""
     given = list(asked.networks.items()) if isinstance(asked.networks, Mapping) else [
         _times(one) for one in each_network(asked.networks)]
     if asked.task is not None:
@@ -216,7 +231,7 @@ def _jobs(asked: ScheduleOptions, system: System) -> tuple[str, tuple[tuple[Laye
             raise InputError("--task", "must come without networks, orders and times", asked.task,
                              f"Leave {timed[0] if timed else 'the networks'} out, or --task")
         groups = task_groups(asked.task, asked.groups, asked.seed, GROUP if asked.group_size is None
-                             else asked.group_size)
+                             else asked.group_size, counted)
         return f"{asked.task} ({len(groups)} x {len(groups[0])} jobs)", groups
     if not given:
         raise InputError("networks", "must be given, unless --task is", None,
@@ -232,7 +247,8 @@ def _jobs(asked: ScheduleOptions, system: System) -> tuple[str, tuple[tuple[Laye
     times = {what: {name: read_time(text, system.clock_mhz, f"{what} {name}") for name, text in (given or {}).items()}
              for what, given in (("arrival", asked.arrival), ("deadline", asked.deadline))}
     graphs = [(load_layers(one, asked.bind), count) for one, count in given]
-    jobs = network_jobs(graphs, keep_order=asked.keep_order, release=times["arrival"], deadline=times["deadline"])
+    jobs = network_jobs(graphs, keep_order=asked.keep_order, release=times["arrival"], deadline=times["deadline"],
+                        system=counted)
     check_order(jobs)
     return ", ".join(graph.name + (f" x {count}" if count > 1 else "") for graph, count in graphs), chopped(
         jobs, asked.group_size)

@@ -19,7 +19,7 @@ from tilewright.api.runs import Run, map_network
 from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.studying import study_runner
-from tilewright.api.tasks import budget_text, check_seed, read_budget
+from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget
 from tilewright.base import InputError
 from tilewright.codesign import (
     GOALS,
@@ -31,7 +31,7 @@ from tilewright.codesign import (
     machine_bound,
     sweep_machines,
 )
-from tilewright.cost import vector_work
+from tilewright.cost import NOTHING, Totals
 from tilewright.hardware import (
     Accelerator,
     DesignSpace,
@@ -44,7 +44,7 @@ from tilewright.hardware import (
 )
 from tilewright.jobs import interruptible
 from tilewright.search import METRICS, read_front
-from tilewright.workload import Graph, unique_operators
+from tilewright.workload import unique_operators
 
 MOST_MACHINES = 10_000
 
@@ -109,17 +109,17 @@ def sweep(asked: SweepOptions) -> MachineSweep:
     if budget.samples is None or budget.seconds is not None:
         raise InputError("budget", "must be a number of mappings", budget_text(budget), "For example 2000")
     check_seed(asked.seed)
-    metrics = read_front(asked.front)
+    metrics, counts = read_front(asked.front), counts_vector(asked.vector)
     ready_cache()
     with study_runner(asked, "sweep") as runner, interruptible(runner.stop):
         found, samples = sweep_machines(problem, chosen, budget.samples, asked.seed, runner)
         stopped = runner.stop.is_set()
-    beside = [(0.0, 0.0) if asked.vector == "free" else _vector(graph, one.machine) for one in found]
+    beside = [Totals.beside(graph, one.machine) if counts else NOTHING for one in found]
     sided = [SidedMachine(texts, replace(one.machine, name=_name(machine, texts)), whole.latency_cycles,
                           whole.energy_pj, float(problem.value(whole)), unmapped=one.unmapped)
-             for texts, one, (cycles, picojoules) in zip(values, found, beside, strict=False)
-             for whole in [Figures(one.figures.latency_cycles + cycles, one.figures.energy_pj + picojoules,
-                                   one.machine.area_um2)]]
+             for texts, one, extra in zip(values, found, beside, strict=False)
+             for total in [Totals.of([(1, one.figures), (1, extra)])]
+             for whole in [Figures(total.latency_cycles, total.energy_pj, one.machine.area_um2)]]
     command = command_line("sweep", SweepOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "vary": _texts(asked.vary),
         "budget": budget_text(budget), "front": metrics})
@@ -129,13 +129,6 @@ def sweep(asked: SweepOptions) -> MachineSweep:
     return replace(made, machines=tuple(
         replace(one, bound=machine_bound(problem, one.machine, extra)) if id(one) in shown and not stopped else one
         for one, extra in zip(sided, beside, strict=True)))
-
-
-def _vector(graph: Graph, machine: Accelerator) -> tuple[float, float]:
-    """Return the cycles and picojoules of all vector work of a network."""
-    work = vector_work(graph, machine)
-    return (float(sum(one.node.count * one.latency_cycles for one in work)),
-            float(sum(one.node.count * one.energy_pj for one in work)))
 
 
 def side_by_side(machines: Sequence[Machine], **asked: Any) -> MachineSweep:

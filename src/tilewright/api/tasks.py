@@ -87,7 +87,7 @@ def prepare(asked: RunOptions) -> NetworkTask:
     choice = replace(choose_space(asked.tiling, spaces, asked.dataflow, operators, asked.pad), own=own)
     choice.refuse_empty(operators, accelerator)
     check_seed(asked.seed)
-    check_vector(asked.vector)
+    counts_vector(asked.vector)
     workers = cores() if asked.workers is None else asked.workers
     if workers < 1:
         raise InputError("workers", "must be a positive integer", workers)
@@ -117,10 +117,11 @@ def check_seed(seed: int) -> None:
         raise InputError("seed", f"must be from 0 to {LARGEST_NUMBER}", seed)
 
 
-def check_vector(vector: str) -> None:
-    """Raise an `InputError` unless it is a way to treat vector work."""
+def counts_vector(vector: str) -> bool:
+    """Return whether totals have vector work in them; an `InputError` where it is no way to treat that."""
     if vector not in get_args(VectorWays):
         raise InputError("vector", f"must be one of {', '.join(get_args(VectorWays))}", vector)
+    return vector == "included"
 
 
 def read_budget(budget: str | int | Budget) -> Budget:

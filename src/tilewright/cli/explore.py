@@ -17,6 +17,6 @@ def explore(asked: Asked, json_file: Json = None) -> None:
     def says(found: Any) -> str:
         fixed = f", fixed as suits {asked['tuned_for']}" if asked["tuned_for"] else ""
         return (f"{asked['budget']:,} samples a layer and choice, mapper {asked['mapper']}, "
-                f"{times(range(asked['seeds']))}{fixed}") if found.outcomes else ""
+                f"{times(range(asked['seeds']))}{fixed}, vector work {asked['vector']}") if found.outcomes else ""
 
     conduct("explore", tilewright.api.explore, asked, says, (None, json_file, asked["out"]), "exploration")

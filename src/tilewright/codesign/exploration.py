@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.base import InputError, digest
 from tilewright.codesign.variants import stated, with_flexibility
-from tilewright.cost import network_sum
+from tilewright.cost import NOTHING, Totals, network_sum
 from tilewright.hardware import Accelerator, Flexibility
 from tilewright.jobs import Job, Runner
 from tilewright.search import MAPPERS, Objective, Watch, search_flexible
@@ -86,6 +86,7 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
     seed: int = 0,
     seeds: int = 1,
     runner: Runner | None = None,
+    vector: bool = False,
 ) -> Exploration:
     """Search every network on every choice of flexibility, each layer at equal samples.
 
@@ -103,6 +104,8 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
         Repetitions, of seeds ``seed`` and up.
     runner
         Runs the searches.
+    vector
+        Whether networks that are graphs take their vector work besides; searches leave it out.
 
     Raises
     ------
@@ -124,10 +127,12 @@ def explore(  # noqa: PLR0913  (keywords of the one entry point)
     values = (runner or Runner()).part(jobs)
     results = dict(zip(work, values, strict=True))
     outcomes = []
+    beside = {(name, choice): Totals.beside(network, machine) if vector and isinstance(network, Graph) else NOTHING
+              for name, network in networks.items() for choice, machine in machines.items()}
     for network, choice in product(layers, choices):
         turns = [_outcome(network, choice, machines[choice], [
-            (layer.count, results[network, choice, turn, index]) for index, layer in enumerate(layers[network])])
-            for turn in range(seed, seed + seeds)]
+            (layer.count, results[network, choice, turn, index]) for index, layer in enumerate(layers[network])],
+            beside[network, choice]) for turn in range(seed, seed + seeds)]
         whole = [turn for turn in turns if turn is not None]
         if len(whole) == seeds:
             ordered = sorted(whole, key=lambda turn: float(getattr(turn, FIGURES.get(objective, "edp"))))
@@ -165,13 +170,13 @@ def _searched(operator: Operator, machine: Accelerator, objective: str, mapper: 
 
 
 def _outcome(network: str, choice: str, machine: Accelerator,
-             layers: Sequence[tuple[int, dict[str, Any] | None]]) -> Outcome | None:
+             layers: Sequence[tuple[int, dict[str, Any] | None]], beside: Totals) -> Outcome | None:
     """Return what a machine makes of a network; None where a layer was not searched."""
     searched = [layer for _, layer in layers if layer is not None]
     if len(searched) < len(layers):
         return None
-    latency, energy = (network_sum((count, layer and layer[figure]) for count, layer in layers)
-                       for figure in ("latency_cycles", "energy_pj"))
+    latency, energy = (network_sum([*((count, layer and layer[figure]) for count, layer in layers),
+                                    (1, getattr(beside, figure))]) for figure in ("latency_cycles", "energy_pj"))
     plain = replace(machine, flexibility=None).area_um2
     return Outcome(network, choice, stated(machine), latency, energy, machine.area_um2, machine.area_um2 - plain,
                    sum(layer["samples"] for layer in searched))

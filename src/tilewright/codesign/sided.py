@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, prod
+from math import inf
 
 import numpy as np
 
 from tilewright.base import InputError
 from tilewright.codesign.problem import DesignProblem
 from tilewright.codesign.screening import value_bound
-from tilewright.cost import KeptBounds, layer_bounds
+from tilewright.cost import NOTHING, KeptBounds, Totals, layer_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets
 from tilewright.search import METRICS, first_of_front, read_front
@@ -97,13 +97,13 @@ class SidedMachines:
         return tuple(points[row] for row in first_of_front(values))
 
 
-def machine_bound(problem: DesignProblem, machine: Accelerator, beside: tuple[float, float] = (0.0, 0.0)) -> float:
+def machine_bound(problem: DesignProblem, machine: Accelerator, beside: Totals = NOTHING) -> float:
     """Return what the objective is at least on a machine, however layers are mapped and whatever memories keep.
 
-    ``beside`` are cycles and picojoules of what is no layer.
+    ``beside`` is what takes cycles and energy and is no layer.
     """
     latency, energy, edp = np.zeros((3, len(problem.layers) + 1, 1))
-    latency[-1], energy[-1], edp[-1] = *beside, prod(beside)
+    latency[-1], energy[-1], edp[-1] = beside.latency_cycles, beside.energy_pj, beside.edp
     for layer in range(len(problem.layers)):
         space = problem.map_space(layer, machine)
         kept, free = KeptBounds(KeptSets(space)), layer_bounds(

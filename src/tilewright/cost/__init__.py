@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewright.cost.dense.engine import compile_aside
     from tilewright.cost.dense.scoring import DenseModel
     from tilewright.cost.hardware import Columns, HardwareBatch
-    from tilewright.cost.network import NetworkModel, Totals, network_sum
+    from tilewright.cost.network import NOTHING, NetworkModel, Totals, network_sum
     from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
     from tilewright.cost.sparse.explain import left_of, sparse_cost
     from tilewright.cost.sparse.model import SparseModel, cost_model
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from tilewright.cost.systolic.rounds import RoundLatency, Sequencer, round_latency
     from tilewright.cost.systolic.traffic import systolic_words
     from tilewright.cost.tables import CostBatch, LayerCosts, Needs
-    from tilewright.cost.vector import VectorWork, vector_work
+    from tilewright.cost.vector import VectorShare, VectorWork, vector_shares, vector_work
 
 __all__ = [
     "ENERGY",
+    "NOTHING",
     "SCALE_SIM",
     "SCALE_SIM_PAPER",
     "SYSTOLIC_ASSUMPTIONS",
@@ -77,6 +78,7 @@ __all__ = [
     "SystolicWords",
     "Totals",
     "Traffic",
+    "VectorShare",
     "VectorWork",
     "best_of_box",
     "box_bounds",
@@ -99,6 +101,7 @@ __all__ = [
     "systolic_layer",
     "systolic_runtime",
     "systolic_words",
+    "vector_shares",
     "vector_work",
 ]
 

@@ -12,9 +12,10 @@ from tilewright.cost.dense.scoring import DenseModel
 from tilewright.cost.hardware import HardwareBatch
 from tilewright.cost.sparse.model import SparseModel, cost_model
 from tilewright.cost.tables import CostBatch, LayerCosts, Needs
+from tilewright.cost.vector import vector_work
 from tilewright.hardware import Accelerator
 from tilewright.mapping import MappingBatch
-from tilewright.workload import UniqueOperator
+from tilewright.workload import Graph, UniqueOperator
 
 
 def network_sum(layers: Iterable[tuple[int, Any]]) -> Any:
@@ -54,10 +55,19 @@ class Totals:
         """Return what mappings of one layer take, infinite where they are illegal."""
         return cls(np.where(costs.legal, costs.latency_cycles, inf), np.where(costs.legal, costs.energy_pj, inf))
 
+    @classmethod
+    def beside(cls, graph: Graph, accelerator: Accelerator) -> "Totals":
+        """Return what all vector work of a network takes, which totals of its layers leave out."""
+        return cls.of((one.node.count, one) for one in vector_work(graph, accelerator))
+
     @property
     def edp(self) -> Any:
         """Product of both sums, in picojoule-cycles."""
         return self.energy_pj * self.latency_cycles
+
+
+NOTHING = Totals(0, 0.0)
+"""What takes no time and no energy."""
 
 
 class NetworkModel:

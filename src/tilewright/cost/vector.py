@@ -37,6 +37,8 @@ class VectorWork:
         Of it and of all that is folded into it; 0 where it is folded into vector work.
     bottleneck
         The ``vector unit`` or the memory that sets the cycles; empty where there are none.
+    traffic_bytes
+        To and from the outermost memory of the machine; 0 where it is folded into vector work.
     """
 
     node: VectorNode
@@ -45,11 +47,21 @@ class VectorWork:
     latency_cycles: int
     energy_by_component_pj: dict[str, float]
     bottleneck: str
+    traffic_bytes: float = 0.0
 
     @property
     def energy_pj(self) -> float:
         """Energy of one run."""
         return sum(self.energy_by_component_pj.values())
+
+
+@dataclass(frozen=True)
+class VectorShare:
+    """What the vector work of a layer takes, all runs of it: cycles, picojoules, bytes of the outermost memory."""
+
+    latency_cycles: int = 0
+    energy_pj: float = 0.0
+    traffic_bytes: float = 0.0
 
 
 @dataclass
@@ -81,8 +93,53 @@ def vector_work(graph: Graph, accelerator: Accelerator) -> tuple[VectorWork, ...
         whole = passes.get(node.name, _Pass(0, 0))
         cycles, bottleneck = _cycles(whole, node, accelerator, unit)
         energy = _energy(whole, node, cycles, accelerator, unit)
-        found.append(VectorWork(node, vector_kind(node), folds.get(node.name, ("", ""))[0], cycles, energy, bottleneck))
+        outer = dict(_moved(whole, _bits(node, accelerator), accelerator, unit)).get(accelerator.memories[0], {})
+        found.append(VectorWork(node, vector_kind(node), folds.get(node.name, ("", ""))[0], cycles, energy, bottleneck,
+                                float(sum(outer.values()) * accelerator.memories[0].word_bits / 8)))
     return tuple(found)
+
+
+def vector_shares(graph: Graph, accelerator: Accelerator) -> dict[str, VectorShare]:
+    """Return by layer what the vector work takes that belongs to it; nothing of layers that have none.
+
+    It belongs to the last layer whose results it reads, be it through other nodes; where it reads none, to the first
+    layer that reads it; else to the first of the network. Each belongs to one layer, so that the shares of a network
+    that has layers are all of its vector work.
+
+    Examples
+    --------
+    >>> from tilewright.hardware import preset
+    >>> from tilewright.workload import zoo
+    >>> shares = vector_shares(zoo.load("vgg16"), preset("edge-s2"))
+    >>> shares["conv1_1"].latency_cycles, shares["conv1_2"].latency_cycles  # ReLUs are folded, a pooling is not
+    (0, 229376)
+    """
+    owners, found = _owners(graph), dict[str, VectorShare]()
+    for one in vector_work(graph, accelerator):
+        layer, count = owners[one.node.name], one.node.count
+        if layer:
+            known = found.get(layer, VectorShare())
+            found[layer] = VectorShare(known.latency_cycles + count * one.latency_cycles,
+                                       known.energy_pj + count * one.energy_pj,
+                                       known.traffic_bytes + count * one.traffic_bytes)
+    return found
+
+
+def _owners(graph: Graph) -> dict[str, str]:
+    """Return the layer that each node belongs to, by the rule of `vector_shares`; nothing where there are no layers."""
+    place = {node.name: index for index, node in enumerate(graph.nodes)}
+    found = {node.name: node.name for node in graph.mac_nodes}
+    for node in graph.nodes:
+        before = [found[name] for name in node.inputs if name in found]
+        if before and node.name not in found:
+            found[node.name] = max(before, key=place.__getitem__)
+    fed = set(found)
+    for node in reversed(graph.nodes):
+        for name in node.inputs if node.name in found else ():
+            if name not in fed:
+                found[name] = min(found.get(name, found[node.name]), found[node.name], key=place.__getitem__)
+    first = graph.mac_nodes[0].name if graph.mac_nodes else ""
+    return {node.name: found.get(node.name, first) for node in graph.nodes}
 
 
 def _nodes(graph: Graph) -> list[VectorNode]:

@@ -9,6 +9,8 @@ from tilewright.report.sheet import Sheet
 from tilewright.search import METRICS, PipelineFigures, PipelineResult, SearchResult
 
 _NONE = "no mapping"
+VECTOR_NOTE = ("Vector: softmax, pooling, additions and the like, all of an input, on the accelerator of the layer "
+               "whose results they take; every total has them in it.")
 
 
 def pipeline_sheet(found: PipelineResult, network: str, command: str = "") -> Sheet:
@@ -59,15 +61,19 @@ def _totals(found: PipelineResult, before: PipelineFigures, after: PipelineFigur
 
 
 def _layers(found: PipelineResult) -> Table:
+    beside = any(layer.vector.latency_cycles or layer.vector.energy_pj for layer in found.layers)
     columns = ("Accelerator", "Layer", "Runs", "Cycles first", "May take", "Cycles then", "Bound (cycles)",
-               "Energy first (J)", "Energy then (J)", "Power first (mW)", "Power then (mW)")
-    rows = []
+               "Energy first (J)", "Energy then (J)", "Power first (mW)", "Power then (mW)",
+               *(["Vector (cycles)", "Vector (J)"] if beside else []))
+    rows: list[tuple[Value, ...]] = []
     for layer in found.layers:
         first, then = _of(layer.first, found), _of(layer.final, found)
+        vector: tuple[Value, ...] = (layer.vector.latency_cycles, engineering(layer.vector.energy_pj * 1e-12))
         rows.append((layer.stage + 1, layer.name, layer.count, first[0], layer.limit_cycles, then[0],
                      None if layer.first.bound is None else round(layer.first.bound),
-                     first[1], then[1], first[2], then[2]))
-    return Table("layers", "Layers, each figure of one run", columns, tuple(rows))
+                     first[1], then[1], first[2], then[2], *(vector if beside else ())))
+    return Table("layers", "Layers, each figure of one run", columns, tuple(rows),
+                 (VECTOR_NOTE,) if beside else ())
 
 
 def _of(result: SearchResult, found: PipelineResult) -> tuple[Value, Value, Value]:
@@ -88,7 +94,8 @@ def _plot(found: PipelineResult) -> Plot:
               (f"then: {found.then}", [layer.final for layer in found.layers]))
     data: list[dict[str, Any]] = [
         {"type": "bar", "name": text, "x": names, "marker": {"color": f"@curve-{index}"},
-         "y": [layer.count * int(result.cost.latency_cycles) if result.cost is not None else 0
+         "y": [layer.count * int(result.cost.latency_cycles) + layer.vector.latency_cycles
+               if result.cost is not None else 0
                for layer, result in zip(found.layers, results, strict=True)]}
         for index, (text, results) in enumerate(stages)]
     if found.limit_cycles is not None:
@@ -106,6 +113,7 @@ def pipeline_tree(found: PipelineResult, network: str) -> dict[str, Any]:
         "bound_cycles": found.bound_cycles, "feasible": found.feasible, "unfinished": list(found.unfinished),
         "first": _figures_tree(found.figures("first")), "final": _figures_tree(found.figures()),
         "layers": [{"name": layer.name, "accelerator": layer.stage, "count": layer.count,
+                    "vector_cycles": layer.vector.latency_cycles, "vector_energy_pj": layer.vector.energy_pj,
                     "limit_cycles": layer.limit_cycles, "first": _layer_tree(layer.first),
                     "final": _layer_tree(layer.final)} for layer in found.layers],
     }

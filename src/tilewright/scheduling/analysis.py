@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError
+from tilewright.cost import VectorShare
 from tilewright.jobs import Job, Runner
 from tilewright.mapping import LevelLoops, Loop
 from tilewright.mapping import Mapping as Nest
@@ -44,7 +45,7 @@ class Analysis:
     ----------
     fronts
         By distinct job and kind of core (`System.kinds`): cycles, bytes and picojoules of its mappings, the fastest
-        first; a job that runs several times takes as much as all its runs.
+        first; a job that runs several times takes as much as all its runs, and its vector work besides.
     rows
         ``(n)``: the row of the table of each job.
     kept
@@ -101,7 +102,7 @@ def analyse(jobs: Sequence[LayerJob], system: System, *, samples: int = JOB_SAMP
     if samples < len(LEGS):
         raise InputError("samples", f"must be at least {len(LEGS)} for each job and core", samples)
     places: dict[object, int] = {}
-    rows = [places.setdefault((job.operator.signature, job.count), len(places)) for job in jobs]
+    rows = [places.setdefault((job.operator.signature, job.count, job.vector), len(places)) for job in jobs]
     first = [jobs[rows.index(row)] for row in range(len(places))]
     searched = list({job.operator.signature: job.operator for job in first}.values())
     runner = runner or Runner("jobs")
@@ -117,10 +118,15 @@ def analyse(jobs: Sequence[LayerJob], system: System, *, samples: int = JOB_SAMP
             raise InputError(f"job {job.name}", "must fit a core", f"no mapping on any of {kinds} kinds", "; ".join(
                 f"{core.name}: {why}" for core, why in zip(system.kinds, reasons, strict=True)))
     whole = tuple(fronts[job.operator.signature] for job in first)
-    points = tuple(tuple(tuple((job.count * cycles, job.count * moved, job.count * energy)
-                               for cycles, moved, energy in front["points"]) for front in of_job)
-                   for job, of_job in zip(first, whole, strict=True))
+    points = tuple(tuple(_points(job, front["points"], share) for front, share in zip(
+        of_job, job.vector or (VectorShare(),) * kinds, strict=True)) for job, of_job in zip(first, whole, strict=True))
     return Analysis(system, points, np.array(rows, dtype=np.int64), whole, runner.samples - begun)
+
+
+def _points(job: LayerJob, points: Sequence[Point], vector: VectorShare) -> tuple[Point, ...]:
+    """Return what mappings of one run take in all runs, and the vector work of the job besides."""
+    return tuple((job.count * cycles + vector.latency_cycles, job.count * moved + vector.traffic_bytes,
+                  job.count * energy + vector.energy_pj) for cycles, moved, energy in points)
 
 
 def front_table(fronts: Sequence[Sequence[Sequence[Point]]], kind_of: Sequence[int]) -> AnalysisTable:

@@ -9,6 +9,8 @@ from math import inf
 import numpy as np
 
 from tilewright.base import InputError, unknown_name
+from tilewright.cost import VectorShare, vector_shares
+from tilewright.scheduling.system import System
 from tilewright.workload import Graph, MacNode, Operator, zoo
 
 TASKS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
@@ -46,6 +48,9 @@ class LayerJob:
         Places in its group of the jobs that must have ended.
     release_cycles, deadline_cycles
         When it comes, and when it must have ended.
+    vector
+        By kind of core: what the vector work takes that belongs to the layer, which its job does besides; empty where
+        there is none, or it is free.
     """
 
     name: str
@@ -55,6 +60,7 @@ class LayerJob:
     after: tuple[int, ...] = ()
     release_cycles: float = 0.0
     deadline_cycles: float = inf
+    vector: tuple[VectorShare, ...] = ()
 
     @property
     def macs(self) -> int:
@@ -67,10 +73,12 @@ def task_names() -> tuple[str, ...]:
     return (*TASKS, MIX)
 
 
-def task_groups(task: str, groups: int = 1, seed: int = 0, size: int = GROUP) -> tuple[tuple[LayerJob, ...], ...]:
+def task_groups(task: str, groups: int = 1, seed: int = 0, size: int = GROUP, system: System | None = None,
+                ) -> tuple[tuple[LayerJob, ...], ...]:
     """Return groups of jobs of a task: of each job first the network is drawn, then one of its layers, all alike.
 
     Of a mix, the task is drawn before that. Same seed, same groups; the first ones do not depend on how many there are.
+    Where there is a ``system``, jobs do the vector work besides that belongs to their layers (`vector_shares`).
 
     Raises
     ------
@@ -84,27 +92,37 @@ def task_groups(task: str, groups: int = 1, seed: int = 0, size: int = GROUP) ->
             raise InputError(name, f"must be from 1 to {MOST_JOBS}", given)
     tasks = list(TASKS) if task == MIX else [task]
     networks = {name: zoo.load(name, **options) for one in tasks for name, options in TASKS[one].items()}
-    return tuple(tuple(_drawn(tasks, networks, np.random.default_rng([seed, number]), size))
+    vector = {name: _vector(network, system) for name, network in networks.items()}
+    return tuple(tuple(_drawn(tasks, networks, np.random.default_rng([seed, number]), size, vector))
                  for number in range(groups))
 
 
-def _drawn(tasks: Sequence[str], networks: Mapping[str, Graph], rng: np.random.Generator,
-           size: int) -> Iterator[LayerJob]:
+def _vector(graph: Graph, system: System | None) -> dict[str, tuple[VectorShare, ...]]:
+    """Return by layer and kind of core what the vector work takes that belongs to it; nothing without a system."""
+    shares = [] if system is None else [vector_shares(graph, core.accelerator) for core in system.kinds]
+    return {name: tuple(share.get(name, VectorShare()) for share in shares)
+            for name in {name for share in shares for name in share}}
+
+
+def _drawn(tasks: Sequence[str], networks: Mapping[str, Graph], rng: np.random.Generator, size: int,
+           vector: Mapping[str, Mapping[str, tuple[VectorShare, ...]]]) -> Iterator[LayerJob]:
     for place in range(size):
         names = list(TASKS[tasks[int(rng.integers(len(tasks)))]])
-        network = networks[names[int(rng.integers(len(names)))]]
+        name = names[int(rng.integers(len(names)))]
+        network = networks[name]
         node = network.mac_nodes[int(rng.integers(len(network.mac_nodes)))]
-        yield LayerJob(f"{network.name}/{node.name}#{place}", node.operator, network.name, node.count)
+        yield LayerJob(f"{network.name}/{node.name}#{place}", node.operator, network.name, node.count,
+                       vector=vector[name].get(node.name, ()))
 
 
 def network_jobs(graphs: Sequence[tuple[Graph, int]], *, keep_order: bool = False,
                  release: Mapping[str, float] | None = None,
-                 deadline: Mapping[str, float] | None = None) -> tuple[LayerJob, ...]:
+                 deadline: Mapping[str, float] | None = None, system: System | None = None) -> tuple[LayerJob, ...]:
     """Return the layers of networks as jobs, each network as many times as is asked for.
 
     Where ``keep_order``, a layer waits for those whose results it reads, within one run of its network. ``release`` and
     ``deadline`` are cycles by the network's name; a network that keeps its order must have ended by its deadline, and
-    else each of its jobs.
+    else each of its jobs. Where there is a ``system``, jobs do the vector work besides that belongs to their layers.
 
     Raises
     ------
@@ -118,12 +136,14 @@ def network_jobs(graphs: Sequence[tuple[Graph, int]], *, keep_order: bool = Fals
                 raise unknown_name("network", name, names, what)
     jobs: list[LayerJob] = []
     for graph, count in graphs:
+        vector = _vector(graph, system)
         if (len(jobs) + count * len(graph.mac_nodes)) > MOST_JOBS:
             raise InputError("networks", f"must have at most {MOST_JOBS} jobs in all", f"{graph.name} x {count}")
-        for run in range(count):
-            label = graph.name + (f"#{run + 1}" if count > 1 else "")
-            jobs += _run_of(graph, label, len(jobs) if keep_order else None, (release or {}).get(graph.name, 0.0),
-                            (deadline or {}).get(graph.name, inf))
+        for turn in range(count):
+            label = graph.name + (f"#{turn + 1}" if count > 1 else "")
+            run = _run_of(graph, label, len(jobs) if keep_order else None, (release or {}).get(graph.name, 0.0),
+                          (deadline or {}).get(graph.name, inf))
+            jobs += [replace(job, vector=vector.get(job.operator.name, ())) for job in run]
     if not jobs:
         raise InputError("networks", "must have at least one layer of multiply-accumulates", ", ".join(names))
     return tuple(jobs)

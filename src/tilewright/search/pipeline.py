@@ -3,12 +3,12 @@
 import math
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, Totals, outermost_bytes
+from tilewright.cost import Cost, Totals, VectorShare, outermost_bytes
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Stop, present_stop
 from tilewright.search.layers import Abreast, LayerSearch, Spaces, search_layers, spaces_of
@@ -36,6 +36,8 @@ class PipelineLayer:
     first, then
         What was found for latency, and for the second objective within the limit. ``then`` is None where there was no
         second search; it never is worse than ``first`` by the second objective.
+    vector
+        What the vector work takes that belongs to it, which runs on its accelerator for each input.
     """
 
     name: str
@@ -45,6 +47,7 @@ class PipelineLayer:
     limit_cycles: int | None
     first: SearchResult
     then: SearchResult | None = None
+    vector: VectorShare = field(default_factory=VectorShare)
 
     @property
     def final(self) -> SearchResult:
@@ -145,9 +148,10 @@ class PipelineResult:
         stages = 1 + max((layer.stage for layer in self.layers), default=-1)
         clock = self.accelerator.frequency_mhz
         costs = [(layer, (layer.first if search == "first" else layer.final).cost) for layer in self.layers]
-        busy = [float(Totals.of((layer.count, cost) for layer, cost in costs if layer.stage == stage).latency_cycles)
+        parts = [(layer.stage, part) for layer, cost in costs for part in ((layer.count, cost), (1, layer.vector))]
+        busy = [float(Totals.of(part for place, part in parts if place == stage).latency_cycles)
                 for stage in range(stages)]
-        energy = float(Totals.of((layer.count, cost) for layer, cost in costs).energy_pj)
+        energy = float(Totals.of(part for _, part in parts).energy_pj)
         power = [float(METRICS["power"].of(float(cost.latency_cycles), cost.energy_pj, 0.0, clock))
                  for _, cost in costs if cost is not None]
         return PipelineFigures(tuple(busy), energy, sum(power) / max(1, len(power)), max(power, default=0.0), clock)
@@ -212,6 +216,7 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     begin: Callable[[str, int], None] | None = None,
     stop: Stop | None = None,
     on: str = "threads",
+    vector: Mapping[str, VectorShare] | None = None,
 ) -> PipelineResult:
     """Optimise a network that runs as a pipeline of layers, each on an accelerator of its own.
 
@@ -220,7 +225,8 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     where nothing better is found (Kao 2022, section 4.4.5).
 
     With fewer accelerators than layers, each takes consecutive layers, shared out so that the slowest is as fast as can
-    be; a layer may then become slower in proportion to what its accelerator has to spare.
+    be; a layer may then become slower in proportion to what its accelerator has to spare. Vector work takes what it
+    takes: searches leave it out, the accelerator's time and energy have it in them.
 
     Parameters
     ----------
@@ -238,6 +244,9 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
         Makes the space (or spaces) of each operator, as for `search_network`.
     workers, on
         As for `search_network`.
+    vector
+        By layer: what the vector work takes that belongs to it (`vector_shares`), on the same accelerator; else it is
+        free.
     begin
         Told which search begins (``first`` or ``then``), and of how many distinct layers.
 
@@ -261,7 +270,7 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
     found = search_network(network, accelerator, objective="latency", mapper=mapper, budget=budget, seed=seed,
                            space=space, options=options, workers=workers, progress=progress, stop=stop, on=on)
     first = {name: layer.result for layer in found.layers for name in layer.names}
-    layers, limit, bound = _planned(nodes, first, accelerators or len(nodes), pace, accelerator)
+    layers, limit, bound = _planned(nodes, first, accelerators or len(nodes), pace, accelerator, vector or {})
 
     def made(layer: PipelineLayer, place: int) -> LayerSearch:
         spaces, limited = spaces_of(layer.operator, accelerator, space), _limited(goal, layer)
@@ -287,25 +296,28 @@ def search_pipeline(  # noqa: PLR0913  (keywords of the one entry point)
                           (found.unfinished or late) if stop.is_set() else (), time.perf_counter() - started)
 
 
-def _planned(nodes: Sequence[MacNode], first: dict[str, SearchResult], accelerators: int, pace: Pace,
-             accelerator: Accelerator) -> tuple[tuple[PipelineLayer, ...], int | None, float]:
+def _planned(nodes: Sequence[MacNode], first: dict[str, SearchResult], accelerators: int,  # noqa: PLR0913, PLR0917
+             pace: Pace, accelerator: Accelerator, vector: Mapping[str, VectorShare],
+             ) -> tuple[tuple[PipelineLayer, ...], int | None, float]:
     """Share layers out among accelerators; return them with their limits, the pipeline's, and the least it can be."""
-    found = [(node, first[node.name]) for node in nodes if node.name in first]
-    cycles = [node.count * int(result.cost.latency_cycles) for node, result in found if result.cost is not None]
+    found = [(node, first[node.name], vector.get(node.name, VectorShare())) for node in nodes if node.name in first]
+    cycles = [node.count * int(result.cost.latency_cycles) for node, result, _ in found if result.cost is not None]
     if len(cycles) < len(nodes):
-        layers = tuple(PipelineLayer(node.name, node.operator, node.count, min(index, accelerators - 1), None, result)
-                       for index, (node, result) in enumerate(found))
+        layers = tuple(PipelineLayer(node.name, node.operator, node.count, min(index, accelerators - 1), None, result,
+                                     vector=beside) for index, (node, result, beside) in enumerate(found))
         return layers, None, 0.0
-    places = share_out(cycles, accelerators)
-    busy = [0] * (places[-1] + 1)
-    for length, place in zip(cycles, places, strict=True):
-        busy[place] += length
-    limit = pace.limit(max(busy), accelerator.frequency_mhz)
+    places = share_out([cost + beside.latency_cycles for cost, (*_, beside) in zip(cycles, found, strict=True)],
+                       accelerators)
+    mapped, fixed = [0] * (places[-1] + 1), [0] * (places[-1] + 1)
+    for cost, place, (*_, beside) in zip(cycles, places, found, strict=True):
+        mapped[place] += cost
+        fixed[place] += beside.latency_cycles
+    limit = pace.limit(max(map(sum, zip(mapped, fixed, strict=True))), accelerator.frequency_mhz)
     layers = tuple(
         PipelineLayer(node.name, node.operator, node.count, place,
-                      max(cost, cost * limit // busy[place]) // node.count, result)
-        for (node, result), cost, place in zip(found, cycles, places, strict=True))
-    bounds = [node.count * math.ceil(result.bound or 0) for node, result in found]
+                      max(cost, cost * (limit - fixed[place]) // mapped[place]) // node.count, result, vector=beside)
+        for (node, result, beside), cost, place in zip(found, cycles, places, strict=True))
+    bounds = [node.count * math.ceil(result.bound or 0) + beside.latency_cycles for node, result, beside in found]
     return layers, limit, float(least_longest(bounds, accelerators))
 
 

@@ -1,0 +1,142 @@
+"""Vector work in the totals of every verb that takes networks: by one rule, never below a bound, free on request."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.cost import Totals, VectorShare, vector_shares
+from tilewright.hardware import VectorUnit, preset
+from tilewright.scheduling import LayerJob, analyse, load_system, network_jobs, task_groups
+from tilewright.workload import DataMovement, Graph, MacNode, Unmodelled, VectorOperator, matmul
+
+MACHINE = replace(preset("flexion"), vector=VectorUnit(2, energy_pj_per_operation=3.0, folds=("relu",)))
+TINY = """
+name: tiny
+clock_mhz: 200
+host_bandwidth: 1GB/s
+memory_bandwidth: 1GB/s
+cores:
+- {accelerator: magma-core, dataflow: nvdla, count: 2, with: {PEs.x: 4, PEs.y: 4, SG.capacity_bytes: 4 KiB}}
+- {accelerator: magma-core, name: LB, dataflow: eyeriss-rows, with: {PEs.x: 8, PEs.y: 2, SG.capacity_bytes: 2 KiB}}
+"""
+QUICK = {"budget": 120, "store": False, "mapper": "random"}
+
+
+def network(seed):
+    """Three layers with vector work before, between and behind them, some of which runs several times."""
+    rng = np.random.default_rng(seed)
+    m, k, n = (int(size) for size in rng.integers(4, 24, 3))
+
+    def work(name, kind, after, count=1):
+        words = int(rng.integers(20, 4000))
+        return VectorOperator(name, kind, 5 * words, words, words, after, count)
+
+    return Graph(f"net{seed}", (
+        DataMovement("table", "Gather", m * k, m * k), MacNode(matmul("a", m=m, n=n, k=k), ("table",)),
+        VectorOperator("relu", "Relu", m * n, m * n, m * n, ("a",)),
+        MacNode(matmul("b", m=m, n=n, k=n), ("relu",), count=2),
+        Unmodelled("odd", "Odd", "nobody knows", inputs=("b",)), work("softmax", "Softmax", ("odd",), 2),
+        work("norm", "LayerNormalization", ("softmax",)), MacNode(matmul("c", m=m, n=k, k=n), ("norm",)),
+        work("last", "Add", ("c", "norm"))))
+
+
+def test_each_work_belongs_to_the_last_layer_that_it_reads():
+    graph = network(0)
+    shares, every = vector_shares(graph, MACHINE), {one.node.name: one for one in tw.vector_work(graph, MACHINE)}
+
+    def of(*names):
+        return Totals.of((every[name].node.count, every[name]) for name in names)
+
+    for layer, names in {"a": ("table", "relu"), "b": ("softmax", "norm"), "c": ("last",)}.items():
+        assert shares[layer].latency_cycles == of(*names).latency_cycles
+        assert shares[layer].energy_pj == pytest.approx(of(*names).energy_pj)
+    moved = 2 * every["softmax"].traffic_bytes + every["norm"].traffic_bytes
+    assert shares["b"].traffic_bytes == moved > 0 and every["relu"].traffic_bytes == 0
+    assert every["softmax"].traffic_bytes == every["softmax"].node.bytes_moved() / 2
+    assert Totals.of((1, share) for share in shares.values()).latency_cycles == Totals.beside(
+        graph, MACHINE).latency_cycles
+    towers = Graph("towers", (MacNode(matmul("a", m=2, n=2, k=2)), DataMovement("rows", "Gather", 9, 9),
+                              DataMovement("far", "Gather", 8, 8), MacNode(matmul("b", m=2, n=2, k=2), ("rows",)),
+                              MacNode(matmul("c", m=2, n=2, k=2), ("rows", "b"))))
+    shares = vector_shares(towers, MACHINE)
+    assert {*shares} == {"a", "b"} and shares["b"].traffic_bytes == 18  # it feeds b first; what feeds nothing is of a
+    assert vector_shares(Graph("none", (DataMovement("rows", "Gather", 9, 9),)), MACHINE) == {}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_totals_have_it_in_them_and_none_is_below_its_bound(seed):
+    graph = network(seed)
+    extra = Totals.beside(graph, MACHINE)
+    assert extra.latency_cycles > 0
+
+    run, free = (tw.map(graph, MACHINE, **QUICK, vector=vector).record.totals for vector in ("included", "free"))
+    assert (run.latency_cycles - free.latency_cycles, run.energy_pj - free.energy_pj) == pytest.approx(
+        (extra.latency_cycles, extra.energy_pj))
+    assert run.latency_cycles >= run.bound_latency_cycles and run.energy_pj >= run.bound_energy_pj
+
+    for accelerators in (1, 2, 3):
+        both = [tw.pipeline(graph, MACHINE, accelerators=accelerators, then="edp", vector=vector, **QUICK).result
+                for vector in ("included", "free")]
+        whole, without = (found.figures("first") for found in both)
+        assert sum(whole.stage_cycles) - sum(without.stage_cycles) == extra.latency_cycles
+        assert whole.energy_pj - without.energy_pj == pytest.approx(extra.energy_pj)
+        for found in both:
+            for figures in (found.figures("first"), found.figures()):
+                assert found.bound_cycles <= figures.interval_cycles
+            assert found.feasible and found.figures().interval_cycles <= found.limit_cycles
+    both = [tw.explore(graph, MACHINE, "0000,1111", budget=60, mapper="random", vector=vector)
+            for vector in ("included", "free")]
+    for whole, without in zip(*(found.outcomes for found in both), strict=True):
+        assert whole.latency_cycles - without.latency_cycles == pytest.approx(extra.latency_cycles)
+        assert whole.energy_pj - without.energy_pj == pytest.approx(extra.energy_pj)
+        assert whole.latency_cycles >= run.bound_latency_cycles
+
+
+def test_a_pipeline_leaves_searches_the_time_that_vector_work_does_not_take():
+    graph = network(1)
+    found = tw.pipeline(graph, MACHINE, accelerators=2, slack=0.5, **QUICK).result
+    shares = vector_shares(graph, MACHINE)
+    for layer in found.layers:
+        together = [one for one in found.layers if one.stage == layer.stage]
+        assert layer.vector == shares[layer.name]
+        assert sum(one.count * one.limit_cycles + one.vector.latency_cycles for one in together) <= found.limit_cycles
+    assert max(layer.limit_cycles / layer.first.cost.latency_cycles for layer in found.layers) > 1.2
+    sheet = tw.pipeline(graph, MACHINE, **QUICK).sheet.tables[1]
+    assert sheet.columns[-2:] == ("Vector (cycles)", "Vector (J)")
+    assert [row[-2] for row in sheet.rows] == [shares[name].latency_cycles for name in "abc"]
+
+
+def test_jobs_do_the_vector_work_of_their_layers():
+    graph, system = network(2), load_system(TINY)
+    plain, whole = network_jobs([(graph, 2)]), network_jobs([(graph, 2)], system=system)
+    assert [replace(job, vector=()) for job in whole] == list(plain) and all(len(job.vector) == 2 for job in whole)
+    before, after = (analyse(jobs, system, samples=60) for jobs in (plain, whole))
+    for kind, core in enumerate(system.kinds):
+        shares = vector_shares(graph, core.accelerator)
+        for job, row in zip(whole, after.rows, strict=True):
+            share = shares.get(job.operator.name, VectorShare())
+            assert job.vector[kind] == share
+            points = before.fronts[before.rows[whole.index(job)]][kind]
+            assert np.array(after.fronts[row][kind]) - np.array(points) == pytest.approx(np.tile(
+                [share.latency_cycles, share.traffic_bytes, share.energy_pj], (len(points), 1)))
+    drawn = task_groups("recom", 1, 0, 12, system)[0]
+    assert [replace(job, vector=()) for job in drawn] == list(task_groups("recom", 1, 0, 12)[0])
+    assert any(job.vector and job.vector[0].latency_cycles for job in drawn)
+    assert LayerJob("x", matmul("x", m=2, n=2, k=2)).vector == ()
+
+
+def test_schedules_say_what_became_of_vector_work():
+    graph = network(0)
+    asked = {"system": TINY, "method": "magma", "budget": 100, "mappings": 30, "store": False}
+    whole, free = (tw.schedule(graph, vector=vector, **asked) for vector in ("included", "free"))
+    assert whole.makespan_cycles > free.makespan_cycles and whole.record.energy_pj > free.record.energy_pj
+    for plan in (whole, free):
+        assert plan.makespan_cycles >= plan.bound_cycles
+    assert whole.record.assumptions[-1].startswith("Vector work is done in the job")
+    assert free.record.assumptions[-1] == "Vector work is left out."
+    assert tw.schedule("matmul:M=4,N=4,K=4", **asked).record.assumptions[-1].startswith("No job has vector work")
+    assert "--vector free" in free.record.command
+    with pytest.raises(tw.InputError, match="vector: must be one of included, free"):
+        tw.schedule(graph, vector="none", **asked)
