@@ -15,7 +15,7 @@ _LONGEST_NAME = 60
 """Letters of a layer that the name of its mapping's file has, at most: file systems have a limit."""
 
 
-def read_foreign(paths: Sequence[str | Path], *, form: str | None = None, bind: Mapping[str, int] | None = None,
+def read_foreign(paths: Sequence[str | Path], *, form: str | None = None, bind: Mapping[str, int | str] | None = None,
                  strict: bool = False) -> Foreign:
     """Return what foreign files that belong together hold.
 

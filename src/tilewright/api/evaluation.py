@@ -63,7 +63,7 @@ class Evaluation:
 
 
 def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer: str | None = None, *,  # noqa: PLR0913
-             bind: Mapping[str, int] | None = None, density: Mapping[str, Density] | None = None) -> Evaluation:
+             bind: Mapping[str, int | str] | None = None, density: Mapping[str, Density] | None = None) -> Evaluation:
     """Check one mapping and cost it, exactly, without search and without waiting for the compiler.
 
     Parameters
@@ -131,7 +131,7 @@ def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, re
     return cost_model(operator, accelerator).cost(mapping)
 
 
-def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None,
+def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int | str] | None = None,
            density: Mapping[str, Density] | None = None, bypass: bool = True) -> dict[str, LowerBounds]:
     """Return what no mapping of each layer can beat, by the layer's name; equal layers share one `LowerBounds`.
 
@@ -148,7 +148,8 @@ def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = 
     return found
 
 
-def vector_work(network: Network, arch: Machine, *, bind: Mapping[str, int] | None = None) -> tuple[VectorWork, ...]:
+def vector_work(network: Network, arch: Machine, *, bind: Mapping[str, int | str] | None = None,
+                ) -> tuple[VectorWork, ...]:
     """Return what each operator of a network takes that is no multiply-accumulate loops, in their order.
 
     Examples

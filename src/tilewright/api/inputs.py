@@ -35,7 +35,7 @@ _SHOWN = 3
 _TABLES = (".yaml", ".yml", ".json")
 
 
-def load_network(network: Network, bind: Mapping[str, int] | None = None) -> Graph:
+def load_network(network: Network, bind: Mapping[str, int | str] | None = None) -> Graph:
     """Return the network that a user names.
 
     Parameters
@@ -80,7 +80,7 @@ def each_network(networks: Network | Sequence[Network]) -> list[Network]:
     return [cast("Network", networks)] if alone else list(cast("Sequence[Network]", networks))
 
 
-def several_networks(networks: Sequence[Network], bind: Mapping[str, int] | None = None) -> list[Graph]:
+def several_networks(networks: Sequence[Network], bind: Mapping[str, int | str] | None = None) -> list[Graph]:
     """Return the layers of each network as `load_layers` does.
 
     Raises as that does, and an `InputError` if there is none, or two have one name.
@@ -105,7 +105,7 @@ def name_of(thing: object) -> str:
     return str(thing) if isinstance(thing, str | Path) else str(getattr(thing, "name", "operators"))
 
 
-def _named(network: str | Path, text: str, options: dict[str, int]) -> Graph:
+def _named(network: str | Path, text: str, options: dict[str, int | str]) -> Graph:
     """Return the network in a file or of the zoo."""
     found = _foreign(text, "network")
     if found is not None:
@@ -290,7 +290,7 @@ def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Ac
     return read_mapping(mapping, operator, accelerator)
 
 
-def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int] | None = None) -> Operator:
+def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int | str] | None = None) -> Operator:
     """Return one operator of a network by the name of its layer, which may be left out where there is only one.
 
     An unknown name is an `InputError` with the nearest ones.
@@ -312,7 +312,7 @@ def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str,
     return operators[layer]
 
 
-def load_layers(network: Network, bind: Mapping[str, int] | None = None, pattern: str | None = None) -> Graph:
+def load_layers(network: Network, bind: Mapping[str, int | str] | None = None, pattern: str | None = None) -> Graph:
     """Return the network that a user names, or its layers whose names match a pattern, to be mapped and counted.
 
     Raises as `load_network`, `select_layers` and `check_sizes` do.

@@ -19,7 +19,7 @@ def is_job_list(text: str) -> bool:
     return "layer" in head and not {"m", "n", "k"} <= head
 
 
-def read_jobs(path: str | Path, clock_mhz: float, bind: Mapping[str, int] | None = None) -> tuple[LayerJob, ...]:
+def read_jobs(path: str | Path, clock_mhz: float, bind: Mapping[str, int | str] | None = None) -> tuple[LayerJob, ...]:
     """Return the jobs of a list.
 
     Its columns are ``layer``, an operator in short (``matmul:M=20 N=512 K=128``) or ``NETWORK/LAYER``; and, where
@@ -54,7 +54,7 @@ def read_jobs(path: str | Path, clock_mhz: float, bind: Mapping[str, int] | None
 
 
 def _job(where: str, place: int, cells: Mapping[str, str], clock_mhz: float,
-         bind: Mapping[str, int] | None) -> LayerJob:
+         bind: Mapping[str, int | str] | None) -> LayerJob:
     if not cells.get("layer"):
         raise InputError(f"{where} layer", "must be given", None, "For example matmul:M=20 N=512 K=128")
     count = whole_of(cells.get("count") or "1")
@@ -70,7 +70,7 @@ def _job(where: str, place: int, cells: Mapping[str, str], clock_mhz: float,
                     times.get("arrival", 0.0), times.get("deadline", float("inf")))
 
 
-def _operator(text: str, bind: Mapping[str, int] | None) -> tuple[str, Operator]:
+def _operator(text: str, bind: Mapping[str, int | str] | None) -> tuple[str, Operator]:
     """Return the network and the layer that a cell names."""
     network, sign, layer = text.partition("/")
     if not sign or ":" in layer:

@@ -120,7 +120,7 @@ class DesignOptions(KeptOptions):
     options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None, (
         "An option of the method. Repeatable."))
     tiling: str | None = again(SpaceOptions, "tiling", None)
-    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     samples: int | None = None
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
     on: str = again(NetworkOptions, "on", "threads")
@@ -156,7 +156,7 @@ class SweepOptions(KeptOptions):
         "Metrics of the Pareto front of machines. Default: latency,energy,area."))
     tiling: str | None = again(SpaceOptions, "tiling", None)
     dataflow: str | None = again(SpaceOptions, "dataflow", None)
-    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     layers: str | None = again(NetworkOptions, "layers", None)
     vector: str = again(VectorOptions, "vector", "included")
     workers: int | None = again(NetworkOptions, "workers", None, "Machines bred for side by side. Default: one a core.")
@@ -173,5 +173,5 @@ class FlexibilityOptions(OnLayer):
     klass: str | None = option(None, "--class", metavar="1010|FullFlex-1010", says=(
         "Take the machine as one of this class (digits of T, O, P, S): axes of 1 fully flexible, axes of 0 as its "
         "file fixes them."))
-    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     seed: int = again(LookOptions, "seed", 0, "Of the draws behind counts that are estimated.")

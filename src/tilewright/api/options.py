@@ -86,7 +86,7 @@ class SpaceOptions:
         "the last one may be smaller; ruby-s, ruby-t: that of loops in space, in time alone."))
     dataflow: str | None = option(None, "--dataflow", says=(
         "Only mappings that follow this dataflow; see: tilewright list dataflows."))
-    bind: Mapping[str, int] | None = option(None, "--bind", kind="sizes", metavar="NAME=SIZE", says=(
+    bind: Mapping[str, int | str] | None = option(None, "--bind", kind="sizes", metavar="NAME=SIZE", says=(
         "Size of a dynamic dimension of a network (batch=4), or an option of one of the zoo. Repeatable."))
 
 
@@ -377,7 +377,7 @@ class SystolicOptions:
     conventions: Sequence[str] = option(("tilewright", "scale-sim"), "--as", kind="texts", metavar="NAME", says=(
         "Whose conventions: tilewright, scale-sim, scale-sim-paper. Repeatable. Default: the first two."))
     layers: str | None = again(NetworkOptions, "layers", None)
-    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
 
 
 FLAGS = {flag.word: flag for kind in (OnMachine, KeptOptions, RunOptions) for found in flags(kind).values()

@@ -81,7 +81,7 @@ class ScheduleOptions(KeptOptions):
                                                  "An option of the method. Repeatable.")
     warm_start: bool = option(False, "--warm-start", kind="yes", says=(
         "Begin from the plan of a group of the same task on the same system: the one before, or one in the store."))
-    bind: Mapping[str, int] | None = again(SpaceOptions, "bind", None)
+    bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     vector: str = again(VectorOptions, "vector", "included", (
         "Softmax, normalisation, pooling, additions, copies and the like: included in the job of the layer whose "
         "results they take; or free, as in papers that leave them out."))

@@ -200,7 +200,7 @@ def systolic(asked: SystolicOptions) -> SystolicRun:
     return SystolicRun(graph.name, name, found, tuple(rows), tuple(skipped), (*told, *notes), tuple(conventions))
 
 
-def _told(network: Network, bind: Mapping[str, int] | None) -> tuple[Note, ...]:
+def _told(network: Network, bind: Mapping[str, int | str] | None) -> tuple[Note, ...]:
     """Return what of a topology could not be honoured in full."""
     if not isinstance(network, str | Path) or not Path(network).is_file():
         return ()

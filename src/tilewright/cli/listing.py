@@ -70,7 +70,8 @@ def _networks() -> Listing:
     rows = []
     for name in zoo.names():
         entry, graph = zoo.describe(name), zoo.load(name)
-        options = " ".join(f"{key}={value}" for key, value in entry.options)
+        phases = (" ".join(f"{key}={value}" for key, value in one) for one in (entry.options, *entry.phases))
+        options = " or ".join(phases)
         rows.append((name, engineering(graph.macs), len(graph.mac_nodes), len(unique_operators(graph)), options,
                      entry.title))
     return Listing(("Network", "MACs", "Layers", "Distinct", "Options", "What it is"), rows, (1, 2, 3))

@@ -120,11 +120,11 @@ def ready(page: Path | None, json_file: str | None) -> None:
             tilewright.api.ready_place(place)
 
 
-def sizes(given: Iterable[str] | None, option: str) -> dict[str, int]:
-    """Read ``NAME=SIZE`` texts; a size that is no positive integer is an `InputError`."""
-    found = {}
+def sizes(given: Iterable[str] | None, option: str) -> dict[str, int | str]:
+    """Read ``NAME=SIZE`` texts (``phase=WORD`` too); a size that is no positive integer is an `InputError`."""
+    found: dict[str, int | str] = {}
     for name, text in _pairs(given, option):
-        size = whole_of(text)
+        size = text if name == "phase" else whole_of(text)
         if size is None:
             raise InputError(f"{option} {name}", "must be a positive integer", text, f"For example {option} {name}=1")
         found[name] = size

@@ -45,7 +45,7 @@ def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: l
     return _from_run(source, layer, store)
 
 
-def _from_file(path: str, what: tuple[str | None, str | None, str | None], bind: dict[str, int],
+def _from_file(path: str, what: tuple[str | None, str | None, str | None], bind: dict[str, int | str],
                density: dict[str, str | float]) -> "Mapped":
     from tilewright.workload import with_given
 

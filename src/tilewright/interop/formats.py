@@ -104,7 +104,7 @@ class Format:
     name: str
     summary: str
     holds: Callable[[Path], frozenset[Part]]
-    read: Callable[[Sequence[Path], Mapping[str, int]], Foreign]
+    read: Callable[[Sequence[Path], Mapping[str, int | str]], Foreign]
     write: Callable[[Foreign], ForeignText] | None = None
     energise: Callable[[Accelerator, Sequence[Path]], tuple[Accelerator, tuple[Note, ...]]] | None = None
     together: bool = False
@@ -180,7 +180,7 @@ def _where(graph: Graph, names: Sequence[str]) -> str:
     return f"{graph.source}: {', '.join(names[:3])}{more}"
 
 
-def refuse_sizes(bind: Mapping[str, int], what: str) -> None:
+def refuse_sizes(bind: Mapping[str, int | str], what: str) -> None:
     """Refuse sizes given for files that leave none open."""
     if bind:
         raise InputError("bind", f"must be left out with {what}", ", ".join(bind), "Write the sizes into it")

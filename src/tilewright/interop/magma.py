@@ -16,7 +16,7 @@ COLUMNS = ("thread", "layer", "K", "C", "Y", "X", "R", "S", "type")
 _LARGEST = 2**31 - 1
 
 
-def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read one list as a network whose layers do not wait for one another.
 
     Raises

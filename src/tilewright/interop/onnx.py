@@ -28,7 +28,7 @@ _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLi
 _SMALL = 256  # constants of up to so many elements keep their values: shapes are computed from them
 
 
-def load_onnx(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Graph:
+def load_onnx(path: str | Path, *, bind: Mapping[str, int | str] | None = None) -> Graph:
     """Read an ONNX file.
 
     Parameters
@@ -110,14 +110,14 @@ def _inline(model: "ModelProto") -> "ModelProto":
         return model  # the calls are listed as not modelled
 
 
-def _bind(path: str, model: "ModelProto", bind: dict[str, int]) -> None:
+def _bind(path: str, model: "ModelProto", bind: dict[str, int | str]) -> None:
     """Put sizes in place of dynamic dimensions, in inputs and wherever their names occur."""
     dynamic = _dynamic(path, model.graph)
-    check_bindings(path, bind, [key for key, _ in dynamic])
+    sizes = check_bindings(path, bind, [key for key, _ in dynamic])
     for key, dim in dynamic:
-        dim.dim_value = bind[key]
+        dim.dim_value = sizes[key]
     for value in (*model.graph.value_info, *model.graph.output):
-        _substitute(value, bind)
+        _substitute(value, sizes)
 
 
 def _dynamic(path: str, graph: "GraphProto") -> list[tuple[str, Any]]:
@@ -361,6 +361,6 @@ def _estimate(view: NodeView) -> int | None:
     return prod(out) * prod(weights[1:])
 
 
-def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read one file, as a format does."""
     return read_one(paths, "ONNX file", lambda path: load_onnx(path, bind=bind))

@@ -198,17 +198,19 @@ def translated(view: NodeView, translate: Translator, form: str,
     return nodes if nodes is not None else [view.unmodelled("operator not known here", estimate(view))]
 
 
-def check_bindings(path: str, bind: Mapping[str, int], dynamic: Sequence[str]) -> None:
-    """Refuse sizes that do not fit the dynamic dimensions of a file.
+def check_bindings(path: str, bind: Mapping[str, int | str], dynamic: Sequence[str]) -> dict[str, int]:
+    """Return sizes as they are; refuse those that do not fit the dynamic dimensions of a file.
 
     Raises
     ------
     InputError
         If a size is no positive integer, a dimension is not bound, or ``bind`` names one that the file does not have.
     """
+    sizes: dict[str, int] = {}
     for name, size in bind.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InputError(f"bind {name}", "must be a positive integer", size, f"For example --bind {name}=1")
+        sizes[name] = size
     keys = list(dict.fromkeys(dynamic))
     unbound = [key for key in keys if key not in bind]
     if unbound:
@@ -218,6 +220,7 @@ def check_bindings(path: str, bind: Mapping[str, int], dynamic: Sequence[str]) -
     if unknown:
         raise InputError(f"bind {unknown[0]}", f"must name a dynamic dimension of {path}", unknown[0],
                          f"It has: {', '.join(sorted(keys)) or 'none'}")
+    return sizes
 
 
 def folded_note(count: int) -> tuple[str, ...]:

@@ -30,15 +30,17 @@ from tilewright.workload.graph import (
     coverage,
     unique_operators,
 )
+from tilewright.workload.layers_language import spread_evenly
 from tilewright.workload.likeness import edit_distance, form
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 from tilewright.workload.plain import dump_operators, operators_graph
-from tilewright.workload.sketch import LAYERS
+from tilewright.workload.sketch import EXPERTS, LAYERS
 from tilewright.workload.table import read_table, table_graph
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT, vector_kind
 
 __all__ = [
     "EVEN",
+    "EXPERTS",
     "LAYERS",
     "OPERATIONS_PER_ELEMENT",
     "ROLES",
@@ -69,6 +71,7 @@ __all__ = [
     "operators_graph",
     "read_density",
     "read_table",
+    "spread_evenly",
     "table_graph",
     "transposed_convolution",
     "unique_operators",

@@ -127,6 +127,8 @@ class Graph:
         Where it comes from: a path, or the citation of a zoo entry.
     notes
         What was assumed on the way in, one sentence each (bound dimensions, chosen variant).
+    tokens
+        Tokens that one pass of a language model takes in, of all sequences; 0 for what is none.
 
     Raises
     ------
@@ -138,6 +140,7 @@ class Graph:
     nodes: tuple[Node, ...]
     source: str = ""
     notes: tuple[str, ...] = ()
+    tokens: int = 0
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

@@ -238,20 +238,16 @@ class Transformer:
         return s.vector(self.norm, s.vector("add", y, f"{name}.add", x), f"{name}.norm")
 
     def _attention(self, s: Sketch, x: Value, keys: Value, name: str, tied: bool) -> Value:
-        """Scaled dot-product attention of ``x`` over ``keys`` with its projections; masks save no work here."""
-        size = self.head_size or x.shape[1] // self.heads
-        inner, rows, columns = self.heads * size, x.shape[0], keys.shape[0]
+        """Attention of ``x`` over ``keys`` with its projections."""
+        inner = self.heads * (self.head_size or x.shape[1] // self.heads)
         query = s.linear(x, f"{name}.query", inner, tied=tied)
         key = s.linear(keys, f"{name}.key", inner, tied=tied)
         value = s.linear(keys, f"{name}.value", inner, tied=tied)
-        scores = s.matmul(f"{name}.scores", [query, key], (self.heads, rows, columns, size))
+        places = None
         if self.relative:
-            places = s.with_batch(1).linear(Value("", (columns, x.shape[1])), f"{name}.position", inner)
-            places = s.matmul(f"{name}.position_scores", [query, places], (self.heads, rows, columns, size))
-            scores = s.vector("add", scores, f"{name}.position_add", places)
-        weights = s.vector("softmax", s.vector("scale", scores, f"{name}.scale"), f"{name}.softmax")
-        mixed = s.matmul(f"{name}.context", [weights, value], (self.heads, rows, size, columns))
-        return s.linear(Value(mixed.name, (rows, inner)), f"{name}.output", x.shape[1], tied=tied)
+            places = s.with_batch(1).linear(Value("", (keys.shape[0], x.shape[1])), f"{name}.position", inner)
+        mixed = s.attention(name, (query, key, value), (self.heads, 0), places=places)
+        return s.linear(mixed, f"{name}.output", x.shape[1], tied=tied)
 
 
 @layer("mobilebert")
@@ -275,14 +271,11 @@ class MobileBert:
         return x
 
     def _block(self, s: Sketch, x: Value, block: str) -> Value:
-        rows, size = x.shape[0], self.width // self.heads
         narrow, shared = (s.linear(x, f"{block}.bottleneck.{part}", self.width) for part in ("input", "attention"))
         query, key = (s.linear(shared, f"{block}.attention.{part}", self.width) for part in ("query", "key"))
         value = s.linear(x, f"{block}.attention.value", self.width)
-        scores = s.matmul(f"{block}.attention.scores", [query, key], (self.heads, rows, rows, size))
-        weights = s.vector("softmax", s.vector("scale", scores, f"{block}.attention.scale"), f"{block}.softmax")
-        mixed = s.matmul(f"{block}.attention.context", [weights, value], (self.heads, rows, size, rows))
-        y = s.linear(Value(mixed.name, (rows, self.width)), f"{block}.attention.output", self.width)
+        y = s.linear(s.attention(f"{block}.attention", (query, key, value), (self.heads, 0)),
+                     f"{block}.attention.output", self.width)
         y = s.vector("add", y, f"{block}.attention.add", narrow)
         for place in range(self.stack):
             part = f"{block}.ff{place}"

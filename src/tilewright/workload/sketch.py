@@ -45,6 +45,7 @@ class Window:
 
 
 Layer = Callable[["Sketch", Value], Value]
+EXPERTS = "products of tokens spread evenly over experts: how they spread depends on the data"
 LAYERS: dict[str, type[Layer]] = {}
 """The kinds of layers of a layer table by name; called, a layer draws itself behind a value and returns its own."""
 Drawn = TypeVar("Drawn", bound=Layer)
@@ -76,9 +77,9 @@ class Sketch:
         other.values, other._nodes = self.values, self._nodes
         return other
 
-    def graph(self, source: str, notes: Sequence[str] = ()) -> Graph:
+    def graph(self, source: str, notes: Sequence[str] = (), tokens: int = 0) -> Graph:
         """Return what has been drawn."""
-        return Graph(self.name, tuple(self._nodes), source, tuple(notes))
+        return Graph(self.name, tuple(self._nodes), source, tuple(notes), tokens)
 
     def conv(self, x: Value, name: str, out_channels: int, window: Window, *, tied: bool = False) -> Value:
         """Add a convolution over all axes behind the first; ``tied`` weights belong to another layer."""
@@ -107,12 +108,40 @@ class Sketch:
         attributes = (("weights", "tied"),) if tied else ()
         return self._mac(replace(operator, attributes=attributes), x.readers, shape, steps)
 
-    def matmul(self, name: str, readers: Sequence[Value], sizes: tuple[int, int, int, int], *, steps: int = 1) -> Value:
-        """Add a product of two activations, ``sizes`` = (products per sample, M, N, K), result ``(products*M, N)``."""
+    def matmul(self, name: str, readers: Sequence[Value], sizes: tuple[int, int, int, int], *, steps: int = 1,
+               weights: str = "activations") -> Value:
+        """Add a product, ``sizes`` = (products per sample, M, N, K), result ``(products*M, N)``.
+
+        ``weights`` says what the right side is: ``activations``, the ``cache`` of keys and values, or ``experts``.
+        """
         products, m, n, k = sizes
-        operator = replace(matmul(self._free(name), m=m, n=n, k=k, batch=self.batch * products),
-                           attributes=(("weights", "activations"),))
-        return self._mac(operator, tuple(v.name for v in readers if v.name), (products * m * steps, n), steps)
+        operator = matmul(self._free(name), m=m, n=n, k=k, batch=self.batch * products)
+        note = EXPERTS if weights == "experts" else ""
+        if not note:
+            operator = replace(operator, attributes=(("weights", weights),))
+        inputs = tuple(v.name for v in readers if v.name)
+        return self._mac(operator, inputs, (products * m * steps, n), steps, note)
+
+    def attention(self, name: str, parts: tuple[Value, Value, Value], heads: tuple[int, int], *,
+                  places: Value | None = None, weights: str = "activations") -> Value:
+        """Add scaled dot-product attention of queries over keys and values; masks save no work here.
+
+        ``heads`` are those of queries, and of keys and values (as many where 0), each of which is read once by the
+        heads that share it: their queries are rows of one product. Scores of ``places`` are added to the others.
+        Source: Vaswani et al., NeurIPS 2017, section 3.2; groups: Ainslie et al., GQA, EMNLP 2023, section 2.2.
+        """
+        (query, key, value), (count, groups) = parts, (heads[0], heads[1] or heads[0])
+        if count % groups:
+            raise InputError(f"{name}.groups", f"must divide the {count} heads", groups)
+        rows, columns, size = query.shape[0] * (count // groups), key.shape[0], query.shape[1] // count
+        width = value.shape[1] // groups
+        scores = self.matmul(f"{name}.scores", [query, key], (groups, rows, columns, size), weights=weights)
+        if places is not None:
+            placed = self.matmul(f"{name}.position_scores", [query, places], (groups, rows, columns, size))
+            scores = self.vector("add", scores, f"{name}.position_add", placed)
+        shares = self.vector("softmax", self.vector("scale", scores, f"{name}.scale"), f"{name}.softmax")
+        mixed = self.matmul(f"{name}.context", [shares, value], (groups, rows, width, columns), weights=weights)
+        return Value(mixed.name, (query.shape[0], count * width))
 
     def vector(self, kind: str, x: Value, name: str, *others: Value, steps: int = 1) -> Value:
         """Add elementwise work on ``x`` (and ``others`` of the same shape), as `OPERATIONS_PER_ELEMENT` counts it.
@@ -168,6 +197,10 @@ class Sketch:
         inputs = tuple(dict.fromkeys(v.name for v in sources if v.name))
         return self._add(DataMovement(self._free(name), kind, read, written, inputs), shape)
 
+    def append(self, x: Value, name: str, positions: int) -> Value:
+        """Add ``x`` to a cache of earlier tokens, which then holds ``positions`` of them."""
+        return Value(self.move("append", [x], name, x.shape).name, (positions, x.shape[1]))
+
     def table(self, name: str, entries: int, shape: tuple[int, int]) -> Value:
         """Add a lookup of ``shape[0]`` rows in a table of ``entries`` rows of ``shape[1]`` words (an embedding)."""
         words = self.batch * prod(shape)
@@ -185,8 +218,9 @@ class Sketch:
             raise InputError(path, "must name a layer above", name, f"Known: {', '.join(list(self.values)[-8:])}")
         return self.values[name]
 
-    def _mac(self, operator: Operator, inputs: tuple[str, ...], shape: tuple[int, ...], count: int = 1) -> Value:
-        return self._add(MacNode(operator, tuple(dict.fromkeys(inputs)), count), shape)
+    def _mac(self, operator: Operator, inputs: tuple[str, ...], shape: tuple[int, ...], count: int = 1,
+             note: str = "") -> Value:
+        return self._add(MacNode(operator, tuple(dict.fromkeys(inputs)), count, note), shape)
 
     def _add(self, node: Node, shape: tuple[int, ...]) -> Value:
         self._nodes.append(node)

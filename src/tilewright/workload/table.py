@@ -11,6 +11,10 @@
     - linear: {name: fc, out: 10}
 
 Each layer reads the one before it, or the one that it names as ``input``. `LAYERS` lists the kinds.
+
+A language model has ``phases`` in place of some options, ``{prefill: {sequence: 2048}, decode: {context: 2048}}``; the
+first is taken unless ``phase`` is given. ``$sequence`` are then the tokens of each sequence that one pass takes in (one
+in ``decode``), and ``$context`` those that the last of them attends to, itself included.
 """
 
 from collections.abc import Mapping
@@ -20,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError, read_json, read_text, read_yaml, unknown_name
-from tilewright.workload import layers_image, layers_sequence  # noqa: F401  (they register their kinds of layers)
+from tilewright.workload import layers_image, layers_language, layers_sequence  # noqa: F401  (they register their kinds of layers)
 from tilewright.workload.graph import Graph
 from tilewright.workload.plain import operators_graph
 from tilewright.workload.sketch import LAYERS, Layer, Sketch, Value
@@ -28,10 +32,12 @@ from tilewright.workload.sketch import LAYERS, Layer, Sketch, Value
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-_KEYS = {"name", "title", "source", "published", "derived", "options", "input", "notes", "layers"}
+_PHASES = ("prefill", "decode")
+_KEYS = {"name", "title", "source", "published", "derived", "options", "input", "notes", "layers",
+         "phases"}
 
 
-def read_table(path: str | Path, /, **options: int) -> Graph:
+def read_table(path: str | Path, /, **options: int | str) -> Graph:
     """Read a layer table, or operators written out (`plain`), from a YAML or JSON file and return its network.
 
     Raises
@@ -57,7 +63,7 @@ def read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def table_graph(document: Mapping[str, Any], options: Mapping[str, int] | None = None, source: str = "") -> Graph:
+def table_graph(document: Mapping[str, Any], options: Mapping[str, int | str] | None = None, source: str = "") -> Graph:
     """Return the network of a layer table; ``options`` override the table's own, ``source`` stands in for its source.
 
     Raises
@@ -69,7 +75,7 @@ def table_graph(document: Mapping[str, Any], options: Mapping[str, int] | None =
     for key in document:
         if key not in _KEYS:
             raise unknown_name("key", str(key), sorted(_KEYS), name)
-    chosen = _options(name, document.get("options") or {}, options or {})
+    chosen = _options(name, document, options or {})
     layers = document.get("layers")
     if not isinstance(layers, list) or not layers:
         raise InputError(f"{name}.layers", "must be a list with at least one layer", layers)
@@ -84,10 +90,10 @@ def table_graph(document: Mapping[str, Any], options: Mapping[str, int] | None =
     notes = list(document.get("notes") or ())
     if len(chosen) > 1 or chosen["batch"] > 1:
         notes.append("Options: " + ", ".join(f"{key}={number}" for key, number in chosen.items()))
-    return sketch.graph(str(citation), notes)
+    return sketch.graph(str(citation), notes, chosen["batch"] * chosen["sequence"] if "phase" in chosen else 0)
 
 
-def _draw(sketch: Sketch, value: Value, path: str, entry: object, options: dict[str, int]) -> Value:
+def _draw(sketch: Sketch, value: Value, path: str, entry: object, options: dict[str, Any]) -> Value:
     if not isinstance(entry, dict) or len(entry) != 1:
         raise InputError(path, "must be one layer, `kind: {fields}`", entry)
     kind, given = next(iter(entry.items()))
@@ -138,7 +144,7 @@ def _reader(kind: str) -> "TypeAdapter[Any]":
     return TypeAdapter(LAYERS[kind])
 
 
-def _resolve(path: str, value: Any, options: dict[str, int]) -> Any:
+def _resolve(path: str, value: Any, options: dict[str, Any]) -> Any:
     """Put the options in place of ``$name``, at any depth."""
     if isinstance(value, list):
         return [_resolve(path, item, options) for item in value]
@@ -149,13 +155,41 @@ def _resolve(path: str, value: Any, options: dict[str, int]) -> Any:
     return value
 
 
-def _options(name: str, known: Mapping[str, Any], given: Mapping[str, int]) -> dict[str, int]:
-    chosen: dict[str, Any] = {"batch": 1, **known}
+def defaults(document: Mapping[str, Any], phase: object = None) -> dict[str, Any]:
+    """Return the options of a table with their defaults, in one ``phase`` (the first where None) if it has some.
+
+    Raises
+    ------
+    InputError
+        If it has no such phase, or phases that are none.
+    """
+    name, phases = str(document.get("name", "network")), document.get("phases")
+    found = {"batch": 1, **(document.get("options") or {})}
+    if phases is None:
+        return found
+    if not isinstance(phases, dict) or not set(phases) <= set(_PHASES) or not all(
+            isinstance(one, dict) for one in phases.values()) or not phases:
+        raise InputError(f"{name}.phases", f"must hold the options of {' and '.join(_PHASES)}", phases)
+    phase = next(iter(phases)) if phase is None else phase
+    if phase not in phases:
+        raise unknown_name("phase", str(phase), list(phases), f"{name}.options")
+    if phase == "prefill" and "sequence" not in phases[phase]:
+        raise InputError(f"{name}.phases.prefill", "must hold the option sequence", phases[phase])
+    return {"phase": phase, **found, **phases[phase]}
+
+
+def _options(name: str, document: Mapping[str, Any], given: Mapping[str, int | str]) -> dict[str, Any]:
+    """Return the options that are chosen; those of a phase with the tokens that it takes in and attends to."""
+    chosen = defaults(document, given.get("phase"))
     for key, value in given.items():
         if key not in chosen:
-            raise unknown_name("option", key, list(chosen), f"{name}.options")
+            known = [each for each in chosen if each != "phase"]
+            where = f"{name}.options" + (f" in {chosen['phase']}" if "phase" in chosen else "")
+            raise unknown_name("option", key, known, where)
         chosen[key] = value
     for key, value in chosen.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if key != "phase" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise InputError(f"{name}.options.{key}", "must be a positive integer", value)
-    return chosen
+    if chosen.get("phase") == "decode":
+        return {**chosen, "sequence": 1, "context": chosen.get("context", 1)}
+    return {**chosen, "context": chosen["sequence"]} if "phase" in chosen else chosen

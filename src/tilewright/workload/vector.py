@@ -26,6 +26,9 @@ OPERATIONS_PER_ELEMENT: dict[str, int] = {
     "rms_norm": 5,  # square, sum, root and divide, multiply
     "batch_norm": 2,  # multiply, add (statistics are constants)
     "local_response_norm": 9,  # square, sum of five, scale, add, power, divide
+    "group_norm": 8,  # as layer_norm
+    "topk": 2,  # compare with the least of the few kept so far, put in its place
+    "rotary": 3,  # rotate pairs by their position's angle: two products and a sum each
     "add": 1,
     "multiply": 1,
     "scale": 1,

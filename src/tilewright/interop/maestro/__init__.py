@@ -14,7 +14,8 @@ LAYER = "layer"
 __all__ = ["dump_gamma", "dump_maestro", "load_maestro", "read"]
 
 
-def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read files that belong together, as a format does."""
+    number = bind.get(LAYER)
     refuse_sizes({name: value for name, value in bind.items() if name != LAYER}, "MAESTRO's and GAMMA's files")
-    return load_maestro(paths, bind.get(LAYER))
+    return load_maestro(paths, number if isinstance(number, int) else None)

@@ -12,11 +12,11 @@ __all__ = ["TorchNetwork", "load_exported", "load_given", "load_huggingface", "l
            "read_program"]
 
 
-def read_program(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read_program(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read one exported program, as a format does."""
     return read_one(paths, ".pt2 file", lambda path: load_exported(path, bind=bind))
 
 
-def read_configuration(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read_configuration(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read one configuration, as a format does."""
     return read_one(paths, "configuration", lambda path: load_huggingface(path, bind=bind))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST = ("max_position_embeddings", "n_positions", "max_sequence_length")
 
 
-def load_huggingface(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Graph:
+def load_huggingface(path: str | Path, *, bind: Mapping[str, int | str] | None = None) -> Graph:
     """Read a model's configuration: a ``config.json``, or the folder that has it.
 
     The first of its ``architectures`` is built (the bare model where there are none).
@@ -49,7 +49,7 @@ def load_huggingface(path: str | Path, *, bind: Mapping[str, int] | None = None)
     return _graph(str(file), name, model, dict(bind or {}))
 
 
-def load_pretrained(model: "PreTrainedModel", *, bind: Mapping[str, int] | None = None) -> Graph:
+def load_pretrained(model: "PreTrainedModel", *, bind: Mapping[str, int | str] | None = None) -> Graph:
     """Read a model of transformers as it is; ``bind`` as for `load_huggingface`."""
     require_extra("huggingface", "module", type(model).__name__)
     return _graph(type(model).__name__, type(model).__name__, model, dict(bind or {}))
@@ -128,7 +128,7 @@ def _first_line(error: Exception) -> str:
     return " ".join(lines[:2])[:300]
 
 
-def _graph(source: str, name: str, model: "PreTrainedModel", bind: dict[str, int]) -> Graph:
+def _graph(source: str, name: str, model: "PreTrainedModel", bind: dict[str, int | str]) -> Graph:
     sizes = _sizes(source, model, bind)
     inputs = _inputs(model, sizes)
     where = source if source == type(model).__name__ else f"{source}: {type(model).__name__}"
@@ -140,17 +140,17 @@ def _graph(source: str, name: str, model: "PreTrainedModel", bind: dict[str, int
     return Graph(name, graph.nodes, source, notes)
 
 
-def _sizes(source: str, model: "PreTrainedModel", bind: dict[str, int]) -> dict[str, int]:
+def _sizes(source: str, model: "PreTrainedModel", bind: dict[str, int | str]) -> dict[str, int]:
     """Return the sizes of the inputs by name: what is bound, else what the configuration states."""
     stated = _stated(model)
     given = {**{key: size for key, size in stated.items() if size is not None}, **bind}
-    check_bindings(source, given, list(stated))
+    sizes = check_bindings(source, given, list(stated))
     text = _part(model, "text")
     longest = next((found for key in _LONGEST if isinstance(found := getattr(text, key, None), int)), None)
     for key in ("sequence", "target"):
-        if longest is not None and longest > 0 and given.get(key, 0) > longest:
-            raise InputError(f"bind {key}", f"must be at most {longest}, the positions that the model has", given[key])
-    return {key: given[key] for key in stated}
+        if longest is not None and longest > 0 and sizes.get(key, 0) > longest:
+            raise InputError(f"bind {key}", f"must be at most {longest}, the positions that the model has", sizes[key])
+    return {key: sizes[key] for key in stated}
 
 
 def _part(model: "PreTrainedModel", name: str) -> Any:

@@ -8,9 +8,7 @@ from typing import Any
 from tilewright.interop import nests
 from tilewright.interop.pytorch.program import Ref
 from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported
-from tilewright.workload import Node, einsum, matmul
-
-EXPERTS = "products of tokens spread evenly over experts: how they spread depends on the data"
+from tilewright.workload import EXPERTS, Node, einsum, matmul, spread_evenly
 
 
 def tensor(node: NodeView, name: str) -> str:
@@ -148,8 +146,7 @@ def _experts(weights: str, rows: str) -> Translator:
         x, w = shape(node, rows), shape(node, weights)
         if len(x) != 2 or len(w) != 3 or x[1] != w[1]:
             raise Unsupported("a form other than rows (tokens, features) by weights (experts, features, columns)")
-        each, more = divmod(x[0], w[0])
-        shares = [(count, size) for count, size in ((more, each + 1), (w[0] - more, each)) if count and size]
+        shares = spread_evenly(x[0], w[0])
         nodes = [nests.product(node, node.name, (*shares[0], w[2], w[1]), tensor(node, weights), EXPERTS)]
         if len(shares) > 1:
             count, size = shares[1]

@@ -13,7 +13,7 @@ from tilewright.workload import Graph
 
 
 def load_torch(module: Any, inputs: Sequence[Any] | None = None,
-               kwargs: Mapping[str, Any] | None = None, *, bind: Mapping[str, int] | None = None) -> Graph:
+               kwargs: Mapping[str, Any] | None = None, *, bind: Mapping[str, int | str] | None = None) -> Graph:
     """Read a PyTorch module, or what ``torch.export.export`` made of one.
 
     A module is exported for inputs of these shapes, as for inference; shapes are all that is computed, so that module
@@ -59,7 +59,7 @@ def load_torch(module: Any, inputs: Sequence[Any] | None = None,
     return graph_of(read_exported(exported, type(module).__name__), bind or {})
 
 
-def load_given(given: Any, bind: Mapping[str, int] | None = None) -> Graph:
+def load_given(given: Any, bind: Mapping[str, int | str] | None = None) -> Graph:
     """Read a module, an exported program, or a pair of a module and its inputs."""
     if not isinstance(given, tuple):
         return load_torch(given, bind=bind)
@@ -67,7 +67,7 @@ def load_given(given: Any, bind: Mapping[str, int] | None = None) -> Graph:
     return load_torch(module, **{"kwargs" if isinstance(inputs, Mapping) else "inputs": inputs}, bind=bind)
 
 
-def load_exported(path: str | Path, *, bind: Mapping[str, int] | None = None) -> Graph:
+def load_exported(path: str | Path, *, bind: Mapping[str, int | str] | None = None) -> Graph:
     """Read a ``.pt2`` file of ``torch.export.save``; PyTorch need not be installed, and nothing in the file is run.
 
     Raises

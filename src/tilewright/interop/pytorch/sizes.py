@@ -124,7 +124,7 @@ class Bound:
     notes: tuple[str, ...]
 
 
-def bind_sizes(program: ExportedNetwork, bind: Mapping[str, int]) -> Bound:
+def bind_sizes(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Bound:
     """Give every dynamic dimension of the inputs its size.
 
     A dimension is named by input and axis (``images[0]``); one that stands at several places may be named by any of
@@ -138,14 +138,14 @@ def bind_sizes(program: ExportedNetwork, bind: Mapping[str, int]) -> Bound:
     places = _places(program)
     canonical = {symbol: names[0] for symbol, names in places.items()}
     symbol_of = {name: symbol for symbol, names in places.items() for name in (*names, symbol)}
-    wanted: dict[str, int] = {}
+    wanted: dict[str, int | str] = {}
     for name, size in bind.items():
         key = canonical[symbol_of[name]] if name in symbol_of else name
         if wanted.setdefault(key, size) != size:
             raise InputError(f"bind {name}", f"must agree with {key}, which is the same dimension", size,
                              f"It is bound to {wanted[key]}")
-    check_bindings(program.source, wanted, list(canonical.values()))
-    symbols = {symbol: wanted[key] for symbol, key in canonical.items()}
+    sizes = check_bindings(program.source, wanted, list(canonical.values()))
+    symbols = {symbol: sizes[key] for symbol, key in canonical.items()}
     notes = tuple(note for symbol, key in canonical.items() for note in _ranged(program, symbol, key, symbols[symbol]))
     return Bound(symbols, (*(f"Bound {key} = {size}" for key, size in wanted.items()), *notes))
 

@@ -30,7 +30,7 @@ _RENAMED = {"scaled_dot_product_attention": "attention", "_scaled_dot_product_fl
             "transformers.grouped_mm_fallback": "grouped_mm", "_grouped_mm": "grouped_mm"}
 
 
-def graph_of(program: ExportedNetwork, bind: Mapping[str, int]) -> Graph:
+def graph_of(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Graph:
     """Return the network that an exported program is, with its dynamic dimensions bound.
 
     Raises

@@ -14,7 +14,7 @@ from tilewright.interop.signs import ARRAY, is_array
 from tilewright.workload import Graph, MacNode
 
 
-def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read_scalesim(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read topologies, whose layers follow one another, and at most one configuration.
 
     Raises

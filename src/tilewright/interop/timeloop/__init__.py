@@ -18,7 +18,7 @@ __all__ = ["dump_program", "dump_timeloop", "energise", "load_timeloop", "read",
 Dump = Callable[[Operator, Accelerator, Nest | None, Constraints | None], ForeignText]
 
 
-def read(paths: Sequence[Path], bind: Mapping[str, int]) -> Foreign:
+def read(paths: Sequence[Path], bind: Mapping[str, int | str]) -> Foreign:
     """Read files that belong together, as a format does."""
     refuse_sizes(bind, "a Timeloop problem")
     return load_timeloop(paths)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.base import InputError, unknown_name, whole_of
 from tilewright.workload.graph import Graph
-from tilewright.workload.table import read_document, table_graph
+from tilewright.workload.table import defaults, read_document, table_graph
 
 _DATA = Path(__file__).parent / "data"
 _ALIASES = {"t5": "t5-base", "bert": "bert-base", "shufflenetv1": "shufflenet", "mnasnetb1": "mnasnet",
@@ -29,22 +29,24 @@ class Published:
     value: int
     tolerance: float
     source: str
-    options: tuple[tuple[str, int], ...] = ()
+    options: tuple[tuple[str, int | str], ...] = ()
 
 
 @dataclass(frozen=True)
 class ZooEntry:
     """What the zoo knows of a network without building it.
 
-    ``derived`` states the configuration from which the total follows where nobody published a total.
+    ``derived`` states the configuration from which the total follows where nobody published a total. A language model's
+    ``options`` are those of its first phase; ``phases`` has those of the others.
     """
 
     name: str
     title: str
     source: str
-    options: tuple[tuple[str, int], ...]
+    options: tuple[tuple[str, int | str], ...]
     published: tuple[Published, ...]
     derived: str = ""
+    phases: tuple[tuple[tuple[str, int | str], ...], ...] = ()
 
 
 def names() -> tuple[str, ...]:
@@ -57,13 +59,15 @@ def describe(name: str) -> ZooEntry:
     document = _document(_canonical(name))
     published = tuple(Published(p["quantity"], int(p["value"]), float(p["tolerance"]), p["source"],
                                 tuple((p.get("options") or {}).items())) for p in document.get("published", ()))
-    options = {"batch": 1, **(document.get("options") or {})}
-    return ZooEntry(document["name"], document["title"], document["source"], tuple(options.items()), published,
-                    document.get("derived", ""))
+    phases = tuple(tuple(defaults(document, phase).items()) for phase in document.get("phases") or (None,))
+    return ZooEntry(document["name"], document["title"], document["source"], phases[0], published,
+                    document.get("derived", ""), phases[1:])
 
 
-def load(name: str, /, **options: int) -> Graph:
+def load(name: str, /, **options: int | str) -> Graph:
     """Build a network of the zoo: ``load("bert-base", sequence=128)``, or ``load("bert-base:sequence=128")``.
+
+    A language model has phases: ``load("llama-3-8b:phase=decode,context=4096,batch=8")``.
 
     Case, hyphens, underscores and spaces in the name do not matter. What ``options`` there are: `describe`.
 
@@ -92,13 +96,13 @@ def _document(name: str) -> Mapping[str, Any]:
     return read_document(_DATA / f"{name}.yaml")
 
 
-def _suffix_options(name: str, suffix: str) -> dict[str, int]:
-    options = {}
+def _suffix_options(name: str, suffix: str) -> dict[str, int | str]:
+    options: dict[str, int | str] = {}
     for part in filter(None, suffix.split(",")):
         key, _, value = part.partition("=")
-        size = whole_of(value, 0)
-        if size is None:
+        found = value.strip() or None if key.strip() == "phase" else whole_of(value, 0)
+        if found is None:
             raise InputError(f"network {name}", "must give options as `name:option=number,...`", part,
                              "For example 'bert-base:sequence=128,batch=4'")
-        options[key.strip()] = size
+        options[key.strip()] = found
     return options
