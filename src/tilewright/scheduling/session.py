@@ -21,6 +21,9 @@ from tilewright.search import Options, Resumable, State, load_checkpoint, save_c
 CLOSED = 1e-6
 """Gap below which a plan counts as the best there is."""
 KEEP_SECONDS = 5.0
+NEAR, SWAPPED, RANDOM = 8, 0.3, 0.02
+"""Of plans that a known one suggests: among how many like jobs one is taken, for what share of the jobs, and what share
+of genes is random; set on eight systems and tasks, and tried on as many groups drawn anew."""
 
 
 class ScheduleSession(Spending, Resumable):
@@ -240,29 +243,36 @@ class KnownPlan:
         return cls(_profiles(problem), plan.core[0], plan.priority[0], plan.option[0])
 
 
-def adopted(problem: ScheduleProblem, known: KnownPlan) -> PlanGenomes:
-    """Return a plan for other jobs on the same cores: each does as the job of the known plan that is most like it.
+def adopted(problem: ScheduleProblem, known: KnownPlan, seed: int = 0) -> PlanGenomes:
+    """Return plans for other jobs on the same cores, as many as jobs.
 
-    Jobs are matched so that all differences of profiles together are the least; each job of the known plan serves once
-    where there are as many.
+    In the first each job does as the job of the known plan that is most like it. Jobs are matched so that all
+    differences of profiles together are the least; each job of the known plan serves once where there are as many. In
+    the others some jobs do as another one of those that are near, and a few genes are random.
 
     Raises
     ------
     InputError
         If the plan is of another number of cores.
     """
-    mine = _profiles(problem)
+    mine, rng = _profiles(problem), np.random.default_rng(seed)
     if known.profiles.shape[1] != mine.shape[1]:
         raise InputError("warm", f"must be of {problem.cores} cores", known.profiles.shape[1] // 2)
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  (takes part of a second to load)
 
-    times = -(-len(mine) // len(known.profiles))
-    far = np.abs(mine[:, None] - np.tile(known.profiles, (times, 1))[None]).sum(axis=2)
-    jobs, like = linear_sum_assignment(far)
-    like = like[np.argsort(jobs)] % len(known.profiles)
-    core = known.core[like]
-    core = np.where(problem.counts[np.arange(problem.jobs), core] > 0, core, problem.counts.argmax(axis=1))
-    return problem.mended(PlanGenomes(core[None], known.priority[like][None], known.option[like][None]))
+    each, times = np.arange(problem.jobs), -(-len(mine) // len(known.profiles))
+    far = np.abs(mine[:, None] - known.profiles[None]).sum(axis=2)
+    jobs, like = linear_sum_assignment(np.tile(far, (1, times)))
+    like = np.repeat(like[np.argsort(jobs)][None] % len(known.profiles), problem.jobs, axis=0)
+    near = np.argsort(far, axis=1, kind="stable")[:, :NEAR]
+    other = near[each, rng.integers(near.shape[1], size=like.shape)]
+    swapped, random = rng.random((2, *like.shape)) < np.array([SWAPPED, RANDOM])[:, None, None]
+    swapped[0] = random[0] = False
+    like = np.where(swapped, other, like)
+    core = np.where(problem.counts[each, known.core[like]] > 0, known.core[like], problem.counts.argmax(axis=1))
+    drawn = problem.drawn(rng, problem.jobs)
+    return problem.mended(PlanGenomes(*(np.where(random, new, old) for new, old in (
+        (drawn.core, core), (drawn.priority, known.priority[like]), (drawn.option, known.option[like])))))
 
 
 def _profiles(problem: ScheduleProblem) -> Floats:

@@ -290,10 +290,17 @@ def test_a_known_plan_serves_the_most_similar_jobs():
     known = KnownPlan.of(asked, PlanGenomes(np.array([[0, 1, 1]]), np.array([[0.1, 0.2, 0.3]]),
                                             np.zeros((1, 3), dtype=np.int64)))
     other = problem([(90, 400), (1, 6), (11, 60)], 3)
-    plan = adopted(other, known)
+    plan = adopted(other, known).take(slice(1))
     assert plan.core.tolist() == [[1, 0, 1]] and plan.priority.tolist() == [[0.3, 0.1, 0.2]]
     more = adopted(problem([(90, 400), (1, 6), (11, 60), (1, 4)], 3), known)
-    assert more.core.tolist() == [[1, 0, 1, 0]]
+    assert more.core[0].tolist() == [1, 0, 1, 0]
+    many = problem([(n, 6 * n) for n in range(1, 61)], 3)
+    known = KnownPlan.of(many, many.drawn(np.random.default_rng(1), 1))
+    plans = adopted(many, known)
+    assert len(plans) == 60 and np.array_equal(plans.priority[0], known.priority)
+    near = (plans.priority[1:, :, None] == known.priority) & (np.abs(np.arange(60) - np.arange(60)[:, None]) <= 8)
+    assert 0.9 < near.any(axis=2).mean() < 1.0  # but for random genes all are of jobs that are near
+    assert 0.6 < (plans.priority[1:] == known.priority).mean() < 0.85  # most of the job itself
     with pytest.raises(InputError, match="2 cores"):
         adopted(other, replace(known, profiles=known.profiles[:, :2]))
 

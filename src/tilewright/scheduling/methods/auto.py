@@ -82,7 +82,7 @@ class ScheduleAuto(Resumable):
         plans = PlanGenomes(*(np.concatenate(genes) for genes in zip(*(
             (plan.core, plan.priority, plan.option) for plan in self._suggested()), strict=True)))
         if self.session.warm is not None:
-            plans = problem.mended(self.session.warm).joined(plans)
+            plans = problem.mended(self.session.warm.take(slice(self.options.chains))).joined(plans)
         scores = self.session.score(plans)
         best = np.argsort(scores, kind="stable")[:self.options.chains]
         self.plans, self.scores = plans.take(best), scores[best]
