@@ -35,8 +35,8 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     from tilewright.api import bounds as layer_bounds
     from tilewright.api import load_network, load_target, refuse_density
     from tilewright.cost import Totals, vector_work
-    from tilewright.report import engineering, print_listing, print_vectors
-    from tilewright.store import coverage_record, vector_records
+    from tilewright.report import engineering, print_listing, print_vectors, token_lines
+    from tilewright.store import coverage_record, tokens_record, vector_records
     from tilewright.workload import coverage, graph_with_densities, unique_operators
 
     graph, (accelerator, _) = load_network(network, sizes(bind, "--bind")), load_target(arch, network)
@@ -48,6 +48,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     known, work = coverage(graph, bits), vector_records(vector_work(graph, accelerator), bits, free=free)
     beside = Totals.of((1, one) for one in work)
     total = Totals.of([*((layer.count, found[layer.names[0]]) for layer in unique), (1, beside)])
+    tokens = tokens_record(graph, accelerator, total.latency_cycles, total.energy_pj)
     screen = console(json_file)
     if json_file is not None:
         layers = [{"names": layer.names, "count": layer.count, **asdict(found[layer.names[0]])} for layer in unique]
@@ -55,7 +56,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
         write_json(json_file, {
             "network": graph.name, "accelerator": accelerator.name, "layers": layers, "vector": vector,
             "vector_nodes": [asdict(one) for one in work], "coverage": asdict(coverage_record(known)),
-            "totals": totals})
+            "totals": totals, **({} if tokens is None else {"tokens": asdict(tokens)})})
     rows = [_row(layer, found[layer.names[0]]) for layer in unique]
     cycles, energy = total.latency_cycles, total.energy_pj * 1e-12
     if work and not free:
@@ -70,6 +71,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     lines.append(f"\n{whole}: at least {cycles:,} cycles = "
                  f"{engineering(cycles / (accelerator.frequency_mhz * 1e6), 's')} at "
                  f"{accelerator.frequency_mhz:g} MHz, and {engineering(energy, 'J')}.")
+    lines += [f"{head}: {text}." for head, text in token_lines(tokens, accelerator.frequency_mhz, bound=True)]
     if work and not free and accelerator.vector_assumption:
         lines.append(f"  assumed: {accelerator.vector_assumption}")
     for line in lines:

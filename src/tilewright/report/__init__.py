@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         print_run,
         print_vectors,
     )
+    from tilewright.report.tokens import token_lines
     from tilewright.report.validation import accuracy_page, print_scoreboard
 
 __all__ = [
@@ -107,6 +108,7 @@ __all__ = [
     "significant",
     "sweep_sheet",
     "sweep_tree",
+    "token_lines",
     "venn",
     "venn_plot",
     "write_page",

@@ -15,6 +15,7 @@ from tilewright.base import write_whole
 from tilewright.report import figures, quantities
 from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value, together
 from tilewright.report.terminal import VECTOR_HEADS, search_time, vector_rows
+from tilewright.report.tokens import token_lines
 from tilewright.store import LayerRecord, NestRowRecord, RoomRecord, RunRecord, TileRecord
 
 
@@ -73,7 +74,8 @@ def page_environment() -> Environment:
     environment.globals.update({name: known[name] for name in ("multiple", "over", "seconds_of", "padding_words",
                                                                "TIMES")},
                                search_time=search_time, source=_source, HEADS=HEADS, shown_value=shown_value,
-                               together=together, VECTOR_HEADS=VECTOR_HEADS, vector_rows=vector_rows)
+                               together=together, VECTOR_HEADS=VECTOR_HEADS, vector_rows=vector_rows,
+                               token_lines=token_lines)
     return environment
 
 

@@ -24,6 +24,7 @@ from tilewright.report.quantities import (
     shortened,
     significant,
 )
+from tilewright.report.tokens import token_lines
 from tilewright.store import CostRecord, LayerRecord, RunRecord, TotalsRecord, VectorRecord, accelerator_of
 
 _ASCII = str.maketrans({"µ": "u", TIMES: "x", "·": "|", "…": "~", "├": "|", "│": "|"})
@@ -283,6 +284,7 @@ def _total_lines(record: RunRecord) -> Iterable[Text]:
         facts.append(("Padding", f"{percent(totals.ineffectual_share)} of the MACs done are ineffectual", MISSING))
     if totals.area_um2:
         facts.append(("Area", f"{significant(totals.area_um2 / 1e6)} mm²", MISSING))
+    facts += [(*line, MISSING) for line in token_lines(record.tokens, machine.frequency_mhz)]
     yield Text("")
     for head, value, gap in facts:
         yield Text.assemble((f"{head:<9}", "bold"), value, "" if gap == MISSING else f", {gap} its bound")

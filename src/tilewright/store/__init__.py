@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         new_run_id,
         operator_fingerprint,
         operator_of,
+        tokens_record,
         vector_records,
     )
     from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         SoftwareRecord,
         StartRecord,
         TensorRecord,
+        TokensRecord,
         TotalsRecord,
         TrafficRecord,
         VectorRecord,
@@ -90,6 +92,7 @@ __all__ = [
     "Store",
     "TensorRecord",
     "TileRecord",
+    "TokensRecord",
     "TotalsRecord",
     "TrafficRecord",
     "VectorRecord",
@@ -118,6 +121,7 @@ __all__ = [
     "results_in",
     "run_from_json",
     "store_url",
+    "tokens_record",
     "vector_records",
     "write_run",
 ]

@@ -34,6 +34,7 @@ from tilewright.store.record import (
     RunRecord,
     SoftwareRecord,
     TensorRecord,
+    TokensRecord,
     TotalsRecord,
     TrafficRecord,
     VectorRecord,
@@ -41,6 +42,7 @@ from tilewright.store.record import (
 from tilewright.workload import (
     Axis,
     Coverage,
+    DataMovement,
     Graph,
     Operator,
     Tensor,
@@ -246,10 +248,35 @@ def new_run(  # noqa: PLR0913
     search, setup, loading = seconds
     nodes = vector_records(vector_work(graph, accelerator), bits, free=request.vector == "free")
     totals = replace(totals_of(layers, machine, search, nodes), setup_seconds=setup, loading_seconds=loading)
+    headline = headline_of(layers, unfinished, cause)
+    tokens = None if headline or totals.unmapped_layers else tokens_record(
+        graph, accelerator, totals.latency_cycles, totals.energy_pj)
     return RunRecord(
         new_run_id(), timestamp(), software_record(), network_record(graph, bits), machine, request, totals,
-        tuple(layers), nodes, not_modelled(graph), unfinished,
-        headline=headline_of(layers, unfinished, cause))
+        tuple(layers), nodes, not_modelled(graph), unfinished, headline=headline, tokens=tokens)
+
+
+def tokens_record(graph: Graph, accelerator: Accelerator, latency_cycles: float, energy_pj: float,
+                  ) -> TokensRecord | None:
+    """Return what each token of a language model takes where a pass takes so much; None for other networks."""
+    if not graph.tokens or not latency_cycles:
+        return None
+    each, bits = 1 / graph.tokens, dict(accelerator.word_bits)["inputs"]
+    sides = Counter[str]()
+    for node in graph.mac_nodes:
+        of = str(dict(node.operator.attributes).get("weights", ""))
+        sides[of] += sum(tensor.words(node.operator.sizes) * tensor_bits(tensor, accelerator)
+                         for tensor in node.operator.operands if tensor.role == "weights")
+    appended = sum(node.written_words * (node.word_bits or bits) for node in graph.nodes
+                   if isinstance(node, DataMovement) and node.kind == "append")
+    roofs = [(node, roofline(node.operator, accelerator)) for node in graph.mac_nodes]
+    rate = roofs[0][1].bandwidth_bytes_per_cycle
+    moved = sum(node.count * roof.compulsory_bytes for node, roof in roofs)
+    return TokensRecord(
+        graph.tokens, graph.tokens * accelerator.frequency_mhz * 1e6 / latency_cycles, latency_cycles * each,
+        energy_pj * each, graph.macs * each, (sides[""] + sides["tied"]) / 8, sides["cache"] / 8, appended / 8,
+        accelerator.memories[0].name, None if rate is None else moved / rate,
+        graph.macs / accelerator.compute_instances)
 
 
 def padded_record(layer: LayerRecord, padding: "Padding") -> LayerRecord:

@@ -419,16 +419,40 @@ class TotalsRecord:
 
 
 @dataclass(frozen=True)
+class TokensRecord:
+    """What each of the ``tokens`` takes that one pass of a language model takes in.
+
+    ``weight_bytes`` are read in a pass, at least, and so are keys and values of ``cache_read_bytes``; those of the new
+    tokens are appended. Of the layers, each word crossing ``memory`` (the outermost) once takes ``memory_cycles``, and
+    the multiply-accumulates take ``compute_cycles`` with all units at work; None where bandwidth is unlimited.
+    """
+
+    tokens: int
+    tokens_per_second: float
+    latency_cycles: float
+    energy_pj: float
+    macs: float
+    weight_bytes: float
+    cache_read_bytes: float
+    cache_written_bytes: float
+    memory: str
+    memory_cycles: float | None
+    compute_cycles: float
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """One run of the main job: what was asked, of what, with what, and what came of it.
 
     ``unfinished`` names layers whose search was interrupted; those of them that are not among ``layers`` were not
     begun. The ``headline`` says of such a run what there is, as its totals are not the network's; else it is empty.
+    ``tokens`` are of a language model all of whose layers are mapped.
     """
 
     id: str
     created: str
     headline: str = field(default="", kw_only=True)
+    tokens: TokensRecord | None = field(default=None, kw_only=True)
     software: SoftwareRecord
     network: NetworkRecord
     accelerator: AcceleratorRecord
