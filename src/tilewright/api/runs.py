@@ -22,7 +22,7 @@ from tilewright.api.tasks import NetworkTask, prepare, warm_up
 from tilewright.api.text import data_frame, plotly_figure, shown
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
 from tilewright.base import text_html, unknown_name
-from tilewright.cost import Explanation, KeptBounds, explain, space_bounds
+from tilewright.cost import Explanation, FigureExplanation, KeptBounds, explain, space_bounds
 from tilewright.jobs import interruptible
 from tilewright.mapping import Constraints, KeptSets, Padding
 from tilewright.search import (
@@ -38,6 +38,7 @@ from tilewright.store import (
     SearchRecord,
     StartRecord,
     accelerator_of,
+    diagnosed,
     layer_record,
     mapping_of,
     new_run,
@@ -98,8 +99,8 @@ class Run:
             raise unknown_name("layer of this run", name, list(self.layers))
         return self.layers[name]
 
-    def explain(self, layer: str, count: str) -> Explanation:
-        """Derive one count of a layer's mapping, such as ``GLB.I.reads``, loop by loop.
+    def explain(self, layer: str, count: str) -> Explanation | FigureExplanation:
+        """Derive one count of a layer's mapping, such as ``GLB.I.reads``; or say what sets its latency or energy.
 
         Raises
         ------
@@ -125,7 +126,7 @@ class Run:
         """Return a row for each distinct layer as a data frame of pandas, which must be installed."""
         rows = [(layer.name, layer.count, layer.macs, *(
             (None,) * 5 if layer.cost is None else (
-                layer.cost.latency_cycles, layer.cost.energy_pj, layer.cost.utilisation, layer.cost.bottleneck,
+                layer.cost.latency_cycles, layer.cost.energy_pj, layer.cost.utilisation, layer.cost.limited_by,
                 layer.gap))) for layer in self.record.layers]
         return data_frame(rows, ("layer", "count", "macs", "latency_cycles", "energy_pj", "utilisation", "bottleneck",
                                  "gap"))
@@ -278,8 +279,9 @@ def run_record(  # noqa: PLR0913
             errors.append(error)
             unfinished = tuple(dict.fromkeys([*unfinished, unique.operator.name]))
     cause = f"Ended by an error ({type(errors[0]).__name__}: {errors[0]})" if errors else "Interrupted"
-    return new_run(task.graph, task.accelerator, task.request, layers, unfinished=unfinished, seconds=seconds,
-                   cause=cause)
+    record = new_run(task.graph, task.accelerator, task.request, layers, unfinished=unfinished, seconds=seconds,
+                     cause=cause)
+    return diagnosed(record, task.graph, task.accelerator)
 
 
 def _layer_record(task: NetworkTask, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:

@@ -35,7 +35,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     from tilewright.api import bounds as layer_bounds
     from tilewright.api import load_network, load_target, refuse_density
     from tilewright.cost import Totals, vector_work
-    from tilewright.report import engineering, print_listing, print_vectors, token_lines
+    from tilewright.report import engineering, measured, print_listing, print_vectors, token_lines
     from tilewright.store import coverage_record, tokens_record, vector_records
     from tilewright.workload import coverage, graph_with_densities, unique_operators
 
@@ -58,19 +58,19 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
             "vector_nodes": [asdict(one) for one in work], "coverage": asdict(coverage_record(known)),
             "totals": totals, **({} if tokens is None else {"tokens": asdict(tokens)})})
     rows = [_row(layer, found[layer.names[0]]) for layer in unique]
-    cycles, energy = total.latency_cycles, total.energy_pj * 1e-12
+    cycles = total.latency_cycles
     if work and not free:
         rows.append(("Vector work", "", "", "", engineering(beside.latency_cycles), "",
-                     engineering(beside.energy_pj * 1e-12), "", "", "", ""))
+                     measured(beside.energy_pj, "pJ"), "", "", "", ""))
     rows.append(("Total", str(sum(layer.count for layer in unique)), engineering(graph.macs), "", "", "",
-                 engineering(energy), "", engineering(energy * cycles), "", ""))
+                 measured(total.energy_pj, "pJ"), "", measured(total.energy_pj * cycles, "pJ"), "", ""))
     print_listing(_HEADS, rows, (1, 2, 3, 4, 6, 8, 9, 10), screen)
     print_vectors(work, cycles, total.energy_pj, free, screen)
     lines = [f"\nCoverage: {known.figures}.", *([f"{known.sentence}."] if known.unmodelled else [])]
     whole = "What is modelled of the network" if known.unmodelled else "The whole network"
     lines.append(f"\n{whole}: at least {cycles:,} cycles = "
                  f"{engineering(cycles / (accelerator.frequency_mhz * 1e6), 's')} at "
-                 f"{accelerator.frequency_mhz:g} MHz, and {engineering(energy, 'J')}.")
+                 f"{accelerator.frequency_mhz:g} MHz, and {measured(total.energy_pj, 'pJ')}.")
     lines += [f"{head}: {text}." for head, text in token_lines(tokens, accelerator.frequency_mhz, bound=True)]
     if work and not free and accelerator.vector_assumption:
         lines.append(f"  assumed: {accelerator.vector_assumption}")
@@ -80,16 +80,16 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     raise typer.Exit(int(strict and not known.complete))
 
 
-_HEADS = ("Layer", "Times", "MACs", "Compute\n(cycles)", "Data\n(cycles)", "Latency\nset by", "Energy\n(J)",
-          "Energy\nmost in", "EDP\n(J·cycles)", "Intensity\n(MACs/B)", "Roof\n(MACs/cycle)")
+_HEADS = ("Layer", "Times", "MACs", "Compute\n(cycles)", "Data\n(cycles)", "Latency\nset by", "Energy",
+          "Energy\nmost in", "EDP\n(x cycles)", "Intensity\n(MACs/B)", "Roof\n(MACs/cycle)")
 
 
 def _row(layer: "UniqueOperator", bound: "LowerBounds") -> tuple[str, ...]:
     """Return the cells of a layer."""
-    from tilewright.report import engineering, significant
+    from tilewright.report import engineering, measured, significant
 
     roof = bound.roofline
     return (layer.names[0], str(layer.count), engineering(bound.macs), engineering(bound.compute_cycles),
-            engineering(bound.data_movement_cycles), bound.latency_binding, engineering(bound.energy_pj * 1e-12),
-            bound.energy_binding, engineering(bound.edp * 1e-12), significant(roof.intensity_macs_per_byte),
+            engineering(bound.data_movement_cycles), bound.latency_binding, measured(bound.energy_pj, "pJ"),
+            bound.energy_binding, measured(bound.edp, "pJ"), significant(roof.intensity_macs_per_byte),
             f"{roof.attainable_macs_per_cycle:.4g}")

@@ -14,20 +14,23 @@ def explain(
         help="A run (its JSON file, its identity, last), or a mapping file with --network and --arch.")],
     layer: Layer = None,
     count: Annotated[str | None, typer.Option(
-        "--count", "-c", metavar="MEMORY.TENSOR.KIND", show_default=False,
+        "--count", "-c", metavar="MEMORY.TENSOR.KIND|latency|energy", show_default=False,
         help="Which count: GLB.I.reads, or by role, GLB.inputs.reads; kinds are reads, fills, updates, drains. "
-             "Without it, all counts are listed.")] = None,
+             "latency: which port or loop sets the cycles, what stands next, and what twice the bandwidth or the lanes "
+             "would give. energy: which memory and tensor. Without it, all counts are listed.")] = None,
     network: FileNetwork = None,
     arch: FileArch = None,
     bind: Bind = None,
     density: Density = None,
     store: StorePlace = None,
 ) -> None:
-    """Show why a memory moves as many words as it does: the derivation loop by loop, checked by the oracle if small.
+    """Show why a memory moves as many words as it does, loop by loop; or what sets the latency, or the energy.
+
+    What can be is checked by the oracle, if small.
 
     Where the machine makes use of zeros, also how many of the words are moved in the mean.
     """
-    from tilewright.cost import DenseModel, left_of, sparse_cost
+    from tilewright.cost import DenseModel, FigureExplanation, left_of, sparse_cost
     from tilewright.cost import explain as derive
     from tilewright.report import print_listing
 
@@ -35,7 +38,8 @@ def explain(
     sparse = sparse_cost(operator, accelerator, mapping)
     if count is not None:
         found = derive(operator, accelerator, mapping, count)
-        print(found.text() if sparse is None else f"{found.text()}\n\n{left_of(operator, sparse, found.count)}")
+        left = "" if sparse is None or isinstance(found, FigureExplanation) else left_of(operator, sparse, found.count)
+        print(f"{found.text()}\n\n{left}" if left else found.text())
         return
     counts = (sparse or DenseModel(operator, accelerator).cost(mapping)).counts
     means = {} if sparse is None else sparse.expected or {}

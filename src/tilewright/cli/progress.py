@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from tilewright.report import engineering, percent, shortened
+from tilewright.report import engineering, measured, percent, shortened
 
 if TYPE_CHECKING:
     from tilewright.jobs import Standing
@@ -74,8 +74,9 @@ class LayersBar(Bar):
         """Return how far the layer that was shown last is from its bound."""
         if step.best is None or step.bound is None:
             return ""
+        best, bound = (measured(value, step.unit).rstrip() for value in (step.best, step.bound))
         name = f"{shortened(step.name, 16)}: " if self.layers > 1 else ""
-        return f" · {name}best {engineering(step.best)}, bound {engineering(step.bound)}, gap {percent(step.gap)}"
+        return f" · {name}best {best}, bound {bound}, gap {percent(step.gap)}"
 
 
 class SearchBar(Bar):

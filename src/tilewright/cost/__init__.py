@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from tilewright.cost.bounds.layer import LowerBounds, Roofline, outermost_bytes, roofline
     from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, space_bounds
     from tilewright.cost.bounds.traffic import ENERGY, Traffic
-    from tilewright.cost.dense.derivations import Explanation, explain
+    from tilewright.cost.dense.derivations import Explanation
     from tilewright.cost.dense.engine import compile_aside
     from tilewright.cost.dense.scoring import DenseModel
+    from tilewright.cost.explained import FigureExplanation, explain
     from tilewright.cost.hardware import Columns, HardwareBatch
+    from tilewright.cost.limits import Relief, limits_of, relief, with_twice
     from tilewright.cost.network import NOTHING, NetworkModel, Totals, network_sum
-    from tilewright.cost.records import Cost, Count, Expected, MemoryTraffic
+    from tilewright.cost.records import COMPUTE, Cost, Count, CycleLimit, Expected, MemoryTraffic, limited_by
     from tilewright.cost.sparse.explain import left_of, sparse_cost
     from tilewright.cost.sparse.model import SparseModel, cost_model
     from tilewright.cost.systolic.counts import systolic_counts, systolic_runtime
@@ -38,9 +40,10 @@ if TYPE_CHECKING:
     from tilewright.cost.systolic.rounds import RoundLatency, Sequencer, round_latency
     from tilewright.cost.systolic.traffic import systolic_words
     from tilewright.cost.tables import CostBatch, LayerCosts, Needs
-    from tilewright.cost.vector import VectorShare, VectorWork, vector_shares, vector_work
+    from tilewright.cost.vector import UNIT, VectorShare, VectorWork, vector_shares, vector_work
 
 __all__ = [
+    "COMPUTE",
     "ENERGY",
     "NOTHING",
     "SCALE_SIM",
@@ -50,14 +53,17 @@ __all__ = [
     "SYSTOLIC_DATAFLOWS",
     "SYSTOLIC_RESTING",
     "SYSTOLIC_RULES",
+    "UNIT",
     "BoundBatch",
     "Columns",
     "Cost",
     "CostBatch",
     "Count",
+    "CycleLimit",
     "DenseModel",
     "Expected",
     "Explanation",
+    "FigureExplanation",
     "HardwareBatch",
     "KeptBounds",
     "LayerCosts",
@@ -65,6 +71,7 @@ __all__ = [
     "MemoryTraffic",
     "Needs",
     "NetworkModel",
+    "Relief",
     "Roofline",
     "RoundLatency",
     "Sequencer",
@@ -89,8 +96,11 @@ __all__ = [
     "kept_bounds",
     "layer_bounds",
     "left_of",
+    "limited_by",
+    "limits_of",
     "network_sum",
     "outermost_bytes",
+    "relief",
     "roofline",
     "round_latency",
     "space_bounds",
@@ -103,6 +113,7 @@ __all__ = [
     "systolic_words",
     "vector_shares",
     "vector_work",
+    "with_twice",
 ]
 
 __getattr__ = late_names(__name__)

@@ -1,8 +1,10 @@
 """Result records that the fast model and the oracle share."""
 
-from dataclasses import dataclass, fields, replace
-from typing import Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, Self
 
+COMPUTE = "compute"
 KINDS = ("reads", "fills", "updates", "drains")
 """Kinds of access, in the order of a `Count`."""
 
@@ -25,12 +27,46 @@ class Count:
 class MemoryTraffic:
     """Words moved by the busiest instance of one memory, in words of the memory's own width.
 
-    ``cycles`` is what its ports need for them, rounded up; 0 where bandwidth is unlimited.
+    ``cycles`` is what its ports need for them, rounded up; 0 where bandwidth is unlimited. In ``blocking_cycles``
+    compute waits for the tiles of a single-buffered memory to come and go.
     """
 
     read_words: float
     write_words: float
     cycles: int
+    blocking_cycles: int = 0
+
+
+@dataclass(frozen=True)
+class CycleLimit:
+    """What takes cycles: steps of compute, the port of a memory, waits for its tiles, or the ramp.
+
+    ``cycles`` are what it needs by itself, ``adds`` what it adds to those named before it; 0 where it is hidden.
+    """
+
+    name: str
+    kind: Literal["compute", "port", "waits", "ramp"]
+    cycles: int
+    adds: int = 0
+
+    @property
+    def words(self) -> str:
+        """What it is, in a sentence."""
+        owner = f"{self.name}'" if self.name.endswith("s") else f"{self.name}'s"
+        return {"port": f"{owner} port", "waits": f"waits for {self.name}"}.get(self.kind, self.name)
+
+
+def limited_by(limits: Sequence[CycleLimit]) -> str:
+    """Return what sets the cycles in a few words, what adds most to it behind: ``compute, Spads +2.4 %``.
+
+    >>> limited_by([CycleLimit("compute", "compute", 688_128, 688_128), CycleLimit("Spads", "port", 704_854, 16_726)])
+    'compute, Spads +2.4 %'
+    """
+    first, *others = (limit for limit in limits if limit.adds)
+    worth = [limit for limit in others if limit.adds >= first.adds * (0.1 if limit.kind == "ramp" else 0.005)]
+    told = [f"{most.name} +{100 * most.adds / first.adds:.1f} %"
+            for most in sorted(worth, key=lambda limit: -limit.adds)[:1]]
+    return ", ".join([first.name, *told])
 
 
 @dataclass(frozen=True)
@@ -68,6 +104,8 @@ class Cost:
         cycles and steps are then those of these words.
     performed_macs
         Multiply-accumulates that take energy then; None: all.
+    energy_by_tensor_pj
+        By ``(memory, tensor)``: what each tensor has of a memory's energy.
     """
 
     macs: int
@@ -82,6 +120,7 @@ class Cost:
     utilisation: float
     expected: dict[tuple[str, str], Expected] | None = None
     performed_macs: float | None = None
+    energy_by_tensor_pj: dict[tuple[str, str], float] = field(default_factory=dict, compare=False)
 
     @property
     def latency_cycles(self) -> int:

@@ -10,7 +10,7 @@ from tilewright.base import Plot, Table, Value
 from tilewright.codesign.allocation import AllocatedLayer, AllocationResult
 from tilewright.report.design import LEFT_OUT, LIMITED, layer_bars
 from tilewright.report.fronts import LEGEND
-from tilewright.report.quantities import engineering, finite, percent, seconds_of
+from tilewright.report.quantities import engineering, finite, measured, percent, seconds_of
 from tilewright.report.search_plots import log_axis, shown_goal
 from tilewright.report.sheet import Sheet
 from tilewright.store import RunRecord
@@ -49,9 +49,7 @@ def _goal(found: AllocationResult) -> str:
 
 
 def _shown(found: AllocationResult, value: float) -> str:
-    unit = _UNITS[found.problem.objective]
-    value *= _SCALES.get(found.problem.objective, 1.0)
-    return engineering(value, unit) if unit.startswith("J") else f"{engineering(value)} {unit}"
+    return measured(value * _SCALES.get(found.problem.objective, 1.0), _UNITS[found.problem.objective])
 
 
 def _verdict(found: AllocationResult, told: Told) -> str:
@@ -92,10 +90,10 @@ def _layers(found: AllocationResult) -> Table:
                   stages.elements[layer.place[1]], stages.buffers[layer.place[2]],
                   engineering(layer.runs * layer.cost.latency_cycles),
                   percent(layer.runs * layer.cost.latency_cycles / total),
-                  engineering(layer.runs * layer.cost.energy_pj * 1e-12), round(layer.machine.area_um2),
+                  measured(layer.runs * layer.cost.energy_pj, "pJ"), round(layer.machine.area_um2),
                   percent(layer.cost.utilisation)) for layer in found.layers)
     return Table("layers", "Layers, each figure of all its runs", (
-        "Layer", "Runs", "Shape", "Style", "Elements", "Buffer (B)", "Latency (cycles)", "Share", "Energy (J)",
+        "Layer", "Runs", "Shape", "Style", "Elements", "Buffer (B)", "Latency (cycles)", "Share", "Energy",
         "Area (um2)", "Utilisation"), rows)
 
 

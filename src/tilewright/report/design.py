@@ -8,8 +8,17 @@ from typing import Any
 from tilewright.base import Plot, Table, Value
 from tilewright.codesign import Candidate, Designed, figures_of, figures_told
 from tilewright.hardware import Accelerator, Memory
-from tilewright.report.fronts import HEADS, LEGEND
-from tilewright.report.quantities import byte_size, engineering, finite, percent, seconds_of, significant
+from tilewright.report.fronts import LEGEND
+from tilewright.report.quantities import (
+    JOULES,
+    byte_size,
+    engineering,
+    finite,
+    measured,
+    percent,
+    seconds_of,
+    significant,
+)
 from tilewright.report.search_plots import log_axis, shown_goal
 from tilewright.report.sheet import Sheet
 from tilewright.search import METRICS
@@ -65,14 +74,14 @@ def _limits(found: Designed) -> str:
 
 def _shown(found: Designed, score: float) -> str:
     unit, scale = _unit(found.problem.objective)
-    return engineering(score * scale, unit) if unit.startswith("J") else f"{engineering(score * scale)} {unit}"
+    return measured(score * scale, unit)
 
 
 def _unit(metric: str) -> tuple[str, float]:
     """Return the unit that a metric is shown in, and what brings it there."""
     unit = METRICS[metric].unit
-    if unit in HEADS:
-        return HEADS[unit], 1e-12
+    if unit in JOULES:
+        return JOULES[unit], 1e-12
     return _PRODUCTS.get(unit, (unit, 1.0))
 
 
@@ -191,8 +200,8 @@ def _figures(found: Designed) -> Table:
     cycles = float(figures.latency_cycles)
     rows: list[tuple[Value, ...]] = [
         ("Latency", f"{engineering(cycles)} cycles = {engineering(seconds_of(cycles, clock), 's')}", "", ""),
-        ("Energy", engineering(figures.energy_pj * 1e-12, "J"), "", ""),
-        ("EDP", engineering(figures.latency_cycles * figures.energy_pj * 1e-12, "J·cycles"), "", "")]
+        ("Energy", measured(figures.energy_pj, "pJ"), "", ""),
+        ("EDP", measured(figures.latency_cycles * figures.energy_pj, "pJ x cycles"), "", "")]
     for name, (head, show) in LIMITED.items():
         most = problem.budget.most(name)
         limited = (show(most), percent(1 - taken[name] / most)) if isfinite(most) else ("", "")
@@ -209,10 +218,10 @@ def _layers(runs: Sequence[RunRecord], networks: Networks) -> Table:
             name = layer.name if len(runs) == 1 else f"{run.network.name}/{layer.name}"
             rows.append((name, layer.count, layer.operator.short, engineering(layer.cost.latency_cycles),
                          percent(weight * layer.count * layer.cost.latency_cycles / total),
-                         engineering(layer.cost.energy_pj * 1e-12), percent(layer.cost.utilisation),
-                         layer.cost.bottleneck))
+                         measured(layer.cost.energy_pj, "pJ"), percent(layer.cost.utilisation),
+                         layer.cost.limited_by))
     return Table("layers", "Layers, each figure of one run", (
-        "Layer", "Runs", "Shape", "Latency (cycles)", "Share", "Energy (J)", "Utilisation", "Bottleneck"), tuple(rows),
+        "Layer", "Runs", "Shape", "Latency (cycles)", "Share", "Energy", "Utilisation", "Bottleneck"), tuple(rows),
         ("Share: of the latency of all networks, each times its weight.",) if len(runs) > 1 else ())
 
 
@@ -236,10 +245,10 @@ def _structures(found: Designed) -> Table:
 def _front_table(found: Designed, points: Sequence[Candidate], front: Sequence[str]) -> Table:
     units = [_unit(name) for name in front]
     step = max(1, -(-len(points) // _MOST_ROWS))
-    rows = tuple((*(engineering(value * scale) for value, (_, scale) in zip(
+    rows = tuple((*(measured(value * scale, unit) for value, (unit, scale) in zip(
         _values(found, one, front), units, strict=True)), _numbers(found, one)) for one in points[::step])
-    heads = tuple(f"{name.capitalize()} ({unit})" for name, (unit, _) in zip(front, units, strict=True))
-    return Table("front", "Pareto front of the machines tried", (*heads, "Machine"), rows, () if step == 1 else (
+    heads = *(name.capitalize() for name in front), "Machine"
+    return Table("front", "Pareto front of the machines tried", heads, rows, () if step == 1 else (
         f"One in {step} of {len(points)} points; the JSON has all.",))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-from tilewright.report.quantities import engineering, shortened
+from tilewright.report.quantities import JOULES, PICOJOULE, measured, shortened
 from tilewright.store import FrontRecord, LayerRecord, RunRecord
 
 Figure = dict[str, Any]
@@ -13,8 +13,6 @@ OTHERS = "other layers"
 HIGHLIGHTS = 3
 """Layers that are drawn in colours of their own, those that take longest; the others are grey."""
 LEGEND: Figure = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
-HEADS = {"pJ": "J", "pJ x cycles": "J·cycles"}
-"""Units as they are shown, where energies are told in joules."""
 
 
 def fronts_figure(record: RunRecord) -> Figure:
@@ -65,7 +63,7 @@ def layer_front_figure(layer: LayerRecord) -> Figure:
                      "y": [best[1] * scales[1]], "cliponaxis": False, "hoverinfo": "skip",
                      "marker": {"symbol": "circle-open", "size": 14, "color": "@curve-1", "line": {"width": 2.5}}})
         points.append((best[0] * scales[0], best[1] * scales[1]))
-    titles = [f"{name.capitalize()} ({HEADS.get(unit, unit)})"
+    titles = [f"{name.capitalize()} ({JOULES.get(unit, unit)})"
               for name, unit in zip(front.metrics, front.units, strict=True)]
     x, y = ([point[axis] for point in points] for axis in (0, 1))
     return {"data": data, "layout": {
@@ -79,9 +77,7 @@ def front_rows(record: RunRecord) -> tuple[tuple[str, ...], list[tuple[str, ...]
     fronts = [(layer, layer.front) for layer in record.layers if layer.front is not None]
     if not fronts:
         return (), []
-    metrics, units = fronts[0][1].metrics, fronts[0][1].units
-    heads = ("Layer", "Mappings", *(f"{name.capitalize()} ({HEADS.get(unit, unit)})"
-                                    for name, unit in zip(metrics, units, strict=True)))
+    heads = ("Layer", "Mappings", *(name.capitalize() for name in fronts[0][1].metrics))
     return heads, [(layer.name, f"{len(front.points):,}{' (thinned)' if front.thinned else ''}", *_spans(front))
                    for layer, front in fronts]
 
@@ -103,20 +99,15 @@ def together(names: Sequence[str]) -> str:
 def _spans(front: FrontRecord) -> list[str]:
     found = []
     for place, unit in enumerate(front.units):
-        values = [shown_value(point.values[place], unit) for point in front.points]
+        values = [measured(point.values[place], unit) for point in front.points]
         ends = sorted(range(len(values)), key=lambda index: front.points[index].values[place])
         found.append("none" if not ends else values[ends[0]] if values[ends[0]] == values[ends[-1]] else
                      f"{values[ends[0]]} to {values[ends[-1]]}")
     return found
 
 
-def shown_value(value: float, unit: str) -> str:
-    """Return a metric as it is shown, energies in joules."""
-    return engineering(value * _scale(unit))
-
-
 def _scale(unit: str) -> float:
-    return 1e-12 if unit in HEADS else 1.0
+    return PICOJOULE if unit in JOULES else 1.0
 
 
 def _relative(front: FrontRecord) -> list[tuple[float, float]]:
@@ -127,7 +118,7 @@ def _relative(front: FrontRecord) -> list[tuple[float, float]]:
 def _trace(layer: LayerRecord, points: list[tuple[float, float]]) -> Figure:
     front = layer.front
     told = [] if front is None else [
-        ", ".join(f"{name} {shown_value(value, unit)} {HEADS.get(unit, unit)}"
+        ", ".join(f"{name} {measured(value, unit)}"
                   for name, value, unit in zip(front.metrics, point.values, front.units, strict=True))
         for point in front.points]
     plain = front is None or len(front.metrics) == 2

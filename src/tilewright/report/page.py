@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 
 from tilewright.base import write_whole
 from tilewright.report import figures, quantities
-from tilewright.report.fronts import HEADS, fronts_figure, layer_front_figure, shown_value, together
+from tilewright.report.fronts import fronts_figure, layer_front_figure, together
 from tilewright.report.terminal import VECTOR_HEADS, search_time, vector_rows
 from tilewright.report.tokens import token_lines
 from tilewright.store import LayerRecord, NestRowRecord, RoomRecord, RunRecord, TileRecord
@@ -70,12 +70,11 @@ def page_environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True)
     known = vars(quantities)
     environment.filters.update({name: known[name] for name in (
-        "engineering", "significant", "percent", "byte_size", "joules", "shortened")}, whole="{:,}".format)
+        "engineering", "significant", "percent", "byte_size", "joules", "measured", "shortened")}, whole="{:,}".format)
     environment.globals.update({name: known[name] for name in ("multiple", "over", "seconds_of", "padding_words",
                                                                "TIMES")},
-                               search_time=search_time, source=_source, HEADS=HEADS, shown_value=shown_value,
-                               together=together, VECTOR_HEADS=VECTOR_HEADS, vector_rows=vector_rows,
-                               token_lines=token_lines)
+                               search_time=search_time, source=_source, together=together, VECTOR_HEADS=VECTOR_HEADS,
+                               vector_rows=vector_rows, token_lines=token_lines)
     return environment
 
 

@@ -9,6 +9,8 @@ MISSING = "-"
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 PICOJOULE = 1e-12
+JOULES = {"pJ": "J", "pJ x cycles": "J·cycles"}
+"""Units as they are shown, where energies are told in joules."""
 
 
 def engineering(value: float | None, unit: str = "") -> str:
@@ -58,6 +60,17 @@ def over(value: float | None, bound: float | None) -> float | None:
 def finite(value: float) -> float | None:
     """Return a number as files have it: None where it is infinite or there is none."""
     return value if math.isfinite(value) else None
+
+
+def measured(value: float | None, unit: str) -> str:
+    """Return a figure in its unit, what is in picojoules in joules.
+
+    >>> measured(69_500_000_000, "pJ"), measured(60_700_000, "cycles")
+    ('69.5 mJ', '60.7 M cycles')
+    """
+    if value is not None and unit in JOULES:
+        value, unit = value * PICOJOULE, JOULES[unit]
+    return engineering(value, unit) if unit.startswith("J") else f"{engineering(value)} {unit}"
 
 
 def joules(energy_pj: float | None) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.base import Plot, Table, Value
 from tilewright.codesign import SidedMachine, SidedMachines
 from tilewright.report.fronts import LEGEND
-from tilewright.report.quantities import engineering, finite, percent, significant
+from tilewright.report.quantities import engineering, finite, measured, percent, significant
 from tilewright.report.search_plots import shown_goal
 from tilewright.report.sheet import Sheet
 from tilewright.search import METRICS
@@ -25,7 +25,7 @@ def sweep_sheet(found: SidedMachines, front: Sequence[SidedMachine]) -> Sheet:
     table = Table("machines", "Machines" if len(shown) == len(known) else
                   f"The front, and the {MOST_ROWS} best of {len(known):,} machines",
                   (*(name[0].upper() + name[1:] for name in found.varied), "Latency (cycles)", "Latency (s)",
-                   "Energy (J)", "EDP (J·cycles)", "Area (mm2)", "To the best", "Above the bound", "Front"),
+                   "Energy", "EDP", "Area (mm2)", "To the best", "Above the bound", "Front"),
                   tuple(_row(found, one, known[0].score, one in front) for one in shown),
                   (f"Front: no other machine is as good in all of {', '.join(found.front_metrics)}.",))
     facts = [_best(found, known[0]) if known and not known[0].unmapped else "No machine has a mapping of every layer."]
@@ -44,7 +44,7 @@ def _best(found: SidedMachines, one: SidedMachine) -> str:
     told = ", ".join(f"{name} {value}" for name, value in one.values.items())
     gap = "" if one.gap is None else f", at most {percent(max(one.gap, 0.0))} above what any mapping can do there"
     return (f"Best {shown_goal(found.objective)}: {told} with {engineering(one.latency_cycles)} cycles and "
-            f"{engineering(one.energy_pj * 1e-12, 'J')}{gap}.")
+            f"{measured(one.energy_pj, 'pJ')}{gap}.")
 
 
 def _row(found: SidedMachines, one: SidedMachine, best: float, on_front: bool) -> tuple[Value, ...]:
@@ -53,8 +53,8 @@ def _row(found: SidedMachines, one: SidedMachine, best: float, on_front: bool) -
     if not isfinite(one.score):
         return (*values, _NONE, "", "", "", area, "", "", "")
     seconds = one.latency_cycles / one.machine.frequency_mhz * 1e-6
-    return (*values, engineering(one.latency_cycles), engineering(seconds), engineering(one.energy_pj * 1e-12),
-            engineering(one.figure("edp") * 1e-12), area, f"{one.score / best:.3f}",
+    return (*values, engineering(one.latency_cycles), engineering(seconds), measured(one.energy_pj, "pJ"),
+            measured(one.figure("edp"), "pJ x cycles"), area, f"{one.score / best:.3f}",
             "" if one.gap is None else percent(max(one.gap, 0.0)), "front" if on_front else "")
 
 

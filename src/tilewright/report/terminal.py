@@ -15,7 +15,7 @@ from tilewright.report.quantities import (
     TIMES,
     byte_size,
     engineering,
-    joules,
+    measured,
     multiple,
     over,
     padding_words,
@@ -58,6 +58,8 @@ def print_run(record: RunRecord, console: Console | None = None, width: int | No
         _emit(console, Text(f"Coverage: {record.network.covered.figures}",
                             style="" if record.network.covered.complete else "yellow"))
     _emit(console, Text(_request_line(record), style="dim"))
+    if record.diagnosis is not None:
+        _emit(console, Text(record.diagnosis.sentence, style="bold"))
     _emit(console, layer_table(record, room), room)
     free = record.request.vector == "free"
     print_vectors(record.vector_nodes, record.totals.latency_cycles, record.totals.energy_pj, free, console)
@@ -124,7 +126,7 @@ def print_vectors(records: Sequence[VectorRecord], latency_cycles: float, energy
         _emit(console, listing(VECTOR_HEADS[:last], rows, range(1, 8)))
 
 
-VECTOR_HEADS = ("Kind", "Times", "Operations", "Bytes", "Latency\n(cycles)", "Share of\nlatency", "Energy\n(J)",
+VECTOR_HEADS = ("Kind", "Times", "Operations", "Bytes", "Latency\n(cycles)", "Share of\nlatency", "Energy",
                 "Share of\nenergy", "Limited by", "Approximated as")
 
 
@@ -134,7 +136,7 @@ def vector_rows(records: Iterable[VectorRecord], latency_cycles: float, energy_p
     return [(one.kind, str(one.count), engineering(one.operations), byte_size(one.bytes),
              *((MISSING,) * 4 if free else (
                  engineering(one.latency_cycles), percent(over(one.latency_cycles, latency_cycles)),
-                 engineering(joules(one.energy_pj)), percent(over(one.energy_pj, energy_pj)))),
+                 measured(one.energy_pj, "pJ"), percent(over(one.energy_pj, energy_pj)))),
              MISSING if free else f"folded, {one.bottleneck}" if one.folded and one.bottleneck else
              "folded" if one.folded else one.bottleneck or MISSING, one.approximation) for one in records]
 
@@ -167,8 +169,8 @@ def energy_table(layer: LayerRecord) -> Table:
     """Return the energy of a layer by component, largest first."""
     rows = sorted((layer.cost.energy_by_component_pj if layer.cost else {}).items(), key=lambda item: -item[1])
     total = layer.cost.energy_pj if layer.cost else 0.0
-    return listing(("Component", "Energy (J)", "Share"),
-                   [(name, engineering(joules(energy)), percent(over(energy, total))) for name, energy in rows],
+    return listing(("Component", "Energy", "Share"),
+                   [(name, measured(energy, "pJ"), percent(over(energy, total))) for name, energy in rows],
                    right=(1, 2))
 
 
@@ -194,13 +196,13 @@ def _cost_lines(layer: LayerRecord, cost: CostRecord, frequency_mhz: float | Non
     lines = [
         ("Latency", f"{cost.latency_cycles:,} cycles{time} ({cost.steady_cycles:,} steady + {cost.ramp_cycles:,} "
                     f"ramp, {cost.steps:,} steps of compute)", "latency_cycles"),
-        ("Energy", engineering(joules(cost.energy_pj), "J"), "energy_pj"),
-        ("EDP", engineering(joules(cost.edp), "J·cycles"), "edp"),
+        ("Energy", measured(cost.energy_pj, "pJ"), "energy_pj"),
+        ("EDP", measured(cost.edp, "pJ x cycles"), "edp"),
     ]
     for head, value, figure in lines:
         gap = multiple(*_with_bound(layer, figure))
         yield Text(f"{head:<12}{value}" + ("" if gap == MISSING else f", {gap} its bound"))
-    yield Text(f"{'Utilisation':<12}{percent(cost.utilisation)}, {layer.macs:,} MACs; bottleneck {cost.bottleneck}")
+    yield Text(f"{'Utilisation':<12}{percent(cost.utilisation)}, {layer.macs:,} MACs; limited by {cost.limited_by}")
     if layer.padding is not None:
         yield Text(f"{'Padding':<12}{padding_words(layer.padding.dimensions, layer.operator.dimensions)}; "
                    f"{percent(layer.padding.ineffectual_share)} of the MACs done are ineffectual")
@@ -276,8 +278,8 @@ def _total_lines(record: RunRecord) -> Iterable[Text]:
     facts = [
         ("Latency", f"{engineering(totals.latency_cycles)} cycles = {time} at {machine.frequency_mhz:g} MHz",
          multiple(totals.latency_cycles, totals.bound_latency_cycles)),
-        ("Energy", engineering(joules(totals.energy_pj), "J"), multiple(totals.energy_pj, totals.bound_energy_pj)),
-        ("EDP", engineering(joules(totals.edp), "J·cycles"), multiple(totals.edp, totals.bound_edp)),
+        ("Energy", measured(totals.energy_pj, "pJ"), multiple(totals.energy_pj, totals.bound_energy_pj)),
+        ("EDP", measured(totals.edp, "pJ x cycles"), multiple(totals.edp, totals.bound_edp)),
         ("Work", f"{engineering(totals.macs)} MACs at {percent(totals.utilisation)} utilisation", MISSING),
     ]
     if record.request.pad:
@@ -376,7 +378,7 @@ def _marked(text: str, gap: float | None, least: float) -> Text:
 def _bottleneck(layer: LayerRecord) -> Text:
     if layer.cost is None:
         return Text("no mapping", style="bold red")
-    return Text(layer.cost.bottleneck, style="green" if layer.cost.bottleneck == "compute" else "yellow")
+    return Text(layer.cost.limited_by, style="green" if layer.cost.bottleneck == "compute" else "yellow")
 
 
 _COLUMNS = (
@@ -389,11 +391,11 @@ _COLUMNS = (
     _Column("Share of\nlatency", 4, lambda layer, record: _cost(layer, lambda cost: percent(
         over(layer.count * cost.latency_cycles, record.totals.latency_cycles))),
             vector=lambda totals: percent(over(totals.vector_cycles, totals.latency_cycles))),
-    _Column("Energy\n(J)", 0, lambda layer, _: _cost(layer, lambda cost: engineering(joules(cost.energy_pj))),
-            lambda totals: engineering(joules(totals.energy_pj)),
-            vector=lambda totals: engineering(joules(totals.vector_energy_pj))),
-    _Column("EDP\n(J·cycles)", 5, lambda layer, _: _cost(layer, lambda cost: engineering(joules(cost.edp))),
-            lambda totals: engineering(joules(totals.edp))),
+    _Column("Energy", 0, lambda layer, _: _cost(layer, lambda cost: measured(cost.energy_pj, "pJ")),
+            lambda totals: measured(totals.energy_pj, "pJ"),
+            vector=lambda totals: measured(totals.vector_energy_pj, "pJ")),
+    _Column("EDP\n(x cycles)", 5, lambda layer, _: _cost(layer, lambda cost: measured(cost.edp, "pJ")),
+            lambda totals: measured(totals.edp, "pJ")),
     _Column("Utili-\nsation", 2, lambda layer, _: _cost(layer, lambda cost: percent(cost.utilisation)),
             lambda totals: percent(totals.utilisation)),
     _Column("Gap to\nbound", 1, lambda layer, _: _marked(percent(layer.gap), layer.gap, 1)),

@@ -72,7 +72,7 @@ class Progress:
     """Where a search stands.
 
     ``best`` is None before a mapping meets all requirements, ``bound`` (which no score can beat) and ``eta_seconds``
-    if unknown.
+    if unknown; scores are in ``unit``.
     """
 
     name: str
@@ -83,6 +83,7 @@ class Progress:
     total_samples: int | None
     eta_seconds: float | None
     bound: float | None = None
+    unit: str = ""
 
     @property
     def gap(self) -> float | None:

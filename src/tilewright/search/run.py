@@ -383,7 +383,7 @@ class SearchRun(Resumable):
         self.watch.progress.update(Progress(
             self.request.space.operator.name, self.samples, self.legal_samples, seconds,
             self.best if self.best < BREAKS_CONSTRAINT else None, budget.samples, eta if eta < math.inf else None,
-            max(bounds, default=None),
+            max(bounds, default=None), self.request.objective.unit,
         ))
 
     def _save(self) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
     from tilewright.store.database import Store
+    from tilewright.store.diagnosis import diagnosed
     from tilewright.store.library import Library, Provenance, Shelf, entry, machine_fingerprint, problem
     from tilewright.store.mapping_record import LevelRecord, MappingRecord, NestRowRecord, RoomRecord, TileRecord
     from tilewright.store.nest import level_records, mapping_from
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
         CostRecord,
         CountRecord,
         CoverageRecord,
+        DiagnosisRecord,
         FrontPointRecord,
         FrontRecord,
         LayerRecord,
         NetworkRecord,
         OperatorRecord,
         PaddingRecord,
+        ReliefRecord,
         RequestRecord,
         RooflineRecord,
         RunRecord,
@@ -66,6 +69,7 @@ __all__ = [
     "CostRecord",
     "CountRecord",
     "CoverageRecord",
+    "DiagnosisRecord",
     "Entry",
     "FrontPointRecord",
     "FrontRecord",
@@ -79,6 +83,7 @@ __all__ = [
     "OperatorRecord",
     "PaddingRecord",
     "Provenance",
+    "ReliefRecord",
     "RequestRecord",
     "Results",
     "RooflineRecord",
@@ -100,6 +105,7 @@ __all__ = [
     "cost_record",
     "coverage_record",
     "default_path",
+    "diagnosed",
     "entry",
     "fingerprint",
     "keep",

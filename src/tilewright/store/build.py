@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
-from tilewright.cost import Cost, LowerBounds, Totals, VectorWork, outermost_bytes, roofline, vector_work
+from tilewright.cost import Cost, LowerBounds, Totals, VectorWork, limits_of, outermost_bytes, roofline, vector_work
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.store.codec import fingerprint, told
@@ -190,6 +190,7 @@ def mapping_of(layer: LayerRecord) -> Mapping:
 
 def cost_record(cost: Cost) -> CostRecord:
     """Return the record of a cost, in plain Python numbers, its counts by memory from the outermost inward."""
+    limits = limits_of(cost)
     place = {memory: index for index, memory in enumerate(cost.traffic)}
     return CostRecord(
         macs=int(cost.macs), steps=int(cost.steps), steady_cycles=int(cost.steady_cycles),
@@ -198,12 +199,12 @@ def cost_record(cost: Cost) -> CostRecord:
         energy_by_component_pj={name: float(energy) for name, energy in cost.energy_by_component_pj.items()},
         counts=tuple(
             CountRecord(memory, tensor, int(count.reads), int(count.fills), int(count.updates), int(count.drains),
-                        _mean(cost, (memory, tensor)))
+                        _mean(cost, (memory, tensor)), cost.energy_by_tensor_pj.get((memory, tensor)))
             for (memory, tensor), count in sorted(cost.counts.items(), key=lambda item: place.get(item[0][0], 99))),
         traffic=tuple(
             TrafficRecord(memory, float(traffic.read_words), float(traffic.write_words), int(traffic.cycles))
             for memory, traffic in cost.traffic.items()),
-        bottleneck=cost.bottleneck, utilisation=float(cost.utilisation))
+        bottleneck=limits[0].name, utilisation=float(cost.utilisation), limits=limits)
 
 
 def _mean(cost: Cost, key: tuple[str, str]) -> MeanRecord | None:

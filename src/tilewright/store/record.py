@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tilewright.base import text_html
+from tilewright.cost import CycleLimit, limited_by
 from tilewright.store.mapping_record import LevelRecord, MappingRecord, Role
 
 SCHEMA_VERSION = 1
@@ -170,7 +171,7 @@ class FrontRecord:
 class CountRecord:
     """Words of one tensor at one memory, summed over instances.
 
-    ``mean`` is what of them is moved where the machine makes use of zeros.
+    ``mean`` is what of them is moved where the machine makes use of zeros, ``energy_pj`` what that takes.
     """
 
     memory: str
@@ -180,6 +181,7 @@ class CountRecord:
     updates: int
     drains: int
     mean: MeanRecord | None = None
+    energy_pj: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,11 @@ class TrafficRecord:
 
 @dataclass(frozen=True)
 class CostRecord:
-    """What the mapping of a layer costs, once (not multiplied by the layer's count)."""
+    """What the mapping of a layer costs, once (not multiplied by the layer's count).
+
+    ``bottleneck`` is what to cure: the first of ``limits`` (compute or a memory), which stand in the order of
+    `tilewright.cost.limits_of`.
+    """
 
     macs: int
     steps: int
@@ -208,6 +214,12 @@ class CostRecord:
     traffic: tuple[TrafficRecord, ...]
     bottleneck: str
     utilisation: float
+    limits: tuple[CycleLimit, ...] = ()
+
+    @property
+    def limited_by(self) -> str:
+        """What sets the cycles, in a few words."""
+        return limited_by(self.limits) if self.limits else self.bottleneck
 
 
 @dataclass(frozen=True)
@@ -305,6 +317,36 @@ class SearchRecord:
 
 
 @dataclass(frozen=True)
+class ReliefRecord:
+    """Cycles with twice the bandwidth of a memory, or twice the ``lanes`` and the mapping ``spread`` over them."""
+
+    of: str
+    latency_cycles: int
+    spread: str = ""
+
+
+@dataclass(frozen=True)
+class DiagnosisRecord:
+    """What sets most of a network's cycles: ``limit``, in so many of its distinct layers, and what would cure it.
+
+    Parameters
+    ----------
+    share
+        Of all cycles, vector work's among them where that is limited so too.
+    latency_cycles
+        The network's, for the mappings found, with twice of it, by the model; None where nothing can be doubled.
+    sentence
+        All this in words.
+    """
+
+    limit: str
+    layers: int
+    share: float
+    latency_cycles: int | None
+    sentence: str
+
+
+@dataclass(frozen=True)
 class PaddingRecord:
     """What a layer was before its sizes were rounded up to fill the array.
 
@@ -337,6 +379,7 @@ class LayerRecord:
     reason: str = ""
     padding: PaddingRecord | None = None
     front: FrontRecord | None = None
+    relief: ReliefRecord | None = None
 
     def __repr__(self) -> str:
         figures = "no mapping" if self.cost is None else (
@@ -462,4 +505,5 @@ class RunRecord:
     vector_nodes: tuple[VectorRecord, ...] = ()
     not_modelled: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
+    diagnosis: DiagnosisRecord | None = None
     schema_version: int = SCHEMA_VERSION

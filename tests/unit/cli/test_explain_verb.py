@@ -53,3 +53,12 @@ def test_the_layer_of_a_run_must_be_told_and_known(tilewright, machine):
     tilewright("map", "ncf", "-a", machine, "-b", "300")
     assert "--layer: must be given, as the run has 4 layers" in tilewright("explain", "last").err
     assert "Did you mean mlp.1" in tilewright("explain", "last", "-l", "mlp.7").err
+
+
+def test_what_sets_the_latency_and_the_energy_is_told(tilewright, machine, mapping):
+    operator, accelerator = matmul("matmul", m=16, n=16, k=8), load_accelerator(machine)
+    for figure in ("latency", "energy"):
+        found = tilewright("explain", mapping, "-n", OPERATOR, "-a", machine, "--count", figure)
+        expected = explain(operator, accelerator, load_mapping(mapping, operator, accelerator), figure)
+        assert (found.code, found.out) == (0, expected.text() + "\n")
+    assert tilewright("explain", mapping, "-n", OPERATOR, "-a", machine, "-c", "power").code == 2

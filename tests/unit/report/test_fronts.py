@@ -49,7 +49,7 @@ def test_three_metrics_are_points_of_the_first_two(run):
     shown = with_fronts(run, ("latency", "energy", "power"), ("cycles", "pJ", "mW"))
     assert layer_front_figure(shown.layers[0])["data"][0]["mode"] == "markers"
     heads, rows = front_rows(shown)
-    assert heads[2:] == ("Latency (cycles)", "Energy (J)", "Power (mW)")
+    assert heads[2:] == ("Latency", "Energy", "Power")
     assert all(len(row) == 5 for row in rows)
     assert together(shown.request.front) == "latency, energy and power"
 

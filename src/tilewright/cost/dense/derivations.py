@@ -3,7 +3,7 @@
 Nothing is computed here that `closed_form` does not compute; its tables and factors are named and put in order.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
@@ -11,7 +11,7 @@ from math import prod
 from tilewright.base import InputError
 from tilewright.cost.dense import closed_form as cf
 from tilewright.cost.dense.nest import Boundary, Nest, NestLoop
-from tilewright.cost.records import KINDS
+from tilewright.cost.records import KINDS, Cost
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, Fanout
 from tilewright.mapping import Mapping, violations
@@ -144,25 +144,32 @@ def explain(operator: Operator, accelerator: Accelerator, mapping: Mapping, coun
     InputError
         If there is no such count, or the mapping does not describe a complete nest.
     """
-    for violation in violations(mapping, operator, accelerator):
-        if violation.kind in _DESCRIBED:
-            raise InputError("mapping", violation.message, mend=violation.mend)
-    nest = Nest(operator, accelerator, mapping)
+    nest = described(operator, accelerator, mapping)
     level, tensor, kind = _find(nest, count)
     told = _Story(nest, tensor)
     value = told.count(kind, level)
     name = f"{accelerator.levels[level].name}.{tensor.name}.{kind}"
-    oracle, verdict = _check(nest, level, tensor, kind, value) if check else (None, "Not compared with the oracle.")
+    place = accelerator.levels[level].name, tensor.name
+    oracle, verdict = checked(nest, value, lambda cost: int(getattr(cost.counts[place], kind))) if check else (
+        None, "Not compared with the oracle.")
     return Explanation(name, value, tuple(told.derivations), tuple(told.lines), oracle, verdict)
 
 
-def _check(nest: Nest, level: int, tensor: Tensor, kind: str, value: int) -> tuple[int | None, str]:
+def described(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Nest:
+    """Return the nest of a mapping; one that describes no complete nest is an `InputError`."""
+    for violation in violations(mapping, operator, accelerator):
+        if violation.kind in _DESCRIBED:
+            raise InputError("mapping", violation.message, mend=violation.mend)
+    return Nest(operator, accelerator, mapping)
+
+
+def checked(nest: Nest, value: int, figure: Callable[[Cost], int]) -> tuple[int | None, str]:
+    """Return a figure by the oracle, None where the nest is too large to be walked, and what was found in words."""
     try:
-        cost = walk(nest.operator, nest.accelerator, nest.mapping)
+        found = figure(walk(nest.operator, nest.accelerator, nest.mapping))
     except InputError as error:
         given = f"{error.given:,}" if isinstance(error.given, int) else str(error.given)
         return None, f"Not checked: the oracle did not walk this nest, which {error.rule} and has {given}."
-    found: int = getattr(cost.counts[nest.accelerator.levels[level].name, tensor.name], kind)
     if found == value:
         return found, f"The oracle, which walks the nest literally, counts {found:,} too."
     return found, f"The oracle, which walks the nest literally, counts {found:,}: one is wrong, please report it."
@@ -174,7 +181,7 @@ def _find(nest: Nest, count: str) -> tuple[int, Tensor, str]:
     names = [level.name for level in nest.accelerator.levels]
     known = ", ".join(f"{names[level]}.{tensor}" for level, tensor in sorted(kept))
     rule = "must be MEMORY.TENSOR.KIND of a tensor that the memory keeps"
-    mend = f"Known: {known}; each with .reads, .fills, .updates, .drains"
+    mend = f"Known: {known}; each with .reads, .fills, .updates, .drains; and latency, and energy"
     parts = count.rsplit(".", 2)
     if len(parts) < 3:
         raise InputError("count", rule, count, mend)
@@ -235,7 +242,7 @@ class _Story:
     def product(self, kind: str, level: int, boundary: Boundary, view: cf.View, sentence: str) -> int:
         """Add a derivation and the line that multiplies its factors."""
         title = f"{self.name(level)}.{self.tensor.name}.{kind}"
-        derivation = Derivation(title, sentence, tuple(_loop_lines(self.nest, boundary, view)),
+        derivation = Derivation(title, sentence, tuple(loop_lines(self.nest, boundary, view)),
                                 tuple(_factors(self.nest, boundary, view)))
         self.derivations.append(derivation)
         formula = " x ".join(f"{factor.value:,} ({factor.name})" for factor in derivation.factors)
@@ -285,7 +292,8 @@ class _Story:
                          "every update adds to a word that is read, except where it starts from zero")
 
 
-def _loop_lines(nest: Nest, boundary: Boundary, view: cf.View) -> list[LoopLine]:
+def loop_lines(nest: Nest, boundary: Boundary, view: cf.View) -> list[LoopLine]:
+    """Return the loops outside the child of a boundary, and what each does to its tile."""
     last = cf.innermost_advancing(nest, boundary)
     innermost = nest.loops[last] if last >= 0 else None
     found = []
@@ -387,7 +395,8 @@ def _sliding(nest: Nest, axis: Axis, loops: dict[str, list[cf.RoledLoop]], value
     return ProductFactor("+".join(axis.dimensions), sentence, formula, value, tables, windows)
 
 
-__all__ = ["ArithmeticLine", "Derivation", "Explanation", "LoopLine", "PieceLine", "ProductFactor", "explain"]
+__all__ = ["ArithmeticLine", "Derivation", "Explanation", "LoopLine", "PieceLine", "ProductFactor", "aligned_columns",
+           "checked", "described", "explain", "loop_lines"]
 
 
 def _text(explanation: Explanation) -> str:
@@ -398,7 +407,7 @@ def _text(explanation: Explanation) -> str:
             for line in explanation.lines]
     reasons = [line.sentence for line in explanation.lines]
     arithmetic = chain.from_iterable(
-        (text, f"{_INDENT * 2}{reason}") for text, reason in zip(_columns(rows), reasons, strict=True))
+        (text, f"{_INDENT * 2}{reason}") for text, reason in zip(aligned_columns(rows), reasons, strict=True))
     parts.append("\n".join(["So", *arithmetic]))
     parts.append(explanation.check)
     return "\n\n".join(parts)
@@ -407,7 +416,7 @@ def _text(explanation: Explanation) -> str:
 def _derivation_text(derivation: Derivation) -> Iterator[str]:
     yield f"{derivation.title}: {derivation.sentence}."
     yield "Loops outside, outermost first:" if derivation.loops else "No loop lies outside."
-    yield from _columns(
+    yield from aligned_columns(
         (loop.level, loop.dimension, f"{loop.outer:,} -> {loop.step:,}",
          f"{loop.count:,} {'lanes' if loop.spatial else 'times'}", loop.action, loop.why) for loop in derivation.loops)
     yield "Factors:"
@@ -428,12 +437,12 @@ def _factor_text(factor: ProductFactor) -> Iterator[str]:
     if factor.windows:
         moving, still = (name for name, _ in factor.tables)
         header = "tiles", f"{moving} before", f"{moving} now", still, "words", "carried over"
-        yield from _columns(chain([header], (
+        yield from aligned_columns(chain([header], (
             (f"{w.times:,}", "-" if w.previous is None else f"{w.previous:,}", f"{w.present:,}", f"{w.extent:,}",
              f"{w.words:,}", f"{w.carried:,}") for w in factor.windows)), indent=2)
 
 
-def _columns(rows: Iterable[tuple[str, ...]], indent: int = 1) -> list[str]:
+def aligned_columns(rows: Iterable[tuple[str, ...]], indent: int = 1) -> list[str]:
     """Align the columns of rows: those of numbers, under a heading or not, at their right."""
     table = list(rows)
     columns = []

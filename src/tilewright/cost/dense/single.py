@@ -27,11 +27,12 @@ def single_cost(operator: Operator, accelerator: Accelerator, mapping: Mapping) 
     ports = {level: PortWords(nest, others.get(level, {}), busiest, level) for level in memory_levels(nest)}
     traffic = {nest.mapping.levels[level].level: port.traffic() for level, port in ports.items()}
     compute_steps = cf.steps(nest)
-    blocked = compute_steps + sum(ports[level].blocking_cycles() for level in ports if level and _single(nest, level))
+    blocked = compute_steps + sum(moved.blocking_cycles for moved in traffic.values())
     steady = max(blocked, *(moved.cycles for moved in traffic.values()))
     overlapped = [level for level in ports if level and not _single(nest, level)]
     ramp = sum(cold_start(nest, level) + tail(nest, level) for level in overlapped)
-    energy = energy_by_component(nest, totals, steady + ramp)
+    by_tensor = energy_by_tensor(nest, totals)
+    energy = energy_by_component(nest, totals, by_tensor, steady + ramp)
     names = [entry.level for entry in mapping.levels]
     return Cost(
         macs=operator.macs,
@@ -44,6 +45,7 @@ def single_cost(operator: Operator, accelerator: Accelerator, mapping: Mapping) 
         traffic=traffic,
         bottleneck="compute" if blocked >= steady else max(traffic, key=lambda name: traffic[name].cycles),
         utilisation=operator.macs / (accelerator.compute_instances * (steady + ramp)),
+        energy_by_tensor_pj=by_tensor,
     )
 
 
@@ -142,6 +144,7 @@ class PortWords:
 
     def __init__(self, nest: Nest, views: dict[str, Counts], first: Counts, level: int) -> None:
         self.memory = memory_at(nest.accelerator, level)
+        self._blocks = level > 0 and _single(nest, level)
         self._moved = {view: [(found[level, t.name], _scale(nest, level, t)) for t in nest.operator.tensors
                               if (level, t.name) in first]
                        for view, found in ((view, views.get(view, first)) for view in VIEWS)}
@@ -155,10 +158,9 @@ class PortWords:
         read, written = self._words("read", "reads", "drains"), self._words("write", "fills", "updates")
         shared = self._words("shared", *KINDS)
         cycles = max(cycles_at(read, ports.read), cycles_at(written, ports.write), cycles_at(shared, ports.shared))
-        return MemoryTraffic(float(read), float(written), cycles)
+        return MemoryTraffic(float(read), float(written), cycles, self._blocking_cycles() if self._blocks else 0)
 
-    def blocking_cycles(self) -> int:
-        """Cycles of compute that a single-buffered memory blocks while its tiles come and go."""
+    def _blocking_cycles(self) -> int:
         ports = self.memory.bandwidth
         drained, filled = self._words("blocking", "drains"), self._words("blocking", "fills")
         return cycles_at(drained, ports.read, ports.shared) + cycles_at(filled, ports.write, ports.shared)
@@ -226,16 +228,19 @@ def _one_visit(nest: Nest, boundary: Boundary, *, last: bool) -> int:
     return prod(cf.factors_of(boundary.tensor, nest.operator.sizes, loops).values())
 
 
-def energy_by_component(nest: Nest, totals: Counts, latency_cycles: int) -> dict[str, float]:
+def energy_by_tensor(nest: Nest, totals: Counts) -> dict[tuple[str, str], float]:
+    """Energy of the accesses by memory and tensor, in pJ (rule 9)."""
+    memories = [(level, memory_at(nest.accelerator, level)) for level in memory_levels(nest)]
+    return {(memory.name, t.name): _access_energy(memory, totals[level, t.name]) * float(_scale(nest, level, t))
+            for level, memory in memories for t in nest.operator.tensors if (level, t.name) in totals}
+
+
+def energy_by_component(nest: Nest, totals: Counts, by_tensor: dict[tuple[str, str], float], latency_cycles: int,
+                        ) -> dict[str, float]:
     """Energy by memory, compute unit, fan-out network and leakage, in pJ (rule 9)."""
     accelerator, operator = nest.accelerator, nest.operator
-    found: dict[str, float] = {}
-    for level in memory_levels(nest):
-        memory = memory_at(nest.accelerator, level)
-        found[memory.name] = sum(
-            _access_energy(memory, totals[level, t.name]) * float(_scale(nest, level, t))
-            for t in operator.tensors if (level, t.name) in totals
-        )
+    found = {memory.name: sum((pj for (name, _), pj in by_tensor.items() if name == memory.name), start=0.0)
+             for memory in accelerator.memories}
     found[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac
     for level, fanout in enumerate(accelerator.levels):
         if isinstance(fanout, Fanout):

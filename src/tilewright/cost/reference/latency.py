@@ -69,13 +69,14 @@ Port = Callable[..., list[Fraction]]
 """Takes a memory and kinds of access; returns what `Transfers.port` does."""
 
 
-def traffic(port: Port, memory: Memory) -> MemoryTraffic:
+def traffic(port: Port, memory: Memory, *, outermost: bool) -> MemoryTraffic:
     """Return what the busiest instance of ``memory`` moves; the busiest is found for each port by itself."""
     rate = memory.bandwidth
     read, write = max(port(memory, "reads", "drains")), max(port(memory, "fills", "updates"))
     both = max(port(memory, "reads", "drains", "fills", "updates"))
     slowest = max(cycles(read, rate.read), cycles(write, rate.write), cycles(both, rate.shared))
-    return MemoryTraffic(float(read), float(write), slowest)
+    blocks = memory.buffering == "single" and not outermost
+    return MemoryTraffic(float(read), float(write), slowest, _blocking(port, memory) if blocks else 0)
 
 
 def _blocking(port: Port, memory: Memory) -> int:
@@ -87,12 +88,11 @@ def _blocking(port: Port, memory: Memory) -> int:
 
 def steady(memories: Sequence[Memory], port: Port, steps: int) -> tuple[int, str]:
     """Return the steady cycles and the name of what sets them, ``"compute"`` if nothing else needs more."""
-    busy = steps + sum(_blocking(port, memory) for memory in memories[1:] if memory.buffering == "single")
-    slowest, bottleneck = busy, "compute"
-    for memory in memories:
-        needed = traffic(port, memory).cycles
-        if needed > slowest:
-            slowest, bottleneck = needed, memory.name
+    moved = {memory.name: traffic(port, memory, outermost=memory is memories[0]) for memory in memories}
+    slowest, bottleneck = steps + sum(each.blocking_cycles for each in moved.values()), "compute"
+    for name, each in moved.items():
+        if each.cycles > slowest:
+            slowest, bottleneck = each.cycles, name
     return slowest, bottleneck
 
 

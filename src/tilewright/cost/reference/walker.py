@@ -44,7 +44,8 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
         energy_pj=sum(components.values()), energy_by_component_pj=components,
         counts={(accelerator.levels[level].name, tensor): _count(tally)
                 for (level, tensor), tally in transfers.tallies.items()},
-        traffic={memory.name: traffic(transfers.port, memory) for memory in accelerator.memories},
+        traffic={memory.name: traffic(transfers.port, memory, outermost=memory is accelerator.memories[0])
+                 for memory in accelerator.memories},
         bottleneck=bottleneck, utilisation=operator.macs / (accelerator.compute_instances * latency),
     )
 

@@ -224,11 +224,15 @@ class Sums:
         """Steps, and the cycles for which single-buffered memories block them."""
         total = self.steps
         for level, memory in self.plan.memories():
-            if level and memory.buffering == "single" and level in self.traffic:
-                for kind, port in (("drains", "read"), ("fills", "write")):
-                    words = self._port(level, "blocking", (kind,))
-                    total = total + self._slower(words, memory, port)
+            total = total + self._blocking(level, memory)
         return total
+
+    def _blocking(self, level: int, memory: Memory) -> Share:
+        """Cycles in which compute waits for the tiles of a single-buffered memory to come and go."""
+        if not level or memory.buffering != "single" or level not in self.traffic:
+            return 0.0
+        return sum((self._slower(self._port(level, "blocking", (kind,)), memory, port)
+                    for kind, port in (("drains", "read"), ("fills", "write"))), start=0.0)
 
     @cached_property
     def steady(self) -> Floats:
@@ -283,10 +287,7 @@ class Sums:
         found: dict[str, Share] = {}
         numbers = self.columns.numbers
         for level, memory in self.plan.memories():
-            prices = [numbers[memory.name, f"{kind}_energy_pj_per_word"] for kind in ACCESSES]
-            found[memory.name] = sum((self._words("total", kept, kind, time=False) * price
-                                      for kept in self.plan.of(level)
-                                      for kind, price in zip(KINDS, prices, strict=True)), start=0.0)
+            found[memory.name] = sum((self._accesses_pj(kept) for kept in self.plan.of(level)), start=0.0)
         name = self.accelerator.compute.name
         performed = self.operator.macs * self.plan.shares.performed(time=False)
         found[name] = performed * numbers[name, "energy_pj_per_mac"]
@@ -314,6 +315,12 @@ class Sums:
                     bits = tensor_bits(at.tensor, self.accelerator)
                     total = total + count * (moved.data[kind] + moved.metadata / bits)
         return total
+
+    def _accesses_pj(self, kept: KeptTensor) -> Share:
+        """Picojoules of what is moved of a tensor at a memory."""
+        prices = [self.columns.numbers[kept.memory.name, f"{kind}_energy_pj_per_word"] for kind in ACCESSES]
+        return sum((self._words("total", kept, kind, time=False) * price
+                    for kind, price in zip(KINDS, prices, strict=True)), start=0.0)
 
     @cached_property
     def energy(self) -> Floats:
@@ -347,7 +354,7 @@ class Sums:
         """Return everything about the one mapping of a batch of one."""
         names = [level.name for level in self.accelerator.levels]
         energies = {name: _one(pj) for name, pj in self.energies.items()}
-        traffic = {memory.name: self._memory_traffic(level) for level, memory in self.plan.memories()}
+        traffic = {memory.name: self._memory_traffic(level, memory) for level, memory in self.plan.memories()}
         steady, ramp = int(_one(self.steady)), int(_one(self.ramp))
         timed = self.operator.macs * self.plan.shares.performed(time=True)
         counts = {(names[k.level], k.tensor.name): Count(**{
@@ -360,12 +367,13 @@ class Sums:
             utilisation=timed / (self.accelerator.compute_instances * max(1, steady + ramp)),
             expected={(names[k.level], k.tensor.name): self._expected(k) for k in self.plan.kept},
             performed_macs=self.operator.macs * self.plan.shares.performed(time=False),
+            energy_by_tensor_pj={(k.memory.name, k.tensor.name): _one(self._accesses_pj(k)) for k in self.plan.kept},
         )
 
-    def _memory_traffic(self, level: int) -> MemoryTraffic:
+    def _memory_traffic(self, level: int, memory: Memory) -> MemoryTraffic:
         read, written, _ = self._ports(level)
         cycles = self.traffic[level][2] if level in self.traffic else 0.0
-        return MemoryTraffic(_one(read), _one(written), int(_one(cycles)))
+        return MemoryTraffic(_one(read), _one(written), int(_one(cycles)), int(_one(self._blocking(level, memory))))
 
     def _expected(self, kept: KeptTensor) -> Expected:
         moved = self.moved[kept.level, kept.tensor.name]
