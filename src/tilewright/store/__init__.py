@@ -23,6 +23,15 @@ if TYPE_CHECKING:
         vector_records,
     )
     from tilewright.store.codec import fingerprint, read_run, record_to_json, run_from_json, write_run
+    from tilewright.store.cost_records import (
+        BoundsRecord,
+        CostRecord,
+        CountRecord,
+        DiagnosisRecord,
+        ReliefRecord,
+        RooflineRecord,
+        TrafficRecord,
+    )
     from tilewright.store.database import Store
     from tilewright.store.diagnosis import diagnosed
     from tilewright.store.library import Library, Provenance, Shelf, entry, machine_fingerprint, problem
@@ -33,20 +42,14 @@ if TYPE_CHECKING:
         SCHEMA_VERSION,
         AcceleratorRecord,
         AnswerRecord,
-        BoundsRecord,
-        CostRecord,
-        CountRecord,
         CoverageRecord,
-        DiagnosisRecord,
         FrontPointRecord,
         FrontRecord,
         LayerRecord,
         NetworkRecord,
         OperatorRecord,
         PaddingRecord,
-        ReliefRecord,
         RequestRecord,
-        RooflineRecord,
         RunRecord,
         SearchRecord,
         SoftwareRecord,
@@ -54,7 +57,6 @@ if TYPE_CHECKING:
         TensorRecord,
         TokensRecord,
         TotalsRecord,
-        TrafficRecord,
         VectorRecord,
     )
     from tilewright.store.results import Results, kept_in, results_in

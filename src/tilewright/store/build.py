@@ -17,26 +17,28 @@ from tilewright.cost import Cost, LowerBounds, Totals, VectorWork, limits_of, ou
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
 from tilewright.mapping import Mapping, tensor_bits
 from tilewright.store.codec import fingerprint, told
-from tilewright.store.nest import mapping_from, mapping_record
-from tilewright.store.record import (
-    AcceleratorRecord,
+from tilewright.store.cost_records import (
     BoundsRecord,
     CostRecord,
     CountRecord,
+    MeanRecord,
+    RooflineRecord,
+    TrafficRecord,
+)
+from tilewright.store.nest import mapping_from, mapping_record
+from tilewright.store.record import (
+    AcceleratorRecord,
     CoverageRecord,
     LayerRecord,
-    MeanRecord,
     NetworkRecord,
     OperatorRecord,
     PaddingRecord,
     RequestRecord,
-    RooflineRecord,
     RunRecord,
     SoftwareRecord,
     TensorRecord,
     TokensRecord,
     TotalsRecord,
-    TrafficRecord,
     VectorRecord,
 )
 from tilewright.workload import (

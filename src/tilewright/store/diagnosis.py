@@ -7,7 +7,8 @@ from dataclasses import replace
 from tilewright.cost import COMPUTE, UNIT, relief, vector_work, with_twice
 from tilewright.hardware import Accelerator
 from tilewright.store.build import mapping_of, operator_of
-from tilewright.store.record import DiagnosisRecord, LayerRecord, ReliefRecord, RunRecord
+from tilewright.store.cost_records import DiagnosisRecord, ReliefRecord
+from tilewright.store.record import LayerRecord, RunRecord
 from tilewright.workload import Graph
 
 
