@@ -39,7 +39,9 @@ class ConvolutionWindow:
 def mac(node: NodeView, operator: Operator, weights: str, note: str = "") -> MacNode:
     """Wrap an operator; mark weights that are activations, or that another node counts already."""
     attributes: list[tuple[str, int | str]] = [*operator.attributes, ("element_type", node.element_type)]
-    if weights not in node.scene.constants:
+    if weights in node.scene.caches:
+        attributes.append(("weights", "cache"))
+    elif weights not in node.scene.constants:
         attributes.append(("weights", "activations"))
     elif node.scene.origin(weights) in node.scene.claimed:
         attributes.append(("weights", "tied"))
@@ -67,6 +69,10 @@ def oriented(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[str,
     """Make the product of two tensors; where only the left one is constant, of their transposes, so that it is W."""
     left, right = sides
     constants = node.scene.constants
+    shared = node.scene.arranged.get(right, 1)  # matrices that rows of as many others of the left side share
+    if shared > 1:
+        batch, m, n, k = sizes
+        return product(node, node.name, (batch // shared, m * shared, n, k), right, note)
     if left in constants and right not in constants:
         batch, m, n, k = sizes
         return product(node, node.name, (batch, n, m, k), left, note)

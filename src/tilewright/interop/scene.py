@@ -23,7 +23,8 @@ class Scene:
     ``constants`` are known before the network runs (weights, and whatever is computed from constants alone);
     ``producers`` names the translated nodes that make a tensor; ``claimed`` are weights that a node already counts;
     ``origins`` say of which weight a constant is only another view; ``lost`` is the first node of whose results some
-    shape is unknown.
+    shape is unknown. ``arranged`` tensors are never made, as products read others in their place: by name, how often
+    each word would stand there; ``caches`` are those of them that a cache of keys and values is read for.
     """
 
     path: str
@@ -36,6 +37,8 @@ class Scene:
     names: set[str] = field(default_factory=set)
     origins: dict[str, str] = field(default_factory=dict)
     lost: Node | None = None
+    arranged: Mapping[str, int] = field(default_factory=dict)
+    caches: frozenset[str] = frozenset()
 
     def shape(self, name: str) -> Shape:
         """Shape of a tensor; `Unsupported` where it is not known."""

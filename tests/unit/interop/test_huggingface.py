@@ -10,7 +10,7 @@ import pytest
 from tilewright.base import InputError, extras
 from tilewright.cli import main
 from tilewright.interop import format_of, load_huggingface, load_onnx, load_torch
-from tilewright.workload import DataMovement, Unmodelled, coverage, zoo
+from tilewright.workload import DataMovement, Unmodelled, coverage, table_graph, zoo
 
 CLASSES = {"id2label": {str(index): str(index) for index in range(1000)}}
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
@@ -138,6 +138,119 @@ def test_gpt2_by_hand(load):
     assert dict(graph.node("lm_head").operator.attributes)["weights"] == "tied"
 
 
+GROUPED = {**TINY, "num_key_value_heads": 2, "head_dim": 4}
+CACHED = {"batch": 2, "context": 8, "phase": "decode"}
+# A class and its configuration, made as transformers makes it.
+CAUSAL = {
+    "llama": ("LlamaForCausalLM", GROUPED),
+    "mistral": ("MistralForCausalLM", {**GROUPED, "sliding_window": 4}),
+    "mixtral": ("MixtralForCausalLM", {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "qwen2": ("Qwen2ForCausalLM", GROUPED),
+    "gemma": ("GemmaForCausalLM", {**GROUPED, "num_key_value_heads": 1}),
+    "phi3": ("Phi3ForCausalLM", {**GROUPED, "pad_token_id": 0}),
+    "falcon": ("FalconForCausalLM", {**TINY, "multi_query": True}),
+    "gpt2": ("GPT2LMHeadModel", {"n_embd": 16, "n_layer": 1, "n_head": 4, "vocab_size": 50}),
+}
+
+
+def counted(name, values, architecture, past, inputs):
+    """Multiply-accumulates that PyTorch counts as a model of random weights runs behind ``past`` tokens."""
+    import torch
+    import transformers
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = transformers.CONFIG_MAPPING[name](**values)
+    eager = {"attn_implementation": "eager", **({"experts_implementation": "eager"} if name == "mixtral" else {})}
+    model = getattr(transformers, architecture)._from_config(config, **eager).eval()
+    if past:
+        zeros = torch.zeros((inputs["input_ids"].shape[0], past), dtype=torch.long)
+        inputs["past_key_values"] = model(zeros, use_cache=True).past_key_values
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(**inputs)
+    return counter.get_total_flops() / 2
+
+
+@pytest.mark.parametrize("bind", [CACHED, {**TEXT, "phase": "prefill"}], ids=["decode", "prefill"])
+@pytest.mark.parametrize("name", CAUSAL)
+def test_language_models_have_the_counts_of_pytorch(name, bind, load):
+    import torch
+
+    architecture, values = CAUSAL[name]
+    graph = load(name, bind=bind, architectures=[architecture], **values)
+    new, past = (1, 7) if bind is CACHED else (8, 0)
+    ids = torch.zeros((2, new), dtype=torch.long)
+    assert graph.macs == counted(name, values, architecture, past, {"input_ids": ids})
+    assert graph.tokens == 2 * new
+    assert coverage(graph).complete
+    groups = 4 if name == "gpt2" else values.get("num_key_value_heads", 1)
+    kept = 4 if name == "mistral" and bind is CACHED else 8  # three tokens of its window, and the new one
+    sides = [node.operator for node in graph.mac_nodes if dict(node.operator.attributes).get("weights") == "cache"]
+    assert sum(side.tensor("W").words(side.sizes) for side in sides) == 2 * 2 * groups * 4 * kept
+    appended = [node.written_words for node in graph.nodes if node.kind == "append"]
+    assert appended == [2 * groups * 4 * new] * 2
+    assert not any(node.written_words for node in graph.nodes if node.kind == "expand" and "attn" in node.name)
+
+
+@pytest.mark.parametrize(("name", "values", "block"), [
+    ("llama", {}, {}), ("gemma", {"num_key_value_heads": 1}, {"groups": 1}),
+    ("mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2}, {"experts": 4, "active": 2})])
+def test_decoding_is_that_of_the_zoo(name, values, block, load):
+    """The zoo's blocks of the same sizes: groups read their keys once, one token is appended."""
+    ours = load(name, bind=CACHED, architectures=[CAUSAL[name][0]], **{**GROUPED, **values})
+    decoder = {"name": "l", "repeat": 1, "heads": 4, "groups": 2, "feedforward": 24, "context": "$context", **block}
+    theirs = table_graph({"phases": {"decode": {"context": 8}}, "input": [1, 16], "layers": [
+        {"decoder": decoder}, {"linear": {"name": "head", "out": 50}}]}, {"batch": 2})
+    gates = [each.macs for each in theirs.mac_nodes if each.name.endswith(("experts.gate", "experts.up"))]
+    assert nests(ours) == nests(theirs) or sum(gates) == ours.node("model.layers.0.mlp.experts.grouped_mm").macs
+    assert (ours.macs, ours.tokens) == (theirs.macs, theirs.tokens)
+
+
+def test_a_pass_without_a_phase_shares_keys_too(load):
+    graph = load("llama", bind=TEXT, architectures=["LlamaForCausalLM"], **GROUPED)
+    scores = graph.node("model.layers.0.self_attn.matmul")
+    assert dict(scores.operator.dimensions) == {"B": 4, "M": 16, "N": 8, "K": 4}
+    assert dict(scores.operator.attributes)["weights"] == "activations"
+    assert graph.tokens == 16
+    assert not [node for node in graph.nodes if node.kind == "append"]
+
+
+@pytest.mark.parametrize("name", ["distilbert", "mamba"])
+def test_models_of_text_have_the_counts_of_pytorch(name, load):
+    import torch
+
+    architecture, values = {
+        "distilbert": ("DistilBertModel", {"dim": 16, "n_layers": 1, "n_heads": 4, "hidden_dim": 24, "vocab_size": 50}),
+        "mamba": ("MambaForCausalLM", {"hidden_size": 16, "num_hidden_layers": 1, "vocab_size": 50, "state_size": 4}),
+    }[name]
+    graph = load(name, bind=TEXT, architectures=[architecture], **values)
+    ids = torch.zeros((2, 8), dtype=torch.long)
+    assert graph.macs == counted(name, values, architecture, 0, {"input_ids": ids})
+    assert coverage(graph).complete
+
+
+def test_what_reads_repeated_words_otherwise_has_them_made():
+    """Keys that heads share are repeated where more than products read them."""
+    import torch
+
+    class Shared(torch.nn.Module):
+        def __init__(self, also):
+            super().__init__()
+            self.also = also
+
+        def forward(self, queries, keys):
+            repeated = keys[:, :, None].expand(2, 2, 3, 5, 4).reshape(2, 6, 5, 4)
+            scores = queries @ repeated.transpose(2, 3)
+            return (scores, repeated + 1) if self.also else scores @ repeated
+
+    inputs = (torch.zeros(2, 6, 7, 4), torch.zeros(2, 2, 5, 4))
+    shared, made = load_torch(Shared(False), inputs), load_torch(Shared(True), inputs)
+    assert [dict(node.operator.dimensions) for node in shared.mac_nodes] == [
+        {"B": 4, "M": 21, "N": 5, "K": 4}, {"B": 4, "M": 21, "N": 4, "K": 5}]
+    moved = [sum(node.written_words for node in graph.nodes if node.kind in ("expand", "transpose"))
+             for graph in (shared, made)]
+    assert moved == [0, 2 * 6 * 5 * 4]
+
+
 VISION = {"image_size": 16, "patch_size": 8}
 # A configuration, the sizes to bind, and the inputs that these make.
 OTHERS = {
@@ -197,6 +310,10 @@ def bert(**values):
     return json.dumps({"model_type": "bert", **TINY, **values})
 
 
+def llama():
+    return json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"], **TINY})
+
+
 WRONG = {
     "empty": ("", TEXT, "config.json:1: must be JSON"),
     "text": ("hello", TEXT, "config.json:1: must be JSON"),
@@ -224,6 +341,14 @@ WRONG = {
     "wrong_name": (bert(), {**TEXT, "image": 3}, "bind image: must name a dynamic dimension of"),
     "zero": (bert(), {"batch": 0, "sequence": 8}, "bind batch: must be a positive integer; Got 0"),
     "too_long": (bert(), {"batch": 1, "sequence": 513}, "bind sequence: must be at most 512, the positions that"),
+    "unknown_phase": (bert(), {**TEXT, "phase": "decoding"}, "bind: must be a known phase; Got 'decoding'"),
+    "no_phases": (bert(), {**TEXT, "phase": "decode"}, "bind phase: must be left out but for causal language"),
+    "no_context": (llama(), {"batch": 1, "phase": "decode"}, "must be bound; Got 'context'; Add --bind context=1."),
+    "empty_context": (llama(), {"batch": 1, "phase": "decode", "context": 0}, "bind context: must be a positive int"),
+    "long_context": (llama(), {"batch": 1, "phase": "decode", "context": 2049}, "bind context: must be at most 2048"),
+    "two_sequences": (llama(), {**CACHED, "sequence": 3}, "bind sequence: must name a dynamic dimension of"),
+    "context_ahead": (llama(), {**CACHED, "phase": "prefill"}, "must be bound; Got 'sequence'; Add --bind sequence=1."),
+    "a_word": (bert(), {"batch": "many", "sequence": 8}, "bind batch: must be a positive integer; Got 'many'"),
     "image_too_small": (json.dumps({"model_type": "vit", **TINY, **VISION}), {"batch": 1, "image": 4},
                         "must be traceable by torch.export"),
 }

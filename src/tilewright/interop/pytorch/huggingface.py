@@ -5,11 +5,14 @@ never run. Attention is the "eager" one, whose two products are seen; experts ar
 """
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright.base import InputError, read_json, read_text, require_extra
+from tilewright.base import InputError, read_json, read_text, require_extra, unknown_name
+from tilewright.interop.pytorch.caches import holding
 from tilewright.interop.pytorch.torch import export_module, is_of, on_meta, quietly, read_exported, zeros_for
 from tilewright.interop.pytorch.translate import graph_of
 from tilewright.interop.scene import check_bindings
@@ -19,6 +22,7 @@ from tilewright.workload import Graph
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
+_PHASES = ("prefill", "decode")
 _LONGEST = ("max_position_embeddings", "n_positions", "max_sequence_length")
 
 
@@ -31,7 +35,9 @@ def load_huggingface(path: str | Path, *, bind: Mapping[str, int | str] | None =
     ----------
     bind
         Sizes of the inputs: ``batch``; of text ``sequence`` (and ``target`` for a decoder that has its own); of
-        images ``image``, of sound ``samples`` or ``frames``, where the configuration does not state them.
+        images ``image``, of sound ``samples`` or ``frames``, where the configuration does not state them. A causal
+        language model keeps keys and values with ``phase`` ``prefill``, and reads them with ``decode``, one new token a
+        sequence that attends to ``context`` of them, itself included.
 
     Raises
     ------
@@ -129,25 +135,45 @@ def _first_line(error: Exception) -> str:
 
 
 def _graph(source: str, name: str, model: "PreTrainedModel", bind: dict[str, int | str]) -> Graph:
-    sizes = _sizes(source, model, bind)
+    phase = _phase(model, bind.pop("phase", None))
+    sizes = _sizes(source, model, bind, phase)
     inputs = _inputs(model, sizes)
     where = source if source == type(model).__name__ else f"{source}: {type(model).__name__}"
-    exported = export_module(model, (), inputs, where=where,
-                             mend="See that the configuration and the sizes that are bound go together")
+    with holding(model, sizes.get("context", 1) - 1) if phase else nullcontext():
+        exported = export_module(model, (), inputs, where=where,
+                                 mend="See that the configuration and the sizes that are bound go together")
     graph = graph_of(read_exported(exported, name), {})
-    notes = (f"{type(model).__name__} without weights, " + ", ".join(f"{key} = {size}" for key, size in sizes.items()),
+    told = {**({"phase": phase} if phase else {}), **sizes}
+    notes = (f"{type(model).__name__} without weights, " + ", ".join(f"{key} = {size}" for key, size in told.items()),
              *graph.notes)
-    return Graph(name, graph.nodes, source, notes)
+    return Graph(name, graph.nodes, source, notes, sizes["batch"] * sizes.get("sequence", 1) if _writes(model) else 0)
 
 
-def _sizes(source: str, model: "PreTrainedModel", bind: dict[str, int | str]) -> dict[str, int]:
+def _writes(model: "PreTrainedModel") -> bool:
+    """Whether it is a causal language model, which goes on with a text."""
+    return bool(model.can_generate()) and not model.config.is_encoder_decoder and model.main_input_name == "input_ids"
+
+
+def _phase(model: "PreTrainedModel", phase: object) -> str:
+    """Return the phase that is asked for; none is "", a pass that keeps nothing."""
+    if phase is None:
+        return ""
+    if phase not in _PHASES:
+        raise unknown_name("phase", str(phase), list(_PHASES), "bind")
+    if not _writes(model) or "past_key_values" not in signature(model.forward).parameters:
+        raise InputError("bind phase", "must be left out but for causal language models with keys and values",
+                         type(model).__name__)
+    return str(phase)
+
+
+def _sizes(source: str, model: "PreTrainedModel", bind: dict[str, int | str], phase: str) -> dict[str, int]:
     """Return the sizes of the inputs by name: what is bound, else what the configuration states."""
-    stated = _stated(model)
+    stated: dict[str, int | None] = {"batch": None, "context": None} if phase == "decode" else _stated(model)
     given = {**{key: size for key, size in stated.items() if size is not None}, **bind}
     sizes = check_bindings(source, given, list(stated))
     text = _part(model, "text")
     longest = next((found for key in _LONGEST if isinstance(found := getattr(text, key, None), int)), None)
-    for key in ("sequence", "target"):
+    for key in ("sequence", "target", "context"):
         if longest is not None and longest > 0 and sizes.get(key, 0) > longest:
             raise InputError(f"bind {key}", f"must be at most {longest}, the positions that the model has", sizes[key])
     return {key: sizes[key] for key in stated}
@@ -160,8 +186,6 @@ def _part(model: "PreTrainedModel", name: str) -> Any:
 
 def _kinds(model: "PreTrainedModel") -> list[str]:
     """Names of the inputs that a forward pass needs."""
-    from inspect import signature  # noqa: PLC0415
-
     known = signature(model.forward).parameters
     kinds = [kind for kind in ("input_ids", "pixel_values", "input_values", "input_features") if kind in known]
     main = model.main_input_name

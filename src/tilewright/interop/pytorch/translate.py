@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tilewright.base import InputError
+from tilewright.interop.pytorch.arranged import APPEND, arrangements
 from tilewright.interop.pytorch.macs import MAC_TRANSLATORS
 from tilewright.interop.pytorch.program import Body, Call, ExportedNetwork, Size, Value
 from tilewright.interop.pytorch.sizes import bind_sizes, size_of
@@ -27,7 +28,7 @@ permute transpose t numpy_T adjoint mT mH movedim swapaxes swapdims slice select
 chunk unbind tensor_split unfold as_strided expand expand_as
 """.split()}
 _RENAMED = {"scaled_dot_product_attention": "attention", "_scaled_dot_product_flash_attention_for_cpu": "attention",
-            "transformers.grouped_mm_fallback": "grouped_mm", "_grouped_mm": "grouped_mm"}
+            "transformers.grouped_mm_fallback": "grouped_mm", "_grouped_mm": "grouped_mm", APPEND: "append"}
 
 
 def graph_of(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Graph:
@@ -48,6 +49,10 @@ def graph_of(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Graph:
                          "The file is broken; export it again") from None
     calls = [call for call in program.body.calls if call.outputs]
     _check(program, calls)
+    found = arrangements(calls, _kind, scene.shapes, program.body.outputs)
+    scene.arranged = {name: one.times for name, one in found.items()}
+    appended = {call.outputs[0] for call in calls if _kind(call) == APPEND}
+    scene.caches = frozenset(name for name, one in found.items() if one.root in appended)
     shared = _Memory(calls)
     kept = [call for call in calls if not _is_folded(scene, call, shared)]
     _translate(scene, kept, bound.symbols, shared)

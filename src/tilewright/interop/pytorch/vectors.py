@@ -8,6 +8,7 @@ brought into that order when they are read, and other importers count them so. W
 from collections.abc import Callable
 from math import ceil, log2, prod
 
+from tilewright.interop.pytorch.arranged import APPEND
 from tilewright.interop.pytorch.macs import shape, spread, tensor
 from tilewright.interop.pytorch.program import Ref
 from tilewright.interop.scene import NodeView
@@ -102,7 +103,10 @@ def translate_vector(node: NodeView) -> Node | None:
         If a shape that it needs is not known.
     """
     kind = node.kind
-    if kind in VIEWS or _does_nothing(node):
+    if kind == APPEND:
+        words = node.words(0)
+        return DataMovement(node.name, "append", words, words, node.readers, attributes=_typed(node))
+    if kind in VIEWS or _does_nothing(node) or node.outputs[0] in node.scene.arranged:
         return DataMovement(node.name, kind, 0, 0, node.readers, attributes=_typed(node))
     special = _SPECIAL.get(kind)
     operations = special(node) if special is not None else _operations(node)

@@ -1,0 +1,74 @@
+"""What a causal language model of transformers knows of earlier tokens, as it is exported: a cache without words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tilewright.interop.pytorch.arranged import APPEND
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@contextmanager
+def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
+    """Let a model run with a cache of ``past`` tokens of each sequence, and hand out its first result alone.
+
+    Layers that slide keep as many tokens as their window takes. Appending is one call, named `APPEND`.
+    """
+    forward = model.forward
+
+    def passed(**inputs: Any) -> Any:
+        return forward(**inputs, past_key_values=_cache(model.config, past), use_cache=True)[0]
+
+    model.forward = passed
+    try:
+        yield
+    finally:
+        del model.forward
+
+
+@cache
+def _append() -> Any:
+    """Return what stands for appending in an exported program: new words, and the tokens there are then."""
+    import torch  # noqa: PLC0415
+
+    def appended(new: Any, positions: int) -> Any:
+        return new.new_empty((*new.shape[:-2], positions, new.shape[-1]))
+
+    found = torch.library.custom_op(APPEND.replace(".", "::"), appended, mutates_args=(),
+                                    schema="(Tensor new, SymInt positions) -> Tensor")
+    found.register_fake(appended)
+    return found
+
+
+def _cache(config: Any, past: int) -> Any:
+    """Return a cache that holds ``past`` tokens before the pass."""
+    from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer  # noqa: PLC0415
+
+    append = _append()
+
+    class Held(DynamicLayer):  # type: ignore[misc]
+        """Keys and values of one layer."""
+
+        def __init__(self, window: int = 0) -> None:
+            super().__init__()
+            self.is_sliding, self.kept = window > 0, min(past, window - 1) if window else past
+
+        def update(self, key_states: Any, value_states: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+            positions = self.kept + key_states.shape[-2]
+            return append(key_states, positions), append(value_states, positions)
+
+        def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+            return self.kept + query_length, past - self.kept
+
+        def get_seq_length(self) -> int:
+            return past
+
+    found = DynamicCache(config=config)
+    kinds = (DynamicLayer, DynamicSlidingWindowLayer)
+    found.layers = [Held(getattr(layer, "sliding_window", 0)) if type(layer) in kinds else layer
+                    for layer in found.layers]
+    found.layer_class_to_replicate = Held if found.layer_class_to_replicate is not None else None
+    return found
