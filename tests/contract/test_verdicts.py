@@ -247,16 +247,14 @@ def patched(monkeypatch, watch):
         gamma_fig4_6,
         gamma_table4_6,
         mse_fig5_7,
-        mse_table5_2,
-        mse_table5_3,
+        mse_weights,
     )
 
     turn = watch.scenario % 4
     factor = (1.0, 1e-9, 1e9, 1.0)[turn]
     monkeypatch.setattr(gamma_contest, "bound_figures", lambda *_: {"compute_cycles": factor, "energy_pj": factor})
     monkeypatch.setattr(gamma_table4_6, "layer_bound", lambda *_: factor)
-    for module in (mse_table5_2, mse_table5_3):
-        monkeypatch.setattr(module, "bound_edp", lambda *_: factor * 1e4)
+    monkeypatch.setattr(mse_weights, "bound_edp", lambda *_: factor * 1e4)
     monkeypatch.setattr(gamma_fig4_6, "spread", lambda _: set("PQKC" if turn == 1 else ""))
     found, styles = confuciux_layers.contours, confuciux_solutions.styles_of
     rng = np.random.default_rng(watch.scenario)

@@ -111,6 +111,12 @@ def judge(claim: Claim, ours: Sequence[float] | float, told: str, because: str =
     return Judgement(claim, told, level, because, (found.low, found.median, found.high))
 
 
+def listed(claim: Claim, ours: Iterable[float], form: str = "{:.2f}") -> "Judgement":
+    """Judge a claim, and tell what is measured of each seed in a ``form``."""
+    values = list(ours)
+    return judge(claim, values, ", ".join(map(form.format, values)))
+
+
 def effect(reached: Sequence[float] | None) -> str:
     """Return what part of an effect was found as people read it, for example ``85 % (79 to 90)``."""
     if reached is None:

@@ -1,7 +1,7 @@
 """What studies of MAGMA have in common: parts of its systems, groups scheduled by many methods, the oracle's word."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from statistics import geometric_mean
@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import dump_mapping
-from tilewright.reproduce.claims import Claim, Judgement, judge
+from tilewright.reproduce.claims import Claim, Judgement, listed
 from tilewright.reproduce.searching import oracle_cell
 from tilewright.reproduce.study import Cell, Setting, Table, Value
 from tilewright.scheduling import (
@@ -45,7 +45,6 @@ NOTES = (
     "Two genomes and proportional sharing, as in the text. The rules of herald-like and ai-mt-like are ours.",)
 Place = tuple[str, str, str]
 """Task, system, bandwidth."""
-Found = Mapping[tuple[Place, int], Any]
 
 
 def only(name: str, cores: Iterable[int]) -> System:
@@ -78,26 +77,6 @@ def as_published(jobs: Sequence[LayerJob], rows: Sequence[int], analysis: Analys
 def flops(jobs: Sequence[LayerJob], system: System) -> float:
     """Return what jobs take in GFLOP/s, were it done in a cycle."""
     return 2e-3 * system.clock_mhz * sum(job.macs for job in jobs)
-
-
-def contest(places: Sequence[Place], setting: Setting, runner: Runner,
-            methods: Sequence[str] = METHODS) -> tuple[dict[tuple[Place, int], Any], str]:
-    """Return what methods reach, by place and seed, and the oracle's word; two genomes, proportional sharing."""
-    asked = list(product(places, range(setting.seeds)))
-    return measured(runner, {(place, seed): _cell(place, seed, setting, methods) for place, seed in asked})
-
-
-def measured(runner: Runner, cells: Mapping[tuple[Place, int], Cell]) -> tuple[dict[tuple[Place, int], Any], str]:
-    """Return the values of cells by place and seed, and what the oracle says of a mapping of each of the first seed.
-
-    A cell tells ``mapping``: that of its first job on the first core.
-    """
-    found = dict(zip(cells, runner.run([*cells.values()]), strict=True))
-    told = oracles(runner, [
-        (cell, first_job(place[0], (cell.key or {})["jobs"]), load_system(place[1]).cores[0].accelerator,
-         found[place, seed])
-        for (place, seed), cell in cells.items() if seed == 0])
-    return found, told
 
 
 @lru_cache(maxsize=8)
@@ -167,35 +146,63 @@ def oracles(runner: Runner, asked: Sequence[tuple[Cell, LayerJob, Accelerator, M
     return f"The oracle confirms {right} of {len(told)} mappings." + (" It disagrees." if right < len(told) else "")
 
 
-def lead(found: Found, places: Sequence[Place], seed: int, others: Sequence[str]) -> float:
-    """Return how many times the throughput of others MAGMA has: the geometric mean over places and methods."""
-    return geometric_mean(found[place, seed]["gflops"][MAGMA] / found[place, seed]["gflops"][other]
-                          for place in places for other in others)
+@dataclass(frozen=True)
+class Groups:
+    """What came of groups: the values of cells by place and seed, and what the oracle says of a mapping of each place.
 
+    A cell tells ``mapping``: that of its first job on the first core.
+    """
 
-def beside(found: Found, places: Sequence[Place], setting: Setting) -> str:
-    """Return how far MAGMA is ahead of a list schedule and of auto, which the paper does not have."""
-    told = [f"of {other} {min(ours):.3g}x to {max(ours):.3g}x" for other in OURS
-            for ours in [[lead(found, places, seed, (other,)) for seed in range(setting.seeds)]]]
-    return f"MAGMA has the throughput {' and '.join(told)} (geometric means over places, by seed)."
+    values: Mapping[tuple[Place, int], Any]
+    seeds: range
+    oracle: str
 
+    @classmethod
+    def measured(cls, runner: Runner, setting: Setting, places: Iterable[Place],
+                 cell_of: Callable[[Place, int], Cell]) -> "Groups":
+        """Return the values of cells; the oracle is asked of those of the first seed."""
+        seeds = range(setting.seeds)
+        cells = {(place, seed): cell_of(place, seed) for place in places for seed in seeds}
+        values = dict(zip(cells, runner.run([*cells.values()]), strict=True))
+        return cls(values, seeds, oracles(runner, [
+            (cell, first_job(place[0], (cell.key or {})["jobs"]), load_system(place[1]).cores[0].accelerator,
+             values[place, seed]) for (place, seed), cell in cells.items() if seed == 0]))
 
-def leads(claim: Claim, found: Found, places: Sequence[Place], setting: Setting,
-          others: Sequence[str]) -> Judgement:
-    """Judge a claim of how far MAGMA leads."""
-    ours = [lead(found, places, seed, others) for seed in range(setting.seeds)]
-    return judge(claim, ours, ", ".join(f"{one:.3g}x" for one in ours))
+    @classmethod
+    def scheduled(cls, places: Iterable[Place], setting: Setting, runner: Runner,
+                  methods: Sequence[str] = METHODS) -> "Groups":
+        """Return what methods reach; two genomes, proportional sharing."""
+        return cls.measured(runner, setting, places, lambda place, seed: _cell(place, seed, setting, methods))
 
+    def lead(self, places: Iterable[Place], seed: int, others: Sequence[str]) -> float:
+        """Return how many times the throughput of others MAGMA has: the geometric mean over places and methods."""
+        rates = [self.values[place, seed]["gflops"] for place in places]
+        return geometric_mean(rate[MAGMA] / rate[other] for rate in rates for other in others)
 
-def throughput(found: Found, places: Sequence[Place], published: Mapping[Place, float],
-               methods: Sequence[str] = METHODS) -> Table:
-    """Return the table of throughputs, of the first seed."""
-    rows: list[tuple[Value, ...]] = []
-    for place in places:
-        value = found[place, 0]
-        rows.append((*place, published.get(place), *(value["gflops"][method] for method in methods),
-                     value["bound_gflops"], value["alone"]["cycles"], value["alone"]["bytes"]))
-    return Table("throughput", "Throughput in GFLOP/s (first seed)", (
-        "Task", "System", "Bandwidth", "published", *methods, "bound", "cycles alone", "bytes a cycle alone"),
-        tuple(rows), ("Published: MAGMA's, on other jobs. Bound: no schedule of these jobs does better. Alone: the "
-                      "mean over jobs and cores, with all the bandwidth that they ask for.",))
+    def leads(self, claim: Claim, places: Iterable[Place], others: Sequence[str]) -> Judgement:
+        """Judge a claim of how far MAGMA leads."""
+        places = list(places)
+        return listed(claim, (self.lead(places, seed, others) for seed in self.seeds), "{:.3g}x")
+
+    def shares(self, claim: Claim, share: Callable[[int], float]) -> Judgement:
+        """Judge a claim of a share, of which a function tells that of each seed."""
+        return listed(claim, map(share, self.seeds))
+
+    def beside(self, places: Iterable[Place]) -> str:
+        """Return how far MAGMA is ahead of a list schedule and of auto, which the paper does not have."""
+        places = list(places)
+        told = [f"of {other} {min(ours):.3g}x to {max(ours):.3g}x" for other in OURS
+                for ours in [[self.lead(places, seed, (other,)) for seed in self.seeds]]]
+        return f"MAGMA has the throughput {' and '.join(told)} (geometric means over places, by seed)."
+
+    def throughput(self, published: Mapping[Place, float], methods: Sequence[str] = METHODS) -> Table:
+        """Return the table of throughputs, of the first seed."""
+        rows: list[tuple[Value, ...]] = []
+        for (place, seed), value in self.values.items():
+            if seed == 0:
+                rows.append((*place, published.get(place), *(value["gflops"][method] for method in methods),
+                             value["bound_gflops"], value["alone"]["cycles"], value["alone"]["bytes"]))
+        return Table("throughput", "Throughput in GFLOP/s (first seed)", (
+            "Task", "System", "Bandwidth", "published", *methods, "bound", "cycles alone", "bytes a cycle alone"),
+            tuple(rows), ("Published: MAGMA's, on other jobs. Bound: no schedule of these jobs does better. Alone: the "
+                          "mean over jobs and cores, with all the bandwidth that they ask for.",))

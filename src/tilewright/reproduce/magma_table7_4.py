@@ -7,26 +7,26 @@ from typing import Any
 import numpy as np
 
 from tilewright.jobs import Runner
-from tilewright.reproduce.claims import Judgement, between, cases, exact, follows, gain, judge, kept, ratio
+from tilewright.reproduce.claims import Judgement, between, cases, exact, follows, gain, kept, listed, ratio
 from tilewright.reproduce.magma_systems import (
     FEW,
     MAGMA,
     NOTES,
     SOURCE,
     WHOLE,
-    Found,
+    Groups,
     Place,
     analysed,
     as_published,
     cell_key,
     first_mapping,
-    measured,
 )
 from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, reproduction
 from tilewright.scheduling import KnownPlan, Scheduled, adopted, schedule
 
 EPOCHS = (0, 1, 30, 100)
 RAW, COLD = "raw", "cold"
+Found = Mapping[tuple[Place, int], Any]
 PUBLISHED: Mapping[str, tuple[float, ...]] = {
     RAW: (0.04, 0.02, 0.09, 0.05), "0": (0.32, 0.60, 0.78, 0.58), "1": (0.43, 0.73, 0.96, 0.88),
     "30": (0.99, 0.98, 0.99, 0.99), "100": (1.0, 1.0, 1.0, 1.0)}
@@ -56,20 +56,17 @@ _FULL = WHOLE | {"tasks": ("mix", "vision", "lang", "recom"), "systems": ("s1", 
 def run74(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge table 7.4: claims are of Mix on S4, if the setting has it."""
     places: list[Place] = [(task, name, "1GB/s") for task in setting["tasks"] for name in setting["systems"]]
-    found, told = measured(runner, {(place, seed): _cell(place, seed, setting)
-                                    for place in places for seed in range(setting.seeds)})
+    groups = Groups.measured(runner, setting, places, lambda place, seed: _cell(place, seed, setting))
+    found, seeds = groups.values, groups.seeds
     first = next((place for place in places if place[:2] == ("mix", "s4")), places[0])
-    seeds = range(setting.seeds)
     ours = [_averages(found, first, seed) for seed in seeds]
     begun = [each["0"] / each[RAW] for each in ours]
     one = [(each["1"] - each[RAW]) / (1.0 - each[RAW]) if each[RAW] < 1.0 else 0.0 for each in ours]
     soon = [sum(part >= CLOSE - 0.01 for part in _parts(found, first, seed)["30"]) / len(found[first, seed]["groups"])
             for seed in seeds]
     return Findings((_table(ours[0]), _everywhere(found, places)), (
-        judge(BEGIN, begun, ", ".join(f"{each:.3g}x" for each in begun)),
-        judge(ONE, one, ", ".join(f"{each:.2f}" for each in one)),
-        judge(SOON, soon, ", ".join(f"{each:.2f}" for each in soon)), printed_factors(AVERAGES, TASKS),
-        printed_epoch(AVERAGES["1"])), notes=(*NOTES[:1], _sooner(found), told))
+        listed(BEGIN, begun, "{:.3g}x"), listed(ONE, one), listed(SOON, soon), printed_factors(AVERAGES, TASKS),
+        printed_epoch(AVERAGES["1"])), notes=(*NOTES, _sooner(found), groups.oracle))
 
 
 def printed_factors(averages: Mapping[str, float], tasks: Mapping[str, tuple[float, float]]) -> Judgement:

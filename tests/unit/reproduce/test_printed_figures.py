@@ -6,7 +6,7 @@ from math import isnan
 import pytest
 
 from tilewright.reproduce import confuciux_tables as tables
-from tilewright.reproduce import digamma_fig6_6, digamma_fig6_7
+from tilewright.reproduce import digamma_figures as digamma
 from tilewright.reproduce.claims import between, exact, follows, less, ratio
 from tilewright.reproduce.confuciux_contest import stated_ranges
 
@@ -93,29 +93,29 @@ def test_a_latency_below_the_bound_is_impossible():
 
 
 def test_the_gain_in_the_cloud_of_figure_6_6_is_at_most_8_4():
-    found = digamma_fig6_6.means(digamma_fig6_6.LATENCY)
+    found = digamma.means6(digamma.LATENCY)
     assert found.verdict == "does not hold"
     assert "cloud: the text has 10.0, the table gives 5.17 to 8.38" in found.because
     mended = {row: (*values[:-1], values[-1] * (0.63 if row[0] == "cloud" else 1))
-              for row, values in digamma_fig6_6.LATENCY.items()}
-    assert digamma_fig6_6.means(mended).verdict == "holds"
+              for row, values in digamma.LATENCY.items()}
+    assert digamma.means6(mended).verdict == "holds"
 
 
 def test_gains_of_figure_6_7_follow_from_its_rows():
-    assert digamma_fig6_7.means(digamma_fig6_7.PUBLISHED).verdict == "holds"
-    spoilt = {row: (*values[:-1], 0.5) for row, values in digamma_fig6_7.PUBLISHED.items()}
-    assert digamma_fig6_7.means(spoilt).verdict == "does not hold"
+    assert digamma.means7(digamma.SCHEMES).verdict == "holds"
+    spoilt = {row: (*values[:-1], 0.5) for row, values in digamma.SCHEMES.items()}
+    assert digamma.means7(spoilt).verdict == "does not hold"
 
 
 def test_gains_and_areas_of_figure_6_8():
-    printed = digamma_fig6_7.SOLUTIONS
-    found = digamma_fig6_7.ratios(printed)
+    printed = digamma.SOLUTIONS
+    found = digamma.ratios(printed)
     assert found.verdict == "does not hold" and "the text has 1.6, the table gives 1.16" in found.because
     slower = {**printed, "Compute + Gamma": (504, 1.57e6, 1.83e5, 39)}
-    assert digamma_fig6_7.ratios(slower).verdict == "holds"
-    assert digamma_fig6_7.areas(printed).verdict == "does not hold"
+    assert digamma.ratios(slower).verdict == "holds"
+    assert digamma.areas(printed).verdict == "does not hold"
     mended = {**printed, "Compute + Gamma": (252, 1.14e6, 1.83e5, 39), "Grid + dla": (448, 3.74e6, 1.99e5, 63)}
-    assert digamma_fig6_7.areas(mended).verdict == "holds"
-    assert digamma_fig6_7.possible(printed).verdict == "holds"
+    assert digamma.areas(mended).verdict == "holds"
+    assert digamma.possible(printed).verdict == "holds"
     fewer = {**printed, "DiGamma": (300, 9.8e5, 1.99e5, 56)}
-    assert digamma_fig6_7.possible(fewer).verdict == "impossible as published"
+    assert digamma.possible(fewer).verdict == "impossible as published"

@@ -1,0 +1,373 @@
+"""MAGMA, figures 7.6 to 7.13: what jobs take on their cores, throughput against other methods, and what it hangs on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import comb, factorial, floor, log10, nan
+from statistics import mean, pstdev
+from typing import Any
+
+from tilewright.jobs import Runner
+from tilewright.reproduce.claims import cases, exact, gain, judge, listed, lower
+from tilewright.reproduce.magma_systems import (
+    BLACK_BOX,
+    FEW,
+    HAND,
+    HERALD,
+    MAGMA,
+    NOTES,
+    OURS,
+    SOURCE,
+    TENTHS,
+    WHOLE,
+    Groups,
+    Place,
+    analysed,
+    as_published,
+    cell_key,
+    first_mapping,
+    flops,
+    only,
+    oracles,
+    sweep,
+)
+from tilewright.reproduce.study import Cell, Findings, Setting, Table, Value, reproduction
+from tilewright.scheduling import LayerJob, analyse, network_jobs, schedule
+from tilewright.workload import zoo
+
+DLA, EYE = "dla", "eye"
+ANALYSED: Mapping[str, Mapping[str, tuple[float, float, float, float]]] = {
+    "Vision": {"mobilenet-v2": (3.1e5, 1.1e6, 6.8e-1, 8.8e-2), "resnet50": (8.5e4, 7.0e6, 5.2e-1, 3.6e-4),
+               "shufflenet": (9.6e4, 4.9e5, 1.5, 2.3e-2)},
+    "Lang": {"gpt2": (1.7e4, 3.5e6, 3.4e-1, 1.6e-5), "mobilebert": (5.5e2, 1.1e5, 1.1e1, 5.0e-4),
+             "transformer-xl": (4.5e3, 9.2e5, 1.3, 6.4e-5)},
+    "Recom": {"dlrm": (2.4e2, 9.7e5, 5.6e1, 2.5e-4), "wide-deep": (2.8e2, 1.1e6, 3.0e1, 5.2e-6),
+              "ncf": (4.6e1, 1.8e5, 3.7e2, 6.4e-5)},
+}
+"""Mean cycles of a job on each core, and the bandwidth that it needs: 64 x 64 elements, figure 7.6 (a)."""
+MEANS = {"Vision": (1.7e5, 2.8e6), "Lang": (7.4e3, 1.5e6), "Recom": (1.9e2, 7.6e5)}
+OPTIONS: Mapping[str, Mapping[str, int]] = {"Vision": {}, "Lang": {"sequence": 20}, "Recom": {}}
+"""One image, one sentence of 20 words (as in the released lists), one recommendation: the text has no sizes."""
+BYTES_A_CYCLE = 5.0
+"""What one GB/s is at 200 MHz: the more generous reading of the printed bandwidths."""
+
+SLOWER = {task: gain(f"{task} jobs take longer with rows in parallel than with channels",
+                     f"{slow / fast:.3g}x", slow / fast, "the ratio of the mean cycles over its three networks")
+          for task, (fast, slow) in MEANS.items()}
+NEEDS = cases("Channels in parallel need more bandwidth", "9 of 9 networks", "the share of networks")
+ONCE = exact("Every job moves the weights of its layer", "18 means of cycles and bandwidth",
+             "the share of printed means that allow a network's weights to be moved once: the bytes of n jobs are at "
+             "most n times n times the product of both means")
+CLAIMS76 = (*SLOWER.values(), NEEDS, ONCE)
+
+
+@reproduction("magma-fig7.6", "Job analysis: cycles and required bandwidth of jobs on cores of 64 x 64 elements",
+              SOURCE.format("figure 7.6 (a)"), CLAIMS76, Setting("quick", 2, {"samples": 90, "every": 9}),
+              Setting("full", 10, {"samples": 2_000, "every": 1}))
+def run76(setting: Setting, runner: Runner) -> Findings:
+    """Measure and judge figure 7.6 (a)."""
+    asked = [(task, name, seed) for task, names in ANALYSED.items() for name in names
+             for seed in range(setting.seeds)]
+    cells = [_analysis_cell(task, name, seed, setting) for task, name, seed in asked]
+    found = dict(zip(asked, runner.run(cells), strict=True))
+    system = only("s5", range(4, 8))
+    told = oracles(runner, [(cell, _jobs(task, name, setting)[0], system.cores[0].accelerator, found[task, name, seed])
+                            for cell, (task, name, seed) in zip(cells, asked, strict=True) if seed == 0])
+    seeds = range(setting.seeds)
+    judged = [listed(claim, (_ratio(found, task, seed) for seed in seeds), "{:.3g}x")
+              for task, claim in SLOWER.items()]
+    judged.append(listed(NEEDS, (lower(
+        (found[task, name, seed]["bandwidth"][EYE], found[task, name, seed]["bandwidth"][DLA])
+        for task, names in ANALYSED.items() for name in names) for seed in seeds)))
+    covered = [_allowed(task, name, cycles, rate) for task, names in ANALYSED.items()
+               for name, row in names.items() for cycles, rate in zip(row[:2], row[2:], strict=True)]
+    judged.append(judge(ONCE, sum(covered) / len(covered), f"{sum(covered)} of {len(covered)}",
+                        "the others move less than their weights, even if GB/s are meant and one job has all of both",
+                        impossible=not all(covered)))
+    return Findings((_jobs_table(found),), tuple(judged), notes=(
+        "The released program divides one tile by the runtime; ours are all bytes of the fastest mapping found, over "
+        "its cycles. Layers are those of the zoo, one in so many as the setting says.", told))
+
+
+def _jobs(task: str, name: str, setting: Setting) -> Sequence[LayerJob]:
+    return network_jobs([(zoo.load(name, **OPTIONS[task]), 1)])[::setting["every"]]
+
+
+def _allowed(task: str, name: str, cycles: float, rate: float) -> bool:
+    """Whether jobs of these mean cycles and GB/s can move the weights of a network's layers once, one byte a word."""
+    operators = [node.operator for node in zoo.load(name, **OPTIONS[task]).mac_nodes]
+    weights = sum(tensor.words(one.sizes) for one in operators for tensor in one.operands
+                  if tensor.role == "weights" and "weights" not in dict(one.attributes))
+    return len(operators) ** 2 * cycles * BYTES_A_CYCLE * rate >= weights
+
+
+def _analysis_cell(task: str, name: str, seed: int, setting: Setting) -> Cell:
+    def compute() -> dict[str, Any]:
+        jobs, system = _jobs(task, name, setting), only("s5", range(4, 8))
+        analysis = analyse(jobs, system, samples=setting["samples"], seed=seed, runner=Runner(workers=1))
+        cores = {DLA: 0, EYE: len(system.cores) - 1}
+        cycles = analysis.table.cycles[analysis.rows][:, :, 0]
+        moved = analysis.table.traffic_bytes[analysis.rows][:, :, 0]
+        return {"cycles": {key: float(cycles[:, core].mean()) for key, core in cores.items()},
+                "bandwidth": {key: float((moved[:, core] / cycles[:, core]).mean()) for key, core in cores.items()},
+                "samples": analysis.samples,
+                "mapping": first_mapping(jobs, analysis)}
+
+    return Cell({"network": name, "every": setting["every"], "mappings": setting["samples"], "seed": seed}, compute,
+                lambda value: int(value["samples"]))
+
+
+def _ratio(found: Mapping[Any, Any], task: str, seed: int) -> float:
+    slow, fast = (sum(found[task, name, seed]["cycles"][core] for name in ANALYSED[task]) for core in (EYE, DLA))
+    return slow / fast if fast else nan
+
+
+def _jobs_table(found: Mapping[Any, Any]) -> Table:
+    rows = []
+    for task, names in ANALYSED.items():
+        for name, (dla, eye, rate_dla, rate_eye) in names.items():
+            value = found[task, name, 0]
+            rows.append((task, name, value["cycles"][DLA], dla, value["cycles"][EYE], eye, value["bandwidth"][DLA],
+                         rate_dla, value["bandwidth"][EYE], rate_eye))
+    return Table("jobs", "Mean of a network's jobs, 64 x 64 elements (first seed)", (
+        "Task", "Network", "HB cycles", "published", "LB cycles", "published", "HB bytes a cycle", "published",
+        "LB bytes a cycle", "published"), tuple(rows), ("Published bandwidths are in GB/s, or in bytes a cycle.",))
+
+
+SMALL, LARGE = "16GB/s", "256GB/s"
+HOMOGENEOUS: dict[Place, float] = {("vision", "s1", SMALL): 249, ("lang", "s1", SMALL): 397,
+                                   ("recom", "s1", SMALL): 194, ("mix", "s1", SMALL): 329}
+HETEROGENEOUS: dict[Place, float] = {("vision", "s2", SMALL): 254, ("mix", "s2", SMALL): 271,
+                                     ("vision", "s4", LARGE): 254, ("mix", "s4", LARGE): 383}
+"""MAGMA's throughput in GFLOP/s, as printed."""
+RECOM_FLOP_PER_BYTE = 2.0
+"""Of the released lists of recommendation jobs, each tensor moved once: all are fully connected layers of one row
+(github.com/maestro-project/magma, commit f25ef66, batch_recom)."""
+
+OVER_HERALD = gain("On S1 MAGMA is faster than Herald-like", "1.4x", 1.4, "the geometric mean over tasks")
+OVER_AIMT = gain("On S1 it is faster than AI-MT-like", "1.41x", 1.41, "the same")
+OVER_REST = gain("On S1 it is faster than the other methods", "1.6x", 1.6, "the geometric mean over tasks and methods")
+RECOM = exact("Recommendations run at 194 GFLOP/s on 16 GB/s", "194 GFLOP/s",
+              "whether that many bytes can be had: the released jobs do 2 FLOP for each byte that must move")
+CLAIMS77 = (OVER_HERALD, OVER_AIMT, OVER_REST, RECOM)
+
+FACTORS = {("s2", "herald-like"): 2.3, ("s2", "ai-mt-like"): 39.5, ("s2", "black-box methods"): 13.4,
+           ("s4", "herald-like"): 1.7, ("s4", "ai-mt-like"): 52.0, ("s4", "black-box methods"): 10.0}
+FASTER = {key: gain(f"On {key[0].upper()} MAGMA is faster than {key[1]}", f"{factor:g}x", factor,
+                    "the geometric mean over its tasks" + (" and methods" if "box" in key[1] else ""))
+          for key, factor in FACTORS.items()}
+
+PLAIN = {"s2": "s1", "s4": "s3"}
+"""Systems of as many elements whose cores are all of one style."""
+ABOVE_TEN = (13.4 * 10.0) ** 0.5
+NO_SLOW = gain("MAGMA is as far ahead of black-box methods where no core is slow", "13.4x and 10x on S2 and S4",
+               ABOVE_TEN, "the geometric mean on S1 and S3, with the same tasks")
+NO_LISTS = gain("It is as far ahead of schedules by lists", "13.4x and 10x, over black-box methods", ABOVE_TEN,
+                "the geometric mean over the best of all list schedules, on S2 and S4")
+CLAIMS78 = (*FASTER.values(), NO_SLOW, NO_LISTS)
+
+TASKS = ("vision", "lang", "recom", "mix")
+_QUICK77 = Setting("quick", 2, FEW | {"tasks": ("recom", "mix")})
+_FULL77 = Setting("full", 10, WHOLE | {"tasks": TASKS})
+
+
+@reproduction("magma-fig7.7", "Throughput on a small homogeneous system: MAGMA against other methods",
+              SOURCE.format("figure 7.7"), CLAIMS77, _QUICK77, _FULL77, version=2)
+def run77(setting: Setting, runner: Runner) -> Findings:
+    """Measure and judge figure 7.7."""
+    places = tuple(place for place in HOMOGENEOUS if place[0] in setting["tasks"])
+    found = Groups.scheduled(places, setting, runner)
+    most = RECOM_FLOP_PER_BYTE * 16
+    printed = HOMOGENEOUS["recom", "s1", SMALL]
+    return Findings((found.throughput(HOMOGENEOUS),), (
+        found.leads(OVER_HERALD, places, HAND[:1]), found.leads(OVER_AIMT, places, HAND[1:]),
+        found.leads(OVER_REST, places, BLACK_BOX),
+        judge(RECOM, float(printed <= most), f"at most {most:g} GFLOP/s",
+              "2 FLOP a byte; batches of 7 and more could, of which the text says nothing",
+              impossible=printed > most)), notes=(*NOTES, found.beside(places), found.oracle))
+
+
+@reproduction("magma-fig7.8", "Throughput on heterogeneous systems, small and large: MAGMA against other methods",
+              SOURCE.format("figure 7.8"), CLAIMS78, _QUICK77, _FULL77, version=2, cells="magma-fig7.7")
+def run78(setting: Setting, runner: Runner) -> Findings:
+    """Measure and judge figure 7.8; beside it the same on systems without a slow core."""
+    places = tuple(place for place in HETEROGENEOUS if place[0] in setting["tasks"])
+    plain = tuple((task, PLAIN[name], bandwidth) for task, name, bandwidth in places)
+    found = Groups.scheduled((*places, *plain), setting, runner)
+    judged = [found.leads(claim, [place for place in places if place[1] == system],
+                          BLACK_BOX if "box" in other else (other,)) for (system, other), claim in FASTER.items()]
+    judged += [found.leads(NO_SLOW, plain, BLACK_BOX), found.leads(NO_LISTS, places, OURS[:1])]
+    return Findings((found.throughput(HETEROGENEOUS),), tuple(judged),
+                    notes=(*NOTES, found.beside(places), found.oracle))
+
+
+OTHERS = (*HAND, *BLACK_BOX)
+LESS = 1e-3
+"""By what share two throughputs differ at least that are not alike."""
+CELLS: Mapping[str, Any] = {"version": 2, "cells": "magma-fig7.7"}
+_QUICK, _FULL = Setting("quick", 2, FEW), Setting("full", 10, WHOLE)
+
+
+def ahead(found: Groups, seed: int, pairs: Iterable[tuple[Place, Place]]) -> float:
+    """Return the share of pairs whose first place has the higher throughput by MAGMA; half for those that are alike."""
+    told = []
+    for one, other in pairs:
+        ratio = found.values[one, seed]["gflops"][MAGMA] / found.values[other, seed]["gflops"][MAGMA]
+        told.append(1.0 if ratio > 1 + LESS else 0.0 if ratio < 1 - LESS else 0.5)
+    return mean(told)
+
+
+def more(found: Groups, seed: int, what: str, pairs: Iterable[tuple[Place, Place]]) -> float:
+    """Return the share of pairs whose first place has more ``cycles`` or ``bytes`` a cycle of jobs alone."""
+    told = [found.values[one, seed]["alone"][what] - found.values[other, seed]["alone"][what] for one, other in pairs]
+    return mean(1.0 if each > 0 else 0.0 if each < 0 else 0.5 for each in told)
+
+
+WIDTHS9 = {"s2": (16, 8, 4, 1), "s4": (256, 64, 16, 1)}
+AT16 = gain("On S2 MAGMA is faster than others at 16 GB/s", "1.2x", 1.2, "the geometric mean over methods, Mix")
+AT1 = gain("It is at 1 GB/s", "1.6x", 1.6, "the same")
+GROWS = cases("The less bandwidth, the further it is ahead", "on S2 and S4", "the share of steps to less bandwidth")
+
+
+@reproduction("magma-fig7.9", "MAGMA against other methods over bandwidths", SOURCE.format("figure 7.9"),
+              (AT16, AT1, GROWS), Setting("quick", 2, FEW | {"systems": tuple(WIDTHS9)}),
+              Setting("full", 10, WHOLE | {"systems": tuple(WIDTHS9)}), **CELLS)
+def run79(setting: Setting, runner: Runner) -> Findings:
+    """Measure and judge figure 7.9."""
+    places = sweep(("mix",), {name: WIDTHS9[name] for name in setting["systems"]})
+    found = Groups.scheduled(places, setting, runner)
+
+    def grown(seed: int) -> float:
+        rows = [[found.lead([place], seed, OTHERS) for place in places if place[1] == name]
+                for name in setting["systems"]]
+        return mean(float(low > high) for row in rows for high, low in pairwise(row))
+
+    small = sweep(("mix",), {"s2": (16, 1)})
+    judged = [found.leads(claim, [place], OTHERS) for claim, place in zip((AT16, AT1), small, strict=True)]
+    return Findings((found.throughput({}),), (*judged, found.shares(GROWS, grown)), notes=(
+        *NOTES, "Text and figures 7.8 and 7.9 give 1.01x to 39.5x and 1.2x for the same S2 at 16 GB/s.",
+        found.beside(places), found.oracle))
+
+
+LONGER = cases("Jobs take longer on S4 than on S3, and ask for less", "of Mix", "both, by the means over cores")
+LITTLE = cases("They ask for less on S5", "less than on S3 and S4", "both")
+SCARCE = cases("At 1 GB/s S5 is the fastest, and S4 faster than S3", "in this order", "the share of both steps")
+PLENTY = cases("At 256 GB/s S3 is the fastest, and S5 the slowest", "in this order", "the share of both steps")
+
+
+@reproduction("magma-fig7.10", "Large systems: all alike, of two styles, big and little", SOURCE.format("figure 7.10"),
+              (LONGER, LITTLE, SCARCE, PLENTY), _QUICK, _FULL, **CELLS)
+def run710(setting: Setting, runner: Runner) -> Findings:
+    """Measure and judge figure 7.10."""
+    low, high = (sweep(("mix",), {name: (width,) for name in ("s3", "s4", "s5")}) for width in (1, 256))
+    found = Groups.scheduled((*low, *high), setting, runner, (MAGMA,))
+    (p3, p4, p5), (q3, q4, q5) = low, high
+    return Findings((found.throughput({}, (MAGMA,)),), (
+        found.shares(LONGER, lambda seed: mean((more(found, seed, "cycles", [(p4, p3)]),
+                                                more(found, seed, "bytes", [(p3, p4)])))),
+        found.shares(LITTLE, lambda seed: more(found, seed, "bytes", [(p3, p5), (p4, p5)])),
+        found.shares(SCARCE, lambda seed: ahead(found, seed, [(p5, p4), (p4, p3)])),
+        found.shares(PLENTY, lambda seed: ahead(found, seed, [(q3, q4), (q4, q5)]))), notes=(*NOTES, found.oracle))
+
+
+SHORTER = cases("Arrays of any shape take fewer cycles", "Vision and Mix, small and large", "the share of these four")
+WANTED = cases("They ask for more bandwidth", "Vision and Mix, small and large", "the share of these four")
+FLEXIBLE = cases("They are faster at any bandwidth", "all eight", "the share of task, size and bandwidth")
+
+
+@reproduction("magma-fig7.11", "Arrays of one shape, and of any", SOURCE.format("figure 7.11"),
+              (SHORTER, WANTED, FLEXIBLE), Setting("quick", 2, FEW | {"tasks": ("mix",)}),
+              Setting("full", 10, WHOLE | {"tasks": ("vision", "mix")}), **CELLS)
+def run711(setting: Setting, runner: Runner) -> Findings:
+    """Measure and judge figure 7.11."""
+    widths = {"s1": (16, 1), "s3": (256, 1)}
+    fixed = sweep(setting["tasks"], widths)
+    pairs = [((task, f"{name}-flex", width), (task, name, width)) for task, name, width in fixed]
+    wide = [pair for pair in pairs if pair[0][2] != "1GB/s"]
+    found = Groups.scheduled([place for pair in pairs for place in pair], setting, runner, (MAGMA,))
+    return Findings((found.throughput({}, (MAGMA,)),), (
+        found.shares(SHORTER, lambda seed: more(found, seed, "cycles", [pair[::-1] for pair in wide])),
+        found.shares(WANTED, lambda seed: more(found, seed, "bytes", wide)),
+        found.shares(FLEXIBLE, lambda seed: ahead(found, seed, pairs))), notes=(
+            *NOTES, "Flexible cores have larger memories, too: 1 KB an element and 2 MB, as in the text.",
+            found.oracle))
+
+
+EARLY = cases("Herald-like asks for most in the first half", "shown", "whether it asks for more than in the second")
+EVEN = cases("MAGMA asks for the bandwidth more evenly", "shown", "whether what it asks for in tenths of its time "
+             "deviates less, over its mean")
+LATER = cases("Herald-like takes longer", "shown", "whether its throughput is lower")
+
+
+@reproduction("magma-fig7.12", "What plans of MAGMA and Herald-like ask of the bandwidth", SOURCE.format("figure 7.12"),
+              (EARLY, EVEN, LATER), _QUICK, _FULL, **CELLS)
+def run712(setting: Setting, runner: Runner) -> Findings:
+    """Measure and judge figure 7.12."""
+    place = "mix", "s5", "1GB/s"
+    found = Groups.scheduled((place,), setting, runner, (MAGMA, HERALD))
+    asked, drawn = ([value[what] for value in found.values.values()] for what in ("asked", "drawn"))
+    half = TENTHS // 2
+    rows = tuple((f"{part + 1}", *(rows[0][method][part] for method in (MAGMA, HERALD) for rows in (asked, drawn)))
+                 for part in range(TENTHS))
+    table = Table("bandwidth", "What running jobs ask for and have, as parts of the bandwidth (first seed)", (
+        "Tenth of its time", *(f"{method}: {what}" for method in (MAGMA, HERALD) for what in ("asked", "has"))), rows)
+    return Findings((table, found.throughput({}, (MAGMA, HERALD))), (
+        found.shares(EARLY, lambda seed: float(sum(asked[seed][HERALD][:half]) > sum(asked[seed][HERALD][half:]))),
+        found.shares(EVEN, lambda seed: float(_uneven(asked[seed][MAGMA]) < _uneven(asked[seed][HERALD]))),
+        found.shares(LATER, lambda seed: float(found.lead([place], seed, (HERALD,)) > 1 + LESS))),
+        notes=(*NOTES, found.oracle))
+
+
+def _uneven(rows: list[float]) -> float:
+    return pstdev(rows) / mean(rows) if mean(rows) > 0 else 0.0
+
+
+ENOUGH = 0.9
+"""What part of the throughput of the whole is not "drastically" less: our reading."""
+TINY = cases("Groups of 4 are slower", "clearly, against 1,000", f"whether they have less than {ENOUGH:.0%}",
+             none=0.0)
+ALIKE = cases("Other sizes of groups are not", "shown", f"the share of those with {ENOUGH:.0%} and more")
+PLANS = exact("60 jobs on 4 cores have O(1e81) plans", "60! = O(1e81)", "whether the number of plans is of this order")
+PLACE13: Place = "mix", "s2", "16GB/s"
+
+
+def plans_of(jobs: int, cores: int) -> int:
+    """Return in how many ways jobs can be split among cores and put into order on each; the text has equal shares."""
+    return factorial(jobs) * comb(jobs + cores - 1, cores - 1)
+
+
+@reproduction("magma-fig7.13", "Throughput over sizes of groups", SOURCE.format("figure 7.13 and section 7.1.6"),
+              (TINY, ALIKE, PLANS), Setting("quick", 2, FEW | {"jobs": 120, "sizes": (4, 10, 40, 120)}),
+              Setting("full", 10, WHOLE | {"jobs": 1_000, "sizes": (4, 10, 40, 100, 200, 500, 1_000)}))
+def run713(setting: Setting, runner: Runner) -> Findings:
+    """Measure and judge figure 7.13; as many jobs in all, chopped into groups of each size."""
+    (small, *others, whole) = setting["sizes"]
+    found = Groups.measured(runner, setting, [PLACE13], lambda _, seed: _chopped(seed, setting))
+    rates = [{size: value["gflops"][str(size)] for size in setting["sizes"]} for value in found.values.values()]
+    rows: tuple[tuple[Value, ...], ...] = tuple(
+        (size, rates[0][size], rates[0][size] / rates[0][whole],
+         found.values[PLACE13, 0]["bound_gflops"][str(size)]) for size in rates[0])
+    order = floor(log10(plans_of(60, 4)))
+    return Findings((Table("groups", "Throughput in GFLOP/s over sizes of groups (first seed)",
+                           ("Jobs a group", "MAGMA", "over one group", "bound"), rows),), (
+        found.shares(TINY, lambda seed: float(rates[seed][small] < ENOUGH * rates[seed][whole])),
+        found.shares(ALIKE, lambda seed: mean(float(rates[seed][size] >= ENOUGH * rates[seed][whole])
+                                              for size in others)),
+        judge(PLANS, float(order == 81), f"O(1e{order})", "60! counts plans with 15 jobs on each core alone")),
+        notes=(*NOTES, "A group of any size has the same number of plans simulated.", found.oracle))
+
+
+def _chopped(seed: int, setting: Setting) -> Cell:
+    def compute() -> dict[str, Any]:
+        (jobs,), analysis = analysed(*PLACE13[:2], 1, setting["jobs"], setting["mappings"], seed)
+        rate, rows = flops(jobs, analysis.system), analysis.rows.tolist()
+        runs = {size: [schedule(as_published(jobs[at:at + size], rows[at:at + size], analysis, PLACE13), MAGMA,
+                                samples=setting["samples"], seed=seed) for at in range(0, len(jobs), size)]
+                for size in setting["sizes"]}
+        return {"gflops": {str(size): rate / sum(run.score for run in those) for size, those in runs.items()},
+                "bound_gflops": {str(size): rate / sum(run.bound.value for run in those)
+                                 for size, those in runs.items()},
+                "samples": sum(run.samples for those in runs.values() for run in those) + analysis.samples,
+                "mapping": first_mapping(jobs, analysis)}
+
+    return Cell(cell_key(PLACE13, seed, setting) | {"sizes": list(setting["sizes"])}, compute,
+                lambda value: int(value["samples"]))
