@@ -1,7 +1,7 @@
 """What the studies of single axes have in common: machines, searches at equal samples, tables of figures 3.7 on."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -109,7 +109,7 @@ def shown_layers(*numbers: int) -> tuple[tuple[Layer, ...], dict[str, Operator]]
 
 @dataclass(frozen=True)
 class Isolation:
-    """A study of one axis.
+    """A study of one axis, and what was found.
 
     Parameters
     ----------
@@ -121,6 +121,8 @@ class Isolation:
         The rows of its table.
     chosen
         Shows what a mapping chose on this axis.
+    results
+        The searches of all layers on all machines, once they are `searched`.
     """
 
     axis: str
@@ -130,6 +132,7 @@ class Isolation:
     model: tuple[Layer, ...]
     published: tuple[PublishedRow, ...]
     chosen: Callable[[Nest, Operator], str]
+    results: Results = field(default_factory=dict)
 
     @classmethod
     def of(cls, axis: str, targets: tuple[Target, ...], numbers: tuple[int, ...], every: int,  # noqa: PLR0913, PLR0917
@@ -157,33 +160,44 @@ class Isolation:
         """Return the layers of a group of rows: one layer, or the network."""
         return self.model if name == MODEL else tuple(layer for layer in self.layers if layer.name == name)
 
-    def over_base(self, results: "Results", target: str, name: str = MODEL) -> tuple[float, float, float]:
+    def searched(self, runner: Runner, setting: Setting) -> "Isolation":
+        """Search all layers on all machines."""
+        names = {layer.name for layer in self.layers}
+        return replace(self, results=search_all(
+            runner, self.targets, (*self.layers, *(one for one in self.model if one.name not in names)),
+            setting["samples"], setting.seeds))
+
+    @property
+    def seeds(self) -> "list[Isolation]":
+        """The same of each seed."""
+        return [replace(self, results=one) for one in by_seed(self.results)]
+
+    def over_base(self, target: str, name: str = MODEL) -> tuple[float, float, float]:
         """Return runtime, energy and EDP of a machine over those of the base, on a layer or the network."""
-        runtime, energy = (total(results, target, self.members(name), figure) /
-                           total(results, self.base, self.members(name), figure)
+        runtime, energy = (total(self.results, target, self.members(name), figure) /
+                           total(self.results, self.base, self.members(name), figure)
                            for figure in ("latency_cycles", "energy_pj"))
         return runtime, energy, runtime * energy
 
-    def runtimes(self, results: "Results", target: str, name: str = MODEL) -> list[float]:
+    def runtimes(self, target: str, name: str = MODEL) -> list[float]:
         """Return the runtime over the base's by seed."""
-        return [self.over_base(one, target, name)[0] for one in by_seed(results)]
+        return [one.over_base(target, name)[0] for one in self.seeds]
 
-    def judged(self, claim: Claim, results: "Results", target: str, because: str = "") -> Judgement:
+    def judged(self, claim: Claim, target: str, because: str = "") -> Judgement:
         """Judge the runtime of a machine on the network; one published below the compute bound is impossible."""
-        bound, runtime = self.bound(results), self.over_base(results, target)[0]
-        return judge(claim, self.runtimes(results, target), f"runtime {runtime:.3g}", because,
-                     impossible=claim.figure < bound)
+        return judge(claim, self.runtimes(target), f"runtime {self.over_base(target)[0]:.3g}", because,
+                     impossible=claim.figure < self.bound())
 
-    def bound(self, results: "Results", name: str = MODEL) -> float:
+    def bound(self, name: str = MODEL) -> float:
         """Return the compute bound over the runtime of the base: no machine with as many elements can be below it."""
         members, machine = self.members(name), self.machine(self.base)
         cycles: float = network_sum((layer.count, bound_figures(layer.operator, machine)["compute_cycles"])
                              for layer in members)
-        return cycles / total(results, self.base, members)
+        return cycles / total(self.results, self.base, members)
 
-    def below_bound(self, results: "Results", target: str) -> list[tuple[str, float, float]]:
+    def below_bound(self, target: str) -> list[tuple[str, float, float]]:
         """Return the layers (or the network) for which the paper's runtime is below the bound: name, runtime, bound."""
-        found = [(row.layer, row.runtime, self.bound(results, row.layer)) for row in self.published
+        found = [(row.layer, row.runtime, self.bound(row.layer)) for row in self.published
                  if row.target == target]
         return [row for row in found if row[1] < row[2]]
 
@@ -207,12 +221,6 @@ class Isolation:
         names = {"W": "workload_space", "C": "class_space", "A": "target_space", "CW": "class_on_workload",
                  "AW": "target_on_workload"}
         return {short: fmean(getattr(one, name).value for one in each) for short, name in names.items()}
-
-    def search(self, runner: Runner, setting: Setting) -> "Results":
-        """Search all layers on all machines."""
-        names = {layer.name for layer in self.layers}
-        return search_all(runner, self.targets, (*self.layers, *(one for one in self.model if one.name not in names)),
-                          setting["samples"], setting.seeds)
 
 
 def flexible_cell(key: Mapping[str, object], operator: Operator, machine: Accelerator, *,
@@ -288,29 +296,29 @@ def total(results: Results, target: str, layers: Sequence[Layer], figure: str = 
     return found
 
 
-def study_table(study: Isolation, results: Results, title: str) -> Table:
+def study_table(study: Isolation, title: str) -> Table:
     """Return the table of a figure: the paper's columns beside ours, the compute bound, and the oracle's word."""
     rows: list[tuple[Value, ...]] = []
     for row in study.published:
         members, told = study.members(row.layer), row.target != "FullFlex1111"
-        runtime, energy, edp = study.over_base(results, row.target, row.layer)
+        runtime, energy, edp = study.over_base(row.target, row.layer)
         hardware, workload = study.flexions(row.target, row.layer) if told else (None, None)
-        bound = study.bound(results, row.layer)
+        bound = study.bound(row.layer)
         single = row.layer != MODEL
-        nest = _chosen(study, results[row.target, row.layer]) if single else ""
-        agree = confirmed(results[row.target, layer.name] for layer in members)[0]
+        nest = _chosen(study, study.results[row.target, row.layer]) if single else ""
+        agree = confirmed(study.results[row.target, layer.name] for layer in members)[0]
         name = f"{row.layer} {study.written[row.layer].name}" if single else f"{MODEL} ({len(members)} layers)"
         rows.append((name, row.target, row.runtime, runtime, row.energy, energy, row.edp, edp, row.hardware, hardware,
                      row.workload, workload, row.chosen, nest, bound,
                      "agrees" if agree == len(members) else f"agrees on {agree} of {len(members)}"))
     below = [f"{name} {target.name} {runtime:g}" for target in study.targets
-             for name, runtime, _ in study.below_bound(results, target.name)]
+             for name, runtime, _ in study.below_bound(target.name)]
     impossible = [f"Published runtimes below the compute bound: {', '.join(below)}."] if below else []
     return Table("layers", title, (
         "Layer", "Machine", "Runtime paper", "Runtime ours", "Energy paper", "Energy ours", "EDP paper", "EDP ours",
         "H-F paper", "H-F ours", "W-F paper", "W-F ours", "Chosen, paper", "Chosen, ours", "Compute bound", "Oracle"),
         tuple(rows), (f"Runtime, energy, EDP and compute bound over those of {study.base}; median runs by latency, "
-                      "equal samples for all.", *impossible, oracle_note(results.values())))
+                      "equal samples for all.", *impossible, oracle_note(study.results.values())))
 
 
 def _chosen(study: Isolation, tried: Tried[OnTarget]) -> str:

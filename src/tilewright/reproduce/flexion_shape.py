@@ -13,7 +13,6 @@ from tilewright.reproduce.flexion_isolation import (
     WRITTEN,
     Isolation,
     PublishedRow,
-    Results,
     SweepPoint,
     Target,
     average_venn,
@@ -63,13 +62,6 @@ LARGER = cases("Larger arrays run faster, with diminishing returns from about 45
 CLAIMS = (SIZES, FOLDS, FASTER, NEARLY, COARSE, LARGER)
 
 
-def isolation(every: int = 1) -> Isolation:
-    """Return the machines and layers of figure 3.11."""
-    targets = axis_targets(with_array(preset("flexion"), (SIDE, SIDE)), "S", ShapeFlexibility(),
-                           A=ShapeFlexibility(blocks=(16, 16)), B=ShapeFlexibility(blocks=(4, 4)))
-    return Isolation.of("S", targets, (15, 16, 25), every, PUBLISHED, shape_of)
-
-
 def folds(sizes: tuple[int, int], shape: tuple[int, int]) -> int:
     """Return how often a layer's two parallel dimensions fold over an array."""
     return -(-sizes[0] // shape[0]) * -(-sizes[1] // shape[1])
@@ -87,12 +79,13 @@ def shapes(instances: int, block: tuple[int, int]) -> list[tuple[int, int]]:
               Setting("full", 5, {"samples": 10_000, "every": 1, "sides": (8, 16, 24, 32, 45, 64, 91, 128)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then any shape of every size of array."""
-    study = isolation(setting["every"])
-    results = study.search(runner, setting)
+    targets = axis_targets(with_array(preset("flexion"), (SIDE, SIDE)), "S", ShapeFlexibility(),
+                           A=ShapeFlexibility(blocks=(16, 16)), B=ShapeFlexibility(blocks=(4, 4)))
+    study = Isolation.of("S", targets, (15, 16, 25), setting["every"], PUBLISHED, shape_of).searched(runner, setting)
     swept = sweep(runner, setting, study, {side * side: _machines(side) for side in setting["sides"]})
-    table = study_table(study, results, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
+    table = study_table(study, "Shape flexibility on layers of MnasNet, 1,024 elements (figure 3.11)")
     venn = average_venn(study, "Spaces of shapes, averaged over the layers of MnasNet (figure 3.11 b)")
-    return Findings((table, _fold_table(study), _sweep_table(swept)), _judge(study, results, swept), (venn, sweep_plot(
+    return Findings((table, _fold_table(study), _sweep_table(swept)), _judge(study, swept), (venn, sweep_plot(
         "arrays", "Runtime and W-F by array size (figure 3.12)", swept, ("square", "any shape"), {1: "any shape"},
         {"xaxis": {"type": "log", "title": {"text": "Elements"}},
          "yaxis": {"type": "log", "title": {"text": "Cycles"}}}, 1.05)), (_contradictions(),))
@@ -154,18 +147,18 @@ def _contradictions() -> str:
             "27x37 would). 24x42 is no array of 4x4 blocks: 42 is 10.5 of them.")
 
 
-def _judge(study: Isolation, results: Results, swept: Sequence[SweepPoint]) -> tuple[Judgement, ...]:
+def _judge(study: Isolation, swept: Sequence[SweepPoint]) -> tuple[Judgement, ...]:
     sizes = study.printed()
     best = [(_least(row.layer, row.target)[0] / folds(_parallel(row.layer), (SIDE, SIDE)), row.runtime)
             for row in _folding(study) if row.target != "InFlex0001"]
     names = ("PartFlex0001A", "PartFlex0001B", "FullFlex0001")
-    seeds = list(zip(*(study.runtimes(results, name) for name in names), strict=True))
-    sixteen, four, full = (study.over_base(results, name)[0] for name in names)
+    seeds = list(zip(*(study.runtimes(name) for name in names), strict=True))
+    sixteen, four, full = (study.over_base(name)[0] for name in names)
     return (
         judge(SIZES, right(sizes), f"{right(sizes):.0%} of {len(sizes)}",
               "1, 4, 64 and 1,024 X sides of 1,024; a layer can use sides up to the size along it"),
         judge(FOLDS, right(best), " ".join(f"{ours:.2f}" for ours, _ in best)),
-        study.judged(FASTER, results, "FullFlex0001"),
+        study.judged(FASTER, "FullFlex0001"),
         judge(NEARLY, [part_of(b, c) for _, b, c in seeds], f"{four / full:.3f} times slower"),
         judge(COARSE, [b / a for a, b, _ in seeds], f"runtime {sixteen:.2f} against {four:.2f}"),
         _judge_sweep(swept),

@@ -22,7 +22,6 @@ from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lo
 from tilewright.reproduce.flexion_isolation import (
     MODEL,
     Isolation,
-    Results,
     SweepPoint,
     Target,
     axis_targets,
@@ -33,7 +32,6 @@ from tilewright.reproduce.flexion_isolation import (
     tile_of,
     total,
 )
-from tilewright.reproduce.searching import by_seed
 from tilewright.reproduce.study import Findings, Plot, Setting, Table, Value, reproduction
 from tilewright.workload import Operator
 
@@ -88,17 +86,16 @@ def machines(capacity_bytes: float = BUFFER_BYTES) -> tuple[Target, ...]:
         100_000)}))
 def run(setting: Setting, runner: Runner) -> Findings:
     """Search the layers shown and the network on every machine, then hard and soft buffers of every size."""
-    study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], PUBLISHED, tile_of)
-    results = study.search(runner, setting)
+    study = Isolation.of("T", machines(), (1, 16, 29), setting["every"], PUBLISHED, tile_of).searched(runner, setting)
     swept = sweep(runner, setting, study, {size: machines(size)[1:3] for size in setting["buffers"]})
-    table = study_table(study, results, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
+    table = study_table(study, "Tile flexibility on layers of MnasNet, 4 KB buffer (figure 3.7)")
     whole = _worked_off(runner, study)
     by_area = 100 * (PUBLISHED_UM2["T-Flex"] / PUBLISHED_UM2["InFlex"] - 1)
-    tables = (table, _whole_table(study, results, whole), _formal_table(study), _sweep_table(swept), _area_table())
+    tables = (table, _whole_table(study, whole), _formal_table(study), _sweep_table(swept), _area_table())
     plot = sweep_plot(
         "buffers", "Runtime and W-F by buffer size (figure 3.8)", swept, ("hard 1:1:1", "soft"), {0: "hard", 1: "soft"},
         {"xaxis": {"type": "log", "title": {"text": "Buffer (bytes)"}}, "yaxis": {"title": {"text": "Cycles"}}}, 1)
-    return Findings(tables, _judge(study, results, whole, swept), (_venn(study), plot), (
+    return Findings(tables, _judge(study, whole, swept), (_venn(study), plot), (
         f"Table 3.2 says that flexible tiles cost 0.004 % of area; by its own areas it is {by_area:+.2f} %, and "
         f"more than FullFlex, which contains it; {T_FLEX_READ_UM2:,} would fit both.",))
 
@@ -127,19 +124,19 @@ def _worked_off(runner: Runner, study: Isolation) -> dict[str, float]:
             for layer, value in zip(layers, runner.run(cells), strict=True)}
 
 
-def _whole_runtime(study: Isolation, results: Results, whole: dict[str, float], target: str, name: str) -> float:
+def _whole_runtime(study: Isolation, whole: dict[str, float], target: str, name: str) -> float:
     """Return the runtime of a machine over InFlex in whole tiles."""
     members = study.members(name)
-    return total(results, target, members) / sum(layer.count * whole[layer.name] for layer in members)
+    return total(study.results, target, members) / sum(layer.count * whole[layer.name] for layer in members)
 
 
-def _whole_table(study: Isolation, results: Results, whole: dict[str, float]) -> Table:
+def _whole_table(study: Isolation, whole: dict[str, float]) -> Table:
     rows = []
     for row in [row for row in study.published if row.target != "InFlex1000"]:
         members = study.members(row.layer)
-        cut, ours = (total(results, name, members) for name in ("InFlex1000", row.target))
+        cut, ours = (total(study.results, name, members) for name in ("InFlex1000", row.target))
         rows.append((row.layer, row.target, cut, sum(layer.count * whole[layer.name] for layer in members), ours,
-                     row.runtime, ours / cut, _whole_runtime(study, results, whole, row.target, row.layer)))
+                     row.runtime, ours / cut, _whole_runtime(study, whole, row.target, row.layer)))
     return Table("whole", "What a fixed tile costs where it cannot even be cut short", (
         "Layer", "Machine", "InFlex, tiles cut (cycles)", "InFlex, in whole tiles (cycles)", "Machine (cycles)",
         "Runtime paper", "over cut", "over whole"), tuple(rows), (
@@ -212,18 +209,17 @@ def _added(name: str) -> float:
     return flexibility_overhead(with_flexibility(machine, flexibility)).total_um2
 
 
-def _judge(study: Isolation, results: Results, whole: dict[str, float],
-           swept: Sequence[SweepPoint]) -> tuple[Judgement, ...]:
+def _judge(study: Isolation, whole: dict[str, float], swept: Sequence[SweepPoint]) -> tuple[Judgement, ...]:
     hardware = study.flexions("PartFlex1000", "Layer 16")[0]
     ours = study.printed(hardware=False)
     layer, machine = study.written["Layer 16"], study.machine("InFlex1000")
     tiles = flexion(layer, machine, "T", TileRule(workload="all")).workload_space.value
     divisors = flexion(layer, machine, "T").workload_space.value
     by_tiles = flexion(layer, study.machine("PartFlex1000"), "T", TileRule(hardware="tiles")).hardware
-    worked = [_whole_runtime(study, results, whole, name, MODEL) for name in ("PartFlex1000", "FullFlex1000")]
+    worked = [_whole_runtime(study, whole, name, MODEL) for name in ("PartFlex1000", "FullFlex1000")]
     groups = [shown.name for shown in study.layers] + [MODEL]
-    pairs = [[(study.over_base(one, "FullFlex1000", name)[0], study.over_base(one, "FullFlex1111", name)[0])
-              for name in groups] for one in (results, *by_seed(results))]
+    pairs = [[(one.over_base("FullFlex1000", name)[0], one.over_base("FullFlex1111", name)[0]) for name in groups]
+             for one in (study, *study.seeds)]
     slower = [name for name, (alone, every) in zip(groups, pairs[0], strict=True) if every > alone]
     return (
         judge(HARD, right([(hardware, 0.22)]), f"{hardware:.3f}",
@@ -232,9 +228,9 @@ def _judge(study: Isolation, results: Results, whole: dict[str, float],
               "with the tiles of divisors and 2,000 words of room"),
         judge(WHOLE, right([(1 / tiles, 0.0002)]), f"{tiles:,.0f}",
               f"1 / W is {1 / tiles:.1g}; the figures count divisors ({divisors:,.0f})"),
-        study.judged(PART, results, "PartFlex1000",
+        study.judged(PART, "PartFlex1000",
                      f"{worked[0]:.2f} over a fixed tile that cannot be cut short at edges"),
-        study.judged(SOFT, results, "FullFlex1000",
+        study.judged(SOFT, "FullFlex1000",
                      f"{worked[1]:.2f} over a fixed tile that cannot be cut short at edges"),
         judge(EVERY, [sum(every <= alone for alone, every in one) / len(one) for one in pairs[1:]],
               f"runtime {pairs[0][-1][1]:.2f}", f"slower on {', '.join(slower)}" if slower else ""),
