@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         load_mapping,
         load_network,
         load_target,
+        load_together,
         pick_operator,
         refuse_density,
     )
@@ -76,6 +77,7 @@ __all__ = [
     "load_mapping",
     "load_network",
     "load_target",
+    "load_together",
     "map_network",
     "map_space",
     "mapper_extra",

@@ -11,6 +11,7 @@ from tilewright.api.inputs import (
     load_mapping,
     load_network,
     load_target,
+    load_together,
     pick_operator,
     refuse_density,
 )
@@ -62,16 +63,18 @@ class Evaluation:
         return wrong + shown(lambda console: print_layer(self.record, console, self.accelerator.frequency_mhz))
 
 
-def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer: str | None = None, *,  # noqa: PLR0913
+def evaluate(mapping: str | Path | Nest, network: Network | None, arch: Machine, layer: str | None = None, *,  # noqa: PLR0913
              bind: Mapping[str, int | str] | None = None, density: Mapping[str, Density] | None = None) -> Evaluation:
     """Check one mapping and cost it, exactly, without search and without waiting for the compiler.
 
     Parameters
     ----------
     mapping
-        A YAML file, its text, or a mapping.
+        A YAML file, its text, or a mapping. One of another tool (ZigZag, AccelForge, Timeloop, MAESTRO) is read with
+        the machine and the network in files of that tool.
     network, layer
-        The operator, or a network and the name of its layer (see `load_network`).
+        The operator, or a network and the name of its layer (see `load_network`). None where files of another tool that
+        are given as ``mapping`` or ``arch`` hold it.
     arch
         A preset, a YAML file, or an accelerator.
     density
@@ -90,7 +93,13 @@ def evaluate(mapping: str | Path | Nest, network: Network, arch: Machine, layer:
     >>> found.legal, found.cost.latency_cycles >= found.bounds.latency_cycles
     (True, True)
     """
-    operator, (accelerator, _) = pick_operator(network, layer, bind), load_target(arch, network)
+    together = load_together(mapping, network, arch, layer)
+    if together is not None:
+        operator, accelerator, mapping = together
+    elif network is None:
+        raise InputError("network", "must be given")
+    else:
+        operator, (accelerator, _) = pick_operator(network, layer, bind), load_target(arch, network)
     if density:
         refuse_density(accelerator, "density")
     operator = graph_with_densities(load_network(operator), density or {}).mac_nodes[0].operator

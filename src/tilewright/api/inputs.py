@@ -290,6 +290,38 @@ def load_mapping(mapping: str | Path | Nest, operator: Operator, accelerator: Ac
     return read_mapping(mapping, operator, accelerator)
 
 
+def load_together(mapping: str | Path | Nest, network: Network | None, arch: Machine | None, layer: str | None = None,
+                  ) -> tuple[Operator, Accelerator, Nest] | None:
+    """Return what a foreign mapping maps, with the machine and the network in files of its format; None if it is ours.
+
+    Files of the machine that hold the network too need no ``network``.
+
+    Raises
+    ------
+    InputError
+        If the files are not of one format, are wrong, or hold no mapping of the layer.
+    """
+    text = str(mapping)
+    form = None if isinstance(mapping, Nest) or "\n" in text else _foreign(text, "mapping")
+    if form is None or not isinstance(arch, str | Path) or not isinstance(network, str | Path | None):
+        return None
+    name, changes = _changes(arch)
+    files = list(dict.fromkeys([*str(name).split(","), *([] if network is None else [str(network)]), text]))
+    for file in files:
+        if not form.holds(Path(file)):
+            raise InputError(text, f"must come with a machine and a network in files of {form.name}, as it is one",
+                             file, "Or write it as ours with what belongs to it: tilewright convert FILES --out ours")
+    found = form.read([Path(file) for file in files], {})
+    if found.accelerator is None or found.graph is None:
+        raise InputError(text, "must come with " + ("a network" if found.graph is None else "a machine"),
+                         ", ".join(files))
+    operator = pick_operator(found.graph, layer)
+    if operator.name not in found.mappings:
+        raise InputError(text, f"must hold a whole mapping of {operator.name}",
+                         ", ".join(found.mappings) or "none of any", str(found.notes[-1]) if found.notes else "")
+    return operator, changed(found.accelerator, changes), found.mappings[operator.name]
+
+
 def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int | str] | None = None) -> Operator:
     """Return one operator of a network by the name of its layer, which may be left out where there is only one.
 

@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
-from ruamel.yaml.nodes import Node
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 from tilewright.base.errors import InputError
 
@@ -23,12 +23,13 @@ class _BoundedComposer(Composer):
     """Composes nodes as they are read, and ends where the document gets too large; ruamel would go on.
 
     ``values`` counts what has been read so far, aliases written out; ``measured`` holds the values and the depth of
-    every collection that is whole. ``limits`` are the most values, and the most collections within one another.
+    every collection that is whole. ``limits`` are the most values, and the most collections within one another. With
+    ``last`` the last of several entries of one key counts, as PyYAML has it; else they are an error.
     """
 
-    def __init__(self, limits: tuple[int, int], *arguments: Any, **options: Any) -> None:
+    def __init__(self, limits: tuple[int, int], last: bool, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.limits = limits
+        self.limits, self.last = limits, last
         self.values = self.level = self.deepest = 0
         self.measured: dict[int, tuple[int, int]] = {}
 
@@ -39,6 +40,8 @@ class _BoundedComposer(Composer):
         self.level += 1
         self._check()
         node: Node = super().compose_node(parent, index)
+        if self.last and isinstance(node, MappingNode) and all(isinstance(key, ScalarNode) for key, _ in node.value):
+            node.value = list({key.value: (key, value) for key, value in node.value}.values())
         if alias:
             if id(node) not in self.measured:
                 raise _Endless("must not hold itself")
@@ -63,7 +66,7 @@ class _BoundedComposer(Composer):
 def composed(text: str, label: str, kind: str, limits: tuple[int, int]) -> Any:
     """Return what a YAML document says; see `tilewright.base.documents.read_yaml`."""
     yaml = YAML(typ="safe" if kind == "plain" else "rt", pure=True)
-    yaml.Composer = partial(_BoundedComposer, limits)  # type: ignore[assignment]
+    yaml.Composer = partial(_BoundedComposer, limits, kind == "last")  # type: ignore[assignment]
     try:
         return yaml.compose(text) if kind == "nodes" else yaml.load(text)
     except _Endless as error:

@@ -52,8 +52,10 @@ def _bytes(path: str | Path) -> bytes:
     return found
 
 
-def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "nodes"] = "plain") -> Any:
+def read_yaml(text: str, label: str, kind: Literal["plain", "lines", "last", "nodes"] = "plain") -> Any:
     """Return what one YAML document says: in plain collections, in ruamel's, which know their lines, or as nodes.
+
+    With ``last`` it is as with ``lines``, and the last entry of a key that stands several times counts.
 
     Raises
     ------

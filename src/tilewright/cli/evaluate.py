@@ -28,7 +28,8 @@ ILLEGAL = 1
 
 def evaluate(
     mapping: Annotated[Path | None, typer.Argument(
-        metavar="[MAPPING.yaml]", show_default=False, help="A mapping file; see docs/how-to.md.")] = None,
+        metavar="[MAPPING.yaml]", show_default=False,
+        help="A mapping file; see docs/how-to.md. One of another tool goes with files of that tool as --arch.")] = None,
     network: Annotated[str | None, typer.Option(
         "--network", "-n", show_default=False, help="A network or an operator, as for tilewright map.")] = None,
     layer: Annotated[str | None, typer.Option(
@@ -65,20 +66,24 @@ def evaluate(
     if cases is not None:
         if any(given is not None for given in (mapping, network, layer, arch, dataflow, write, json_file)):
             raise InputError("--cases", "must stand alone (or with --reference or --rounds)")
-        if reference and rounds:
-            raise InputError("--rounds", "must come without --reference, which has no such machine")
         _run_cases(cases, reference, rounds)
         return
     if reference or rounds:
         raise InputError("--reference" if reference else "--rounds", "must come with --cases")
-    if network is None or arch is None:
+    together = None if dataflow is not None or mapping is None else tilewright.api.load_together(
+        mapping, network, arch, layer)
+    if together is not None:
+        operator, accelerator, nest = together
+        accelerator = tilewright.api.load_accelerator(accelerator, footprint)
+    elif network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
-    operator = with_given(tilewright.api.pick_operator(network, layer, sizes(bind, "--bind")), shares(density))
-    accelerator, _ = tilewright.api.load_target(arch, network, footprint)
+    else:
+        operator = tilewright.api.pick_operator(network, layer, sizes(bind, "--bind"))
+        accelerator, nest = tilewright.api.load_target(arch, network, footprint)[0], None
     if density:
         tilewright.api.refuse_density(accelerator, "--density")
-    found = _evaluated(mapping, dataflow, operator, accelerator)
+    found = _evaluated(nest or mapping, dataflow, with_given(operator, shares(density)), accelerator)
     screen = console("-" if "-" in (json_file, write) else None)
     if repair and not found.legal:
         found = _repaired(found, screen)
@@ -91,7 +96,7 @@ def evaluate(
     raise typer.Exit(0 if found.legal else ILLEGAL)
 
 
-def _evaluated(mapping: Path | None, dataflow: str | None, operator: "Operator",
+def _evaluated(mapping: Path | tilewright.mapping.Mapping | None, dataflow: str | None, operator: "Operator",
                accelerator: "Accelerator") -> "Evaluation":
     if (mapping is None) == (dataflow is None):
         raise InputError("MAPPING", "must be given, or --dataflow in its place", None if mapping is None else "both",
@@ -133,6 +138,9 @@ def _run_cases(place: str, reference: bool, rounds: bool) -> None:
 
     from tilewright.api import case_cost
     from tilewright.interop import case_result
+
+    if reference and rounds:
+        raise InputError("--rounds", "must come without --reference, which has no such machine")
 
     def result(case: "Case") -> dict[str, object]:
         if rounds:

@@ -44,6 +44,10 @@ _LARGEST_HF = 2**22
 _LOG = re.compile(r"\s*Layer id:")
 _FIRST_WORD = re.compile(r"(?:\s|//[^\n]*)*([A-Za-z0-9_.]+'?)")
 _NETWORK = re.compile(r"^[^/\n]*\bNetwork\b[^{}\n]*(?:\n\s*)?\{", re.MULTILINE)
+_ZIGZAG_ACCELERATOR = re.compile(r"(?ms)^memories:.*^operational_array:|^operational_array:.*^memories:")
+_ZIGZAG_LISTS: Mapping[str, Part] = {
+    r"^(?:- |[ ]+)(?:equation|loop_dims|operator_type):": "network",
+    r"^(?:- |[ ]+)(?:spatial_mapping|spatial_mapping_hint|temporal_ordering|memory_operand_links):": "mapping"}
 _MAESTRO_START, _SCALE_SIM_START = 20_000, 2**16
 _MAGMA_COLUMNS = 9
 
@@ -105,6 +109,21 @@ def configuration_file(path: str | Path) -> Path | None:
     if isinstance(raw, dict) and any(mark in raw for mark in _OURS):
         return None
     return file if file.name == HF_FILE or (isinstance(raw, dict) and any(mark in raw for mark in _HF_MARKS)) else None
+
+
+def holds_zigzag(path: Path) -> frozenset[Part]:
+    """Return what a YAML file holds whose fields, or those of whose entries, are ZigZag's."""
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        return frozenset()
+    try:
+        text = read_text(path)
+    except InputError:
+        return frozenset()
+    if _ZIGZAG_ACCELERATOR.search(text):
+        return frozenset({"accelerator"})
+    if not re.search(r"^- ", text, re.MULTILINE) or re.search(r"^\w+:", text, re.MULTILINE):
+        return frozenset()
+    return frozenset(part for sign, part in _ZIGZAG_LISTS.items() if re.search(sign, text, re.MULTILINE))
 
 
 def holds_timeloop(path: Path) -> frozenset[Part]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tilewright.interop.sections import Node, Section
 from tilewright.interop.timeloop.attributes import SPELLINGS, kind_of, names_used, note_attributes
-from tilewright.interop.timeloop.source import Node, Section
 
 DUMMY = "dummy_storage"
 _RANGE = re.compile(r"(?P<name>[^\[\]<>]+?)\s*(?:[\[<](?P<first>[^\[\]<>]+?)\.\.(?P<last>[^\[\]<>]+?)[\]>])?")

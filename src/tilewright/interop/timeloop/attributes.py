@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tilewright.interop.timeloop.source import Node
+from tilewright.interop.sections import Node
 
 BUFFERS = ("DRAM", "SRAM", "regfile", "smartbuffer", "storage")
 COMPUTES = ("mac", "compute")

@@ -8,6 +8,7 @@ from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign
 from tilewright.interop.notes import Note, refuse_notes
+from tilewright.interop.sections import Section
 from tilewright.interop.signs import CONSTRAINTS, ESTIMATORS
 from tilewright.interop.timeloop.architecture import read_design
 from tilewright.interop.timeloop.directives import Directive, node_directives, read_directives, together
@@ -22,7 +23,7 @@ from tilewright.interop.timeloop.mapping import (
     kept_by_names,
 )
 from tilewright.interop.timeloop.problem import read_problem
-from tilewright.interop.timeloop.source import Files, Section, read_files
+from tilewright.interop.timeloop.source import Files, read_files
 from tilewright.interop.timeloop.sparsity import read_sparsity
 from tilewright.mapping import Constraints
 from tilewright.mapping import Mapping as Nest

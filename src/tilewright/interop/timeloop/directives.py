@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
+from tilewright.interop.sections import Node, Section, Side
 from tilewright.interop.timeloop.architecture import Design, Place
-from tilewright.interop.timeloop.source import Node, Section
 from tilewright.workload import Operator
 
 _FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|>=|==|=)?\s*([0-9]+)(?:,([0-9]+)(?=[\s,]|$))?")
@@ -33,7 +33,6 @@ _DROPPED = {
     "maximize_dims": "factors that Timeloop's front end makes as large as they fit",
     "maximize_dims_capacity": "factors that Timeloop's front end makes as large as they fit",
 }
-Side = Literal["X", "Y"]
 OPEN: tuple[object, ...] = (None, [], {}, "")
 
 

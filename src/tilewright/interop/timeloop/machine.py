@@ -6,12 +6,8 @@ bits, so that one word of a tensor is one word of every memory, as there.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
-from ruamel.yaml import YAML
-
-from tilewright.base import InputError
 from tilewright.hardware import (
     Accelerator,
     AccessEnergy,
@@ -21,23 +17,20 @@ from tilewright.hardware import (
     Fanout,
     Memory,
     Sparsity,
-    load_accelerator,
 )
+from tilewright.interop.figures import Estimated
+from tilewright.interop.sections import WEIGHTS_NAME, Node
 from tilewright.interop.timeloop.architecture import Design, Place
 from tilewright.interop.timeloop.attributes import SPELLINGS
 from tilewright.interop.timeloop.energies import Energies, compute_action
-from tilewright.interop.timeloop.source import WEIGHTS_NAME, Node
 from tilewright.workload import Operator
 
 COUNTED_WORD_BITS = 8
 DEFAULT_WORD_BITS = 16
 """Of a Timeloop buffer that says none (``BufferLevel::Specs``)."""
-TECHNOLOGIES = {16: "16nm", 28: "28nm", 45: "45nm", 65: "65nm"}
-DEFAULT_TECHNOLOGY = 45
 _ROLE_HINTS = (("weights", WEIGHTS_NAME),
                ("outputs", re.compile(r"(?i)o|z|.*(output|psum|ofmap).*")),
                ("inputs", re.compile(r"(?i)i|.*(input|ifmap|activation).*")))
-_MOST_REGISTER_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -201,35 +194,14 @@ class _Builder:
         return AccessEnergy(*[own / words] * 4) if own is not None else self._known_access(place, capacity)
 
     def _known_access(self, place: Place, capacity: float | None) -> AccessEnergy:
-        text, word = str(place.attributes["class"]).lower(), self._word(place)
-        base: dict[str, Any] = {"memory": "M", "keeps": ["inputs", "weights", "outputs"], "word_bits": int(word)}
-        choices: list[dict[str, Any]] = []
-        if "dram" in text or capacity is None:
-            asked = str(place.attributes.get("type", "LPDDR4"))
-            choices = [{"kind": "dram", "dram_type": kind} for kind in dict.fromkeys((asked, "LPDDR4"))]
-        else:
-            size = capacity * word / self.word_bits
-            registers = any(part in text for part in ("reg", "_rf", "latch", "flop")) and size <= _MOST_REGISTER_BYTES
-            kinds = ("registers", "sram") if registers else ("sram", "registers")
-            choices = [{"kind": kind, "capacity_bytes": room} for room in dict.fromkeys((size, max(size, 1.0)))
-                       for kind in kinds]
-        machine, chosen = self._tabled(place, [[base | choice] for choice in choices])
-        energy = machine.levels[-1].energy  # type: ignore[union-attr]
-        self._note_energy(place, machine, "" if chosen == 0 else
-                          " of " + str(choices[chosen].get("dram_type", choices[chosen]["kind"])))
-        return energy
+        word = self._word(place)
+        size = None if capacity is None else capacity * word / self.word_bits
+        return self._part(place).access(size, int(word), str(place.attributes.get("type", "LPDDR4")))
 
-    def _note_energy(self, place: Place, machine: Accelerator, kind: str = "") -> None:
-        text, node = self._asked(place)
-        other = f" (the file says {text})" if node is not None and node not in TECHNOLOGIES else ""
-        place.node.approximated(f"energy of {place.name} from our {machine.technology} table{kind}{other}; an ERT "
-                                "would give Accelergy's")
-
-    def _asked(self, place: Place) -> tuple[str, int | None]:
-        """Return the technology that the file names, and its nanometres."""
-        text = str(place.attributes.get("technology", self.design.technology))
-        node = re.search(r"\d+", text)
-        return text, None if node is None else int(node.group())
+    def _part(self, place: Place) -> Estimated:
+        return Estimated(place.node, place.name, str(place.attributes["class"]),
+                    str(place.attributes.get("technology", self.design.technology)), 1e-6 / self.design.cycle_seconds,
+                    "an ERT would give Accelergy's")
 
     def compute(self) -> Compute:
         """Return the compute unit."""
@@ -237,39 +209,5 @@ class _Builder:
         energy = compute_action(self.energies, place.name)
         if energy is not None:
             return Compute(place.name, energy, self.energies.areas.get(place.name, 0.0), self._leakage(place))
-        kind = "fp" if "fp" in str(place.attributes["class"]).lower() else "int"
         given = self._given(place, "bits")
-        bits = 8 if given is None else given.whole(place.attributes)
-        machine, _ = self._tabled(place, [[]], {"name": place.name, "type": kind, "width_bits": bits})
-        self._note_energy(place, machine)
-        return replace(machine.compute, name=place.name)
-
-    def _tabled(self, place: Place, choices: Sequence[Sequence[Mapping[str, Any]]],
-                compute: dict[str, Any] | None = None) -> tuple[Accelerator, int]:
-        """Return a machine of the first levels that the nearest technology we know has figures for, and which."""
-        node = self._asked(place)[1]
-        nearest = min(TECHNOLOGIES, key=lambda known: abs(known - (DEFAULT_TECHNOLOGY if node is None else node)))
-        outermost = {"memory": "outermost", "keeps": ["inputs", "weights", "outputs"], "kind": "dram",
-                     "dram_type": "LPDDR4"}
-        refused: InputError | None = None
-        for index, levels in enumerate(choices):
-            tree = {"name": "looked up", "technology": TECHNOLOGIES[nearest], "frequency_mhz": 1e-6 /
-                    self.design.cycle_seconds, "word_bits": {"inputs": 8, "weights": 8, "outputs": 8},
-                    "leakage": "omitted", "levels": [outermost, *levels],
-                    "compute": compute or {"name": "MAC", "energy_pj_per_mac": 0.0, "area_um2": 0.0,
-                                           "leakage_mw": 0.0}}
-            try:
-                return load_accelerator(_yaml(tree)), index
-            except InputError as error:
-                refused = refused or error
-        assert refused is not None
-        raise place.node.fail(f"must have an energy that our tables know: {refused.rule}", refused.given,
-                              "Give Accelergy's ERT file beside the architecture") from None
-
-
-def _yaml(tree: Mapping[str, Any]) -> str:
-    from io import StringIO  # noqa: PLC0415
-
-    out = StringIO()
-    YAML(typ="safe", pure=True).dump(dict(tree), out)
-    return out.getvalue()
+        return self._part(place).compute(8 if given is None else given.whole(place.attributes))

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tilewright.hardware import Accelerator, Memory
+from tilewright.interop.sections import Section, Side
 from tilewright.interop.timeloop.architecture import Design
-from tilewright.interop.timeloop.directives import Directive, Factor, Side, sides, split_sides
+from tilewright.interop.timeloop.directives import Directive, Factor, sides, split_sides
 from tilewright.interop.timeloop.machine import role_of
-from tilewright.interop.timeloop.source import Section
 from tilewright.mapping import ANY, Bounds, Constraints, LevelLoops, Loop
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import ROLES, Operator

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from tilewright.base import InputError, whole_of
-from tilewright.interop.timeloop.source import WEIGHTS_NAME, Node, Section
+from tilewright.interop.sections import WEIGHTS_NAME, Node, Section
 from tilewright.workload import Axis, Operator, Role, Tensor
 
 _READ_WRITE = ("read_write", "read-write")
