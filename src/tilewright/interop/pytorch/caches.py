@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tilewright.interop.pytorch.arranged import APPEND
+from tilewright.interop.pytorch.torch import append_operator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
     """Let a model run with a cache of ``past`` tokens of each sequence, and hand out its first result alone.
 
-    Layers that slide keep as many tokens as their window takes. Appending is one call, named `APPEND`.
+    Layers that slide keep as many tokens as their window takes. Appending is one call (`append_operator`).
     """
     forward = model.forward
 
@@ -29,25 +28,11 @@ def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
         del model.forward
 
 
-@cache
-def _append() -> Any:
-    """Return what stands for appending in an exported program: new words, and the tokens there are then."""
-    import torch  # noqa: PLC0415
-
-    def appended(new: Any, positions: int) -> Any:
-        return new.new_empty((*new.shape[:-2], positions, new.shape[-1]))
-
-    found = torch.library.custom_op(APPEND.replace(".", "::"), appended, mutates_args=(),
-                                    schema="(Tensor new, SymInt positions) -> Tensor")
-    found.register_fake(appended)
-    return found
-
-
 def _cache(config: Any, past: int) -> Any:
     """Return a cache that holds ``past`` tokens before the pass."""
     from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer  # noqa: PLC0415
 
-    append = _append()
+    append = append_operator()
 
     class Held(DynamicLayer):  # type: ignore[misc]
         """Keys and values of one layer."""

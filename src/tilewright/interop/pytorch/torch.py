@@ -3,11 +3,13 @@
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
 from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.base import InputError
+from tilewright.interop.pytorch.arranged import APPEND
 from tilewright.interop.pytorch.program import (
     Body,
     Call,
@@ -113,6 +115,20 @@ def zeros_for(module: "Module", shape: Sequence[int], *, numbers: bool) -> Any:
 
     weights = next((one.dtype for one in module.parameters() if one.is_floating_point()), torch.float32)
     return torch.zeros(tuple(shape), dtype=weights if numbers else torch.long, device=_device(module))
+
+
+@cache
+def append_operator() -> Any:
+    """Return what stands for appending to a cache, `APPEND`: of new words, and the positions that there are then."""
+    import torch  # noqa: PLC0415
+
+    def appended(new: Any, positions: int) -> Any:
+        return new.new_empty((*new.shape[:-2], positions, new.shape[-1]))
+
+    found = torch.library.custom_op(APPEND.replace(".", "::"), appended, mutates_args=(),
+                                    schema="(Tensor new, SymInt positions) -> Tensor")
+    found.register_fake(appended)
+    return found
 
 
 def _reason(error: Exception) -> str:
