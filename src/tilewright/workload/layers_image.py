@@ -5,6 +5,7 @@ itself on a sketch behind the value ``x`` and returns the value that it hands on
 convolution before it; biases are left out: they carry no multiply-accumulates.
 """
 
+from dataclasses import field
 from itertools import product
 from typing import Literal
 
@@ -52,13 +53,26 @@ class Pool:
 
 @layer("upsample")
 class Upsample:
-    """The nearest rows and columns repeated up to ``size``."""
+    """The nearest rows and columns repeated up to ``size``, or so many times where that is left out."""
 
     name: str
-    size: list[int]
+    size: list[int] = field(default_factory=list)
+    times: int = 2
 
     def __call__(self, s: Sketch, x: Value) -> Value:
-        return s.move("upsample", [x], self.name, (x.shape[0], *self.size))
+        size = self.size or [self.times * extent for extent in x.shape[1:]]
+        return s.move("upsample", [x], self.name, (x.shape[0], *size))
+
+
+@layer("stack")
+class Stack:
+    """The channels of images of one size one after the other."""
+
+    name: str
+    others: list[str]
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        return stacked(s, [x, *(s.value(f"{self.name}.others", other) for other in self.others)], self.name)
 
 
 @layer("roi_align")
@@ -135,7 +149,7 @@ class DenseBlock:
             part = f"{self.name}.{index}"
             y = s.conv(s.vector("relu", x, f"{part}.relu1"), f"{part}.conv1", 4 * self.growth, Window(1))
             y = s.conv(s.vector("relu", y, f"{part}.relu2"), f"{part}.conv2", self.growth, Window(3, 1, 1))
-            x = _stacked(s, [x, y], f"{part}.concat")
+            x = stacked(s, [x, y], f"{part}.concat")
         return x
 
 
@@ -157,7 +171,7 @@ class Inception:
         ends = [self._conv(s, x, "1", first, 1), self._conv(s, self._conv(s, x, "2.1", narrow, 1), "2.2", middle, 3),
                 self._conv(s, self._conv(s, x, "3.1", thin, 1), "3.2", wide, self.kernel),
                 self._conv(s, pooled, "4", last, 1)]
-        return _stacked(s, ends, f"{self.name}.concat")
+        return stacked(s, ends, f"{self.name}.concat")
 
     def _conv(self, s: Sketch, x: Value, name: str, out: int, kernel: int) -> Value:
         y = s.conv(x, f"{self.name}.{name}", out, Window(kernel, 1, kernel // 2))
@@ -179,12 +193,95 @@ class Fire:
         x = s.vector("relu", s.conv(x, f"{self.name}.squeeze", self.squeeze, Window(1)), f"{self.name}.relu")
         ends = [s.conv(x, f"{self.name}.expand{kernel}", self.expand, Window(kernel, 1, kernel // 2))
                 for kernel in (1, 3)]
-        return s.vector("relu", _stacked(s, ends, f"{self.name}.concat"), f"{self.name}.relu2")
+        return s.vector("relu", stacked(s, ends, f"{self.name}.concat"), f"{self.name}.relu2")
 
 
-def _stacked(s: Sketch, images: list[Value], name: str) -> Value:
-    """Return the channels of images of one size one after the other."""
+def stacked(s: Sketch, images: list[Value], name: str) -> Value:
+    """Return the channels of images of one size one after the other; other sizes are an `InputError`."""
+    wrong = [image.shape[1:] for image in images if image.shape[1:] != images[0].shape[1:]]
+    if wrong:
+        raise InputError(f"{name}.inputs", f"must all have the size {'x'.join(map(str, images[0].shape[1:]))}",
+                         "x".join(map(str, wrong[0])))
     return s.move("concat", images, name, (sum(image.shape[0] for image in images), *images[0].shape[1:]))
+
+
+@layer("c2f")
+class CrossStage:
+    """Half of the channels through ``repeat`` pairs of 3x3 convolutions, all that came before joined by a 1x1 one.
+
+    Source: Jocher et al., Ultralytics YOLOv8, 2023, ``C2f``; Wang et al., CSPNet, CVPRW 2020, section 3.
+    """
+
+    name: str
+    out: int
+    repeat: int = 1
+    residual: bool = False
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        half, x = self.out // 2, activated(s, x, f"{self.name}.split", self.out)
+        parts, y = [x], s.move("slice", [x], f"{self.name}.half", (half, *x.shape[1:]), x.words // 2)
+        for index in range(self.repeat):
+            part, before = f"{self.name}.{index}", y
+            for place in (1, 2):
+                y = activated(s, y, f"{part}.conv{place}", half, Window(3, 1, 1))
+            y = s.vector("add", y, f"{part}.add", before) if self.residual else y
+            parts.append(y)
+        return activated(s, stacked(s, parts, f"{self.name}.concat"), f"{self.name}.join", self.out)
+
+
+@layer("sppf")
+class PyramidPooling:
+    """Half of the channels, and three 5x5 poolings of them one behind the other, joined by a 1x1 convolution.
+
+    Source: Jocher et al., Ultralytics YOLOv5 and YOLOv8, ``SPPF``.
+    """
+
+    name: str
+    out: int
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        parts = [activated(s, x, f"{self.name}.narrow", x.shape[0] // 2)]
+        for index in range(3):
+            parts.append(s.pool(parts[-1], f"{self.name}.pool{index}", "max", Window(5, 1, 2)))
+        return activated(s, stacked(s, parts, f"{self.name}.concat"), f"{self.name}.join", self.out)
+
+
+@layer("detect")
+class Detect:
+    """Boxes and classes at every place of ``x`` and ``others``: two 3x3 convolutions and a 1x1 one for each.
+
+    Each side of a box is the mean over the softmax of ``bins`` distances (Li et al., Generalized Focal Loss, NeurIPS
+    2020, section 3). Source: Jocher et al., Ultralytics YOLOv8, 2023, ``Detect``.
+    """
+
+    name: str
+    others: list[str]
+    classes: int
+    bins: int = 16
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        levels, places = [x, *(s.value(f"{self.name}.others", other) for other in self.others)], 0
+        narrow = min(level.shape[0] for level in levels)
+        widths = {"box": max(16, narrow // 4, 4 * self.bins), "class": max(narrow, min(self.classes, 100))}
+        ends: dict[str, list[Value]] = {kind: [] for kind in widths}
+        for index, level in enumerate(levels):
+            places += level.words // level.shape[0]
+            for kind, width in widths.items():
+                part = f"{self.name}.{index}.{kind}"
+                y = activated(s, level, f"{part}.conv1", width, Window(3, 1, 1))
+                y = activated(s, y, f"{part}.conv2", width, Window(3, 1, 1))
+                ends[kind].append(s.conv(y, part, self.classes if kind == "class" else 4 * self.bins, Window(1)))
+        boxes = s.move("concat", ends["box"], f"{self.name}.boxes", (self.bins, 4, places))
+        sides = s.conv(s.vector("softmax", boxes, f"{self.name}.softmax"), f"{self.name}.distances", 1, Window(1))
+        classes = s.move("concat", ends["class"], f"{self.name}.classes", (self.classes, places))
+        scores = s.vector("sigmoid", classes, f"{self.name}.sigmoid")
+        found = Value(sides.name, (4, places))
+        return s.move("concat", [found, scores], f"{self.name}.found", (4 + self.classes, places))
+
+
+def activated(s: Sketch, x: Value, name: str, out: int, window: Window | None = None) -> Value:
+    """Return a convolution (1x1 unless ``window`` says else) and its sigmoid-weighted activation."""
+    return s.vector("silu", s.conv(x, name, out, window or Window(1)), f"{name}.silu")
 
 
 @layer("inverted_residual")

@@ -4,7 +4,7 @@ Records like those of `layers_image.py`. Sequences are (positions, features).
 """
 
 from tilewright.base import InputError
-from tilewright.workload.sketch import Sketch, Value, layer
+from tilewright.workload.sketch import Sketch, Value, Window, layer
 
 
 @layer("decoder")
@@ -88,6 +88,44 @@ class Decoder:
         back = s.move("gather", made, f"{name}.return", choices, read_words=choices[0] * width)
         scaled = Value(s.vector("scale", back, f"{name}.scale").name, (positions, width))
         return s.vector("add", scaled, f"{name}.sum", *[scaled] * (self.active - 1)) if self.active > 1 else scaled
+
+
+@layer("mamba")
+class Mamba:
+    """Blocks of a selective state space in place of attention, which keep their state between passes.
+
+    The scan over positions is vector work; the convolution keeps ``kernel`` - 1 positions. Source: Gu, Dao, Mamba,
+    arXiv:2312.00752, section 3.4 and algorithm 2.
+    """
+
+    name: str
+    repeat: int
+    state: int = 16
+    expand: int = 2
+    kernel: int = 4
+    rank: int = 0
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        for index in range(self.repeat):
+            block = f"{self.name}.{index}"
+            y = self._mixer(s, s.vector("rms_norm", x, f"{block}.norm"), block)
+            x = s.vector("add", y, f"{block}.add", x)
+        return x
+
+    def _mixer(self, s: Sketch, x: Value, block: str) -> Value:
+        (rows, width), inner = x.shape, self.expand * x.shape[1]
+        rank = self.rank or -(-width // 16)
+        both = s.linear(x, f"{block}.input", 2 * inner)
+        gate = s.vector("silu", Value(both.name, (rows, inner)), f"{block}.gate")
+        window = s.move("concat", [Value(both.name, (rows, inner))], f"{block}.window", (inner, rows + self.kernel - 1))
+        y = s.conv(window, f"{block}.conv", inner, Window([self.kernel], groups=inner))
+        y = s.vector("silu", Value(y.name, (rows, inner)), f"{block}.conv.silu")
+        chosen = s.linear(y, f"{block}.choose", rank + 2 * self.state)
+        steps = s.vector("softplus", s.linear(Value(chosen.name, (rows, rank)), f"{block}.step", inner),
+                         f"{block}.step.softplus")
+        sides = Value(chosen.name, (rows, 2 * self.state))
+        scanned = s.scan([y, steps, sides], f"{block}.scan", self.state)
+        return s.linear(s.vector("multiply", scanned, f"{block}.gated", gate), f"{block}.output", width)
 
 
 def spread_evenly(rows: int, experts: int) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 Records like those of `layers_image.py`. Sequences are (positions, features), vectors (features,).
 """
 
+from math import prod
 from typing import Literal
 
 from tilewright.base import InputError
@@ -170,6 +171,26 @@ class ImageToSequence:
     def __call__(self, s: Sketch, x: Value) -> Value:
         channels, rows, columns = x.shape
         return s.move("transpose", [x], self.name, (columns, channels * rows))
+
+
+@layer("tokens")
+class Tokens:
+    """The positions of an image or of sound as a sequence of their channels, each with a learned place added.
+
+    ``learned`` tokens stand before them. Source: Dosovitskiy et al., An Image is Worth 16x16 Words, ICLR 2021,
+    section 3.1.
+    """
+
+    name: str
+    learned: int = 0
+
+    def __call__(self, s: Sketch, x: Value) -> Value:
+        y = s.move("transpose", [x], self.name, (prod(x.shape[1:]), x.shape[0]))
+        shape = (y.shape[0] + self.learned, x.shape[0])
+        if self.learned:
+            y = s.move("concat", [y], f"{self.name}.concat", shape)
+        places = s.table(f"{self.name}.places", shape[0] + self.learned, shape)
+        return s.vector("add", y, f"{self.name}.add", places)
 
 
 @layer("lookahead")

@@ -133,6 +133,8 @@ class Sketch:
         (query, key, value), (count, groups) = parts, (heads[0], heads[1] or heads[0])
         if count % groups:
             raise InputError(f"{name}.groups", f"must divide the {count} heads", groups)
+        if query.shape[1] % count:
+            raise InputError(f"{name}.heads", f"must divide the {query.shape[1]} features of the queries", count)
         rows, columns, size = query.shape[0] * (count // groups), key.shape[0], query.shape[1] // count
         width = value.shape[1] // groups
         scores = self.matmul(f"{name}.scores", [query, key], (groups, rows, columns, size), weights=weights)
@@ -144,21 +146,23 @@ class Sketch:
         return Value(mixed.name, (query.shape[0], count * width))
 
     def vector(self, kind: str, x: Value, name: str, *others: Value, steps: int = 1) -> Value:
-        """Add elementwise work on ``x`` (and ``others`` of the same shape), as `OPERATIONS_PER_ELEMENT` counts it.
+        """Add elementwise work on ``x`` (and ``others``), as `OPERATIONS_PER_ELEMENT` counts it.
 
+        ``others`` have its shape, or a word for each channel of an image (each position of a sequence).
         ``steps`` > 1 splits the same work into that many runs, one after the other.
         """
         name = self._free(name)
         if kind not in OPERATIONS_PER_ELEMENT:
             raise InputError(f"{name}.kind", f"must be one of {', '.join(OPERATIONS_PER_ELEMENT)}", kind)
-        wrong = [other.shape for other in others if other.shape != x.shape]
+        wrong = [other.shape for other in others if other.shape not in (x.shape, x.shape[:1])]
         if wrong:
             raise InputError(f"{name}.inputs", f"must all have the shape {x.shape}", wrong[0])
         words = self.batch * x.words // steps
         repeats = max(1, len(others))
         inputs = tuple(dict.fromkeys(v.name for v in (x, *others) if v.name))
         return self._add(VectorOperator(name, kind, OPERATIONS_PER_ELEMENT[kind] * words * repeats,
-                                        words * (1 + len(others)), words, inputs, steps), x.shape)
+                                        self.batch * sum(v.words for v in (x, *others)) // steps, words, inputs, steps),
+                         x.shape)
 
     def cell(self, kind: str, gates: Sequence[Value], name: str, hidden: int) -> Value:
         """Add the vector work of a recurrent cell, one run for each position of its ``gates``."""
@@ -168,6 +172,15 @@ class Sketch:
         node = VectorOperator(self._free(name), kind, OPERATIONS_PER_ELEMENT[kind] * words, read + words, 2 * words,
                               tuple(gate.name for gate in gates), steps)
         return self._add(node, (steps, hidden))
+
+    def scan(self, parts: Sequence[Value], name: str, state: int) -> Value:
+        """Add a selective scan over the first of ``parts``, with ``state`` words for each feature, read and kept."""
+        name, (positions, features) = self._free(name), parts[0].shape
+        kept = self.batch * features * state
+        node = VectorOperator(name, "selective_scan", OPERATIONS_PER_ELEMENT["selective_scan"] * positions * kept,
+                              self.batch * sum(part.words for part in parts) + features * state + kept,
+                              self.batch * parts[0].words + kept, tuple(dict.fromkeys(part.name for part in parts)))
+        return self._add(node, parts[0].shape)
 
     def pool(self, x: Value, name: str, kind: str, window: Window | None, *, ceil: bool = False) -> Value:
         """Add a pooling (``max`` or ``average``) over a window, or over all positions if ``window`` is None.

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError, read_json, read_text, read_yaml, unknown_name
-from tilewright.workload import layers_image, layers_language, layers_sequence  # noqa: F401  (they register their kinds of layers)
+from tilewright.workload import layers_diffusion, layers_image, layers_language, layers_sequence  # noqa: F401  (they register their kinds of layers)
 from tilewright.workload.graph import Graph
 from tilewright.workload.plain import operators_graph
 from tilewright.workload.sketch import LAYERS, Layer, Sketch, Value

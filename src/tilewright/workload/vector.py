@@ -29,6 +29,7 @@ OPERATIONS_PER_ELEMENT: dict[str, int] = {
     "group_norm": 8,  # as layer_norm
     "topk": 2,  # compare with the least of the few kept so far, put in its place
     "rotary": 3,  # rotate pairs by their position's angle: two products and a sum each
+    "selective_scan": 8,  # per word of state: decay (product, exp), input (2 products), update (2), output (2)
     "add": 1,
     "multiply": 1,
     "scale": 1,

@@ -89,8 +89,25 @@ def test_parameters_are_the_published_ones_but_for_norms(name: str) -> None:
     assert zoo.load(name).weight_words + norms == sizes.parameters
 
 
+@pytest.mark.parametrize(("phase", "rows"), [("prefill", 2 * 64), ("decode", 2)])
+def test_a_state_space_agrees_with_the_formulas(phase: str, rows: int) -> None:
+    """Mamba 130M (arXiv:2312.00752; state-spaces/mamba-130m-hf): 24 blocks of 768, 1536 within, state 16, rank 48."""
+    graph = zoo.load("mamba-130m", phase=phase, batch=2, **({"sequence": 64} if phase == "prefill" else {}))
+    block = 768 * 3072 + 1536 * 4 + 1536 * (48 + 2 * 16) + 48 * 1536 + 1536 * 768
+    assert graph.tokens == rows
+    assert graph.macs == rows * (24 * block + 768 * 50280)
+    assert graph.weight_words == 24 * block + 768 * 50280
+    others = 1536 + 1536 + 1536 * 16 + 1536 + 768  # biases of convolution and steps, A, D, norm
+    assert graph.weight_words + 24 * others + 768 == 129135360
+    scan = graph.node("layer.0.scan")
+    assert isinstance(scan, VectorOperator)
+    assert scan.operations == 8 * rows * 1536 * 16
+    assert scan.written_words == rows * 1536 + 2 * 1536 * 16
+    assert scan.read_words == rows * (2 * 1536 + 2 * 16) + 3 * 1536 * 16
+
+
 def test_every_network_with_phases_is_held() -> None:
-    held = set(KNOWN)
+    held = {*KNOWN, "mamba-130m"}
     assert held == {name for name in zoo.names() if zoo.describe(name).phases}
 
 

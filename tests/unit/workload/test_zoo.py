@@ -73,6 +73,39 @@ def layers(*widths: int) -> int:
     return sum(a * b for a, b in pairwise(widths))
 
 
+def whisper(blocks: int, width: int, text: int) -> int:
+    """Two convolutions over 3,000 frames, blocks over 1,500 and ``text`` positions, attention across, and the head."""
+    sound = 3000 * 3 * 80 * width + 1500 * 3 * width * width
+    across = blocks * (2 * (text + 1500) * width * width + 2 * text * 1500 * width)
+    return (sound + encoder(blocks, width, 4 * width, 1500) + encoder(blocks, width, 4 * width, text) + across
+            + text * width * 51865)
+
+
+def stable_diffusion(attention: bool = True) -> int:
+    """The blocks of unet/config.json, channels written out; without the products of activations where not asked for."""
+
+    def conv(channels: int, out: int, side: int, kernel: int = 9) -> int:
+        return channels * out * side * side * kernel
+
+    def block(channels: int, out: int, side: int) -> int:
+        shortcut = conv(channels, out, side, 1) if channels != out else 0
+        return conv(channels, out, side) + conv(out, out, side) + 1280 * out + shortcut
+
+    def transformer(width: int, side: int) -> int:
+        rows = side * side
+        products = 2 * rows * width * (rows + 77) if attention else 0
+        return (2 + 4 + 2 + 8 + 4) * rows * width * width + 2 * 77 * 768 * width + products
+
+    blocks = [(320, 320, 64), (320, 320, 64), (320, 640, 32), (640, 640, 32), (640, 1280, 16), (1280, 1280, 16),
+              (2560, 1280, 16), (2560, 1280, 16), (1920, 1280, 16), (1920, 640, 32), (1280, 640, 32), (960, 640, 32),
+              (960, 320, 64), (640, 320, 64), (640, 320, 64)]
+    plain = 4 * block(1280, 1280, 8) + 3 * block(2560, 1280, 8) + transformer(1280, 8)
+    between = (conv(320, 320, 32) + conv(640, 640, 16) + conv(1280, 1280, 8)
+               + conv(1280, 1280, 16) + conv(1280, 1280, 32) + conv(640, 640, 64))
+    ends = 2 * conv(4, 320, 64) + 320 * 1280 + 1280 * 1280
+    return ends + plain + between + sum(block(*one) + transformer(*one[1:]) for one in blocks)
+
+
 # Nobody published a total of multiply-accumulates for these: the total follows from the configuration in the source.
 DERIVED = {
     "xlm": encoder(12, 2048, 8192, 512),
@@ -87,6 +120,9 @@ DERIVED = {
     "albert": encoder(12, 768, 3072, 512) + 512 * 128 * 768 + 768 * 768,
     "mobilebert": 24 * (512 * (2 * 512 * 128 + 2 * 128 * 128 + 512 * 128 + 128 * 128 + 8 * 128 * 512 + 128 * 512)
                         + 2 * 512 * 512 * 128) + 512 * 384 * 512,
+    "whisper-tiny": whisper(4, 384, 448),
+    "whisper-base": whisper(6, 512, 448),
+    "stable-diffusion-1.5": stable_diffusion(),
     "wide-deep": layers(1200, 1024, 512, 256, 1),
     "din": 100 * (layers(512, 80, 40, 1) + 128) + 128 * 128 + layers(256, 80, 40, 1),
     "alphagozero": 361 * (9 * 256 * (17 + 40 * 256) + 3 * 256) + 722 * 362 + 361 * 256 + 256,
@@ -97,6 +133,13 @@ DERIVED = {
 def test_totals_against_the_configuration(name: str) -> None:
     assert zoo.describe(name).derived
     assert zoo.load(name).macs == DERIVED[name]
+
+
+def test_modules_of_stable_diffusion_against_a_published_count() -> None:
+    """Kim et al., BK-SDM, arXiv:2305.15798, table 1: 339G for latents of 64 x 64, counted by module."""
+    graph = zoo.load("stable-diffusion-1.5")
+    modules = sum(node.macs for node in graph.mac_nodes if "weights" not in dict(node.operator.attributes))
+    assert modules == stable_diffusion(attention=False) == pytest.approx(339e9, rel=0.002)
 
 
 def test_every_network_is_held_to_something() -> None:
