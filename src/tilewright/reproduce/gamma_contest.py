@@ -9,7 +9,7 @@ from tilewright.cost import DenseModel, network_sum
 from tilewright.hardware import Accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import MapSpace, dataflow, dump_mapping
-from tilewright.reproduce.gamma_methods import Method
+from tilewright.reproduce.gamma_methods import PAPER, Method
 from tilewright.reproduce.searching import (
     Layer,
     SeededSearch,
@@ -76,12 +76,12 @@ def _fixed(asked: ByMethod, machine: Accelerator) -> dict[str, Any]:
             "mapping": dump_mapping(mapping, operator, machine)}
 
 
-def over(tries: Sequence[Try], base: Sequence[Try], figure: str) -> float | None:
+def over(tries: Sequence[Try], base: Sequence[Try]) -> float | None:
     """Return a method's sum over that of another, of the layers that both mapped; None where there is none."""
     pairs = [(one, other) for one, other in zip(tries, base, strict=True) if one.median and other.median]
     if not pairs:
         return None
-    return total((one for one, _ in pairs), figure) / total((other for _, other in pairs), figure)
+    return total(one for one, _ in pairs) / total(other for _, other in pairs)
 
 
 def failed(tries: Iterable[Try]) -> int:
@@ -95,9 +95,9 @@ def unmapped(tries: Iterable[Try]) -> tuple[int, int]:
     return sum(each.median is None for each in tries), len(tries)
 
 
-def ratios(tries: Tries, base: str, figure: str, others: Iterable[str]) -> dict[str, float]:
-    """Return how many times the figure of ``base`` each other method has, of the layers that both mapped."""
-    found = {label: over(tries[label], tries[base], figure) for label in others}
+def ratios(tries: Tries, others: Iterable[str]) -> dict[str, float]:
+    """Return how many times the figure of Gamma as published each other method has, of the layers that both mapped."""
+    found = {label: over(tries[label], tries[PAPER]) for label in others}
     return {label: ratio for label, ratio in found.items() if ratio is not None}
 
 
@@ -119,15 +119,13 @@ def times(ratio: float) -> str:
     return f"{ratio:.3g}x" if ratio < 10 else f"{ratio:,.0f}x" if ratio < 1e5 else f"{ratio:.1e}x"
 
 
-def summary_table(name: str, title: str, tries: Tries, base: str, figure: str, bound: float,  # noqa: PLR0913, PLR0917
-                  notes: tuple[str, ...] = ()) -> Table:
-    """Return one row a method: the whole network, over the base and over the bound, and what was not mapped."""
-    unit = "cycles" if figure == "latency_cycles" else "pJ"
-    columns = ("Method", f"Network ({unit})", f"Over {base}", "Over the bound", "Layers without a mapping",
+def summary_table(name: str, title: str, tries: Tries, bound: float) -> Table:
+    """Return one row a method: the whole network, over Gamma as published and the bound, and what was not mapped."""
+    columns = ("Method", f"Network ({unit_of(tries)})", f"Over {PAPER}", "Over the bound", "Layers without a mapping",
                "Runs without (%)", "Legal samples (%)", "Oracle")
     rows: list[tuple[Value, ...]] = []
     for label, found in tries.items():
-        whole, ratio = total(found, figure), over(found, tries[base], figure)
+        whole, ratio = total(found), over(found, tries[PAPER])
         missing, layers = unmapped(found)
         runs = [run for each in found for run in each.runs]
         legal, drawn = (sum(run[name] for run in runs) for name in ("legal_samples", "samples"))
@@ -136,7 +134,12 @@ def summary_table(name: str, title: str, tries: Tries, base: str, figure: str, b
                      100 * failed(found) / len(runs), None if found[0].of.method.flow else 100 * legal / drawn,
                      oracle_word(found)))
     rows.append(("Nothing can beat", bound, None, 1.0, "", None, None, ""))
-    return Table(name, title, columns, tuple(rows), notes)
+    return Table(name, title, columns, tuple(rows))
+
+
+def unit_of(tries: Tries) -> str:
+    """Return the unit of what the methods were compared by."""
+    return "cycles" if next(iter(tries.values()))[0].figure == "latency_cycles" else "pJ"
 
 
 def oracle_word(tries: Iterable[Try]) -> str:
@@ -151,11 +154,12 @@ def bound_total(layers: Iterable[Layer], machine: Accelerator, name: str) -> flo
     return found
 
 
-def layers_plot(name: str, title: str, tries: Tries, figure: str) -> Plot:
+def layers_plot(name: str, title: str, tries: Tries) -> Plot:
     """Return a point a layer and method, on a logarithmic scale."""
     names = [each.of.layer.name for each in next(iter(tries.values()))]
     data = [{"type": "scatter", "mode": "markers", "name": label, "x": names, "marker": {"size": 9},
-             "y": [each.median[figure] if each.median else None for each in found]} for label, found in tries.items()]
-    unit = "cycles" if figure == "latency_cycles" else "pJ"
-    return Plot(name, title, data, {"yaxis": {"title": {"text": unit}, "type": "log"}, "xaxis": {"tickangle": -50}},
+             "y": [each.median[each.figure] if each.median else None for each in found]}
+            for label, found in tries.items()]
+    yaxis = {"title": {"text": unit_of(tries)}, "type": "log"}
+    return Plot(name, title, data, {"yaxis": yaxis, "xaxis": {"tickangle": -50}},
                 "Methods without a point found no legal mapping of the layer in most runs.")

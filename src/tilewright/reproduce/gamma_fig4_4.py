@@ -7,7 +7,6 @@ from statistics import geometric_mean
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, cases, gain, judge, lower
 from tilewright.reproduce.gamma_contest import (
-    FIGURES,
     Tries,
     Try,
     bound_total,
@@ -111,15 +110,15 @@ def run44(setting: Setting, runner: Runner) -> Findings:
 def _findings(found: Found, objective: str, judged: list[Judgement], more: tuple[Table, ...], *notes: str) -> Findings:
     tables = [_table(f"{system}-{platform}", f"ResNet-18 on {system.upper()} {platform}: {objective}", tries,
                      (system, platform), objective) for (system, platform), tries in found.items()]
-    plots = [layers_plot(f"{system}-{platform}", f"{system.upper()} {platform}: {objective} of every layer", tries,
-                         FIGURES[objective]) for (system, platform), tries in found.items()]
+    plots = [layers_plot(f"{system}-{platform}", f"{system.upper()} {platform}: {objective} of every layer", tries)
+             for (system, platform), tries in found.items()]
     missing = baselines()[1]
     told = (f"Not measured, as no such mapper can be built here: {', '.join(missing)}.",) if missing else ()
     return Findings((*tables, *more), tuple(judged), tuple(plots), (*told, *notes))
 
 
 def _table(name: str, title: str, tries: Tries, key: tuple[str, str], objective: str) -> Table:
-    return summary_table(name, title, tries, PAPER, FIGURES[objective], _bound(tries, key, objective))
+    return summary_table(name, title, tries, _bound(tries, key, objective))
 
 
 def _bound(tries: Tries, key: tuple[str, str], objective: str) -> float:
@@ -135,22 +134,22 @@ def _ratio(tries: Tries, theirs: Tries, key: tuple[str, str]) -> Judgement:
     rivals = [*(method.label for method in FIXED), *_rivals(theirs)] if theirs else others(tries)
 
     def ratios_of(one: Tries) -> dict[str, float]:
-        return ratios(one, PAPER, FIGURES["latency"], rivals)
+        return ratios(one, rivals)
 
-    whole = {label: total(tries[label], FIGURES["latency"]) for label in others(tries)}
+    whole = {label: total(tries[label]) for label in others(tries)}
     closest = min(whole, key=lambda label: whole[label])
     room = f"the compute bound is {times(whole[closest] / _bound(tries, key, 'latency'))} below {closest}"
-    if theirs and (own := ratios(tries, PAPER, FIGURES["latency"], searched(tries))):
+    if theirs and (own := ratios(tries, searched(tries))):
         closest = min(own, key=lambda label: own[label])
         room = f"{closest} with our encoding: {times(own[closest])}; {room}"
     both = {**tries, **theirs}
     return judge(RATIO_CLAIMS[key], [least(ratios_of(one)) for one in by_seed(both)], span(ratios_of(both)),
-                 f"{_own(tries, FIGURES['latency'])}; {room}")
+                 f"{_own(tries)}; {room}")
 
 
-def _own(tries: Tries, figure: str) -> str:
+def _own(tries: Tries) -> str:
     """Tell how our Gamma stands beside the published one."""
-    found = ratios(tries, PAPER, figure, [OURS]).values()
+    found = ratios(tries, [OURS]).values()
     return f"Gamma, ours: {', '.join(map(times, found)) or 'none found'}"
 
 
@@ -207,7 +206,7 @@ def _grows(found: Found) -> Judgement:
 
 def _best(found: Found) -> Judgement:
     def whole(one: Found) -> dict[tuple[str, str], float]:
-        return {key: total(tries[PAPER], "latency_cycles") for key, tries in one.items()}
+        return {key: total(tries[PAPER]) for key, tries in one.items()}
 
     def share(cycles: dict[tuple[str, str], float]) -> float:
         return lower((cycles["s3", platform], cycles[system, platform]) for platform in PLATFORMS
@@ -228,7 +227,7 @@ def _early(found: Found) -> Judgement:
             third = max(1, len(tries[PAPER]) // 3)
             for flow, part in (("ShiDianNao-like", slice(0, third)), ("NVDLA-like", slice(-third, None))):
                 for label in searched(tries):
-                    yield total(tries[flow][part], "latency_cycles"), total(tries[label][part], "latency_cycles")
+                    yield total(tries[flow][part]), total(tries[label][part])
 
     return judge(EARLY, [lower(pairs(one)) for one in by_seed(found)], f"{lower(pairs(found)):.0%} of the pairs")
 
@@ -238,23 +237,22 @@ def _early(found: Found) -> Judgement:
 def run45(setting: Setting, runner: Runner) -> Findings:
     """Measure and judge figure 4.5."""
     found = measure(setting, runner, "energy", ("s2",))
-    figure = FIGURES["energy"]
     judged = []
     for platform, claim in ENERGY_CLAIMS.items():
         tries = found["s2", platform]
-        over_bound = total(tries[PAPER], figure) / _bound(tries, ("s2", platform), "energy")
-        judged.append(judge(claim, [least(ratios(one, PAPER, figure, others(one))) for one in by_seed(tries)],
-                            span(ratios(tries, PAPER, figure, others(tries))),
-                            f"Gamma is {times(over_bound)} the bound; {_own(tries, figure)}"))
+        over_bound = total(tries[PAPER]) / _bound(tries, ("s2", platform), "energy")
+        judged.append(judge(claim, [least(ratios(one, others(one))) for one in by_seed(tries)],
+                            span(ratios(tries, others(tries))),
+                            f"Gamma is {times(over_bound)} the bound; {_own(tries)}"))
     edge, cloud = found["s2", "edge"], found["s2", "cloud"]
     flows = [method.label for method in FIXED]
 
     def won(one: Tries) -> float:
-        return lower((total(one[label], figure), total(one[flow], figure)) for label in searched(one) for flow in flows)
+        return lower((total(one[label]), total(one[flow])) for label in searched(one) for flow in flows)
 
     judged.append(judge(NO_EDGE, [won(one) for one in by_seed(edge)], f"{won(edge):.0%} of the pairs")
                   if searched(edge) else Judgement(NO_EDGE, UNBUILT, "not judged"))
-    over = [total(cloud[flow], figure) / total(cloud[flows[0]], figure) for flow in flows[1:]]
+    over = [total(cloud[flow]) / total(cloud[flows[0]]) for flow in flows[1:]]
     judged.append(judge(NVDLA, geometric_mean(over) if all(0 < each < math.inf for each in over) else math.nan,
                         ", ".join(map(times, over))))
     return _findings(found, "energy", judged, (),

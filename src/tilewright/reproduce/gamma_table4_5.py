@@ -9,7 +9,6 @@ from tilewright.cost import network_sum
 from tilewright.jobs import Runner
 from tilewright.reproduce.claims import Judgement, cases, exact, gain, judge, lower
 from tilewright.reproduce.gamma_contest import (
-    FIGURES,
     Tries,
     Try,
     bound_total,
@@ -137,7 +136,7 @@ Sums = Mapping[Row, Mapping[str, float]]
 
 
 def _sums(found: Mapping[Row, Tries]) -> Sums:
-    return {row: {label: total(each, FIGURES[row[1]]) for label, each in tries.items()} for row, tries in found.items()}
+    return {row: {label: total(each) for label, each in tries.items()} for row, tries in found.items()}
 
 
 def _lowest(sums: Sums, label: str) -> float:

@@ -136,9 +136,9 @@ def _at(found: Any, seed: int) -> Any:
     return type(found)(_at(part, seed) for part in found)
 
 
-def total(found: Iterable[Tried[_OnLayer]], figure: str) -> float:
-    """Return a figure summed over the layers of a network, each as often as it occurs."""
-    whole: float = network_sum((tried.of.layer.count, tried[figure]) for tried in found)
+def total(found: Iterable[Tried[_OnLayer]], figure: str = "") -> float:
+    """Return a figure summed over the layers of a network, each as often as it occurs; by default that of medians."""
+    whole: float = network_sum((tried.of.layer.count, tried[figure or tried.figure]) for tried in found)
     return whole
 
 

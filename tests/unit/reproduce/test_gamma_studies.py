@@ -54,19 +54,20 @@ def made(label, *figures):
         runs = tuple({"edp": value, "latency_cycles": value, "samples": 10, "legal_samples": 5 if value else 0}
                      for value in (values if isinstance(values, tuple) else (values,)))
         median = runs[0] if runs[0]["edp"] else None
-        found.append(Tried(ByMethod(layer, Method(label, "gamma")), runs, median, [{"agrees": True, "scale": 1}]))
+        found.append(Tried(ByMethod(layer, Method(label, "gamma")), runs, median, [{"agrees": True, "scale": 1}],
+                           "latency_cycles"))
     return found
 
 
 def test_methods_that_fail_are_compared_where_both_succeed_and_their_share_is_told():
     gamma, other = made(PAPER, 10, 20, 30), made("DE", 40, None, 90)
     times = convolutions("resnet18")[1].count
-    assert total(gamma, "latency_cycles") == 60 * times
-    assert total(other, "latency_cycles") == math.inf
-    assert over(other, gamma, "latency_cycles") == pytest.approx(130 / 40)
-    assert over(made("none", None, None, None), gamma, "latency_cycles") is None
+    assert total(gamma) == 60 * times
+    assert total(other) == math.inf
+    assert over(other, gamma) == pytest.approx(130 / 40)
+    assert over(made("none", None, None, None), gamma) is None
     assert unmapped(other) == (1, 3)
-    table = summary_table("t", "title", {PAPER: gamma, "DE": other}, PAPER, "latency_cycles", 30.0 * times)
+    table = summary_table("t", "title", {PAPER: gamma, "DE": other}, 30.0 * times)
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert rows["DE"]["Network (cycles)"] == "NAN"
     assert rows["DE"]["Layers without a mapping"] == "1 of 3"
@@ -78,10 +79,10 @@ def test_methods_that_fail_are_compared_where_both_succeed_and_their_share_is_to
 def test_the_closest_method_decides_seed_by_seed():
     tries = {PAPER: made(PAPER, (10, 10), (10, 10)), "near": made("near", (30, 20), (10, 20)),
              "far": made("far", 500, 500)}
-    figure, others = "latency_cycles", ("near", "far")
-    assert ratios(tries, PAPER, figure, others) == {"near": 2.0, "far": 50.0}
-    assert span(ratios(tries, PAPER, figure, others)) == "2x (near) to 50x (far)"
-    assert [least(ratios(one, PAPER, figure, others)) for one in by_seed(tries)] == [2.0, 2.0]
+    others = ("near", "far")
+    assert ratios(tries, others) == {"near": 2.0, "far": 50.0}
+    assert span(ratios(tries, others)) == "2x (near) to 50x (far)"
+    assert [least(ratios(one, others)) for one in by_seed(tries)] == [2.0, 2.0]
     assert math.isnan(least({}))
 
 
