@@ -2,6 +2,7 @@
 
 from tilewright.cost import SparseModel
 from tilewright.mapping import MapSpace
+from tilewright.reproduce import mse_weights
 from tilewright.reproduce.mse_sparse import LAYERS, Asked, bound_edp, machine, steep_note
 from tilewright.reproduce.mse_table5_4 import PUBLISHED, TESTED
 
@@ -27,3 +28,10 @@ def test_the_layers_are_those_of_the_table():
         "conv3": 16 * 128 * 128 * 28 * 28 * 9, "conv4": 16 * 256 * 256 * 14 * 14 * 9,
         "inception": 16 * 192 * 192 * 27 * 27 * 25, "kqv": 16 * 1024 * 1024 * 512, "attn": 16 * 512 * 1024 * 512,
         "fc": 16 * 4096 * 1024 * 512}
+
+
+def test_what_is_published_below_the_bound_is_impossible():
+    bound = bound_edp("conv4", 0.01)
+    judged = [mse_weights._below(mse_weights.BELOW2, {"conv4": part * bound}, "{under}", "") for part in (0.9, 1.1)]
+    assert [(each.verdict, each.ours) for each in judged] == [
+        ("impossible as published", "1 of 1"), ("holds", "0 of 1")]
