@@ -16,8 +16,18 @@ from tilewright.cost.dense.single import busiest_counts, counts, single_cost
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Fanout, Memory
 from tilewright.interop import case_lines, parse_case
-from tilewright.mapping import Layout, LevelLoops, Loop, Mapping, MappingBatch
+from tilewright.mapping import (
+    Layout,
+    LevelLoops,
+    Loop,
+    Mapping,
+    MappingBatch,
+    held_bits,
+    lane_use,
+    tensor_bits,
+)
 from tilewright.validation import random_case
+from tilewright.validation.random_nests import random_words
 from tilewright.workload import Axis, Operator, Tensor
 
 CASES_PER_SEED = 50
@@ -161,6 +171,20 @@ def test_all_three_agree_on_words_of_any_width(seed):
         check(Case(f"widths {seed}.{number}", layer, machine, mapping))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_all_three_agree_on_words_of_any_type(seed):
+    """Lanes that take a type faster or in parts, blocks with scales, partial sums wider than what comes home."""
+    rng, met = np.random.default_rng((seed, 12)), set()
+    for number in range(25):
+        layer, machine, mapping = random_case(rng, most_macs=1500, sliding=number % 4 == 0, homes=number % 3 == 0)
+        layer, machine = random_words(rng, layer, machine)
+        check(Case(f"types {seed}.{number}", layer, machine, mapping))
+        cycles = lane_use(layer, machine).cycles
+        met |= {("lanes", cycles > 1, cycles < 1), ("partial", held_bits(layer.output, machine) > tensor_bits(
+            layer.output, machine)), ("parts", any(tensor_bits(t, machine) % 1 for t in layer.tensors))}
+    assert len(met) == 3 + 2 + 2
+
+
 @pytest.mark.parametrize("kind", ["short", "long"])
 def test_cycles_are_exact_whichever_way_they_are_found(kind, monkeypatch):
     """Rates that are whole numbers may be divided by as the others, and small products as large ones."""
@@ -217,7 +241,8 @@ def check(case):
 
 def check_against_oracle(cost: Cost, oracle: Cost, case: Case):
     where = str(case)
-    for figure in ("macs", "counts", "traffic", "steps", "steady_cycles", "ramp_cycles", "bottleneck"):
+    for figure in ("macs", "counts", "traffic", "steps", "compute_cycles", "steady_cycles", "ramp_cycles",
+                   "bottleneck"):
         assert getattr(cost, figure) == getattr(oracle, figure), (figure, where)
     for component, energy in cost.energy_by_component_pj.items():
         assert energy == pytest.approx(oracle.energy_by_component_pj[component], rel=1e-12), (component, where)

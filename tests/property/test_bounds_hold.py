@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from random_layers import pick, random_space, sparse
 
 from tilewright.cost import layer_bounds, space_bounds
-from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.mapping import MappingBatch, MapSpace, compute_cycles
 from tilewright.search import MAPPERS, Objective, Task, search
 from tilewright.search.mappers.auto import bounds as auto_bounds
 from tilewright.search.mappers.auto.tables import bound_arrays
 from tilewright.search.objective import Scorer
 from tilewright.search.scoring import model_of
+from tilewright.validation.random_nests import random_words
 
 FEW = 2000
 """Largest space of which every mapping is tried."""
@@ -68,7 +69,7 @@ class Trial:
             return
         for metric in ("latency", "energy"):
             cost = self.model.cost(self.best[metric][1].mapping(0, self.space.operator.sizes))
-            assert self.bounds.compute_cycles <= cost.steps
+            assert self.bounds.compute_cycles <= compute_cycles(cost.steps, self.space.operator, self.space.accelerator)
             for memory, cycles in self.bounds.data_cycles.items():
                 assert cycles <= cost.traffic[memory].cycles, memory
             for component, energy in self.bounds.energy_by_component_pj.items():
@@ -86,12 +87,14 @@ class Trial:
             assert proved.score is not None and proved.score <= self.best[self.objective][0] * (1 + 1e-9), "exact"
 
 
-def check_layer(seed: int) -> bool:
-    """Hold a random layer against its bounds; False where no legal mapping was found."""
+def check_layer(seed: int, *, words: bool = False) -> bool:
+    """Hold a random layer, perhaps of words of random types, against its bounds; False where no mapping was legal."""
     rng = np.random.default_rng([20_26, seed])
     space, objective = random_space(rng), pick(rng, "latency", "energy", "edp")
+    if words:
+        space = MapSpace(*random_words(rng, space.operator, space.accelerator), space.tiling, space.constraints)
     zeros, proof = rng.random() < 0.12, rng.random() < 0.12
-    trial = Trial(sparse(rng, space) if zeros else space, objective)
+    trial = Trial(sparse(rng, space) if zeros and not words else space, objective)
     size = space.size()
     every = size.exact and 0 < size.mappings <= FEW
     if every:
@@ -106,11 +109,11 @@ def check_layer(seed: int) -> bool:
     return bool(trial.best)
 
 
-def check_layers(seeds: range) -> None:
+def check_layers(seeds: range, *, words: bool = False) -> None:
     found = 0
     for seed in seeds:
         try:
-            found += check_layer(seed)
+            found += check_layer(seed, words=words)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}") from error
     assert found > len(seeds) // 2
@@ -119,6 +122,10 @@ def check_layers(seeds: range) -> None:
 @pytest.mark.parametrize("first", range(0, 500, 50))
 def test_nothing_is_below_its_bound_in_500_layers(first):
     check_layers(range(first, first + 50))
+
+
+def test_nothing_is_below_its_bound_whatever_the_words():
+    check_layers(range(30), words=True)
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ from tilewright.codesign import design as design_of
 from tilewright.cost import kept_bounds
 from tilewright.hardware import Accelerator, DesignSpace
 from tilewright.jobs import interruptible
-from tilewright.mapping import DATAFLOWS
+from tilewright.mapping import DATAFLOWS, precise_graph
 from tilewright.search import METRICS, read_front
 from tilewright.store import LayerRecord, RequestRecord, RunRecord, layer_record, new_run
 from tilewright.workload import Graph, UniqueOperator, unique_operators
@@ -229,7 +229,9 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     ends it and returns what was found.
     """
     given = _weighted(asked.networks)
-    graphs = several_networks([network for network, _ in given], asked.bind)
+    machine = load_design_space(asked.arch).accelerator
+    graphs = [precise_graph(graph, machine, asked.precision)
+              for graph in several_networks([network for network, _ in given], asked.bind)]
     if asked.budget is not None and asked.samples is not None:
         raise InputError("samples", "must be left out where there is a budget", asked.samples)
     unless = SAMPLES if asked.deployment is None else EPOCHS

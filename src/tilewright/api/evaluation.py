@@ -20,7 +20,16 @@ from tilewright.base import InputError
 from tilewright.cost import Cost, LowerBounds, VectorWork, cost_model, kept_bounds, layer_bounds
 from tilewright.cost import vector_work as costs_of_vectors
 from tilewright.hardware import Accelerator
-from tilewright.mapping import KeptSets, MapSpace, Violation, is_legal, smallest_mapping, violations
+from tilewright.mapping import (
+    KeptSets,
+    MapSpace,
+    Violation,
+    is_legal,
+    precise,
+    precise_graph,
+    smallest_mapping,
+    violations,
+)
 from tilewright.mapping import Mapping as Nest
 from tilewright.store import LayerRecord, layer_record
 from tilewright.workload import Density, Operator, graph_with_densities, unique_operators
@@ -64,7 +73,8 @@ class Evaluation:
 
 
 def evaluate(mapping: str | Path | Nest, network: Network | None, arch: Machine, layer: str | None = None, *,  # noqa: PLR0913
-             bind: Mapping[str, int | str] | None = None, density: Mapping[str, Density] | None = None) -> Evaluation:
+             bind: Mapping[str, int | str] | None = None, density: Mapping[str, Density] | None = None,
+             precision: str = "auto") -> Evaluation:
     """Check one mapping and cost it, exactly, without search and without waiting for the compiler.
 
     Parameters
@@ -79,6 +89,8 @@ def evaluate(mapping: str | Path | Nest, network: Network | None, arch: Machine,
         A preset, a YAML file, or an accelerator.
     density
         Of tensors, by name or role: ``{"weights": 0.5}``, ``{"W": "2:4"}``, for machines with a ``sparsity`` section.
+    precision
+        Which words tensors have: ``auto``, ``model``, ``machine``, a type, or types by role; see `tilewright map`.
 
     Raises
     ------
@@ -102,6 +114,7 @@ def evaluate(mapping: str | Path | Nest, network: Network | None, arch: Machine,
         operator, (accelerator, _) = pick_operator(network, layer, bind), load_target(arch, network)
     if density:
         refuse_density(accelerator, "density")
+    operator = precise(operator, accelerator, precision)
     operator = graph_with_densities(load_network(operator), density or {}).mac_nodes[0].operator
     nest = load_mapping(mapping, operator, accelerator)
     wrong = violations(nest, operator, accelerator)
@@ -140,25 +153,28 @@ def case_cost(operator: Operator, accelerator: Accelerator, mapping: Nest, *, re
     return cost_model(operator, accelerator).cost(mapping)
 
 
-def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int | str] | None = None,
-           density: Mapping[str, Density] | None = None, bypass: bool = True) -> dict[str, LowerBounds]:
+def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int | str] | None = None,  # noqa: PLR0913
+           density: Mapping[str, Density] | None = None, bypass: bool = True,
+           precision: str = "auto") -> dict[str, LowerBounds]:
     """Return what no mapping of each layer can beat, by the layer's name; equal layers share one `LowerBounds`.
 
     They hold whatever memories keep, as far as the machine leaves that open, as in a search; without ``bypass`` they
-    are those of mappings in which memories keep every tensor that they can. ``density`` is as of `evaluate`.
+    are those of mappings in which memories keep every tensor that they can. ``density`` and ``precision`` are as of
+    `evaluate`.
     """
     accelerator, _ = load_target(arch, network)
     if density:
         refuse_density(accelerator, "density")
     found: dict[str, LowerBounds] = {}
-    for unique in unique_operators(graph_with_densities(load_layers(network, bind), density or {})):
+    graph = precise_graph(load_layers(network, bind), accelerator, precision)
+    for unique in unique_operators(graph_with_densities(graph, density or {})):
         found.update(dict.fromkeys(unique.names, (kept_bounds if bypass else layer_bounds)(
             unique.operator, accelerator)))
     return found
 
 
 def vector_work(network: Network, arch: Machine, *, bind: Mapping[str, int | str] | None = None,
-                ) -> tuple[VectorWork, ...]:
+                precision: str = "auto") -> tuple[VectorWork, ...]:
     """Return what each operator of a network takes that is no multiply-accumulate loops, in their order.
 
     Examples
@@ -167,7 +183,8 @@ def vector_work(network: Network, arch: Machine, *, bind: Mapping[str, int | str
     >>> [one.kind for one in tw.vector_work("bert-base", "tpu-like") if "layer.0.attention" in one.node.name]
     ['scale', 'softmax', 'add', 'layer_norm']
     """
-    return costs_of_vectors(load_layers(network, bind), load_target(arch, network)[0])
+    accelerator, _ = load_target(arch, network)
+    return costs_of_vectors(precise_graph(load_layers(network, bind), accelerator, precision), accelerator)
 
 
 def why_unmapped(operator: Operator, accelerator: Accelerator, constrained: bool = False) -> str:

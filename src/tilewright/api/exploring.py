@@ -23,6 +23,7 @@ from tilewright.base import InputError
 from tilewright.codesign import FIGURES, Exploration, NetworkFlexion, assumed, measure_flexion, tune, with_flexibility
 from tilewright.codesign import explore as explore_choices
 from tilewright.hardware import CLASSES, Accelerator, Flexibility
+from tilewright.mapping import precise_graph
 from tilewright.workload import unique_operators
 
 STATED = "stated"
@@ -38,8 +39,8 @@ def explore(asked: ExploreOptions) -> Exploration:
     vector = counts_vector(asked.vector)
     if asked.budget < 1:
         raise InputError("budget", "must be a positive integer", asked.budget)
-    named = {graph.name: graph for graph in several_networks(each_network(asked.networks))}
     given = load_accelerator(asked.arch)
+    named = {graph.name: precise_graph(graph, given) for graph in several_networks(each_network(asked.networks))}
     refuse_sparse(given, "to be explored")
     machine = _fixed(given, asked.tuned_for, objective, asked.seed)
     with study_runner(asked, "explore") as runner:

@@ -120,6 +120,7 @@ class DesignOptions(KeptOptions):
     options: Mapping[str, Scalar] | None = again(NetworkOptions, "options", None, (
         "An option of the method. Repeatable."))
     tiling: str | None = again(SpaceOptions, "tiling", None)
+    precision: str = again(SpaceOptions, "precision", "auto")
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     samples: int | None = None
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
@@ -156,6 +157,7 @@ class SweepOptions(KeptOptions):
         "Metrics of the Pareto front of machines. Default: latency,energy,area."))
     tiling: str | None = again(SpaceOptions, "tiling", None)
     dataflow: str | None = again(SpaceOptions, "dataflow", None)
+    precision: str = again(SpaceOptions, "precision", "auto")
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
     layers: str | None = again(NetworkOptions, "layers", None)
     vector: str = again(VectorOptions, "vector", "included")

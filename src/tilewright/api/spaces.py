@@ -22,6 +22,7 @@ from tilewright.mapping import (
     Tiling,
     dump_constraints,
     padded,
+    precise,
     read_space,
 )
 from tilewright.mapping import Mapping as Nest
@@ -195,6 +196,7 @@ def map_space(asked: MapSpaceOptions) -> MapSpace:
     """
     operator = pick_operator(asked.network, asked.layer, asked.bind)
     accelerator, own = load_target(asked.arch, asked.network)
+    operator = precise(operator, accelerator, asked.precision)
     choice = replace(choose_space(asked.tiling, asked.constraints, asked.dataflow, (), asked.pad), own=own)
     choice.refuse_empty([operator], accelerator)
     return choice.space(operator, accelerator)

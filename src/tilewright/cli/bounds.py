@@ -11,6 +11,7 @@ from tilewright.cli.options import (
     Density,
     Json,
     Network,
+    Precision,
     Strict,
     Vector,
     console,
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = None,
-           vector: Vector = "included", json_file: Json = None, strict: Strict = False) -> None:
+           precision: Precision = "auto", vector: Vector = "included", json_file: Json = None,
+           strict: Strict = False) -> None:
     """Show what no mapping of each layer can beat: cycles of compute and of data movement, energy, EDP.
 
     The last columns place the layer under the roofline if every word moved only once. Equal layers share a row. Bounds
@@ -35,6 +37,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     from tilewright.api import bounds as layer_bounds
     from tilewright.api import load_network, load_target, refuse_density
     from tilewright.cost import Totals, vector_work
+    from tilewright.mapping import precise_graph
     from tilewright.report import engineering, measured, print_listing, print_vectors, token_lines
     from tilewright.store import coverage_record, tokens_record, vector_records
     from tilewright.workload import coverage, graph_with_densities, unique_operators
@@ -42,7 +45,7 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     graph, (accelerator, _) = load_network(network, sizes(bind, "--bind")), load_target(arch, network)
     if density:
         refuse_density(accelerator, "--density")
-    graph = graph_with_densities(graph, shares(density))
+    graph = graph_with_densities(precise_graph(graph, accelerator, precision), shares(density))
     found, free = layer_bounds(graph, accelerator), vector == "free"
     unique, bits = unique_operators(graph), dict(accelerator.word_bits)["inputs"]
     known, work = coverage(graph, bits), vector_records(vector_work(graph, accelerator), bits, free=free)
@@ -50,13 +53,15 @@ def bounds(network: Network, arch: Arch, bind: Bind = None, density: Density = N
     total = Totals.of([*((layer.count, found[layer.names[0]]) for layer in unique), (1, beside)])
     tokens = tokens_record(graph, accelerator, total.latency_cycles, total.energy_pj)
     screen = console(json_file)
+    for line in graph.precision:
+        screen.print(line, markup=False, soft_wrap=True)
     if json_file is not None:
         layers = [{"names": layer.names, "count": layer.count, **asdict(found[layer.names[0]])} for layer in unique]
         totals = {"latency_cycles": total.latency_cycles, "energy_pj": total.energy_pj, "edp": total.edp}
         write_json(json_file, {
             "network": graph.name, "accelerator": accelerator.name, "layers": layers, "vector": vector,
             "vector_nodes": [asdict(one) for one in work], "coverage": asdict(coverage_record(known)),
-            "totals": totals, **({} if tokens is None else {"tokens": asdict(tokens)})})
+            "precision": graph.precision, "totals": totals, **({} if tokens is None else {"tokens": asdict(tokens)})})
     rows = [_row(layer, found[layer.names[0]]) for layer in unique]
     cycles = total.latency_cycles
     if work and not free:

@@ -12,7 +12,18 @@ import tilewright.mapping
 import tilewright.report
 import tilewright.store
 from tilewright.base import InputError
-from tilewright.cli.options import Bind, Density, FootprintOption, Json, console, shares, sizes, tell_lost, write_text
+from tilewright.cli.options import (
+    Bind,
+    Density,
+    FootprintOption,
+    Json,
+    Precision,
+    console,
+    shares,
+    sizes,
+    tell_lost,
+    write_text,
+)
 from tilewright.cli.sources import run_cases
 
 if TYPE_CHECKING:
@@ -45,6 +56,7 @@ def evaluate(
         "--write", metavar="FILE.yaml", show_default=False, help="Write the evaluated mapping; - is stdout.")] = None,
     footprint: FootprintOption = None,
     bind: Bind = None,
+    precision: Precision = "auto",
     density: Density = None,
     json_file: Json = None,
     cases: Annotated[str | None, typer.Option(
@@ -81,6 +93,7 @@ def evaluate(
     else:
         operator = tilewright.api.pick_operator(network, layer, sizes(bind, "--bind"))
         accelerator, nest = tilewright.api.load_target(arch, network, footprint)[0], None
+        operator = tilewright.mapping.precise(operator, accelerator, precision)
     if density:
         tilewright.api.refuse_density(accelerator, "--density")
     found = _evaluated(nest or mapping, dataflow, with_given(operator, shares(density)), accelerator)

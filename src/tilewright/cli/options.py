@@ -101,6 +101,7 @@ Bind = Annotated[list[str] | None, _typer(FLAGS["bind"])]
 StorePlace = Annotated[str | None, _typer(FLAGS["store"])]
 Density = Annotated[list[str] | None, _typer(FLAGS["density"])]
 SomeLayers = Annotated[str | None, _typer(FLAGS["layers"])]
+Precision = Annotated[str, _typer(FLAGS["precision"], "auto")]
 Vector = Annotated[VectorWays, _typer(FLAGS["vector"], "included")]
 FootprintOption = Annotated[Footprints | None, _typer(FLAGS["footprint"])]
 Json = Annotated[str | None, typer.Option(

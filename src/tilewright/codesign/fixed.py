@@ -20,7 +20,7 @@ from tilewright.hardware import (
     ShapeFlexibility,
     TileFlexibility,
 )
-from tilewright.mapping import Layout, MappingBatch, flexible_machine, stand_ins, tensor_bits
+from tilewright.mapping import Layout, MappingBatch, flexible_machine, held_bits, stand_ins
 from tilewright.workload import Operator, UniqueOperator
 
 Ints = NDArray[np.int64]
@@ -148,7 +148,7 @@ def _roomy(designs: FixedDesign, layers: Sequence[UniqueOperator], accelerator: 
         lanes, extents, *_ = _in_operator(designs, operator, stated(accelerator))
         whole = dict(zip(operator.sizes, lanes * extents, strict=True))
         bits = sum((prod((1 + sum(c * (whole[d] - 1) for d, c in axis.terms) for axis in tensor.axes),
-                         start=tensor_bits(tensor, accelerator)) for tensor in operator.tensors),
+                         start=float(held_bits(tensor, accelerator))) for tensor in operator.tensors),
                    start=np.zeros(len(designs))) * memory.copies
         fits &= bits <= 8 * (memory.capacity_bytes or np.inf)
     return fits

@@ -117,7 +117,8 @@ def _loops(nest: Nest, cost: Cost, limits: tuple[CycleLimit, ...]) -> Iterator[t
     """Yield the loops that make the steps, the lanes in use, and for each port named the loops that bring its words."""
     levels = nest.accelerator.levels
     turns = [f"{levels[loop.level].name} {loop.dimension} {loop.count}" for loop in nest.loops if not loop.spatial]
-    yield "compute", f"{cost.steps:,} steps", " x ".join(turns) or "one step"
+    yield "compute", f"{cost.steps:,} steps" + (
+        "" if cost.paced_cycles is None else f" in {cost.paced_cycles:,} cycles"), " x ".join(turns) or "one step"
     for index, fanout in enumerate(levels):
         if isinstance(fanout, Fanout):
             x, y = lanes(nest.mapping.levels[index], nest.extents(index))

@@ -36,7 +36,7 @@ def limits_of(cost: Cost) -> tuple[CycleLimit, ...]:
     >>> [(limit.name, limit.adds) for limit in limits_of(cost)]
     [('compute', 688128), ('Spads', 16726), ('ramp', 29070), ('GLB', 0)]
     """
-    serial = [CycleLimit(COMPUTE, "compute", cost.steps, cost.steps)]
+    serial = [CycleLimit(COMPUTE, "compute", cost.compute_cycles, cost.compute_cycles)]
     serial += [CycleLimit(name, "waits", moved.blocking_cycles, moved.blocking_cycles)
                for name, moved in cost.traffic.items() if moved.blocking_cycles]
     ports = sorted((CycleLimit(name, "port", moved.cycles) for name, moved in cost.traffic.items() if moved.cycles),

@@ -106,6 +106,8 @@ class Cost:
         Multiply-accumulates that take energy then; None: all.
     energy_by_tensor_pj
         By ``(memory, tensor)``: what each tensor has of a memory's energy.
+    paced_cycles
+        Cycles of the steps, where a step does not take one (lanes take the words of the operands faster, or in parts).
     """
 
     macs: int
@@ -121,6 +123,12 @@ class Cost:
     expected: dict[tuple[str, str], Expected] | None = None
     performed_macs: float | None = None
     energy_by_tensor_pj: dict[tuple[str, str], float] = field(default_factory=dict, compare=False)
+    paced_cycles: int | None = None
+
+    @property
+    def compute_cycles(self) -> int:
+        """Cycles of the steps of compute."""
+        return self.steps if self.paced_cycles is None else self.paced_cycles
 
     @property
     def latency_cycles(self) -> int:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost.records import KINDS
 from tilewright.hardware import Accelerator, Fanout, Memory, Number, room_name
-from tilewright.mapping import tensor_bits
+from tilewright.mapping import held_bits
 from tilewright.workload import Operator
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ class LayerCosts:
         By (memory, tensor) and kind of access, summed over instances: ``(b)``. Those of the static schedule, also where
         zeros are made use of.
     word_bits
-        Of one word, by tensor.
+        Of one word, by tensor; of outputs of a partial sum.
     needed_bytes
         By (memory, tensor), what a tile takes of one instance: ``(b)``; twice where it is double-buffered.
     needs
@@ -134,7 +134,7 @@ class LayerCosts:
 
     costs: CostBatch
     words: dict[tuple[str, str], dict[str, Floats]]
-    word_bits: dict[str, int]
+    word_bits: dict[str, float]
     needed_bytes: dict[tuple[str, str], Floats]
     needs: Needs
 
@@ -150,7 +150,7 @@ class LayerCosts:
                 words.setdefault((names[level], tensor), {})[kind] = row
             elif view == "tile":
                 needed[names[level], tensor] = row
-        bits = {tensor.name: tensor_bits(tensor, accelerator) for tensor in operator.tensors}
+        bits = {tensor.name: float(held_bits(tensor, accelerator)) for tensor in operator.tensors}
         return cls(costs, words, bits, needed, Needs.of(rows, accelerator))
 
     @cached_property

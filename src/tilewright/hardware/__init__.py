@@ -3,6 +3,7 @@
 from tilewright.hardware.accelerator import (
     MOST_INSTANCES,
     NETWORK,
+    PARTIAL_SUMS,
     PORTS,
     RATE,
     Accelerator,
@@ -40,6 +41,7 @@ from tilewright.hardware.flexibility_costs import (
     FlexibilityOverhead,
 )
 from tilewright.hardware.numbers import AREA, LEAKAGE, completed, with_numbers
+from tilewright.hardware.precision import NumberType, Precision, number_type, read_type
 from tilewright.hardware.presets import find_accelerator, find_design_space, preset, preset_names
 from tilewright.hardware.schema import parse_bytes
 from tilewright.hardware.sparsity import RUN_BITS, Compression, Elision, Sparsity
@@ -58,6 +60,7 @@ __all__ = [
     "LEAKAGE",
     "MOST_INSTANCES",
     "NETWORK",
+    "PARTIAL_SUMS",
     "PORTS",
     "PUBLISHED_PERCENT",
     "PUBLISHED_UM2",
@@ -84,8 +87,10 @@ __all__ = [
     "Memory",
     "Number",
     "NumberRange",
+    "NumberType",
     "OrderFlexibility",
     "ParallelismFlexibility",
+    "Precision",
     "ShapeFlexibility",
     "SparseAction",
     "SparseFormat",
@@ -108,11 +113,13 @@ __all__ = [
     "format_bytes",
     "load_accelerator",
     "load_design_space",
+    "number_type",
     "parse_bytes",
     "preset",
     "preset_names",
     "read_bandwidth",
     "read_change",
+    "read_type",
     "read_values",
     "room_name",
     "scale_technology",

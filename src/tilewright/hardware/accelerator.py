@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from tilewright.base import InputError, text_html
 from tilewright.hardware.flexibility import Flexibility, Issue, MemoryOutline, issues
 from tilewright.hardware.flexibility_costs import FlexibilityOverhead
+from tilewright.hardware.precision import Precision
 from tilewright.hardware.sparsity import Sparsity, sparsity_issues
 from tilewright.hardware.technology import Storage, Value
 from tilewright.hardware.vector import VectorUnit, vector_issues
@@ -26,6 +27,8 @@ Number: TypeAlias = tuple[str, str]
 NETWORK = "network_energy_pj_per_word"
 RATE = "bandwidth_words_per_cycle.{}"
 """Name of the number of a port."""
+PARTIAL_SUMS = "partial_sums"
+"""Stands among the roles of `Accelerator.word_bits` where sums that are not final have a width of their own."""
 ROOM = "capacity_bytes"
 """Name of the number of the room that tensors share; see `room_name`."""
 PORTS = ("read", "write", "shared")
@@ -244,7 +247,8 @@ class Accelerator:
     Parameters
     ----------
     word_bits
-        ``(role, bits)`` used for tensors that do not state their own width.
+        ``(role, bits)`` used for tensors that do not state their own width; perhaps also of ``partial_sums``, where
+        these are wider than outputs.
     technology
         Name of the technology table that the energies and areas came from, or ``"given"``.
     sources
@@ -260,6 +264,8 @@ class Accelerator:
         box around them (``box``), as in Timeloop. Counts, cycles and energies are of the words touched either way.
     vector
         What it does with operators that are no multiply-accumulate loops; None where nothing is said (`vector_unit`).
+    precisions
+        What its lanes do with words of other types than the compute unit's figures are of.
 
     Raises
     ------
@@ -279,6 +285,7 @@ class Accelerator:
     sparsity: Sparsity | None = None
     footprint: Footprint = "exact"
     vector: VectorUnit | None = None
+    precisions: tuple[Precision, ...] = ()
 
     def __post_init__(self) -> None:
         path = f"{self.name}.levels"
@@ -323,7 +330,7 @@ class Accelerator:
         return Accelerator(
             name="", levels=tuple(level.structure for level in self.levels), frequency_mhz=1.0,
             compute=Compute(self.compute.name, 1.0, leakage_mw=leaks), word_bits=self.word_bits,
-            footprint=self.footprint)
+            footprint=self.footprint, precisions=self.precisions)
 
     @property
     def memories(self) -> tuple[Memory, ...]:
@@ -464,6 +471,11 @@ def _figures(machine: Accelerator) -> Iterator[tuple[str, float, float, float]]:
         yield f"word_bits.{role}", bits, 1, MOST_BITS
     for name in ("energy_pj_per_mac", "area_um2", "leakage_mw"):
         yield f"compute.{name}", getattr(machine.compute, name), 0, MOST
+    for lane in machine.precisions:
+        path = f"compute.precisions.{lane.name}"
+        yield f"{path}.macs_per_cycle", lane.macs_per_cycle, LEAST_RATE, MOST
+        yield f"{path}.energy", lane.energy, 0, MOST
+        yield f"{path}.partial_bits", lane.partial_bits or 1, 1, MOST_BITS
     for index, level in enumerate(machine.levels):
         path = f"levels[{index}]"
         if isinstance(level, Fanout):

@@ -162,7 +162,7 @@ def dump_accelerator(accelerator: Accelerator) -> str:
         assumptions=list(accelerator.assumptions) or None,
         levels=levels,
         compute=_filled(name=compute.name, energy_pj_per_mac=compute.energy_pj_per_mac, area_um2=compute.area_um2,
-                        leakage_mw=compute.leakage_mw),
+                        leakage_mw=compute.leakage_mw, precisions=_precision_trees(accelerator) or None),
         flexibility=_section(flexibility_tree(accelerator.flexibility)) if accelerator.flexibility else None,
         sparsity=_section(sparsity_tree(accelerator.sparsity)) if accelerator.sparsity else None,
         vector=_flow(_vector_tree(accelerator.vector)) if accelerator.vector else None,
@@ -193,6 +193,12 @@ def _memory_fields(memory: Memory) -> CommentedMap:
         leakage_mw=memory.leakage_mw,
         access_grain=_flow(list(memory.access_grain)) if memory.access_grain != (1, 1) else None,
     )
+
+
+def _precision_trees(accelerator: Accelerator) -> dict[str, Any]:
+    """Return what lanes do with words of each type."""
+    return {one.name: _flow(_filled(macs_per_cycle=one.macs_per_cycle, energy=one.energy,
+                                    partial_bits=one.partial_bits)) for one in accelerator.precisions}
 
 
 def _vector_tree(unit: VectorUnit) -> dict[str, Any]:

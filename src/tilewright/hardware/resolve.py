@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from tilewright.base import InputError, Location
 from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
-from tilewright.hardware.schema import AcceleratorFields, ComputeFields, FanoutFields, MemoryFields
+from tilewright.hardware.precision import NumberType, Precision, number_type
+from tilewright.hardware.schema import AcceleratorFields, ComputeFields, FanoutFields, MemoryFields, PrecisionFields
 from tilewright.hardware.sparsity import ROLE_NAMES
 from tilewright.hardware.technology import Technology
 
@@ -34,12 +35,15 @@ class Resolver:
     fail: Fail
     assumptions: list[str] = field(default_factory=list)
     unknown_leakage: list[str] = field(default_factory=list)
+    unstated_widths: dict[str, list[str]] = field(default_factory=dict)
 
     def accelerator(self, levels: list[LevelFields]) -> Accelerator:
         """Return the machine of these levels, outermost first; an `InputError` says where a figure is missing."""
         fields, bits = self.fields, self.fields.word_bits
         self.assumptions = list(fields.assumptions)
         compute = self._compute(fields.compute)
+        precisions = tuple(self._precision(name, given, fields.compute)
+                           for name, given in fields.compute.precisions.items())
         built: list[Memory | Fanout] = []
         inner_um2 = compute.area_um2
         for index in reversed(range(len(levels))):
@@ -53,16 +57,19 @@ class Resolver:
                 inner_um2 *= fanout.instances
                 built.insert(0, fanout)
         self._note_leakage()
+        self.assumptions += [f"{', '.join(names)}: word width not given: {told}."
+                             for told, names in self.unstated_widths.items()]
         return Accelerator(
             name=fields.name,
             levels=tuple(built),
             compute=compute,
             frequency_mhz=float(fields.frequency_mhz),
-            word_bits=(("inputs", bits.inputs), ("weights", bits.weights), ("outputs", bits.outputs)),
+            word_bits=tuple((name, width) for name, width in bits if width is not None),
             technology=self.technology_name,
             sources=tuple(fields.sources),
             assumptions=tuple(dict.fromkeys(self.assumptions)),
             footprint=fields.footprint,
+            precisions=precisions,
         )
 
     def _note_leakage(self) -> None:
@@ -106,9 +113,8 @@ class Resolver:
         widths = {role: int(getattr(self.fields.word_bits, role)) for role in ROLE_NAMES}
         kept = {role: bits for role, bits in widths.items() if role in fields.keeps} or widths
         role, bits = next(iter(kept.items()))
-        if len({*kept.values()}) > 1:
-            self.assumptions.append(f"Words of {fields.memory}: {bits} bits, as those of {role}; tensors of other "
-                                    "widths take as many of them as their bits need (word_bits of the memory).")
+        why = "" if len({*kept.values()}) == 1 else f", as those of {role} (others take as many as their bits need)"
+        self.unstated_widths.setdefault(f"{bits} bits assumed{why}", []).insert(0, fields.memory)
         return bits
 
     def _energy(self, fields: MemoryFields, bits: int, where: Location) -> AccessEnergy:
@@ -212,3 +218,33 @@ class Resolver:
         if fields.leakage_mw is None:
             self.unknown_leakage.append(fields.name)
         return Compute(fields.name, float(energy or 0.0), float(area or 0.0), float(fields.leakage_mw or 0.0))
+
+    def _precision(self, name: str, given: PrecisionFields, fields: ComputeFields) -> Precision:
+        """Return what lanes do with ``int4`` (both operands) or ``fp16*int4`` (inputs and weights).
+
+        Energy that is not given comes from the technology, by the wider operand; where that does not know it, a lane
+        takes the same energy every cycle.
+        """
+        where: Location = ("compute", "precisions", name)
+        types = [number_type(part) for part in name.split("*")]
+        if len(types) > 2 or not all(found is not None and not found.scale_bits for found in types):
+            raise self.fail(where, "must be a type of numbers, or two (of inputs and weights) with an asterisk between "
+                            "them", name, "For example int4, fp16 or fp16*int4")
+        pair = [found for found in types if found is not None]
+        energy = given.energy
+        if energy is None:
+            energy = self._relative_energy(max(pair, key=lambda found: found.bits), fields)
+        if energy is None:
+            energy = 1 / given.macs_per_cycle
+            self.assumptions.append(f"Energy of {fields.name} at {name}: not known, the same every cycle.")
+        return Precision(pair[0].name, pair[-1].name, given.macs_per_cycle, energy, given.partial_bits)
+
+    def _relative_energy(self, wider: NumberType, fields: ComputeFields) -> float | None:
+        """Return the energy of a product of a type over that of the unit's own width, where the technology knows."""
+        table, own = self.technology, fields.width_bits
+        if table is None or own is None or fields.type is None:
+            return None
+        try:
+            return table.mac_pj(wider.kind, wider.bits) / table.mac_pj(fields.type, own)
+        except (InputError, KeyError):
+            return None

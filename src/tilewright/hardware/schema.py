@@ -135,6 +135,14 @@ class FanoutFields(Fields):
         return sides[0], sides[1] if len(sides) > 1 else 1
 
 
+class PrecisionFields(Fields):
+    """What a lane does with words of a type: how many products a cycle, and their energy in those of its own width."""
+
+    macs_per_cycle: Rate = 1.0
+    energy: NotNegative | None = None
+    partial_bits: Bits | None = None
+
+
 class ComputeFields(Fields):
     """The multiply-accumulate unit."""
 
@@ -144,6 +152,7 @@ class ComputeFields(Fields):
     energy_pj_per_mac: NotNegative | None = None
     area_um2: NotNegative | None = None
     leakage_mw: NotNegative | None = None
+    precisions: dict[Name, PrecisionFields] = Field(default_factory=dict)
 
 
 class WordBitsFields(Fields):
@@ -152,6 +161,7 @@ class WordBitsFields(Fields):
     inputs: Bits
     weights: Bits
     outputs: Bits
+    partial_sums: Bits | None = None
 
 
 class VectorFields(Fields):

@@ -16,7 +16,7 @@ def describe(accelerator: Accelerator) -> str:
     lines = [
         f"{accelerator.name}: {accelerator.compute_instances:,} multiply-accumulate units at "
         f"{accelerator.frequency_mhz:g} MHz, technology {accelerator.technology}",
-        "words: " + ", ".join(f"{role} {bits} bit" for role, bits in accelerator.word_bits)
+        "words: " + ", ".join(f"{role.replace('_', ' ')} {bits} bit" for role, bits in accelerator.word_bits)
         + f"; memories and units {accelerator.area_um2 / 1e6:.3g} mm2",
     ]
     if accelerator.footprint == "box":
@@ -34,6 +34,8 @@ def describe(accelerator: Accelerator) -> str:
     compute = accelerator.compute
     lines.append("  " * depth + f"└─ {compute.name}  x{accelerator.compute_instances:,}  "
                  f"{compute.energy_pj_per_mac:.3g} pJ per multiply-accumulate, {compute.area_um2:,.0f} um2")
+    lines += [" " * (2 * depth + 3) + f"{one.name}: {one.macs_per_cycle:g} a cycle, "
+              f"{one.energy * compute.energy_pj_per_mac:.3g} pJ" for one in accelerator.precisions]
     lines += _vector_lines(accelerator)
     if accelerator.flexibility is not None:
         lines += _flexibility_lines(accelerator, accelerator.flexibility)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from tilewright.hardware import read_type
 from tilewright.interop.scene import NodeView, Shape, Unsupported
 from tilewright.workload import (
     OPERATIONS_PER_ELEMENT,
@@ -38,7 +39,8 @@ class ConvolutionWindow:
 
 def mac(node: NodeView, operator: Operator, weights: str, note: str = "") -> MacNode:
     """Wrap an operator; mark weights that are activations, or that another node counts already."""
-    attributes: list[tuple[str, int | str]] = [*operator.attributes, ("element_type", node.element_type)]
+    attributes: list[tuple[str, int | str]] = [*operator.attributes, ("element_type", node.element_type),
+                                               ("types", ",".join(_types(node, operator, weights)))]
     if weights in node.scene.caches:
         attributes.append(("weights", "cache"))
     elif weights not in node.scene.constants:
@@ -49,6 +51,16 @@ def mac(node: NodeView, operator: Operator, weights: str, note: str = "") -> Mac
     return MacNode(replace(operator, attributes=tuple(attributes)), node.readers, 1, note)
 
 
+def _types(node: NodeView, operator: Operator, weights: str) -> list[str]:
+    """Return the types of an operator's tensors: its inputs, the ``weights`` (others: those of the inputs), outputs."""
+    scene = node.scene
+    others = [name for name in node.inputs if name != weights]
+    matrices = [name for name in others if len(scene.shapes.get(name, ())) > 1]
+    first = scene.type(next(iter(matrices or others), weights)) or node.element_type
+    return [first, *[scene.type(weights) or first] * (len(operator.operands) - 1),
+            scene.type(node.outputs[0]) if node.outputs else ""]
+
+
 def product(node: NodeView, name: str, sizes: tuple[int, int, int, int], weights: str, note: str = "") -> MacNode:
     """Make a product of batch, M, N, K ``sizes`` whose right side is the tensor ``weights``."""
     batch, m, n, k = sizes
@@ -57,11 +69,17 @@ def product(node: NodeView, name: str, sizes: tuple[int, int, int, int], weights
     return mac(node, matmul(name, m, n, k, batch), weights, note)
 
 
-def packed(node: NodeView, sizes: tuple[int, int, int, int], weights: str, bits: int) -> MacNode:
-    """Make a product whose weights have words of ``bits``; the inputs behind them are scales and zero points."""
-    made = product(node, node.name, sizes, weights, f"a product with weights of {bits} bits, without the "
-                   f"{node.scene.words(node.inputs[2:4]):,} scales and zero points beside them")
-    tensors = tuple(replace(t, word_bits=bits) if t.role == "weights" else t for t in made.operator.tensors)
+def packed(node: NodeView, sizes: tuple[int, int, int, int], weights: str, bits: int, scales: tuple[int, int],
+           ) -> MacNode:
+    """Make a product whose weights are packed words of so many ``bits``; ``scales`` are bits beside so many of them."""
+    beside, block = scales
+    known = beside > 0 and block > 0 and not block & (block - 1)
+    found = read_type(f"{node.name}.weights", f"int{bits}" + (f"+{beside}/{block}" if known else ""))
+    note = f"a product with weights of {bits} bits, " + (
+        f"and {found.word_bits - bits:g} for each of scales and zero points" if known else "without scales beside them")
+    made = product(node, node.name, sizes, weights, note)
+    tensors = tuple(replace(t, word_bits=found.word_bits, type=found.name) if t.role == "weights" else t
+                    for t in made.operator.tensors)
     return replace(made, operator=replace(made.operator, tensors=tensors))
 
 
@@ -202,6 +220,7 @@ def recurrent(node: NodeView, stem: str, layer: Recurrence, weights: str, inputs
     if inputs:
         given = replace(given, inputs=inputs)
     state = linear(names[1], rows=layer.batch, in_features=layer.state, out_features=rows)
+    state = replace(state, attributes=(("types", dict(given.operator.attributes)["types"]),))
     words = layer.batch * layer.hidden
     return [given, MacNode(state, (names[0],), layer.steps, RECURRENT),
             VectorOperator(names[2], layer.cell, OPERATIONS_PER_ELEMENT[layer.cell] * words, 2 * layer.gates * words,
@@ -220,7 +239,8 @@ def attention(node: NodeView, heads: tuple[int, int, int], lengths: tuple[int, i
     first = (origin,) if origin else node.readers
     folded = rows * (count // groups)
     words = batch * count * rows * columns
-    attributes = (("weights", "activations"), ("element_type", node.element_type))
+    kind = node.scene.type(node.inputs[0]) if node.inputs else ""
+    attributes = (("weights", "activations"), ("element_type", node.element_type), ("types", f"{kind},{kind},{kind}"))
     score = replace(matmul(scores, folded, columns, size, batch * groups), attributes=attributes)
     mix = replace(matmul(context, folded, width, columns, batch * groups), attributes=attributes)
     return [MacNode(score, first, 1, ATTENTION),

@@ -15,7 +15,7 @@ from tilewright.base import InputError
 from tilewright.interop.formats import Foreign, read_one
 from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
 from tilewright.interop.onnx_vectors import translate_vector
-from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, translated
+from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, quantised_types, translated
 from tilewright.workload import Graph, Node
 
 if TYPE_CHECKING:
@@ -272,7 +272,8 @@ def _scene(path: str, model: "ModelProto", weights: set[str]) -> Scene:
     called = {number: name.lower() for name, number in TensorProto.DataType.items()}
     names = {name: called.get(number, f"type {number}") for name, number in types.items()}
     constants = weights | {tensor.name for tensor in graph.initializer}
-    return Scene(path, _shapes(graph), names, constants)
+    stored = quantised_types(((node.op_type, node.input, node.output) for node in graph.node), names)
+    return Scene(path, _shapes(graph), names, constants, stored=stored)
 
 
 def _translate(scene: Scene, graph: "GraphProto") -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tilewright.hardware import number_type
 from tilewright.interop import nests
 from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported
 from tilewright.workload import Node
@@ -91,8 +92,10 @@ def _matmul_packed(node: NodeView) -> list[Node]:
     n, k, bits = node.integer("N"), node.integer("K"), node.integer("bits", 4)
     if not 1 <= bits <= 64:
         raise node.error("must have weights of 1 to 64 bits", bits)
-    rows = node.words(0) // max(1, k)
-    return [nests.packed(node, (1, rows, n, k), node.input(1), bits)]
+    rows, block = node.words(0) // max(1, k), node.integer("block_size")
+    scale = number_type(node.scene.type(node.input(2))) if node.has(2) else None
+    beside = (scale.bits if scale is not None else 0) + (bits if node.has(3) else 0)
+    return [nests.packed(node, (1, rows, n, k), node.input(1), bits, (beside, block))]
 
 
 def _einsum(node: NodeView) -> list[Node]:

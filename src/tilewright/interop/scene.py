@@ -1,9 +1,10 @@
 """What is known about a foreign network while its nodes are translated: shapes, types, constants, who made what."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilewright.base import InputError, free_name
 from tilewright.workload import Node, Unmodelled
@@ -25,6 +26,7 @@ class Scene:
     ``origins`` say of which weight a constant is only another view; ``lost`` is the first node of whose results some
     shape is unknown. ``arranged`` tensors are never made, as products read others in their place: by name, how often
     each word would stand there; ``caches`` are those of them that a cache of keys and values is read for.
+    ``stored`` are the types of tensors that are quantised where they lie (`quantised_types`).
     """
 
     path: str
@@ -39,6 +41,11 @@ class Scene:
     lost: Node | None = None
     arranged: Mapping[str, int] = field(default_factory=dict)
     caches: frozenset[str] = frozenset()
+    stored: Mapping[str, str] = field(default_factory=dict)
+
+    def type(self, name: str) -> str:
+        """Element type of a tensor as it lies in memory; empty where it is not known."""
+        return self.stored.get(name) or self.types.get(name, "")
 
     def shape(self, name: str) -> Shape:
         """Shape of a tensor; `Unsupported` where it is not known."""
@@ -172,6 +179,34 @@ class NodeView:
         tensors = [name for name in (*self.inputs, *self.outputs) if name]
         words = self.scene.words(tensors) if all(name in self.scene.shapes for name in tensors) else None
         return Unmodelled(self.name, self.kind, reason, macs=macs, words=words, inputs=self.readers)
+
+
+Step: TypeAlias = tuple[str, Sequence[str], Sequence[str]]
+"""A node: its kind, and the names of its inputs and outputs."""
+_ON_THE_WAY = ("relu", "clip", "hardtanh")
+"""What a layer does as its result leaves: the type behind it is that of the result."""
+
+
+def quantised_types(steps: Iterable[Step], types: Mapping[str, str]) -> dict[str, str]:
+    """Return the types of tensors that a network computes with in floating point, and keeps quantised.
+
+    That is what is dequantised where it is read, and what is quantised as it is written, perhaps behind a rectifier,
+    and read by nothing else.
+    """
+    given, found = list(steps), dict[str, str]()
+    readers = Counter(name for _, inputs, _ in given for name in set(inputs))
+    for kind, inputs, outputs in reversed(given):
+        plain = kind.lower().rpartition(".")[2].replace("_", "")
+        if not inputs or not outputs or readers[inputs[0]] != 1:
+            continue
+        if plain.startswith("quantize") and types.get(outputs[0]):
+            found[inputs[0]] = types[outputs[0]]
+        elif plain in _ON_THE_WAY and outputs[0] in found:
+            found[inputs[0]] = found[outputs[0]]
+    for kind, inputs, outputs in given:
+        if kind.lower().rpartition(".")[2].replace("_", "").startswith("dequantize") and inputs and outputs:
+            found[outputs[0]] = types.get(inputs[0], "")
+    return found
 
 
 Translator = Callable[[NodeView], Sequence[Node] | None]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         check_homes,
         extents_at,
         full_keeps,
+        held_bits,
         kept_tensors,
         lanes,
         tensor_bits,
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
     from tilewright.mapping.legality import Violation, is_legal, repair, smallest_mapping, violations
     from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
     from tilewright.mapping.padding import Padding, padded
+    from tilewright.mapping.precision import (
+        LaneUse,
+        compute_cycles,
+        lane_use,
+        precise,
+        precise_graph,
+    )
     from tilewright.mapping.spaces.conflicts import Atom, conflicts
     from tilewright.mapping.spaces.counting.size import SpaceSize
     from tilewright.mapping.spaces.files import (
@@ -64,6 +72,7 @@ __all__ = [
     "EstimatedCount",
     "Flexion",
     "KeptSets",
+    "LaneUse",
     "Layout",
     "LevelLoops",
     "Loop",
@@ -87,6 +96,7 @@ __all__ = [
     "check_homes",
     "classes_of",
     "compression",
+    "compute_cycles",
     "conflicts",
     "dataflow",
     "dataflow_constraints",
@@ -101,8 +111,10 @@ __all__ = [
     "flexion",
     "footprint_bits",
     "full_keeps",
+    "held_bits",
     "is_legal",
     "kept_tensors",
+    "lane_use",
     "lanes",
     "load_constraints",
     "load_mapping",
@@ -112,6 +124,8 @@ __all__ = [
     "padding_words",
     "parted_buffer",
     "parted_triples",
+    "precise",
+    "precise_graph",
     "random_state",
     "read_space",
     "render",

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from tilewright.base import InputError
-from tilewright.hardware import Accelerator, Fanout, Memory
+from tilewright.hardware import PARTIAL_SUMS, Accelerator, Fanout, Memory
 from tilewright.mapping.footprint import compression, footprint_bits
 from tilewright.mapping.mapping import LevelLoops
 from tilewright.mapping.mapping import Mapping as Nest
@@ -15,8 +16,8 @@ from tilewright.workload import Operator, Tensor
 Extents = dict[str, int]
 
 
-def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
-    """Return the bits of one word of ``tensor``: its own, or else the accelerator's for its role.
+def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int | Fraction:
+    """Return the bits of one word of ``tensor``, of outputs of a final one: its own, or else the accelerator's.
 
     Raises
     ------
@@ -24,7 +25,7 @@ def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
         If neither says.
     """
     if tensor.word_bits is not None:
-        return tensor.word_bits
+        return _exact(tensor.word_bits)
     bits = dict(accelerator.word_bits)
     if tensor.role not in bits:
         raise InputError(f"{accelerator.name}.word_bits", "must give a width for the role of every tensor",
@@ -32,9 +33,26 @@ def tensor_bits(tensor: Tensor, accelerator: Accelerator) -> int:
     return bits[tensor.role]
 
 
+def held_bits(tensor: Tensor, accelerator: Accelerator) -> int | Fraction:
+    """Return the bits that a word of ``tensor`` takes wherever it lies and moves: of outputs those of a partial sum.
+
+    Only as it comes home for the last time has a word of an output its final width, that of `tensor_bits`.
+    """
+    final = tensor_bits(tensor, accelerator)
+    if not tensor.is_output:
+        return final
+    own = dict(accelerator.word_bits).get(PARTIAL_SUMS, 0)
+    return max(final, own if tensor.partial_bits is None else _exact(tensor.partial_bits))
+
+
+def _exact(bits: int | float) -> int | Fraction:
+    found = Fraction(bits)
+    return int(found) if found.denominator == 1 else found
+
+
 def tile_bytes(tensor: Tensor, extents: Extents, accelerator: Accelerator, memory: str = "") -> float:
     """Return the bytes of the tile of ``tensor`` that a box of ``extents`` touches, as ``memory`` keeps it."""
-    bits, box = tensor_bits(tensor, accelerator), accelerator.footprint == "box"
+    bits, box = float(held_bits(tensor, accelerator)), accelerator.footprint == "box"
     if accelerator.sparsity is None or compression(accelerator, memory, tensor) is None:
         return tensor.words(extents, box) * bits / 8
     sides = [np.asarray(float(axis.words(extents, box))) for axis in tensor.axes]

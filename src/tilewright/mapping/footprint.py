@@ -107,7 +107,7 @@ def padding_words(zeros: Zeros, tile: Floats, bits: int) -> Floats:
     return np.asarray(sums[0][fitting] + tile * sums[1][fitting] - sums[2][fitting])
 
 
-def footprint_bits(accelerator: Accelerator, memory: str, tensor: Tensor, bits: int, sides: Sides) -> Floats:
+def footprint_bits(accelerator: Accelerator, memory: str, tensor: Tensor, bits: float, sides: Sides) -> Floats:
     """Return the bits that a tile of ``sides`` takes in a memory, by its rule of capacity (expected, worst or dense).
 
     The expected tile is that of a tensor too large for its size to matter; of the worst all words are stored, or as
@@ -138,7 +138,7 @@ def footprint_bits(accelerator: Accelerator, memory: str, tensor: Tensor, bits: 
     return np.asarray(most * bits + fixed + moving * most / tile)
 
 
-def least_word_bits(accelerator: Accelerator, memory: str, tensor: Tensor, bits: int) -> float:
+def least_word_bits(accelerator: Accelerator, memory: str, tensor: Tensor, bits: float) -> float:
     """Return bits that each word of any tile takes at least, for spaces of mappings: some that do not fit are kept."""
     given = compression(accelerator, memory, tensor)
     if given is None:

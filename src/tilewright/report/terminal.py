@@ -57,6 +57,8 @@ def print_run(record: RunRecord, console: Console | None = None, width: int | No
     if record.network.covered is not None:
         _emit(console, Text(f"Coverage: {record.network.covered.figures}",
                             style="" if record.network.covered.complete else "yellow"))
+    for words in record.network.precision:
+        _emit(console, Text(words))
     _emit(console, Text(_request_line(record), style="dim"))
     if record.diagnosis is not None:
         _emit(console, Text(record.diagnosis.sentence, style="bold"))

@@ -222,7 +222,7 @@ class NetworkDescent:
             # The model takes all layers to have the first one's multiply-accumulates.
             more = np.array([[float(self.spaces[at].operator.macs - model.operator.macs)] for at in own])
             spent = torch.exp(told.log_energy).reshape(len(own), -1) + torch.from_numpy(
-                more * model.accelerator.compute.energy_pj_per_mac)
+                more * model.accelerator.compute.energy_pj_per_mac * model.lanes.energy)
             cycles = cycles + weights @ torch.exp(told.log_cycles).reshape(len(own), -1)
             energy = energy + weights @ spent
         metrics = {"latency": cycles, "energy": energy, "area": found[AREA]}

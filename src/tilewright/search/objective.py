@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, unknown_name
 from tilewright.hardware import Accelerator, AccessEnergy, Memory
-from tilewright.mapping import MapSpace
+from tilewright.mapping import MapSpace, lane_use
 from tilewright.search.sweep import Densities, Sweep, SweptCosts
 from tilewright.workload import Operator
 
@@ -231,11 +231,12 @@ def floors(operator: Operator, accelerator: Accelerator) -> tuple[float, float]:
     Cycles: multiply-accumulates over compute units. Energy: all multiply-accumulates, and every word of every tensor
     once at the outermost memory. (Tighter bounds are the business of `tilewright.cost`.)
     """
-    cycles = max(1.0, operator.macs / accelerator.compute_instances)
+    lanes = lane_use(operator, accelerator)
+    cycles = max(1.0, operator.macs * float(lanes.cycles) / accelerator.compute_instances)
     outermost = accelerator.memories[0]
     words = sum(tensor.words(operator.sizes) * min(outermost.energy.read_pj, outermost.energy.update_pj)
                 for tensor in operator.tensors)
-    return cycles, max(operator.macs * accelerator.compute.energy_pj_per_mac + words, 1e-9)
+    return cycles, max(operator.macs * accelerator.compute.energy_pj_per_mac * lanes.energy + words, 1e-9)
 
 
 @lru_cache(maxsize=64)

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 
 from tilewright.hardware import LEAKAGE, NETWORK, Fanout, Memory, Number, room_name
-from tilewright.mapping import MapSpace, by_room, tensor_bits
+from tilewright.mapping import MapSpace, by_room, held_bits, lane_use
 from tilewright.search.objective import Objective, Scorer
 from tilewright.search.points import temporal_slots
 
@@ -88,7 +88,7 @@ class RelaxedModel:
 
     def __init__(self, space: MapSpace) -> None:
         self.operator, self.accelerator, self.layout = space.operator, space.accelerator, space.layout
-        levels = len(self.layout.levels)
+        levels, self.lanes = len(self.layout.levels), lane_use(self.operator, self.accelerator)
         keepers = [[level for level, kept in enumerate(self.layout.keeps) if tensor.name in kept]
                    for tensor in self.operator.tensors]
         self.transfers = [Transfer(t, *pair) for t, own in enumerate(keepers) for pair in pairwise((*own, levels))]
@@ -260,7 +260,7 @@ class RelaxedModel:
         return total
 
     def _log_cycles(self, logs: torch.Tensor, traffic: "_Traffic", softness: Softness) -> torch.Tensor:
-        steps = logs[:, self.temporal].sum((1, 2))
+        steps = logs[:, self.temporal].sum((1, 2)) + log(self.lanes.cycles)
         blocked = torch.logaddexp(steps, torch.log(traffic.blocking() + TINY))
         steady = _largest([blocked, *(torch.log(port + TINY) for port in traffic.ports())], softness)
         return torch.logaddexp(steady, torch.log(traffic.ramp() + TINY))
@@ -339,7 +339,7 @@ class _Traffic:
         return runs.amax((1, 2))
 
     def _scale(self, memory: Memory, index: int) -> float:
-        return tensor_bits(self.model.operator.tensors[index], self.model.accelerator) / memory.word_bits
+        return float(held_bits(self.model.operator.tensors[index], self.model.accelerator)) / memory.word_bits
 
     def _sum(self, level: int, kinds: tuple[str, ...], busiest: bool = True) -> torch.Tensor:
         memory, total = self.model.accelerator.levels[level], self.none
@@ -389,7 +389,7 @@ class _Traffic:
         """Return ``(b)``: picojoules of a run of ``cycles``."""
         accelerator, operator = self.model.accelerator, self.model.operator
         total = cycles * numbers[LEAKAGE]
-        total = total + operator.macs * accelerator.compute.energy_pj_per_mac
+        total = total + operator.macs * accelerator.compute.energy_pj_per_mac * self.model.lanes.energy
         for level, memory in self.model.memories:
             for kind in ("reads", "fills", "updates", "drains"):
                 price = numbers[memory.name, f"{kind[:-1]}_energy_pj_per_word"]

@@ -3,10 +3,11 @@
 import hashlib
 import platform
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.base import InputError
 from tilewright.cost import Cost, LowerBounds, Totals, VectorWork, limits_of, outermost_bytes, roofline, vector_work
 from tilewright.hardware import Accelerator, describe, dump_accelerator, load_accelerator
-from tilewright.mapping import Mapping, tensor_bits
+from tilewright.mapping import Mapping, lane_use, tensor_bits
 from tilewright.store.codec import fingerprint, told
 from tilewright.store.cost_records import (
     BoundsRecord,
@@ -111,7 +112,7 @@ def network_record(graph: Graph, default_bits: int = 8) -> NetworkRecord:
     layers = [[_content(unique.operator), unique.count] for unique in unique_operators(graph)]
     known = coverage(graph, default_bits)
     return NetworkRecord(graph.name, graph.source, fingerprint(layers), known.sentence, graph.notes,
-                         coverage_record(known))
+                         coverage_record(known), graph.precision)
 
 
 def coverage_record(known: Coverage) -> CoverageRecord:
@@ -155,11 +156,15 @@ def operator_record(operator: Operator, accelerator: Accelerator) -> OperatorRec
     """Return the record of an operator, with the word widths that the machine gives its tensors."""
     tensors = tuple(
         TensorRecord(tensor.name, tensor.role, tuple(axis.terms for axis in tensor.axes),
-                     tensor.words(operator.sizes), tensor_bits(tensor, accelerator), tensor.density, tensor.word_bits,
-                     tensor.structure, tensor.even)
+                     tensor.words(operator.sizes), _plain_bits(tensor_bits(tensor, accelerator)), tensor.density,
+                     tensor.word_bits, tensor.structure, tensor.even, tensor.type, tensor.partial_bits)
         for tensor in operator.tensors)
     return OperatorRecord(operator.kind, operator.dimensions, tensors, operator.macs, operator_fingerprint(operator),
                           operator.attributes)
+
+
+def _plain_bits(bits: int | Fraction) -> int | float:
+    return bits if isinstance(bits, int) else float(bits)
 
 
 def operator_fingerprint(operator: Operator) -> str:
@@ -177,7 +182,7 @@ def operator_of(layer: LayerRecord) -> Operator:
     record = layer.operator
     tensors = tuple(
         Tensor(tensor.name, tensor.role, tuple(Axis(terms) for terms in tensor.axes),
-               tensor.own_word_bits, tensor.density, tensor.structure, tensor.even)
+               tensor.own_word_bits, tensor.density, tensor.structure, tensor.even, tensor.type, tensor.partial_bits)
         for tensor in record.tensors)
     return Operator(layer.name, record.kind, record.dimensions, tensors, record.attributes)
 
@@ -265,10 +270,10 @@ def tokens_record(graph: Graph, accelerator: Accelerator, latency_cycles: float,
     if not graph.tokens or not latency_cycles:
         return None
     each, bits = 1 / graph.tokens, dict(accelerator.word_bits)["inputs"]
-    sides = Counter[str]()
+    sides: dict[str, float] = defaultdict(float)
     for node in graph.mac_nodes:
         of = str(dict(node.operator.attributes).get("weights", ""))
-        sides[of] += sum(tensor.words(node.operator.sizes) * tensor_bits(tensor, accelerator)
+        sides[of] += sum(tensor.words(node.operator.sizes) * float(tensor_bits(tensor, accelerator))
                          for tensor in node.operator.operands if tensor.role == "weights")
     appended = sum(node.written_words * (node.word_bits or bits) for node in graph.nodes
                    if isinstance(node, DataMovement) and node.kind == "append")
@@ -279,7 +284,8 @@ def tokens_record(graph: Graph, accelerator: Accelerator, latency_cycles: float,
         graph.tokens, graph.tokens * accelerator.frequency_mhz * 1e6 / latency_cycles, latency_cycles * each,
         energy_pj * each, graph.macs * each, (sides[""] + sides["tied"]) / 8, sides["cache"] / 8, appended / 8,
         accelerator.memories[0].name, None if rate is None else moved / rate,
-        graph.macs / accelerator.compute_instances)
+        sum(node.macs * float(lane_use(node.operator, accelerator).cycles) for node in graph.mac_nodes)
+        / accelerator.compute_instances)
 
 
 def padded_record(layer: LayerRecord, padding: "Padding") -> LayerRecord:
@@ -318,7 +324,7 @@ def roofline_record(operator: Operator, accelerator: Accelerator, cost: Cost) ->
     Multiply-accumulates that are skipped, and words that are not moved, count for nothing.
     """
     roof = roofline(operator, accelerator)
-    done = timed_macs(cost, accelerator)
+    done = timed_macs(cost, operator, accelerator)
     return RooflineRecord(
         intensity_macs_per_byte=done / max(outermost_bytes(cost, operator, accelerator), 1.0),
         achieved_macs_per_cycle=done / max(cost.latency_cycles, 1),
@@ -327,11 +333,12 @@ def roofline_record(operator: Operator, accelerator: Accelerator, cost: Cost) ->
         compulsory_macs_per_byte=float(roof.intensity_macs_per_byte) if cost.expected is None else None)
 
 
-def timed_macs(cost: Cost, accelerator: Accelerator) -> float:
+def timed_macs(cost: Cost, operator: Operator, accelerator: Accelerator) -> float:
     """Return the multiply-accumulates that take time: all, but for those that are skipped."""
     if cost.expected is None:
         return cost.macs
-    return cost.utilisation * accelerator.compute_instances * cost.latency_cycles
+    pace = float(lane_use(operator, accelerator).cycles)
+    return cost.utilisation * accelerator.compute_instances * cost.latency_cycles / pace
 
 
 def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, seconds: float,
@@ -348,7 +355,8 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
     lost = sum(layer.count * (layer.operator.macs - layer.macs) for layer in layers if layer.cost is not None)
     macs = done - lost
     busy = macs / (latency * accelerator.compute_instances) if latency else 0.0
-    if any(count.mean is not None for _, cost in mapped for count in cost.counts):
+    if any(count.mean is not None for _, cost in mapped for count in cost.counts) or any(
+            tensor.type for layer in layers for tensor in layer.operator.tensors):
         busy = sum(count * cost.utilisation * cost.latency_cycles for count, cost in mapped) / latency
     bounds = [(layer.count, layer.bounds) for layer in layers if layer.bounds is not None and layer.cost is not None]
     bounded = len(bounds) == len(mapped) and bool(mapped)

@@ -17,7 +17,8 @@ from tilewright.store.record import SCHEMA_VERSION, LayerRecord, RunRecord
 
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Version -> function that lifts a record's JSON object from that version to the next."""
-LATER = {"sparsity": None, "structure": None, "even": False, "footprint": "exact", "vector": None}
+LATER = {"sparsity": None, "structure": None, "even": False, "footprint": "exact", "vector": None,
+         "precisions": (), "type": "", "partial_bits": None}
 """Fields that came later, and what they are where nothing is said: left out there, so that fingerprints stay."""
 
 

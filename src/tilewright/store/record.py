@@ -47,7 +47,7 @@ class NetworkRecord:
 
     ``coverage`` is the sentence that says which share of the multiply-accumulates and bytes was modelled, and how the
     rest was approximated; ``covered`` its numbers, None in records of earlier versions. ``sha256`` is the `fingerprint`
-    of its operators and counts; ``notes`` say what was assumed on the way in.
+    of its operators and counts; ``notes`` say what was assumed on the way in, ``precision`` which words layers have.
     """
 
     name: str
@@ -56,6 +56,7 @@ class NetworkRecord:
     coverage: str = ""
     notes: tuple[str, ...] = ()
     covered: CoverageRecord | None = None
+    precision: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class RequestRecord:
     front: tuple[str, ...] = ()
     warm_start: str = "off"
     vector: str = "free"
+    precision: str = "machine"
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,13 @@ class TensorRecord:
     role: Role
     axes: tuple[tuple[tuple[str, int], ...], ...]
     words: int
-    word_bits: int
+    word_bits: int | float
     density: float = 1.0
-    own_word_bits: int | None = None
+    own_word_bits: int | float | None = None
     structure: tuple[int, int] | None = None
     even: bool = False
+    type: str = ""
+    partial_bits: int | float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """Seeded random operators, accelerators and mappings that reach every counting rule, small enough to be walked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, Precision
 from tilewright.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import Axis, Operator, Role, Tensor
 
@@ -99,6 +100,30 @@ _KINDS = (
     _Kind("matmul", "B3 M20 N20 K20", "B K N", "B M K", "B M N"), _TRANSPOSED1D, _TRANSPOSED2D,
     _Kind("pointwise", "K12 C12 P12 Q9 R1 S1", "K C R S", "C P+R Q+S", "K P Q"), _CROSSED)
 _SLIDING_KINDS = (_TRANSPOSED1D, _TRANSPOSED1D, _TRANSPOSED2D, _CROSSED, _HOLES1D, _HOLES1D, _CONV1D)
+
+
+TYPES = ("", "", "int8", "int4", "fp16", "fp8", "int33", "bf16")
+WIDTHS = (1, 3, 4, 8, 4.25, 4.5, 12, 24, 4 + 5 / 32)
+
+
+def random_words(rng: np.random.Generator, operator: Operator,
+                 accelerator: Accelerator) -> tuple[Operator, Accelerator]:
+    """Return a layer with words of random types and widths, and a machine that takes some of them as it states.
+
+    Partial sums are often wider than outputs: where the layer says so, or the machine.
+    """
+    tensors = [replace(tensor, type="" if tensor.is_output else str(rng.choice(TYPES)),
+                       word_bits=None if rng.random() < 0.2 else float(rng.choice(WIDTHS)))
+               for tensor in operator.tensors]
+    own = {"inputs": int(rng.choice([4, 8, 16])), "weights": int(rng.choice([4, 8, 16])), "outputs": 8}
+    if rng.random() < 0.7:
+        tensors[-1] = replace(tensors[-1], partial_bits=float((tensors[-1].word_bits or 8) + rng.choice([0, 3.5, 16])))
+    elif rng.random() < 0.7:
+        own["partial_sums"] = int(rng.choice([8, 20, 32]))
+    stated = [Precision(a, b, float(rng.choice([0.25, 0.7, 1, 2, 3])), float(rng.choice([0.1, 1, 2.5])))
+              for a in ("int4", "fp16", "int8") for b in ("int4", "fp16", "int8") if rng.random() < 0.3]
+    return (replace(operator, tensors=tuple(tensors)),
+            replace(accelerator, word_bits=tuple(own.items()), precisions=tuple(stated)))
 
 
 def random_operator(rng: np.random.Generator, most_macs: int, kinds: Sequence[_Kind] = _KINDS) -> Operator:

@@ -129,6 +129,8 @@ class Graph:
         What was assumed on the way in, one sentence each (bound dimensions, chosen variant).
     tokens
         Tokens that one pass of a language model takes in, of all sequences; 0 for what is none.
+    precision
+        Which words its layers have on a machine, in sentences, where they were settled.
 
     Raises
     ------
@@ -141,6 +143,7 @@ class Graph:
     source: str = ""
     notes: tuple[str, ...] = ()
     tokens: int = 0
+    precision: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

@@ -9,6 +9,8 @@ from tilewright.base import InputError
 
 Role = Literal["inputs", "weights", "outputs"]
 ROLES: tuple[Role, ...] = ("inputs", "weights", "outputs")
+MOST_BITS, PARTS = 1024, 1024
+"""Widths are at most so many bits, and multiples of one part of so many of a bit."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Tensor:
     Parameters
     ----------
     word_bits
-        None where the accelerator decides (its ``word_bits`` for the role).
+        None where the accelerator decides (its ``word_bits`` for the role). Parts of bits are of blocks with scales.
     density
         Share of its words that are not zero. They lie anywhere, every set of so many words as likely as any other.
     structure
@@ -57,15 +59,23 @@ class Tensor:
     even
         Whether any words that are looked at together hold their share of words that are not zero instead, rounded up
         or down.
+    type
+        What its words are (`tilewright.hardware.NumberType.name`), which decides what lanes do with them; empty where
+        they are what the accelerator's lanes are made for.
+    partial_bits
+        Of an output, the width of its partial sums: of its words wherever they lie and move, but for the last time that
+        each is written to its home. None where they are as wide as its words.
     """
 
     name: str
     role: Role
     axes: tuple[Axis, ...]
-    word_bits: int | None = None
+    word_bits: int | float | None = None
     density: float = 1.0
     structure: tuple[int, int] | None = None
     even: bool = False
+    type: str = ""
+    partial_bits: int | float | None = None
 
     @cached_property
     def dimensions(self) -> frozenset[str]:
@@ -165,6 +175,7 @@ def _check(op: Operator) -> None:
 def _check_tensor(op: Operator, tensor: Tensor, sizes: dict[str, int]) -> None:
     path = f"{op.name}.{tensor.name}"
     _check_density(path, tensor)
+    _check_width(path, tensor)
     used = [name for axis in tensor.axes for name in axis.dimensions]
     unknown = sorted(set(used) - set(sizes))
     if unknown:
@@ -178,6 +189,17 @@ def _check_tensor(op: Operator, tensor: Tensor, sizes: dict[str, int]) -> None:
         for name, coefficient in axis.terms:
             if coefficient < 1:
                 raise InputError(f"{path}.axes.{name}", "must have a positive coefficient", coefficient)
+
+
+def _check_width(path: str, tensor: Tensor) -> None:
+    for width in ("word_bits", "partial_bits"):
+        bits = getattr(tensor, width)
+        if bits is not None and not (0 < bits <= MOST_BITS and bits * PARTS % 1 == 0):
+            raise InputError(f"{path}.{width}", f"must be above 0, at most {MOST_BITS}, and a multiple of 1/{PARTS}",
+                             bits)
+    if tensor.partial_bits is not None and (not tensor.is_output or tensor.partial_bits < (tensor.word_bits or 0)):
+        raise InputError(f"{path}.partial_bits", "must be of an output, and no less than its word_bits",
+                         tensor.partial_bits)
 
 
 def _check_density(path: str, tensor: Tensor) -> None:

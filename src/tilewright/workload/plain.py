@@ -14,24 +14,29 @@
 
 An axis is a dimension or the sum of two, each with a factor where it is not one: ``2*P + 3*R``. Of an operator may
 besides be told ``after`` (the operators that it reads), ``count`` and ``approximated_as``, and of a tensor
-``word_bits`` and ``density`` (a number, ``even:0.5`` or ``2:4``).
+``type`` (``int8``, ``fp16``, ``int4+16/32``: what lanes make of it, and its width), ``word_bits`` (another width, or
+that alone), ``partial_bits`` (of outputs: of sums that are not final) and ``density`` (a number, ``even:0.5`` or
+``2:4``).
 """
 
 import re
 from collections.abc import Mapping
 from io import StringIO
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tilewright.base import InputError
 from tilewright.workload.density import EVEN, read_density
 from tilewright.workload.graph import Graph, MacNode
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 
+if TYPE_CHECKING:
+    from tilewright.hardware import NumberType
+
 _TERM = re.compile(r"\s*(?:([0-9]+)\s*\*\s*)?([A-Za-z_]\w*)\s*")
 _FILE = {"name": str, "source": str, "notes": list, "operators": list}
 _OPERATOR = {"name": str, "kind": str, "dimensions": dict, "tensors": dict, "after": list, "count": int,
              "approximated_as": str, "attributes": dict}
-_TENSOR = {"role": str, "axes": list, "word_bits": int, "density": object}
+_TENSOR = {"role": str, "axes": list, "type": str, "word_bits": object, "partial_bits": object, "density": object}
 
 
 def operators_graph(document: Mapping[str, Any], source: str = "") -> Graph:
@@ -96,16 +101,26 @@ def _tensor(path: str, name: str, entry: object, sizes: Mapping[str, int]) -> Te
     if role not in ROLES:
         raise InputError(f"{path}.role", f"must be one of {', '.join(ROLES)}", role)
     axes = tuple(_axis(f"{path}.axes[{index}]", axis, sizes) for index, axis in enumerate(fields["axes"]))
-    bits = fields.get("word_bits")
-    if bits is not None and bits < 1:
-        raise InputError(f"{path}.word_bits", "must be a positive integer", bits)
-    tensor = Tensor(name, cast(Role, role), axes, bits)
+    named = _type(f"{path}.type", fields["type"]) if "type" in fields else None
+    for field in ("word_bits", "partial_bits"):
+        width = fields.get(field)
+        if width is not None and (isinstance(width, bool) or not isinstance(width, int | float) or width <= 0):
+            raise InputError(f"{path}.{field}", "must be a positive number of bits", width)
+    bits = fields.get("word_bits", None if named is None else named.word_bits)
+    tensor = Tensor(name, cast(Role, role), axes, bits, type="" if named is None else named.name,
+                    partial_bits=fields.get("partial_bits"))
     if "density" not in fields:
         return tensor
     try:
         return read_density(name, fields["density"]).of(tensor)
     except InputError as error:
         raise InputError(f"{path}.density", error.rule, error.given, error.mend) from None
+
+
+def _type(path: str, text: str) -> "NumberType":
+    from tilewright.hardware import read_type  # noqa: PLC0415  (late: it loads what reads machines)
+
+    return read_type(path, text)
 
 
 def _axis(path: str, text: object, sizes: Mapping[str, int]) -> Axis:
@@ -157,8 +172,8 @@ def _entry(node: MacNode, kept: set[str]) -> dict[str, Any]:
 def _tensor_entry(tensor: Tensor) -> dict[str, Any]:
     axes = [" + ".join(name if scale == 1 else f"{scale}*{name}" for name, scale in axis.terms) for axis in tensor.axes]
     entry: dict[str, Any] = {"role": tensor.role, "axes": axes}
-    if tensor.word_bits is not None:
-        entry["word_bits"] = tensor.word_bits
+    told = {"type": tensor.type or None, "word_bits": tensor.word_bits, "partial_bits": tensor.partial_bits}
+    entry |= {field: value for field, value in told.items() if value is not None}
     if tensor.structure is not None:
         entry["density"] = "{}:{}".format(*tensor.structure)
     elif tensor.even:

@@ -310,9 +310,9 @@ def test_transposed_and_packed_products_of_other_vendors(load) -> None:
     constants = [*weights(b=(3, 4), s=(9,)), numpy_helper.from_array(np.zeros((9, 1, 8), np.uint8), "p")]
     graph = load(nodes, [tensor("a", 5, 4)], constants, [tensor("d", 5, 9), tensor("c", 5, 3)])
     assert [node.macs for node in graph.mac_nodes] == [60, 135]
-    assert "d as a product with weights of 4 bits, without the 9 scales and zero points" in coverage(graph).sentence
-    assert [node.operator.tensor("W").word_bits for node in graph.mac_nodes] == [None, 4]
-    assert graph.mac_nodes[1].bytes_moved(8) == 5 * 3 + 3 * 9 / 2 + 5 * 9
+    assert "d as a product with weights of 4 bits, and 2 for each of scales and zero" in coverage(graph).sentence
+    assert [node.operator.tensor("W").word_bits for node in graph.mac_nodes] == [None, 4 + 32 / 16]
+    assert graph.mac_nodes[1].bytes_moved(8) == 5 * 3 + 3 * 9 * 6 / 8 + 5 * 9
 
 
 def test_packed_weights_take_their_bits_in_every_memory(load) -> None:

@@ -573,8 +573,8 @@ def test_packed_weights_are_products():
     inputs = (torch.zeros(3, 16, dtype=torch.bfloat16), torch.zeros(32, dtype=torch.bfloat16))
     (node,) = load_torch(Calls(function), inputs).mac_nodes
     assert sizes(node) == {"B": 1, "M": 3, "N": 32, "K": 16}
-    assert node.approximated_as.startswith("a product with weights of 8 bits, without the 32 scales and zero points")
-    assert node.operator.tensor("W").word_bits == 8
+    assert node.approximated_as.startswith("a product with weights of 8 bits, and 1 for each of scales")
+    assert node.operator.tensor("W").word_bits == 9
 
 
 def test_a_network_is_the_same_from_its_onnx_file(tmp_path):

@@ -101,7 +101,14 @@ def test_a_workload_is_a_network_with_vector_work(tmp_path):
     assert conv.operator.sizes == {"N": 1, "K": 8, "C": 8, "P": 6, "Q": 6, "R": 3, "S": 3}
     assert conv.operator.tensor("I").axes[2].terms == (("P", 2), ("R", 1))
     assert (add.name, add.kind, add.operations, add.read_words, add.inputs) == ("Layer1", "add", 288, 576, ("conv",))
-    assert any("O_final" in note.text for note in found.notes)
+    assert (add.word_bits, found.notes) == (8, ())
+
+
+def test_partial_sums_are_as_wide_as_o_and_outputs_as_o_final(tmp_path):
+    text = LAYERS["fc"].replace("O_final: 16", "O_final: 8")
+    assert text != LAYERS["fc"]
+    output = read(tmp_path, text).graph.nodes[0].operator.output
+    assert (output.word_bits, output.partial_bits) == (8, 16)
 
 
 def test_spatial_loops_are_constraints_where_no_order_is_given(tmp_path):

@@ -63,7 +63,7 @@ def test_what_is_written_by_hand_is_read():
     ("2*M + K", "0*M + K", "with positive factors"),
     ("M: 4, K: 3", "M: 4, K: 0", "tiny.operators[0].dimensions.K: must be a positive integer"),
     ("role: inputs", "role: input", "tensors.A.role: must be one of inputs, weights, outputs"),
-    ("word_bits: 4", "word_bits: 0", "tensors.W.word_bits: must be a positive integer"),
+    ("word_bits: 4", "word_bits: 0", "tensors.W.word_bits: must be a positive number of bits"),
     ('"1:3"', "7", "tensors.W.density: must be above 0 and at most 1"),
     ("role: weights", "rolle: weights", "tensors.W.rolle: must be one of the fields"),
     ("count: 3", "count: 0", "tiny.operators[1].count: must be a positive integer"),

@@ -18,7 +18,7 @@ from tilewright.cost.bounds.passing import keepers
 from tilewright.cost.bounds.steps import compute_bound
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.hardware import Accelerator
-from tilewright.mapping import KeptSets, MapSpace
+from tilewright.mapping import KeptSets, MapSpace, lane_use
 from tilewright.workload import Operator, Tensor
 
 Score = Callable[[float, float], float]
@@ -123,7 +123,13 @@ class KeptBounds:
             numbers = np.add.outer(numbers, [number for _, number in own]).ravel()
         cycles = np.maximum(self._steps, np.ceil(sums[:, 1:].max(axis=1, initial=0.0) * _SLACK)).astype(np.int64)
         leakage = machine.leakage_mw / machine.frequency_mhz * 1000 * cycles
-        return sums[:, 0] + self.kept.space.operator.macs * machine.compute.energy_pj_per_mac + leakage, cycles, numbers
+        return sums[:, 0] + self._computing_pj + leakage, cycles, numbers
+
+    @cached_property
+    def _computing_pj(self) -> float:
+        """Energy of all multiply-accumulates."""
+        operator, machine = self.kept.space.operator, self._dense
+        return operator.macs * machine.compute.energy_pj_per_mac * lane_use(operator, machine).energy
 
     def _alone(self, tensor: Tensor) -> list[tuple[list[float], int]]:
         """Return what one tensor costs at least, whatever room the others take, and its bits, by the memories kept.

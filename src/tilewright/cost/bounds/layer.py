@@ -19,11 +19,11 @@ import numpy as np
 
 from tilewright.cost.bounds.passing import Keeps, Passing
 from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
-from tilewright.cost.bounds.steps import compute_steps
+from tilewright.cost.bounds.steps import compute_steps, paced
 from tilewright.cost.bounds.traffic import Traffic
 from tilewright.cost.records import Cost
 from tilewright.hardware import Accelerator
-from tilewright.mapping import tensor_bits
+from tilewright.mapping import held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator
 
 _ROUNDING = 1 - 1e-12
@@ -43,7 +43,7 @@ class Roofline:
 
     compulsory_bytes: float
     intensity_macs_per_byte: float
-    peak_macs_per_cycle: int
+    peak_macs_per_cycle: float
     bandwidth_bytes_per_cycle: float | None
 
     @property
@@ -159,7 +159,8 @@ def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None
     if not bypass:
         chains = {name: chain for name, (chain,) in passing.chains.items()}
         again = _fetched_again(Traffic.of(operator, rows, chains, perfect), data, blocking, energy)
-    compute = rows.once((operator, "steps", perfect), lambda: compute_steps(operator, rows, perfect))
+    compute = rows.once((operator, "steps", perfect), lambda: paced(compute_steps(operator, rows, perfect), operator,
+                                                                    machine))
     blocked = rows.none
     for cycles in blocking.values():
         blocked = blocked + cycles
@@ -170,7 +171,8 @@ def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None
         return BoundRows(compute, blocked, data, latency, {}, again, again)
     spent = passing.energies()
     refetch = np.maximum(0.0, again - sum(spent.values()))
-    spent[machine.compute.name] = operator.macs * rows.numbers[machine.compute.name, "energy_pj_per_mac"]
+    spent[machine.compute.name] = operator.macs * rows.numbers[machine.compute.name, "energy_pj_per_mac"] * lane_use(
+        operator, machine).energy
     if rows.leakage.any():
         spent["leakage"] = rows.leakage * latency.astype(np.float64)
     total = (sum(spent.values()) + refetch) * _ROUNDING
@@ -199,10 +201,11 @@ def roofline(operator: Operator, accelerator: Accelerator) -> Roofline:
     outermost = accelerator.memories[0]
     size = sum(t.words(operator.sizes) * tensor_bits(t, accelerator) for t in operator.tensors
                if outermost.can_keep(t.name, t.role)) / 8 or 1.0
+    size, peak = float(size), accelerator.compute_instances / lane_use(operator, accelerator).cycles
     rates = outermost.bandwidth
     both = None if rates.read is None or rates.write is None else rates.read + rates.write
     words = min((rate for rate in (rates.shared, both) if rate is not None), default=None)
-    return Roofline(size, operator.macs / size, accelerator.compute_instances,
+    return Roofline(size, operator.macs / size, int(peak) if peak.denominator == 1 else float(peak),
                     None if words is None else words * outermost.word_bits / 8)
 
 
@@ -214,7 +217,10 @@ def outermost_bytes(cost: Cost, operator: Operator, accelerator: Accelerator) ->
     name = accelerator.levels[0].name
     if cost.expected is not None:
         mean = {t: cost.expected[name, t.name] for t in operator.tensors}
-        return sum(((moved.reads + moved.updates) * tensor_bits(t, accelerator) + moved.metadata_bits) / 8
+        return sum(((moved.reads + moved.updates) * float(tensor_bits(t, accelerator)) + moved.metadata_bits) / 8
                    for t, moved in mean.items())
+    output = operator.output
+    last = output.words(operator.sizes) * (held_bits(output, accelerator) - tensor_bits(output, accelerator))
     moved = {t: cost.counts[name, t.name] for t in operator.tensors if (name, t.name) in cost.counts}
-    return sum((count.reads + count.updates) * tensor_bits(t, accelerator) / 8 for t, count in moved.items())
+    return float(sum((count.reads + count.updates) * held_bits(t, accelerator) for t, count in moved.items()) - (
+        last if output in moved else 0)) / 8

@@ -5,13 +5,13 @@ multicast (or reduce) share an access.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from tilewright.cost.bounds.rows import READ, WRITE, Floats, MachineRows, Whole, whole
 from tilewright.hardware import NETWORK, Accelerator, Fanout, Memory
-from tilewright.mapping import tensor_bits
 from tilewright.workload import Operator, Tensor
 
 Keeps = dict[str, tuple[str, ...]]
@@ -30,7 +30,7 @@ class LeastMoved:
     filled: int
     updated: Whole | int
     drained: int
-    bits: int
+    bits: int | Fraction
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,9 @@ class Passing:
         return [[known[name, chain] for chain in chains] for name, chains in self.chains.items()]
 
     def _passage(self, tensor: Tensor, chain: Chain) -> Passage:
-        bits, words, moved = tensor_bits(tensor, self.rows.machine), tensor.words(self.operator.sizes), {}
+        words, moved = tensor.words(self.operator.sizes), {}
         for index, name in enumerate(chain):
+            bits = self.rows.bits(tensor, name)
             crossing = self._asked(tensor, name) if index == len(chain) - 1 else words
             if not tensor.is_output:
                 moved[name] = LeastMoved(crossing, words if index else 0, 0, 0, bits)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tilewright.cost.bounds.groups import Tiles, tiles_of
 from tilewright.cost.bounds.rows import Floats, MachineRows
 from tilewright.hardware import Fanout, Memory
-from tilewright.mapping import by_room, tensor_bits
+from tilewright.mapping import by_room, held_bits
 from tilewright.workload import Operator
 
 _HALVINGS, _FEW = 9, 2048
@@ -179,7 +179,7 @@ class Stages:
         found: MemoryStage = self.tiles.once(key, lambda: self._stage(rooms, lanes))
         return found
 
-    def _stage(self, rooms: list[tuple[dict[str, int], Floats]], lanes: Lanes) -> MemoryStage:
+    def _stage(self, rooms: list[tuple[dict[str, float], Floats]], lanes: Lanes) -> MemoryStage:
         groups = self.tiles.groups
         fits = np.ones((self.rows.count, *(len(group.least) for group in groups)), dtype=np.bool_)
         for bits, most in rooms:
@@ -215,12 +215,12 @@ class Stages:
             often[names.index(self.tiles.groups[place].tensor)] = self.tiles.groups[place].pieces[cell]
         return row, often
 
-    def _rooms(self, name: str) -> list[tuple[dict[str, int], Floats]]:
+    def _rooms(self, name: str) -> list[tuple[dict[str, float], Floats]]:
         """Return the limited rooms of a memory: bits of a word of each tensor there, all its copies, and bytes (r)."""
         memory = self.rows.machine.level(name)
         assert isinstance(memory, Memory)
         kept = [tensor for tensor in self.operator.tensors if name in self.chains[tensor.name]]
-        rooms = [({t.name: memory.copies * tensor_bits(t, self.rows.machine) for t in tensors},
+        rooms = [({t.name: memory.copies * float(held_bits(t, self.rows.machine)) for t in tensors},
                   self.rows.room(memory, owner)) for owner, tensors in by_room(memory, kept).items()]
         return [(bits, most) for bits, most in rooms if most is not None]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, room_name
-from tilewright.mapping import tensor_bits
+from tilewright.mapping import held_bits, tensor_bits
 from tilewright.workload import Tensor
 
 Made = TypeVar("Made")
@@ -88,7 +89,12 @@ class MachineRows:
 
     def scale(self, tensor: Tensor, name: str) -> float:
         """Return the words of a memory's own width in a word of a tensor."""
-        return tensor_bits(tensor, self.machine) / self._word_bits[name]
+        return float(self.bits(tensor, name)) / self._word_bits[name]
+
+    def bits(self, tensor: Tensor, name: str) -> int | Fraction:
+        """Return the bits of a word of a tensor at a memory, at least: those of partial sums where none is final."""
+        behind_arrays = self.outside[name].min() > 1  # no home of an output
+        return held_bits(tensor, self.machine) if behind_arrays else tensor_bits(tensor, self.machine)
 
     def room(self, memory: Memory, partition: str | None) -> Floats | None:
         """Return the bytes of a room of a memory; None where it is unlimited."""

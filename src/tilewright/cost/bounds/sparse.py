@@ -13,7 +13,7 @@ from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
 from tilewright.cost.bounds.steps import compute_steps
 from tilewright.cost.sparse.rates import Shares, all_zero
 from tilewright.hardware import RATE, Sparsity
-from tilewright.mapping import compression, tensor_bits
+from tilewright.mapping import compression, lane_use, tensor_bits
 from tilewright.workload import Operator
 
 _ROUNDING = 1 - 1e-9
@@ -24,11 +24,12 @@ def sparse_rows(operator: Operator, rows: MachineRows, *, perfect: bool = False)
     machine, name = rows.machine, rows.machine.memories[0].name
     shares = Shares(operator, machine, machine.sparsity or Sparsity())
     steps = compute_steps(operator, rows, perfect).astype(np.float64)
-    compute = _up(steps * shares.performed(time=True))
+    lanes = lane_use(operator, machine)
+    compute = _up(steps * shares.performed(time=True) * float(lanes.cycles))
     moved, spent = {"read": 0.0, "write": 0.0}, np.zeros(rows.count)
     for tensor in operator.tensors:
         words = _least_share(shares, tensor.name) * tensor.words(operator.sizes)
-        words *= tensor_bits(tensor, machine) / machine.memories[0].word_bits
+        words *= float(tensor_bits(tensor, machine)) / machine.memories[0].word_bits
         moved["write" if tensor.is_output else "read"] += words
         spent = spent + words * rows.numbers[name, f"{'update' if tensor.is_output else 'read'}_energy_pj_per_word"]
     data = rows.none
@@ -36,7 +37,7 @@ def sparse_rows(operator: Operator, rows: MachineRows, *, perfect: bool = False)
         if (name, RATE.format(port)) in rows.columns.numbers:
             data = np.maximum(data, _up(words / rows.numbers[name, RATE.format(port)]))
     latency = np.maximum(compute, data)
-    macs = operator.macs * shares.performed(time=False)
+    macs = operator.macs * shares.performed(time=False) * lanes.energy
     parts = {name: spent * _ROUNDING,
              machine.compute.name: macs * rows.numbers[machine.compute.name, "energy_pj_per_mac"] * _ROUNDING}
     if rows.leakage.any():

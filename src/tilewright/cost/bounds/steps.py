@@ -7,14 +7,22 @@ from numpy.typing import NDArray
 
 from tilewright.cost.bounds.rows import MachineRows, Whole, whole
 from tilewright.hardware import Accelerator
+from tilewright.mapping import lane_use
 from tilewright.workload import Operator
 
 Integers = NDArray[np.int64]
 
 
 def compute_bound(operator: Operator, accelerator: Accelerator, perfect: bool = False) -> int:
-    """Return the fewest steps of compute on one machine (`compute_steps`)."""
-    return int(compute_steps(operator, MachineRows.one(accelerator), perfect)[0])
+    """Return the fewest cycles of compute on one machine (`compute_steps`)."""
+    return int(paced(compute_steps(operator, MachineRows.one(accelerator), perfect), operator, accelerator)[0])
+
+
+def paced(steps: Whole, operator: Operator, accelerator: Accelerator) -> Whole:
+    """Return the cycles (r) of so many steps, as fast as lanes take the words of the operands."""
+    pace = lane_use(operator, accelerator).cycles
+    cycles: Whole = -(-steps * pace.numerator // pace.denominator)
+    return cycles
 
 
 def compute_steps(operator: Operator, rows: MachineRows, perfect: bool = False) -> Whole:

@@ -1,8 +1,9 @@
 """The whole dense model as a program: counts, cycles, energy, legality (`single` for many mappings)."""
 
 from collections.abc import Iterable
+from fractions import Fraction
 from functools import reduce
-from math import gcd
+from math import gcd, lcm
 from typing import Literal
 
 from tilewright.cost.dense import operations as op
@@ -15,7 +16,7 @@ from tilewright.cost.hardware import PERIOD, RATES
 from tilewright.cost.records import KINDS
 from tilewright.cost.tables import TallyKey, need_keys, table_keys
 from tilewright.hardware import LEAKAGE, RATE, Accelerator, Fanout, Memory, Number, exact_rate, room_name
-from tilewright.mapping import Layout, by_room, tensor_bits
+from tilewright.mapping import Layout, by_room, held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 LATENCY, ENERGY, EXCESS, STEPS, STEADY, RAMP, TRAFFIC, BLOCKED, OTHERS = range(9)
@@ -47,7 +48,8 @@ def kind_of_rates(operator: Operator, accelerator: Accelerator, rates: Iterable[
     if not any(cycles & (cycles - 1) for cycles in periods):
         return "whole"
     cycles = max(periods)
-    bits = sum(tensor_bits(tensor, accelerator) for tensor in operator.tensors)
+    widths = [held_bits(tensor, accelerator) for tensor in operator.tensors]
+    bits = sum(widths) * lcm(*(width.denominator for width in widths))
     return "short" if len(KINDS) * bits * operator.macs * cycles < 2**53 else "long"
 
 
@@ -122,14 +124,23 @@ class Model:
 
     def _costs(self) -> list[int]:
         steps = self.words.steps()
-        excess = self._excess()
-        steady, ramp = self._steady(steps), self._ramp()
+        excess, paced = self._excess(), self._paced(steps)
+        steady, ramp = self._steady(paced), self._ramp()
         latency = self.program.one(op.wide_add, steady, ramp)
         outputs = [latency, self._energy(latency), excess, steps, steady, ramp, self._traffic()]
         if self.walked:
-            blocked, others = self._steady_parts(steps, self.walked)
+            blocked, others = self._steady_parts(paced, self.walked)
             outputs += [blocked, self.constant(0) if others is None else others]
         return outputs
+
+    def _paced(self, steps: int) -> int:
+        """Wide row: cycles of so many steps, as fast as lanes take the words of the operands."""
+        pace = lane_use(self.operator, self.accelerator).cycles
+        if pace.numerator > 1:
+            steps = self.program.one(op.wide_multiply, steps, self.constant(pace.numerator))
+        if pace.denominator > 1:
+            steps = self.program.one(op.ceildiv, steps, self.constant(pace.denominator))
+        return steps
 
     def tallies(self) -> Written:
         """Return the program of all counts that the sparse model starts from.
@@ -177,8 +188,21 @@ class Model:
     def _parameter(self, level: int, what: str) -> int | None:
         return self.parameters.get((self.accelerator.levels[level].name, what))
 
-    def _scale(self, level: int, tensor: Tensor) -> float:
-        return tensor_bits(tensor, self.accelerator) / memory_at(self.accelerator, level).word_bits
+    def _scale(self, level: int, bits: int | Fraction) -> float:
+        return float(bits) / memory_at(self.accelerator, level).word_bits
+
+    def _held(self, tensor: Tensor) -> int | Fraction:
+        return held_bits(tensor, self.accelerator)
+
+    def _arriving(self, level: int, tensor: Tensor) -> int | Fraction:
+        """Bits of a word of an output as it comes to a memory for the last time: final at home."""
+        home = level == keepers(tensor, self.layout.keeps)[0]
+        return tensor_bits(tensor, self.accelerator) if home else self._held(tensor)
+
+    def _spared(self, level: int, tensor: Tensor) -> tuple[tuple[int, int | Fraction], ...]:
+        """Row of an output's words, and the bits (below 0) that the last update of each at home takes more; or none."""
+        more = self._arriving(level, tensor) - self._held(tensor)
+        return ((self.constant(Sizes((), tensor.axes)), more),) if more else ()
 
     def _edge(self, tensor: Tensor, *, parent: int = -1, child: int = -1) -> Boundary | None:
         found = [edge for edge in self.edges[tensor.name] if parent in (-1, edge.parent) and child in (-1, edge.child)]
@@ -240,8 +264,10 @@ class Model:
 
     def _traffic(self) -> int:
         """Wide row: bytes that are read from and written to the outermost memory."""
-        terms = [(self._moved(tensor, 0, kind, busiest=False), tensor_bits(tensor, self.accelerator) / 8)
+        terms = [(self._moved(tensor, 0, kind, busiest=False), float(self._held(tensor)) / 8)
                  for tensor in self._kept(0) for kind in (("reads", "updates") if tensor.is_output else ("reads",))]
+        terms += [(row, float(bits) / 8) for tensor in self._kept(0) if tensor.is_output
+                  for row, bits in self._spared(0, tensor)]
         return self._weighted(terms) if terms else self.constant(0)
 
     def _excess(self) -> int:
@@ -258,7 +284,7 @@ class Model:
         """Wide row: bytes that a tensor takes of one instance of a memory; its home holds all of it."""
         outside = 0 if level == keepers(tensor, self.layout.keeps)[0] else level
         words = self.words.tile(tensor, outside, self.accelerator.footprint == "box")
-        share = memory_at(self.accelerator, level).copies * tensor_bits(tensor, self.accelerator) / 8
+        share = memory_at(self.accelerator, level).copies * float(self._held(tensor)) / 8
         return self.program.one(op.wide_multiply, words, self.constant(share))
 
     def _rooms(self, level: int) -> dict[str, int]:
@@ -305,20 +331,22 @@ class Model:
         if self._parameter(level, RATE.format(port)) is None or not kept:
             return None
         terms = [
-            (self._moved(tensor, level, kind, busiest=True), tensor)
+            (self._moved(tensor, level, kind, busiest=True), self._held(tensor))
             for kind in kinds for tensor in kept
             if (tensor.is_output or kind in ("reads", "fills"))
             and (kind in ("reads", "updates") or self._edge(tensor, child=level) is not None)
         ]
+        if "updates" in kinds:
+            terms += [term for tensor in kept if tensor.is_output for term in self._spared(level, tensor)]
         return self._port_cycles(level, port, terms) if terms else None
 
-    def _port_cycles(self, level: int, port: str, terms: list[tuple[int, Tensor]]) -> int:
-        """Wide row: cycles to move the words of tensors, rounded up once and exactly: whole numbers are divided."""
+    def _port_cycles(self, level: int, port: str, terms: list[tuple[int, int | Fraction]]) -> int:
+        """Wide row: cycles to move words of so many bits, rounded up once and exactly: whole numbers are divided."""
         limit = self._parameter(level, RATE.format(port))
         period = self._parameter(level, RATE.format(port) + PERIOD)
         assert limit is not None
-        own = memory_at(self.accelerator, level).word_bits
-        bits = [tensor_bits(tensor, self.accelerator) for _, tensor in terms]
+        parts = lcm(*(width.denominator for _, width in terms))
+        own, bits = memory_at(self.accelerator, level).word_bits * parts, [int(width * parts) for _, width in terms]
         unit = gcd(own, *bits)
         four = [*(row for row, _ in terms), *[self.constant(0)] * 4][:4]
         if len(terms) <= 4 and set(bits) == {own} and self.rates != "long":
@@ -376,7 +404,7 @@ class Model:
         levels = [level for level in self.memories if level and not self._single(level)]
         return self._total([row for level in levels for row in (self._cold_start(level), self._tail(level))])
 
-    def _transfer(self, level: int, port: str, terms: list[tuple[int, Tensor]]) -> int | None:
+    def _transfer(self, level: int, port: str, terms: list[tuple[int, int | Fraction]]) -> int | None:
         """Wide row: cycles to move words through a port; None where it is unlimited."""
         limited = [name for name in (port, "shared") if self._parameter(level, RATE.format(name)) is not None]
         return self._largest([self._port_cycles(level, name, terms) for name in limited]) if terms else None
@@ -387,10 +415,10 @@ class Model:
     def _cold_start(self, level: int) -> int | None:
         found = [self._edge(tensor, child=level) for tensor in self.operator.operands]
         edges = [edge for edge in found if edge is not None]
-        own = [(self.words.tile(e.tensor, e.child), e.tensor) for e in edges]
+        own = [(self.words.tile(e.tensor, e.child), self._held(e.tensor)) for e in edges]
         rows = [self._transfer(level, "write", own)]
         for parent in {edge.parent: None for edge in edges}:
-            asked = [(self.words.words(e, Look(True, parent + 1, "first")), e.tensor)
+            asked = [(self.words.words(e, Look(True, parent + 1, "first")), self._held(e.tensor))
                      for e in edges if e.parent == parent]
             rows.append(self._transfer(parent, "read", asked))
         return self._largest(rows)
@@ -401,12 +429,14 @@ class Model:
         if edge is None:
             return None
         merged = self.words.words(edge, Look(True, edge.parent + 1, "last"))
-        return self._largest([self._transfer(level, "read", [(self.words.last_tile(edge), output)]),
-                              self._transfer(edge.parent, "write", [(merged, output)])])
+        return self._largest([self._transfer(level, "read", [(self.words.last_tile(edge), self._held(output))]),
+                              self._transfer(edge.parent, "write", [(merged, self._arriving(edge.parent, output))])])
 
     def _energy(self, latency: int) -> int:
         compute = self.parameters[self.accelerator.compute.name, "energy_pj_per_mac"]
         macs = self.constant(self.words.all_of(self.words.sizes))
+        energy = lane_use(self.operator, self.accelerator).energy
+        macs = macs if energy == 1 else self.program.one(op.wide_multiply, macs, self.constant(energy))
         total = self.program.one(op.wide_multiply, macs, compute, fresh=True)
         terms = [term for level in self.memories for tensor in self._kept(level)
                  for term in self._access_energy(level, tensor)]
@@ -426,18 +456,22 @@ class Model:
 
     def _access_energy(self, level: int, tensor: Tensor) -> list[tuple[int, int]]:
         """Rows of words (of the memory's width) with the rows of their price."""
-        memory = memory_at(self.accelerator, level)
-        found = []
+        found: list[tuple[int, int]] = []
         for kind, energy in (("reads", "read"), ("fills", "fill"), ("updates", "update"), ("drains", "drain")):
             price = self._parameter(level, f"{energy}_energy_pj_per_word")
             absent = not tensor.is_output and kind in ("updates", "drains")
             if price is None or absent or (kind in ("fills", "drains") and self._edge(tensor, child=level) is None):
                 continue
-            words = self._moved(tensor, level, kind, busiest=False)
-            if memory.block_words > 1:
-                words = self.program.one(op.blocks, words, self.constant(memory.block_words))
-            scale = self._scale(level, tensor)
-            if scale != 1:
-                words = self.program.one(op.wide_multiply, words, self.constant(scale))
-            found.append((words, price))
+            parts = [(self._moved(tensor, level, kind, busiest=False), self._held(tensor))]
+            for last, _ in self._spared(level, tensor) if kind == "updates" else ():
+                parts = [(self.program.one(op.linear, parts[0][0], last, self.constant(0)), self._held(tensor)),
+                         (last, self._arriving(level, tensor))]
+            found += [(self._accessed(level, words, bits), price) for words, bits in parts]
         return found
+
+    def _accessed(self, level: int, words: int, bits: int | Fraction) -> int:
+        """Wide row: words of so many bits in those of a memory, in whole blocks."""
+        block, scale = memory_at(self.accelerator, level).block_words, self._scale(level, bits)
+        if block > 1:
+            words = self.program.one(op.blocks, words, self.constant(block))
+        return words if scale == 1 else self.program.one(op.wide_multiply, words, self.constant(scale))

@@ -13,7 +13,7 @@ from tilewright.cost.dense.walks import Walks
 from tilewright.cost.records import KINDS, Cost, Count, MemoryTraffic
 from tilewright.cost.tables import TallyKey
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
-from tilewright.mapping import Mapping, tensor_bits
+from tilewright.mapping import Mapping, compute_cycles, held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 Counts = dict[tuple[int, str], Count]
@@ -27,7 +27,8 @@ def single_cost(operator: Operator, accelerator: Accelerator, mapping: Mapping) 
     ports = {level: PortWords(nest, others.get(level, {}), busiest, level) for level in memory_levels(nest)}
     traffic = {nest.mapping.levels[level].level: port.traffic() for level, port in ports.items()}
     compute_steps = cf.steps(nest)
-    blocked = compute_steps + sum(moved.blocking_cycles for moved in traffic.values())
+    use, paced = lane_use(operator, accelerator), compute_cycles(compute_steps, operator, accelerator)
+    blocked = paced + sum(moved.blocking_cycles for moved in traffic.values())
     steady = max(blocked, *(moved.cycles for moved in traffic.values()))
     overlapped = [level for level in ports if level and not _single(nest, level)]
     ramp = sum(cold_start(nest, level) + tail(nest, level) for level in overlapped)
@@ -44,8 +45,9 @@ def single_cost(operator: Operator, accelerator: Accelerator, mapping: Mapping) 
         counts={(names[level], tensor): count for (level, tensor), count in totals.items() if level < len(names)},
         traffic=traffic,
         bottleneck="compute" if blocked >= steady else max(traffic, key=lambda name: traffic[name].cycles),
-        utilisation=operator.macs / (accelerator.compute_instances * (steady + ramp)),
+        utilisation=float(operator.macs * use.cycles) / (accelerator.compute_instances * (steady + ramp)),
         energy_by_tensor_pj=by_tensor,
+        paced_cycles=None if use.cycles == 1 else paced,
     )
 
 
@@ -59,8 +61,21 @@ def _single(nest: Nest, level: int) -> bool:
 
 
 def _scale(nest: Nest, level: int, tensor: Tensor) -> Fraction:
-    """Words of the memory's own width per word of ``tensor``."""
+    """Words of the memory's own width per word of ``tensor``; of an output per partial sum."""
+    return Fraction(held_bits(tensor, nest.accelerator), memory_at(nest.accelerator, level).word_bits)
+
+
+def _final_scale(nest: Nest, level: int, tensor: Tensor) -> Fraction:
+    """Words of the memory's own width per word of an output that comes to ``level`` for the last time."""
+    if level != nest.keepers(tensor)[0]:
+        return _scale(nest, level, tensor)
     return Fraction(tensor_bits(tensor, nest.accelerator), memory_at(nest.accelerator, level).word_bits)
+
+
+def _spared(nest: Nest, level: int) -> Fraction:
+    """Words of its own width that updates of a memory take less than partial sums would: at home the last are final."""
+    output = nest.operator.output
+    return output.words(nest.operator.sizes) * (_scale(nest, level, output) - _final_scale(nest, level, output))
 
 
 def counts(nest: Nest, *, busiest: bool) -> Counts:
@@ -143,14 +158,15 @@ class PortWords:
     """
 
     def __init__(self, nest: Nest, views: dict[str, Counts], first: Counts, level: int) -> None:
-        self.memory = memory_at(nest.accelerator, level)
+        self.memory, self._spared = memory_at(nest.accelerator, level), _spared(nest, level)
         self._blocks = level > 0 and _single(nest, level)
         self._moved = {view: [(found[level, t.name], _scale(nest, level, t)) for t in nest.operator.tensors
                               if (level, t.name) in first]
                        for view, found in ((view, views.get(view, first)) for view in VIEWS)}
 
     def _words(self, view: str, *kinds: str) -> Fraction:
-        return sum((getattr(count, kind) * scale for count, scale in self._moved[view] for kind in kinds), Fraction(0))
+        less = self._spared if "updates" in kinds else Fraction(0)
+        return sum((getattr(count, kind) * scale for count, scale in self._moved[view] for kind in kinds), -less)
 
     def traffic(self) -> MemoryTraffic:
         """Words read and written, and the cycles that the slowest port needs for them."""
@@ -199,7 +215,7 @@ def tail(nest: Nest, level: int) -> int:
     for boundary in nest.boundaries(nest.operator.output):
         if boundary.child != level:
             continue
-        scale = {at: _scale(nest, at, boundary.tensor) for at in (boundary.parent, level)}
+        scale = {at: _final_scale(nest, at, boundary.tensor) for at in (boundary.parent, level)}
         own = last_tile(nest, boundary) * scale[level]
         merged = last_written(nest, boundary) * scale[boundary.parent]
         read, write = (memory_at(nest.accelerator, at).bandwidth for at in (level, boundary.parent))
@@ -231,8 +247,12 @@ def _one_visit(nest: Nest, boundary: Boundary, *, last: bool) -> int:
 def energy_by_tensor(nest: Nest, totals: Counts) -> dict[tuple[str, str], float]:
     """Energy of the accesses by memory and tensor, in pJ (rule 9)."""
     memories = [(level, memory_at(nest.accelerator, level)) for level in memory_levels(nest)]
-    return {(memory.name, t.name): _access_energy(memory, totals[level, t.name]) * float(_scale(nest, level, t))
-            for level, memory in memories for t in nest.operator.tensors if (level, t.name) in totals}
+    found = {(memory.name, t.name): _access_energy(memory, totals[level, t.name]) * float(_scale(nest, level, t))
+             for level, memory in memories for t in nest.operator.tensors if (level, t.name) in totals}
+    output = nest.operator.output
+    home = nest.keepers(output)[0]
+    found[memory_at(nest.accelerator, home).name, output.name] -= _spared_energy(nest, totals, home)
+    return found
 
 
 def energy_by_component(nest: Nest, totals: Counts, by_tensor: dict[tuple[str, str], float], latency_cycles: int,
@@ -241,7 +261,8 @@ def energy_by_component(nest: Nest, totals: Counts, by_tensor: dict[tuple[str, s
     accelerator, operator = nest.accelerator, nest.operator
     found = {memory.name: sum((pj for (name, _), pj in by_tensor.items() if name == memory.name), start=0.0)
              for memory in accelerator.memories}
-    found[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac
+    found[accelerator.compute.name] = operator.macs * accelerator.compute.energy_pj_per_mac * lane_use(
+        operator, accelerator).energy
     for level, fanout in enumerate(accelerator.levels):
         if isinstance(fanout, Fanout):
             found[fanout.name] = network_words(nest, totals, level) * fanout.network_energy_pj_per_word
@@ -256,6 +277,18 @@ def _access_energy(memory: Memory, count: Count) -> float:
     kinds = ((count.reads, energy.read_pj), (count.fills, energy.fill_pj),
              (count.updates, energy.update_pj), (count.drains, energy.drain_pj))
     return sum(-(-words // block) * block * pj for words, pj in kinds)
+
+
+def _spared_energy(nest: Nest, totals: Counts, level: int) -> float:
+    """Energy that the last updates at an output's home take less than updates of partial sums would."""
+    memory, output = memory_at(nest.accelerator, level), nest.operator.output
+    if not _spared(nest, level):
+        return 0.0
+    words, block = output.words(nest.operator.sizes), memory.block_words
+    updates = totals[level, output.name].updates
+    whole, others, last = (-(-count // block) * block for count in (updates, updates - words, words))
+    partial, final = _scale(nest, level, output), _final_scale(nest, level, output)
+    return float((whole - others) * partial - last * final) * memory.energy.update_pj
 
 
 def network_words(nest: Nest, totals: Counts, level: int) -> int:

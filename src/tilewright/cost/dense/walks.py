@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd, prod
+from math import gcd, lcm, prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilewright.cost.dense.entries import EVICT, FILL, FIRST, HELD, LACKING, LOWEST, PLAIN, READ, SLIDING, UPDATE, VIEWS
 from tilewright.cost.hardware import Columns, own_columns
 from tilewright.hardware import PORTS, RATE, Accelerator, Bandwidth, Fanout, Memory
-from tilewright.mapping import tensor_bits
+from tilewright.mapping import held_bits
 from tilewright.workload import Axis, Operator, Tensor
 
 MOST_INSTANCES = 1 << 20
@@ -162,9 +162,14 @@ class Walks:
         kinds = [PLAIN if name in plain else SLIDING if name in output.dimensions else LACKING
                  for name in self.dimensions]
         relevant = [[name in tensor.dimensions for name in self.dimensions] for tensor in tensors]
-        bits = [[tensor_bits(tensor, self.accelerator) for tensor in tensors] for _ in self.levels]
+        bits = [[int(held_bits(tensor, self.accelerator) * self._parts) for tensor in tensors] for _ in self.levels]
         found = slots, heads, _padded(entries), _padded(units), kinds, _padded(ends), self._clusters, relevant, bits
         return tuple(np.array(table, dtype=np.int64) for table in found)
+
+    @cached_property
+    def _parts(self) -> int:
+        """How many parts of a bit make one, so that all widths are whole numbers of them."""
+        return lcm(*(held_bits(tensor, self.accelerator).denominator for tensor in self.operator.tensors))
 
     def rates(self, columns: Columns | None = None) -> Integers:
         """Return (m, port, 2, b): bits in so many cycles at each port, none where it is unlimited.
@@ -179,7 +184,8 @@ class Walks:
         for (m, p), (words, cycles) in exact.items():
             memory = self.accelerator.levels[self.levels[m]]
             assert isinstance(memory, Memory)
-            bits, periods = np.asarray(words, dtype=np.int64) * memory.word_bits, np.asarray(cycles, dtype=np.int64)
+            bits = np.asarray(words, dtype=np.int64) * memory.word_bits * self._parts
+            periods = np.asarray(cycles, dtype=np.int64)
             common = np.gcd(bits, periods)
             found[m, p, 0], found[m, p, 1] = bits // common, periods // common
         return found

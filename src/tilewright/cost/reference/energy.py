@@ -5,6 +5,7 @@ import numpy as np
 from tilewright.cost.reference.latency import Transfers
 from tilewright.cost.reference.nest import Indices
 from tilewright.hardware import Memory
+from tilewright.mapping import lane_use
 
 
 def energies(transfers: Transfers, latency_cycles: int) -> dict[str, float]:
@@ -16,7 +17,8 @@ def energies(transfers: Transfers, latency_cycles: int) -> dict[str, float]:
             found[part.name] = _memory_energy(transfers, level, part)
         else:
             found[part.name] = part.network_energy_pj_per_word * _carried(transfers, level)
-    found[accelerator.compute.name] = transfers.nest.operator.macs * accelerator.compute.energy_pj_per_mac
+    found[accelerator.compute.name] = transfers.nest.operator.macs * accelerator.compute.energy_pj_per_mac * lane_use(
+        transfers.nest.operator, accelerator).energy
     leakage_mw = sum(memory.leakage_mw * accelerator.instances(memory.name) for memory in accelerator.memories)
     leakage_mw += accelerator.compute.leakage_mw * accelerator.compute_instances
     if leakage_mw:
@@ -32,6 +34,12 @@ def _memory_energy(transfers: Transfers, level: int, memory: Memory) -> float:
                  (tally.updates, energy.update_pj), (tally.drains, energy.drain_pj))
         pj = sum(_block_words(words, memory.block_words) * each for words, each in kinds)
         total += pj * float(transfers.scale(tensor, memory))
+        last = transfers.last_updates(memory) if tensor == transfers.nest.operator.output.name else 0
+        if last and transfers.narrower(memory):
+            scale, block = transfers.scale(tensor, memory), memory.block_words
+            partial, final = (_block_words(words, block) for words in (tally.updates - last, np.array([last])))
+            apart = partial * scale + final * (scale - transfers.narrower(memory))
+            total += energy.update_pj * float(apart - _block_words(tally.updates, block) * scale)
     return total
 
 

@@ -15,8 +15,10 @@ from tilewright.cost.records import MemoryTraffic
 from tilewright.cost.reference.boundary import Moved, WalkedBoundary
 from tilewright.cost.reference.nest import Indices, WalkedNest
 from tilewright.hardware import Memory, exact_rate
-from tilewright.mapping import tensor_bits
+from tilewright.mapping import held_bits, tensor_bits
 
+PARTS = 1024
+"""Widths are whole numbers of such parts of a bit."""
 Crossings = dict[str, list[tuple[WalkedBoundary, Moved]]]
 
 
@@ -46,23 +48,41 @@ class Transfers:
     crossings: Crossings
     tallies: dict[tuple[int, str], Tally]
 
-    def bits(self, tensor: str) -> int:
-        """Width of a word of ``tensor``."""
-        return tensor_bits(self.nest.operator.tensor(tensor), self.nest.accelerator)
+    def bits(self, tensor: str) -> int | Fraction:
+        """Width of a word of ``tensor``, of outputs of a partial sum."""
+        return held_bits(self.nest.operator.tensor(tensor), self.nest.accelerator)
 
     def scale(self, tensor: str, memory: Memory) -> Fraction:
         """Words of ``memory`` in one word of ``tensor``."""
         return Fraction(self.bits(tensor), memory.word_bits)
 
+    def last_updates(self, memory: Memory) -> int:
+        """Words of the output that come to ``memory`` for the last time and are final then: at its home each once."""
+        output = self.nest.operator.output.name
+        boundary, moved = self.crossings[output][0]
+        if self.nest.accelerator.levels[boundary.parent] is not memory:
+            return 0
+        return len(np.unique(moved.crossed % boundary.words))
+
+    def narrower(self, memory: Memory) -> Fraction:
+        """Words of ``memory`` by which a final word of the output is narrower than a partial sum."""
+        output = self.nest.operator.output
+        final = tensor_bits(output, self.nest.accelerator)
+        return Fraction(self.bits(output.name) - final, memory.word_bits)
+
     def port(self, memory: Memory, *kinds: str) -> list[Fraction]:
         """Words of all tensors and the given kinds at each instance of ``memory``, in its own words."""
         level = self.nest.accelerator.levels.index(memory)
-        bits = np.zeros(self.nest.lanes(level), dtype=np.int64)
+        parts = np.zeros(self.nest.lanes(level), dtype=np.int64)
         for tensor in self.nest.keeps[level]:
-            tally, width = self.tallies[level, tensor], self.bits(tensor)
+            tally, width = self.tallies[level, tensor], int(self.bits(tensor) * PARTS)
             for kind in kinds:
-                bits += width * getattr(tally, kind)
-        return [Fraction(moved, memory.word_bits) for moved in bits.tolist()]
+                parts += width * getattr(tally, kind)
+        found = [Fraction(moved, memory.word_bits * PARTS) for moved in parts.tolist()]
+        # Only the home of the output, which has one instance, is updated for the last time.
+        if "updates" in kinds:
+            found[0] -= self.narrower(memory) * self.last_updates(memory)
+        return found
 
 
 Port = Callable[..., list[Fraction]]
@@ -138,7 +158,8 @@ def _tail(transfers: Transfers, memory: Memory) -> int:
             name, parent = boundary.tensor.name, _memory(transfers, boundary.parent)
             out = cycles(moved.last_evicted * transfers.scale(name, memory), memory.bandwidth.read,
                          memory.bandwidth.shared)
-            into = cycles(moved.last_written * transfers.scale(name, parent), parent.bandwidth.write,
+            less = transfers.narrower(parent) if transfers.last_updates(parent) else 0
+            into = cycles(moved.last_written * (transfers.scale(name, parent) - less), parent.bandwidth.write,
                           parent.bandwidth.shared)
             slowest = max(slowest, out, into)
     return slowest

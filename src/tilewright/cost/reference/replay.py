@@ -5,12 +5,13 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, prod
 
+from tilewright.base import InputError
 from tilewright.cost.reference.conventions import TILEWRIGHT, Conventions
 from tilewright.cost.reference.latency import cycles
 from tilewright.cost.reference.nest import WalkedLoop, WalkedNest, lockstep, write_out
 from tilewright.cost.reference.visits import BoundaryWalk, Crossing
 from tilewright.hardware import Accelerator, Memory
-from tilewright.mapping import Mapping, tensor_bits
+from tilewright.mapping import Mapping, held_bits, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 
@@ -91,6 +92,9 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     InputError
         If the nest is too large to be walked, or the mapping does not describe a complete nest.
     """
+    if held_bits(operator.output, accelerator) != tensor_bits(operator.output, accelerator):
+        raise InputError(f"{operator.name}.{operator.output.name}.partial_bits", "must be as its word_bits in a replay",
+                         float(held_bits(operator.output, accelerator)), "Tools know one width of outputs alone")
     nest = write_out(operator, accelerator, mapping)
     counting = _Counting(nest, conventions)
     counts: dict[tuple[str, str], ReplayedCount] = {}
@@ -103,6 +107,7 @@ def replay(operator: Operator, accelerator: Accelerator, mapping: Mapping,
     energies = {memory.name: counting.energy(memory, counts) for memory in accelerator.memories}
     macs = counting.macs()
     energies[accelerator.compute.name] = macs * accelerator.compute.energy_pj_per_mac
+    energies[accelerator.compute.name] *= lane_use(operator, accelerator).energy
     if conventions.leakage_in_use:
         energies["leakage"] = max(compute, *ports.values()) * counting.leakage_pj_per_cycle()
     return Replay(conventions, counts, macs, compute, ports, energies)
@@ -262,12 +267,12 @@ class _Counting:
         return floor(self.each * floor(busy * behind))
 
     def compute_cycles(self) -> int:
-        """Return the steps of compute: nominal, or those of the lane that really works longest."""
+        """Return the cycles of compute: of nominal steps, or of those of the lane that really works longest."""
         if self.on.nominal_cycles:
-            return prod(loop.count for loop in self.nest.loops if loop.side is None)
-        if self.on.lockstep_steps:
-            return lockstep(self.nest)
-        return self.nest.steps()
+            steps = prod(loop.count for loop in self.nest.loops if loop.side is None)
+        else:
+            steps = lockstep(self.nest) if self.on.lockstep_steps else self.nest.steps()
+        return ceil(steps * lane_use(self.nest.operator, self.nest.accelerator).cycles)
 
     def stepwise_cycles(self) -> int:
         """Return the cycles of steps that each wait for the longer of their compute and their transfers.
@@ -285,7 +290,7 @@ class _Counting:
             if at not in holders:
                 continue
             child = min((place for place in holders if place > at), default=len(self.nest.accelerator.levels))
-            scale = Fraction(tensor_bits(tensor, self.nest.accelerator), memory.word_bits)
+            scale = Fraction(held_bits(tensor, self.nest.accelerator), memory.word_bits)
             for visit, words in BoundaryWalk(self.nest, tensor, at, child, self.on).by_step():
                 moved.setdefault(visit[:outside], [Fraction(0), Fraction(0)])[tensor.is_output] += words * scale
         total = 0
@@ -325,7 +330,7 @@ class _Counting:
         for tensor in self.nest.operator.tensors:
             count = counts.get((memory.name, tensor.name))
             if count is not None:
-                scale = Fraction(tensor_bits(tensor, self.nest.accelerator), memory.word_bits)
+                scale = Fraction(held_bits(tensor, self.nest.accelerator), memory.word_bits)
                 total += scale * count.instances * sum(
                     ceil(getattr(count, kind) / block) * block * Fraction(energy) for kind, energy in pj.items())
         return float(total / used)
@@ -339,7 +344,7 @@ class _Counting:
 
     def _words(self, memory: Memory, counts: dict[tuple[str, str], ReplayedCount], *kinds: str) -> list[Fraction]:
         """Return the words of each tensor, in the memory's own width, that all instances move."""
-        return [Fraction(tensor_bits(tensor, self.nest.accelerator), memory.word_bits) * count.instances * sum(
+        return [Fraction(held_bits(tensor, self.nest.accelerator), memory.word_bits) * count.instances * sum(
             (Fraction(getattr(count, kind)) for kind in kinds), start=Fraction(0))
             for tensor in self.nest.operator.tensors
             if (count := counts.get((memory.name, tensor.name))) is not None]

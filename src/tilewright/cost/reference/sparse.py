@@ -22,7 +22,7 @@ from tilewright.cost.reference.boundary import WalkedBoundary, boundaries
 from tilewright.cost.reference.latency import steady
 from tilewright.cost.reference.nest import Indices, WalkedLoop, WalkedNest, write_out
 from tilewright.hardware import Accelerator, Fanout, Memory
-from tilewright.mapping import Mapping, tensor_bits
+from tilewright.mapping import Mapping, compute_cycles, lane_use, tensor_bits
 from tilewright.workload import Operator, Tensor
 
 Flags = NDArray[np.bool_]
@@ -339,7 +339,8 @@ class _Walk:
         lanes = self.nest._number([loop for loop in self.nest.nest.loops if loop.spatial])
         steps = int(np.bincount(lanes, weights=skipped).max())
         performed = int((skipped & gated).sum())
-        return SparseWalk(self.flows, performed, steps, steady(self.nest.accelerator.memories, self._port, steps)[0],
+        cycles = compute_cycles(steps, self.nest.operator, self.nest.accelerator)
+        return SparseWalk(self.flows, performed, steps, steady(self.nest.accelerator.memories, self._port, cycles)[0],
                           self._energy(performed))
 
     def _memory_words(self, memory: Memory, kind: str, *, time: bool) -> NDArray[np.float64]:
@@ -348,7 +349,7 @@ class _Walk:
         total = np.zeros(self.nest.nest.lanes(level))
         for name in self.nest.nest.keeps[level]:
             flow = self.flows[memory.name, name, kind]
-            bits = tensor_bits(self.nest.operator.tensor(name), self.nest.accelerator)
+            bits = float(tensor_bits(self.nest.operator.tensor(name), self.nest.accelerator))
             total += ((flow.timed if time else flow.words) * bits + flow.bits) / memory.word_bits
         return total
 
@@ -359,7 +360,7 @@ class _Walk:
 
     def _energy(self, performed: int) -> float:
         accelerator = self.nest.accelerator
-        total = performed * accelerator.compute.energy_pj_per_mac
+        total = performed * accelerator.compute.energy_pj_per_mac * lane_use(self.nest.operator, accelerator).energy
         for memory in accelerator.memories:
             energy = memory.energy
             prices = (energy.read_pj, energy.fill_pj, energy.update_pj, energy.drain_pj)

@@ -1,5 +1,7 @@
 """The walk: counts of every memory and tensor by the counting rules (docs/concepts.md), then cycles and energy."""
 
+from math import ceil
+
 import numpy as np
 
 from tilewright.base import InputError
@@ -9,7 +11,7 @@ from tilewright.cost.reference.energy import energies
 from tilewright.cost.reference.latency import Tally, Transfers, ramp, steady, traffic
 from tilewright.cost.reference.nest import write_out
 from tilewright.hardware import Accelerator
-from tilewright.mapping import Mapping
+from tilewright.mapping import Mapping, lane_use
 from tilewright.workload import Operator
 
 TOUCH_BUDGET = 20_000_000
@@ -35,7 +37,9 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
     crossings = {tensor.name: cross_all(nest, tensor) for tensor in operator.tensors}
     transfers = Transfers(nest, crossings, _tallies(crossings))
     steps = nest.steps()
-    steady_cycles, bottleneck = steady(accelerator.memories, transfers.port, steps)
+    pace = lane_use(operator, accelerator).cycles
+    paced = ceil(steps * pace)
+    steady_cycles, bottleneck = steady(accelerator.memories, transfers.port, paced)
     ramp_cycles = ramp(transfers)
     latency = steady_cycles + ramp_cycles
     components = energies(transfers, latency)
@@ -46,7 +50,8 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
                 for (level, tensor), tally in transfers.tallies.items()},
         traffic={memory.name: traffic(transfers.port, memory, outermost=memory is accelerator.memories[0])
                  for memory in accelerator.memories},
-        bottleneck=bottleneck, utilisation=operator.macs / (accelerator.compute_instances * latency),
+        bottleneck=bottleneck, utilisation=float(operator.macs * pace) / (accelerator.compute_instances * latency),
+        paced_cycles=None if pace == 1 else paced,
     )
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewright.base import share
+from tilewright.base import InputError, share
 from tilewright.cost.dense.nest import Boundary, Nest
 from tilewright.cost.dense.scoring import DenseModel
 from tilewright.cost.dense.single import tallies_of
@@ -21,7 +21,7 @@ from tilewright.cost.sparse.plan import Extents, Floats, KeptTensor, Plan, Tiles
 from tilewright.cost.sparse.rates import Share, Shares, check_leaders
 from tilewright.cost.tables import CostBatch, LayerCosts, Needs, TallyKey, need_keys, table_keys
 from tilewright.hardware import LEAKAGE, NETWORK, RATE, Accelerator, Bandwidth, Fanout, Memory, Sparsity
-from tilewright.mapping import Layout, Mapping, MappingBatch, stored, tensor_bits
+from tilewright.mapping import Layout, Mapping, MappingBatch, held_bits, lane_use, stored, tensor_bits
 from tilewright.workload import Operator
 
 Tallies = dict[TallyKey, Floats]
@@ -65,6 +65,10 @@ class SparseModel:
         self.dense = DenseModel(operator, accelerator, layout)
         self.layout = self.dense.layout
         self.sparsity = accelerator.sparsity or Sparsity()
+        output = operator.output
+        if held_bits(output, accelerator) != tensor_bits(output, accelerator):
+            raise InputError(f"{accelerator.name}.sparsity", "must be left out where partial sums are wider",
+                             float(held_bits(output, accelerator)), "Give outputs the width of partial sums")
         check_leaders(operator, self.sparsity)
         self.shares = Shares(operator, accelerator, self.sparsity)
 
@@ -123,6 +127,7 @@ class Sums:
     def __init__(self, plan: Plan, tallies: Tallies, extents: list[Extents], columns: Columns) -> None:
         self.plan, self.tallies, self.columns = plan, tallies, columns
         self.accelerator, self.operator = plan.accelerator, plan.operator
+        self.lanes = lane_use(plan.operator, plan.accelerator)
         self._made: dict[tuple[str, int, bool], Share] = {}
         self.tiles = TilesKept(plan, extents)
         self.moved = {(kept.level, kept.tensor.name): self._moved(kept) for kept in plan.kept}
@@ -193,6 +198,12 @@ class Sums:
         steps = self.tallies["total", -1, "", "steps"]
         return steps if share == 1 else np.ceil(_whole(steps * share))
 
+    @cached_property
+    def paced(self) -> Floats:
+        """Cycles of the steps."""
+        pace = self.lanes.cycles
+        return self.steps if pace == 1 else np.ceil(self.steps * pace.numerator / pace.denominator)
+
     def _cycles(self, words: Share, memory: Memory, port: str) -> Share:
         """Cycles to move words through a port, rounded up, but for the last digits of means; 0 where unlimited."""
         key = memory.name, RATE.format(port)
@@ -222,7 +233,7 @@ class Sums:
     @cached_property
     def _blocked(self) -> Floats:
         """Steps, and the cycles for which single-buffered memories block them."""
-        total = self.steps
+        total = self.paced
         for level, memory in self.plan.memories():
             total = total + self._blocking(level, memory)
         return total
@@ -290,7 +301,7 @@ class Sums:
             found[memory.name] = sum((self._accesses_pj(kept) for kept in self.plan.of(level)), start=0.0)
         name = self.accelerator.compute.name
         performed = self.operator.macs * self.plan.shares.performed(time=False)
-        found[name] = performed * numbers[name, "energy_pj_per_mac"]
+        found[name] = performed * numbers[name, "energy_pj_per_mac"] * self.lanes.energy
         for level, fanout in enumerate(self.accelerator.levels):
             if isinstance(fanout, Fanout):
                 paid = fanout.network_energy_pj_per_word > 0
@@ -312,7 +323,7 @@ class Sums:
                 if moved is None:
                     total = total + count * self.made(at, time=False)
                 else:
-                    bits = tensor_bits(at.tensor, self.accelerator)
+                    bits = float(tensor_bits(at.tensor, self.accelerator))
                     total = total + count * (moved.data[kind] + moved.metadata / bits)
         return total
 
@@ -343,7 +354,7 @@ class Sums:
         """Bytes that are moved at the outermost memory, metadata included."""
         total = np.zeros(len(self.steps))
         for kept in self.plan.of(0):
-            moved, bits = self.moved[0, kept.tensor.name], tensor_bits(kept.tensor, self.accelerator)
+            moved, bits = self.moved[0, kept.tensor.name], float(tensor_bits(kept.tensor, self.accelerator))
             for kind in KINDS:
                 count = self.tallies["total", 0, kept.tensor.name, kind]
                 total = total + count * ((moved.data.get(kind, 0.0) if kind in ("reads", "updates") else 0.0) * bits
@@ -364,9 +375,10 @@ class Sums:
             macs=self.operator.macs, steps=int(_one(self.steps)), steady_cycles=steady, ramp_cycles=ramp,
             energy_pj=sum(energies.values()), energy_by_component_pj=energies, counts=counts, traffic=traffic,
             bottleneck="compute" if _one(self._blocked) >= steady else max(traffic, key=lambda n: traffic[n].cycles),
-            utilisation=timed / (self.accelerator.compute_instances * max(1, steady + ramp)),
+            utilisation=timed * float(self.lanes.cycles) / (self.accelerator.compute_instances * max(1, steady + ramp)),
             expected={(names[k.level], k.tensor.name): self._expected(k) for k in self.plan.kept},
             performed_macs=self.operator.macs * self.plan.shares.performed(time=False),
+            paced_cycles=None if self.lanes.cycles == 1 else int(_one(self.paced)),
             energy_by_tensor_pj={(k.memory.name, k.tensor.name): _one(self._accesses_pj(k)) for k in self.plan.kept},
         )
 

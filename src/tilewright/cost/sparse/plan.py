@@ -25,7 +25,7 @@ class KeptTensor:
     tensor: Tensor
     memory: Memory
     compressed: Compression | None
-    bits: int
+    bits: float
     outward: Boundary | None
     inward: Boundary
 
@@ -52,7 +52,7 @@ class Plan:
         tensor = inward.tensor
         outward = next((at for at in self.crossings if at.tensor is tensor and at.child == inward.parent), None)
         return KeptTensor(inward.parent, tensor, memory, compression(self.accelerator, memory.name, tensor),
-                    tensor_bits(tensor, self.accelerator), outward, inward)
+                    float(tensor_bits(tensor, self.accelerator)), outward, inward)
 
     def of(self, level: int) -> list[KeptTensor]:
         """Return what a memory keeps."""

@@ -132,11 +132,14 @@ def _bilinear(node: NodeView) -> list[Node]:
 
 
 def _packed(node: NodeView) -> list[Node]:
-    """Weights packed several to a word: the columns are those of the result."""
+    """Weights packed several to a word: the columns are those of the result.
+
+    Of 8 bits they have a scale for each column, of 4 bits a scale and a zero point for each group.
+    """
     x, out = shape(node, "self"), node.out()
-    bits = 8 if "int8" in node.kind else 4
     sizes = (1, prod(x[:-1]), out[-1], x[-1])
-    return [nests.packed(node, sizes, tensor(node, "mat2"), bits)]
+    bits, scales = (8, (16, x[-1])) if "int8" in node.kind else (4, (32, node.integer("qGroupSize")))
+    return [nests.packed(node, sizes, tensor(node, "mat2"), bits, scales)]
 
 
 def _experts(weights: str, rows: str) -> Translator:

@@ -10,7 +10,7 @@ from tilewright.interop.pytorch.macs import MAC_TRANSLATORS
 from tilewright.interop.pytorch.program import Body, Call, ExportedNetwork, Size, Value
 from tilewright.interop.pytorch.sizes import bind_sizes, size_of
 from tilewright.interop.pytorch.vectors import VIEWS, is_vector, translate_vector
-from tilewright.interop.scene import NodeView, Scene, Shape, folded_note, translated
+from tilewright.interop.scene import NodeView, Scene, Shape, folded_note, quantised_types, translated
 from tilewright.workload import Graph, Node
 
 _CONTROL = {"cond": "branches are chosen at run time", "while_loop": "its trips are counted at run time",
@@ -68,7 +68,8 @@ def _scene(program: ExportedNetwork, symbols: Mapping[str, int]) -> Scene:
         if len(known) == len(sizes):
             shapes[name] = known
     types = {name: info.element_type for name, info in program.body.tensors.items()}
-    return Scene(program.source, shapes, types, set(program.constants))
+    stored = quantised_types(((call.target, call.tensors, call.outputs) for call in program.body.calls), types)
+    return Scene(program.source, shapes, types, set(program.constants), stored=stored)
 
 
 def _check(program: ExportedNetwork, calls: list[Call]) -> None:

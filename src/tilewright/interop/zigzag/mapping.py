@@ -9,7 +9,7 @@ from tilewright.hardware import Accelerator, Memory
 from tilewright.interop.sections import Node, Section, Side
 from tilewright.interop.zigzag.machine import LINKS, Places
 from tilewright.interop.zigzag.workload import ours
-from tilewright.mapping import Bounds, Constraints, LevelLoops, Loop
+from tilewright.mapping import Bounds, Constraints, LevelLoops, Loop, held_bits
 from tilewright.mapping import Mapping as Nest
 from tilewright.workload import Graph, Operator
 
@@ -193,7 +193,7 @@ def _allocated(temporal: Counted, spatial: Mapping[str, Sequence[tuple[str, int,
             spread = [loop[:2] for name in inside[at:] for loop in spatial.get(name, ())]
             for dimension, count in (*spread, *temporal[:number]):
                 extents[dimension] = min(extents[dimension] * count, operator.sizes[dimension])
-            bits = sum(tensor.words(extents) * (tensor.word_bits or dict(machine.word_bits)[tensor.role])
+            bits = sum(tensor.words(extents) * held_bits(tensor, machine)
                        for tensor in operator.tensors if level.can_keep(tensor.name, tensor.role))
             if number == 0 or bits * level.copies <= 8 * (level.capacity_bytes or 0):
                 most = number

@@ -44,10 +44,6 @@ def read_workload(section: Section) -> Graph:
             raise entry["id"].fail("must be another id and name than those of the layers before", f"{number}: {name}")
         names[number] = name
     nodes = [_layer(entry, name, names) for entry, name in zip(entries, names.values(), strict=True)]
-    wider = [str(entry.path[0]) for entry in entries
-             if _precision(entry).get("O_final", 0) not in (0, _precision(entry).get("O", 0))]
-    if wider:
-        section.root.approximated(f"outputs of {len(wider)} layers are as wide as their partial sums (O, not O_final)")
     if any(pair != [0, 0] for entry in entries for pair in entry["padding"].value or ()):
         section.root.approximated("padding of inputs counts as words of them")
     try:
@@ -88,7 +84,8 @@ def _layer(entry: Node, name: str, names: Mapping[int, str]) -> GraphNode:
         return MacNode(operator, inputs)
     read = [tensor for tensor in operator.operands if tensor.word_bits or kind in ("Add", "Max")]
     return VectorOperator(name, VECTORS[kind], operator.macs, sum(tensor.words(operator.sizes) for tensor in read),
-                          operator.output.words(operator.sizes), inputs, word_bits=operator.output.word_bits)
+                          operator.output.words(operator.sizes), inputs,
+                          word_bits=_precision(entry).get("O_final") or _precision(entry).get("O"))
 
 
 def _sizes(entry: Node) -> dict[str, int]:
@@ -117,7 +114,11 @@ def _tensors(entry: Node, sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
             raise entry["equation"].fail(f"must use the dimensions of loop_dims or of dimension_relations ("
                                          f"{', '.join(sizes)})", ", ".join(unknown))
         role: Role = "outputs" if at == 0 else "weights" if name == weights else "inputs"
-        found.append(Tensor(name, role, axes, widths.get(name) or None))
+        bits, sums = widths.get(name) or None, None
+        if role == "outputs":
+            sums = bits
+            bits = widths.get("O_final") or bits
+        found.append(Tensor(name, role, axes, bits, partial_bits=None if sums == bits else sums))
     return tuple(sorted(found, key=lambda tensor: ("inputs", "weights", "outputs").index(tensor.role)))
 
 

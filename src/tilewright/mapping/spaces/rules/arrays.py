@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator, Fanout, Memory
 from tilewright.mapping.batch import Layout
-from tilewright.mapping.fit import home_of, partition_of, tensor_bits
+from tilewright.mapping.fit import held_bits, home_of, partition_of
 from tilewright.mapping.footprint import least_word_bits
 from tilewright.mapping.spaces.rules.constraints import Constraints, written_out
 from tilewright.mapping.spaces.rules.tilings import Bands, Chains, as_bits, bands, exact_slots, lane_floors
@@ -207,16 +207,18 @@ def relevance(operator: Operator) -> NDArray[np.uint8]:
 def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout) -> NDArray[np.int64]:
     """Return ``(g, 2 + t)``: every store of limited capacity and what a word of each tensor takes of it (rule 10).
 
-    Both are bits; where a machine compresses tensors, parts of bits, rounded in favour of tiles (`least_word_bits`).
+    Both are bits; where a machine compresses tensors or blocks have scales, parts of bits, in the first case rounded in
+    favour of tiles (`least_word_bits`).
     """
     rows: list[list[int]] = []
-    parts = 1 if accelerator.sparsity is None else PARTS_OF_BITS
+    whole = all(isinstance(held_bits(tensor, accelerator), int) for tensor in operator.tensors)
+    parts = 1 if whole and accelerator.sparsity is None else PARTS_OF_BITS
 
     def word_bits(memory: Memory, tensor: Tensor) -> int:
-        bits = tensor_bits(tensor, accelerator)
+        bits = held_bits(tensor, accelerator)
         if accelerator.sparsity is None:
-            return bits
-        return max(1, int(parts * least_word_bits(accelerator, memory.name, tensor, bits)))
+            return int(parts * bits)
+        return max(1, int(parts * least_word_bits(accelerator, memory.name, tensor, float(bits))))
 
     for s, slot in enumerate(layout.slots):
         memory = accelerator.levels[slot.level]

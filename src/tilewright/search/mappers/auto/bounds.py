@@ -377,10 +377,11 @@ def bound_of(sp: Compiled, tables: Compiled, e: Compiled, last: Compiled, room: 
     if len(tables.ramp):
         last_into(sp, tables, e, last)
         ahead = ramping(tables, e, last)
-    if worth(tables.rules, room[tensors, 0] + ahead, tables.least_energy_pj) >= cut:
+    steps = room[tensors, 0] * tables.rules.pace
+    if worth(tables.rules, steps + ahead, tables.least_energy_pj) >= cut:
         return np.inf, 0
     matters = tally(sp, tables, e, room, lanes, sums, parts)
-    return least(tables, room[tensors, 0], ahead, sums, factors, matters, cut)
+    return least(tables, steps, ahead, sums, factors, matters, cut)
 
 
 @entry

@@ -207,7 +207,7 @@ def lower(tables: Compiled, chosen: Compiled, depth: Compiled, cut: Compiled, wo
     """
     edges, n = tables.edges, len(tables.edges)
     ahead = ramping(tables, chosen, depth, work) if len(tables.ramp) else 0.0
-    steps = gather(tables, chosen, depth, work)
+    steps = gather(tables, chosen, depth, work) * tables.pace
     for b in range(n):
         if edges[b, CHILD] == tables.shape.memories:
             x[b], x[n + b] = accesses(tables, chosen, depth, work, b), tables.macs

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost import ENERGY, Traffic
 from tilewright.hardware import Accelerator, Fanout, Memory, exact_rate
-from tilewright.mapping import MapSpace, tensor_bits
+from tilewright.mapping import LaneUse, MapSpace, lane_use, tensor_bits
 from tilewright.mapping.spaces.rules import arrays as rules
 from tilewright.search.objective import Objective, Scorer
 from tilewright.workload import Tensor
@@ -22,6 +22,8 @@ TENSOR, PARENT, CHILD = range(3)
 KEY, MEMORY, OUTSIDE, CYCLES = range(4)
 """Columns of what nothing overlaps (`Arrays.ramp`); from the last on, cycles of a word of each tensor."""
 MOST_CHAINS = 60_000
+_ROUNDING = 1 - 1e-12
+"""Lowers what may come out high by its last digits."""
 
 
 def chains_of(space: MapSpace, dimension: int) -> Integers | None:
@@ -97,6 +99,8 @@ class Arrays(NamedTuple):
         ``(n, 3 + t)``: see `Tables.ramp`.
     words
         ``(t)``: words of each tensor.
+    pace
+        Cycles of a step of compute, at least.
     """
 
     features: Floats
@@ -118,6 +122,7 @@ class Arrays(NamedTuple):
     terms: Floats
     ramp: Floats
     words: Floats
+    pace: float
 
 
 @dataclass(frozen=True)
@@ -222,7 +227,13 @@ class Tables:
             share, float(operator.macs), self.accelerator.leakage_mw / self.accelerator.frequency_mhz * 1000,
             np.array([float(fanout.instances) for fanout in fanouts]),
             np.array([float(operator.sizes[name]) for name in self.names]), self.kinds, self._terms,
-            self.ramp(tails=self.space.tiling == "perfect"), words)
+            self.ramp(tails=self.space.tiling == "perfect"), words, float(self.lanes.cycles) * (
+                1.0 if self.lanes.cycles.denominator == 1 else _ROUNDING))
+
+    @cached_property
+    def lanes(self) -> LaneUse:
+        """What a multiply-accumulate takes of a lane."""
+        return lane_use(self.space.operator, self.accelerator)
 
     @cached_property
     def _axes(self) -> tuple[Integers, Integers]:
@@ -286,7 +297,7 @@ class Tables:
             weights[row, :len(edges)] = np.concatenate([p[1:1 + (len(p) - 1) // 2] for p in parts]) / scale
             weights[row, len(edges):-1] = np.concatenate([p[1 + (len(p) - 1) // 2:] for p in parts]) / scale
             weights[row, -1] = sum(p[0] for p in parts) / scale
-        weights[0, -1] += self.space.operator.macs * self.accelerator.compute.energy_pj_per_mac
+        weights[0, -1] += self.space.operator.macs * self.accelerator.compute.energy_pj_per_mac * self.lanes.energy
         return weights, np.array(edges, dtype=np.int64), np.array(share, dtype=np.int64).reshape(
             len(edges), len(self.accelerator.fanouts))
 
@@ -341,7 +352,8 @@ class Tables:
                     row = np.zeros(3 + len(tensors))
                     row[:3] = 2 * m + which, m, around
                     for t, tensor in members:
-                        row[3 + t] = tensor_bits(tensor, self.accelerator) / at.word_bits / min(rates) if rates else 0.0
+                        words = float(tensor_bits(tensor, self.accelerator)) / at.word_bits
+                        row[3 + t] = words / min(rates) if rates else 0.0
                     if row[3:].any():
                         rows.append(row)
         return np.array(rows).reshape(-1, 3 + len(tensors))
