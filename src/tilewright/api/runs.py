@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import tilewright.report
 import tilewright.store
@@ -16,6 +16,7 @@ from tilewright.api.answers import NO_ANSWERS, Answers, find_answers, front_of, 
 from tilewright.api.engine import ready_cache
 from tilewright.api.evaluation import why_unmapped
 from tilewright.api.flags import takes
+from tilewright.api.network_fronts import NetworkFront, network_front_of, network_front_record
 from tilewright.api.options import RunOptions
 from tilewright.api.places import ready_place
 from tilewright.api.tasks import NetworkTask, prepare, warm_up
@@ -110,9 +111,21 @@ class Run:
         found = self.layer(layer)
         return explain(operator_of(found), accelerator_of(self.record.accelerator), mapping_of(found), count)
 
-    def front(self, layer: str) -> Front | None:
-        """Return the Pareto front of a layer, None where none was asked for; an unknown layer is an `InputError`."""
-        return front_of(self.layer(layer))
+    @overload
+    def front(self, layer: str) -> Front | None: ...
+
+    @overload
+    def front(self, layer: None = None) -> NetworkFront | None: ...
+
+    def front(self, layer: str | None = None) -> Front | NetworkFront | None:
+        """Return the Pareto front of a layer, or of the whole network; None where none was asked for.
+
+        Raises
+        ------
+        InputError
+            If the layer is unknown, or the network has no front: with the reason.
+        """
+        return network_front_of(self.record) if layer is None else front_of(self.layer(layer))
 
     def write_report(self, path: str | os.PathLike[str]) -> Path:
         """Write the page of the run: one HTML file that needs nothing else; folders are made."""
@@ -149,6 +162,10 @@ class Run:
     def plot_roofline(self) -> "Figure":
         """Return the layers below the roofs of the machine."""
         return self.plot("roofline")
+
+    def plot_front(self) -> "Figure":
+        """Return the front of the network, of latency and energy, beside what no mappings can beat."""
+        return self.plot("front")
 
     def plot_convergence(self) -> "Figure":
         """Return the best score of each layer over the mappings scored."""
@@ -281,7 +298,7 @@ def run_record(  # noqa: PLR0913
     cause = f"Ended by an error ({type(errors[0]).__name__}: {errors[0]})" if errors else "Interrupted"
     record = new_run(task.graph, task.accelerator, task.request, layers, unfinished=unfinished, seconds=seconds,
                      cause=cause)
-    return diagnosed(record, task.graph, task.accelerator)
+    return replace(diagnosed(record, task.graph, task.accelerator), front=network_front_record(record))
 
 
 def _layer_record(task: NetworkTask, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:

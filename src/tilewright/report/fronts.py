@@ -67,8 +67,8 @@ def layer_front_figure(layer: LayerRecord) -> Figure:
               for name, unit in zip(front.metrics, front.units, strict=True)]
     x, y = ([point[axis] for point in points] for axis in (0, 1))
     return {"data": data, "layout": {
-        "xaxis": {"title": {"text": titles[0]}, "tickformat": "~s", "range": _range(x), "nticks": 6},
-        "yaxis": {"title": {"text": titles[1]}, "tickformat": "~s", "range": _range(y), "nticks": 6},
+        "xaxis": {"title": {"text": titles[0]}, "tickformat": "~s", "range": ends_with_room(x), "nticks": 6},
+        "yaxis": {"title": {"text": titles[1]}, "tickformat": "~s", "range": ends_with_room(y), "nticks": 6},
         "legend": LEGEND, "hovermode": "closest", "height": 270}}
 
 
@@ -128,7 +128,8 @@ def _trace(layer: LayerRecord, points: list[tuple[float, float]]) -> Figure:
             "hovertemplate": "<b>%{meta[0]}</b><br>%{customdata}<extra></extra>"}
 
 
-def _range(values: list[float]) -> list[float]:
+def ends_with_room(values: list[float]) -> list[float]:
+    """Return the range of an axis that shows all of these values with some room."""
     low, high = min(values), max(values)
     room = 0.06 * (high - low) or 0.1 * high or 1.0
     return [low - room, high + room]

@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 from tilewright.base import write_whole
 from tilewright.report import figures, quantities
 from tilewright.report.fronts import fronts_figure, layer_front_figure, together
+from tilewright.report.network_front import network_front_choices, network_front_figure, network_front_lines
 from tilewright.report.terminal import VECTOR_HEADS, search_time, vector_rows
 from tilewright.report.tokens import token_lines
 from tilewright.store import LayerRecord, NestRowRecord, RoomRecord, RunRecord, TileRecord
@@ -74,7 +75,8 @@ def page_environment() -> Environment:
     environment.globals.update({name: known[name] for name in ("multiple", "over", "seconds_of", "padding_words",
                                                                "TIMES")},
                                search_time=search_time, source=_source, together=together, VECTOR_HEADS=VECTOR_HEADS,
-                               vector_rows=vector_rows, token_lines=token_lines)
+                               vector_rows=vector_rows, network_front_lines=network_front_lines,
+                               network_front_choices=network_front_choices, token_lines=token_lines)
     return environment
 
 
@@ -95,6 +97,7 @@ def run_figures(record: RunRecord) -> dict[str, Any]:
         "energy": figures.energy_figure(record),
         "roofline": figures.roofline_figure(record),
         "convergence": figures.convergence_figure(record),
+        "front": network_front_figure(record),
         "fronts": fronts_figure(record),
     }
     for index, layer in enumerate(record.layers):

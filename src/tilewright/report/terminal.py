@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewright.report.fronts import front_rows, together
+from tilewright.report.network_front import network_front_lines, network_front_table
 from tilewright.report.quantities import (
     MISSING,
     TIMES,
@@ -70,10 +71,22 @@ def print_run(record: RunRecord, console: Console | None = None, width: int | No
         head = f"Pareto fronts of {together(record.request.front)}, from the least to the most of each"
         _emit(console, Text(f"\n{head}", style="bold"))
         _emit(console, listing(heads, rows, range(1, len(heads))))
+    print_network_front(record, console)
     for line in (*_total_lines(record), *_remark_lines(record)):
         _emit(console, line)
     _emit(console, Text(f"Run {record.id} · {record.totals.samples:,} samples in {search_time(record.totals)}",
                         style="dim"))
+
+
+def print_network_front(record: RunRecord, console: Console) -> None:
+    """Print some points of the front of the network, or why there is none; nothing where none was asked for."""
+    if record.front is not None:
+        head, near = network_front_lines(record.front)
+        _emit(console, Text(f"\n{head}", style="bold"))
+        if record.front.points:
+            table = network_front_table(record, record.front)
+            _emit(console, listing(table.columns, [tuple(map(str, row)) for row in table.rows], range(1, 6)))
+        _emit(console, Text(near, style="dim"))
 
 
 def search_time(totals: TotalsRecord) -> str:

@@ -9,6 +9,7 @@ from tilewright.search.hull import hull_corners
 from tilewright.search.layers import largest_first
 from tilewright.search.mapper import MAPPERS, Count, Mapper, MapperOptions, Natural, Options, Share, Task, read_options
 from tilewright.search.mappers.gamma.paper import Decoding, Genomes
+from tilewright.search.merged_fronts import MergedFront, network_front
 from tilewright.search.network import search_network
 from tilewright.search.objective import METRICS, Constraint, Metric, Objective, Scorer, Term
 from tilewright.search.offspring import Offspring
@@ -53,6 +54,7 @@ __all__ = [
     "LayerResult",
     "Mapper",
     "MapperOptions",
+    "MergedFront",
     "Metric",
     "Natural",
     "NetworkResult",
@@ -92,6 +94,7 @@ __all__ = [
     "largest_first",
     "load_checkpoint",
     "mappers",
+    "network_front",
     "read_front",
     "read_options",
     "rounds",

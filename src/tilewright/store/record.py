@@ -345,6 +345,37 @@ class TokensRecord:
 
 
 @dataclass(frozen=True)
+class NetworkPointRecord:
+    """A mapping for every run of every layer, and what the network takes with them.
+
+    ``chosen`` has for each of the run's layers pairs: the place of a point in the layer's front, and how many of the
+    layer's runs are mapped so.
+    """
+
+    latency_cycles: float
+    energy_pj: float
+    chosen: tuple[tuple[tuple[int, int], ...], ...]
+
+    @property
+    def edp(self) -> float:
+        """Product of both, in picojoule-cycles."""
+        return self.latency_cycles * self.energy_pj
+
+
+@dataclass(frozen=True)
+class NetworkFrontRecord:
+    """The front of latency and energy of the whole network, by rising latency, of the mappings on its layers' fronts.
+
+    Every combination of these is matched by a point that takes no more energy, and by the share ``tolerance`` more
+    cycles at most. Where there are no ``points``, ``reason`` says why.
+    """
+
+    points: tuple[NetworkPointRecord, ...] = ()
+    tolerance: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """One run of the main job: what was asked, of what, with what, and what came of it.
 
@@ -367,4 +398,5 @@ class RunRecord:
     not_modelled: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
     diagnosis: DiagnosisRecord | None = None
+    front: NetworkFrontRecord | None = None
     schema_version: int = SCHEMA_VERSION
