@@ -294,24 +294,14 @@ class Accelerator:
             raise InputError(path, "must have distinct names", names)
         if not self.levels or not isinstance(self.levels[0], Memory):
             raise InputError(f"{path}[0]", "must be a memory", names[:1])
-        _check_figures(self)
+        for name, value, least, most in _figures(self):
+            if not least <= value <= most:
+                raise InputError(f"{self.name}.{name}", f"must be from {least:g} to {most:g}", value)
         for index, level in enumerate(self.levels):
             if isinstance(level, Fanout) and not (min(level.shape) >= 1 and level.instances <= MOST_INSTANCES):
                 raise InputError(f"{path}[{index}].shape",
                                  f"must be two positive integers, {MOST_INSTANCES:,} instances at most", level.shape)
-        wrong: list[tuple[str, Issue]] = []
-        if self.flexibility is not None:
-            memories = {memory.name: MemoryOutline(memory.capacity_bytes, tuple(memory.keeps))
-                        for memory in self.memories}
-            arrays = {fanout.name: fanout.instances for fanout in self.fanouts}
-            wrong += [("flexibility", issue) for issue in issues(self.flexibility, memories, arrays)]
-        if self.sparsity is not None:
-            kept = {memory.name: memory.keeps for memory in self.memories}
-            wrong += [("sparsity", issue) for issue in sparsity_issues(self.sparsity, kept)]
-        if self.vector is not None:
-            known = tuple(memory.name for memory in self.memories)
-            wrong += [("vector", issue) for issue in vector_issues(self.vector, known, LEAST_RATE, MOST)]
-        for section, issue in wrong:
+        for section, issue in section_issues(self, self.flexibility, self.sparsity, self.vector):
             raise InputError(".".join(map(str, (self.name, section, *issue.where))), issue.rule, issue.given,
                              issue.mend)
 
@@ -457,11 +447,19 @@ def flexibility_overhead(accelerator: Accelerator, numbers: Mapping[Number, Any]
     return FlexibilityOverhead(area, density * sum(area.values()), base_um2, base_mw, costs.power_per_area)
 
 
-def _check_figures(machine: Accelerator) -> None:
-    """Refuse figures that are no numbers, or out of range."""
-    for name, value, least, most in _figures(machine):
-        if not least <= value <= most:
-            raise InputError(f"{machine.name}.{name}", f"must be from {least:g} to {most:g}", value)
+def section_issues(machine: Accelerator, flexibility: Flexibility | None = None, sparsity: Sparsity | None = None,
+                   vector: VectorUnit | None = None) -> Iterator[tuple[str, Issue]]:
+    """Yield what is wrong with statements about a machine, each with the name of its section."""
+    memories = {memory.name: memory for memory in machine.memories}
+    if flexibility is not None:
+        outlines = {name: MemoryOutline(memory.capacity_bytes, memory.keeps) for name, memory in memories.items()}
+        arrays = {fanout.name: fanout.instances for fanout in machine.fanouts}
+        yield from (("flexibility", issue) for issue in issues(flexibility, outlines, arrays))
+    if sparsity is not None:
+        kept = {name: memory.keeps for name, memory in memories.items()}
+        yield from (("sparsity", issue) for issue in sparsity_issues(sparsity, kept))
+    if vector is not None:
+        yield from (("vector", issue) for issue in vector_issues(vector, tuple(memories), LEAST_RATE, MOST))
 
 
 def _figures(machine: Accelerator) -> Iterator[tuple[str, float, float, float]]:

@@ -10,18 +10,17 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from tilewright.base import FieldsDocument, InputError, Location
-from tilewright.hardware.accelerator import LEAST_RATE, MOST, Accelerator, Memory
+from tilewright.hardware.accelerator import Accelerator, Memory, section_issues
 from tilewright.hardware.design import DesignSpace
 from tilewright.hardware.design_files import DesignFields, read_design
-from tilewright.hardware.flexibility import Flexibility
 from tilewright.hardware.flexibility_files import FlexibilityFields, flexibility_tree, read_flexibility
 from tilewright.hardware.resolve import LevelFields, Resolver
-from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields, VectorFields
+from tilewright.hardware.schema import AcceleratorFields, FanoutFields, MemoryFields, TechnologyFields
 from tilewright.hardware.sparsity import ROLE_NAMES, name_issues
 from tilewright.hardware.sparsity_files import SparsityFields, read_sparsity, sparsity_tree
 from tilewright.hardware.tables import build_technology, technology, technology_names
 from tilewright.hardware.technology import Technology
-from tilewright.hardware.vector import VectorUnit, vector_issues
+from tilewright.hardware.vector import VectorUnit
 
 
 def load_accelerator(source: str | Path) -> Accelerator:
@@ -61,20 +60,24 @@ class _Document:
         table, name = self._technology(fields.technology)
         machine = Resolver(fields, table, name, self.fail).accelerator(levels)
         if fields.flexibility:
-            machine = replace(machine, flexibility=self._flexibility(fields, levels, table))
+            flexible = self.document.validated(FlexibilityFields, fields.flexibility, ("flexibility",))
+            node_nm = table.node_nm if table else None
+            machine = self._with(machine, flexibility=read_flexibility(flexible, levels, node_nm, self.fail))
         if fields.sparsity is not None:
-            given = self.document.validated(SparsityFields, fields.sparsity, ("sparsity",))
-            machine = replace(machine, sparsity=read_sparsity(given, levels, self.fail))
+            sparse = self.document.validated(SparsityFields, fields.sparsity, ("sparsity",))
+            machine = self._with(machine, sparsity=read_sparsity(sparse))
         if fields.vector is not None:
-            machine = replace(machine, vector=self._vector(fields.vector, machine))
+            given = fields.vector
+            machine = self._with(machine, vector=VectorUnit(
+                given.lanes, given.memory, given.energy_pj_per_operation, tuple(given.operations_per_cycle.items()),
+                tuple(given.folds)))
         return machine
 
-    def _vector(self, given: VectorFields, machine: Accelerator) -> VectorUnit:
-        found = VectorUnit(given.lanes, given.memory, given.energy_pj_per_operation,
-                           tuple(given.operations_per_cycle.items()), tuple(given.folds))
-        for issue in vector_issues(found, tuple(memory.name for memory in machine.memories), LEAST_RATE, MOST):
-            raise self.fail(("vector", *issue.where), issue.rule, issue.given, issue.mend)
-        return found
+    def _with(self, machine: Accelerator, **section: Any) -> Accelerator:
+        """Return the machine with a section of its file; what is wrong with it is an `InputError`."""
+        for name, issue in section_issues(machine, **section):
+            raise self.fail((name, *issue.where), issue.rule, issue.given, issue.mend)
+        return replace(machine, **section)
 
     def design_space(self) -> DesignSpace:
         machine = self.accelerator()
@@ -82,11 +85,6 @@ class _Document:
             return DesignSpace.of(machine)
         fields = self.document.validated(DesignFields, self.document.plain("design"), ("design",))
         return read_design(fields, machine, self.fail)
-
-    def _flexibility(self, fields: AcceleratorFields, levels: list[LevelFields],
-                     table: Technology | None) -> Flexibility:
-        given = self.document.validated(FlexibilityFields, fields.flexibility, ("flexibility",))
-        return read_flexibility(given, levels, table.node_nm if table else None, self.fail)
 
     def _level(self, data: dict[str, Any], index: int) -> LevelFields:
         where: Location = ("levels", index)

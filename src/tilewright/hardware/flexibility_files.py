@@ -7,12 +7,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from tilewright.hardware.flexibility import (
     CONVOLUTION,
     Flexibility,
-    MemoryOutline,
     OrderFlexibility,
     ParallelismFlexibility,
     ShapeFlexibility,
     TileFlexibility,
-    issues,
 )
 from tilewright.hardware.flexibility_costs import FlexibilityCosts
 from tilewright.hardware.resolve import Fail, LevelFields
@@ -104,18 +102,16 @@ class FlexibilityFields(Fields):
 def read_flexibility(fields: FlexibilityFields, levels: list[LevelFields], node_nm: float | None,
                      fail: Fail) -> Flexibility:
     """Return the flexibility that a file states; ``node_nm`` scales the cited areas (None: as cited)."""
-    rooms = {level.memory: MemoryOutline(level.capacity_bytes, tuple(level.keeps)) for level in levels
-             if isinstance(level, MemoryFields)}
-    arrays = {level.fanout: level.xy[0] * level.xy[1] for level in levels if not isinstance(level, MemoryFields)}
+    arrays = [level.fanout for level in levels if not isinstance(level, MemoryFields)]
     limited = [level.memory for level in levels
                if isinstance(level, MemoryFields) and (level.capacity_bytes or level.partitions_bytes)]
     if fields.memory is None and not limited:
         raise fail(("flexibility",), "must say which memory holds the tiles", None, "Add memory: NAME")
     if fields.array is None and len(arrays) != 1:
         raise fail(("flexibility",), "must say which array is meant", ", ".join(arrays) or "none", "Add array: NAME")
-    found = Flexibility(
+    return Flexibility(
         memory=fields.memory or limited[0],
-        array=fields.array or next(iter(arrays)),
+        array=fields.array or arrays[0],
         tile=TileFlexibility(_nested(fields.tile.fixed), _nested(fields.tile.per_element),
                              _nested(fields.tile.partitions)),
         order=OrderFlexibility(tuple(tuple(order) for order in fields.order.choices or ())),
@@ -125,9 +121,6 @@ def read_flexibility(fields: FlexibilityFields, levels: list[LevelFields], node_
         dimensions=tuple(fields.dimensions),
         costs=_costs(fields.overhead, node_nm),
     )
-    for issue in issues(found, rooms, arrays):
-        raise fail(("flexibility", *issue.where), issue.rule, issue.given, issue.mend)
-    return found
 
 
 def _nested(given: dict[str, dict[str, Any]] | None) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:

@@ -1,12 +1,10 @@
 """The ``sparsity:`` section of an accelerator file, in and out."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from tilewright.hardware.resolve import Fail, LevelFields
-from tilewright.hardware.schema import Count, Fields, MemoryFields, Name, wrong
+from tilewright.hardware.schema import Count, Fields, Name, wrong
 from tilewright.hardware.sparsity import (
     FORMATS,
     Action,
@@ -15,7 +13,6 @@ from tilewright.hardware.sparsity import (
     Elision,
     Format,
     Sparsity,
-    sparsity_issues,
 )
 
 ACTIONS: tuple[Action, ...] = ("skip", "gate")
@@ -58,23 +55,15 @@ class SparsityFields(Fields):
     compute: ComputeZeros = ComputeZeros()
 
 
-def read_sparsity(fields: SparsityFields, levels: list[LevelFields], fail: Fail) -> Sparsity:
-    """Return what a file says of zeros; an `InputError` says what is wrong with it, and where."""
-    memories = {level.memory: tuple(level.keeps) for level in levels if isinstance(level, MemoryFields)}
+def read_sparsity(fields: SparsityFields) -> Sparsity:
+    """Return what a file says of zeros."""
     capacity: Capacity = fields.capacity
-    found = Sparsity(
+    return Sparsity(
         tuple(Compression(memory, tensor, given.format, given.bits)
               for memory, inner in fields.formats.items() for tensor, given in inner.items()),
         tuple(Elision(memory, action, tensor, tuple(on)) for action in ACTIONS
-              for memory, inner in _leaders(fields, action).items() for tensor, on in inner.items()),
+              for memory, inner in getattr(fields, action).items() for tensor, on in inner.items()),
         tuple(fields.compute.gate), tuple(fields.compute.skip), capacity)
-    for issue in sparsity_issues(found, memories):
-        raise fail(("sparsity", *issue.where), issue.rule, issue.given, issue.mend)
-    return found
-
-
-def _leaders(fields: SparsityFields, action: Action) -> Mapping[str, Mapping[str, list[str]]]:
-    return fields.skip if action == "skip" else fields.gate
 
 
 def sparsity_tree(sparsity: Sparsity) -> dict[str, Any]:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from tilewright.mapping.files import dump_mapping, load_mapping
     from tilewright.mapping.fit import (
         Room,
-        array_fits,
         by_room,
         check_homes,
         extents_at,
@@ -90,7 +89,6 @@ __all__ = [
     "Tiling",
     "Violation",
     "Zeros",
-    "array_fits",
     "axis_sides",
     "by_room",
     "check_homes",

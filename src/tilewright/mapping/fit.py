@@ -204,8 +204,3 @@ def array_use(fanout: Fanout, x: int, y: int) -> tuple[tuple[str, int, int], ...
         width, height = fanout.blocks
         return (("blocks", -(-x // width) * -(-y // height), fanout.instances // (width * height)),)
     return ("X", x, fanout.shape[0]), ("Y", y, fanout.shape[1])
-
-
-def array_fits(fanout: Fanout, x: int, y: int) -> bool:
-    """Whether ``x`` by ``y`` lanes fit on ``fanout``."""
-    return all(needed <= available for _, needed, available in array_use(fanout, x, y))

@@ -90,15 +90,9 @@ class KeptSets:
     def keeps(self, passed: Collection[Pair]) -> dict[str, tuple[str, ...]]:
         """Return what memories keep that do not keep all that they can, where these pairs pass."""
         keeps = dict(self.space.constraints.keeps)
-        for memory, able in self._able.items():
-            kept = tuple(name for name in able if (memory, name) not in passed)
+        for memory in self.space.accelerator.memories:
+            able = [t.name for t in self.space.operator.tensors if memory.can_keep(t.name, t.role)]
+            kept = tuple(name for name in able if (memory.name, name) not in passed)
             if len(kept) < len(able):
-                keeps[memory] = kept
+                keeps[memory.name] = kept
         return keeps
-
-    @cached_property
-    def _able(self) -> dict[str, tuple[str, ...]]:
-        """What each memory can keep."""
-        return {memory.name: tuple(tensor.name for tensor in self.space.operator.tensors
-                                   if memory.can_keep(tensor.name, tensor.role))
-                for memory in self.space.accelerator.memories}

@@ -106,7 +106,6 @@ class Descent:
         return self.model.scores(self.scorer, found, _between(PENALTIES, along)) + still
 
 
-
 def _tangent(slope: torch.Tensor, free: NDArray[np.bool_]) -> torch.Tensor:
     """Take out of a gradient what would change the sums that the simplices hold fixed."""
     mask = torch.from_numpy(free).to(slope.dtype)

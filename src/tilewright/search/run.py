@@ -189,7 +189,6 @@ def searching(request: Request, watch: Watch, model: CostModel | None = None) ->
     return run.finish()
 
 
-
 def generator(seed: Seed) -> np.random.Generator:
     """Return the generator of a seed: a number, or a number and the path of a child (as a layer's index)."""
     first, *path = seed if isinstance(seed, tuple) else (seed,)

@@ -178,7 +178,7 @@ def test_parents_and_elite_are_the_best_that_fit_each_once():
     batch = made.ask(10**6)
     scores = np.full(len(batch), ILLEGAL)
     scores[[3, 4]], scores[10:70] = 5.0, np.arange(20, 80)
-    kept = made.published
+    kept = made
     for part in kept.asked.parts:
         part[4] = part[3]
     made.tell(batch, scores)
@@ -193,8 +193,7 @@ def test_parents_and_elite_are_the_best_that_fit_each_once():
 
 def test_where_nothing_fits_a_new_first_generation_is_drawn():
     made = gamma_paper.PublishedGamma(Task(SPACES["edge-s2"], np.random.default_rng(3)), 50, 1)
-    made.ask(50)
-    made.tell(np.full(50, ILLEGAL))
+    made.tell(made.ask(50), np.full(50, ILLEGAL))
     made.ask(50)
     assert (made.asked.depth == 1).all()
     assert (made.asked.tiles[:2] == 1).all()

@@ -121,7 +121,8 @@ def conflict_error(found: tuple[Atom, ...], operator: Operator, machine: str,
     ``where`` gives the file and line of an entry by its path, None where it stands in no file.
     """
     lines = {atom: (where(atom.path) if where and atom.given else None) or "" for atom in found}
-    first, *others = sorted(found, key=lambda atom: (not atom.given, not lines[atom], _line_number(lines[atom])))
+    order = {atom: (not atom.given, not line, int(line.rpartition(":")[2] or 0)) for atom, line in lines.items()}
+    first, *others = sorted(found, key=order.__getitem__)
     told = [f"{atom} ({lines[atom]})" if lines[atom] else str(atom) for atom in others]
     asked = first.says if first.given else str(first)
     clash = f"{asked} conflicts with {_listed(told)}" if told else f"{asked} cannot be had"
@@ -132,10 +133,6 @@ def conflict_error(found: tuple[Atom, ...], operator: Operator, machine: str,
         field = f"{lines[first]}: {first.path}"
     mend = "Loosen one of them" if told else ""
     return InputError(field, f"must leave a mapping of {operator.name} on {machine}: {clash}{sizes}", mend=mend)
-
-
-def _line_number(line: str) -> int:
-    return int(line.rpartition(":")[2]) if line else 0
 
 
 def _listed(parts: list[str]) -> str:

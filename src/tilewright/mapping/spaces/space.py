@@ -181,10 +181,8 @@ class MapSpace:
 
     @cached_property
     def _uniform(self) -> UniformDraws:
-        return UniformDraws(self.arrays, patterns_of(self.layout, self.constraints.orders), self._fit)
-
-    def _fit(self, steps: NDArray[np.int32], ranks: NDArray[np.int8]) -> NDArray[np.bool_]:
-        return self.fits(MappingBatch(self.layout, steps, ranks))
+        return UniformDraws(self.arrays, patterns_of(self.layout, self.constraints.orders),
+                            lambda steps, ranks: self.fits(MappingBatch(self.layout, steps, ranks)))
 
     def empty(self, count: int) -> MappingBatch:
         """Return a batch of ``count`` mappings without loops."""

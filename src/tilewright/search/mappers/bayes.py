@@ -109,16 +109,14 @@ class BayesianOptimisation:
         ranks = self.losses.argsort(kind="stable").argsort(kind="stable")
         values = norm.ppf((ranks + 0.5) / len(ranks))
         if self.models % CHOSEN == 0:
-            self.length = max(LENGTHS, key=lambda length: self._likelihood(length, values))
+            self.length = max(LENGTHS, key=lambda length: float(
+                self._model(length, values).log_marginal_likelihood_value_))
         self.models += 1
         model = self._model(self.length, values)
         mean, deviation = model.predict(candidates, return_std=True)
         deviation = np.maximum(deviation, 1e-9)
         lead = (values.min() - mean) / deviation
         return np.asarray(deviation * (lead * norm.cdf(lead) + norm.pdf(lead)))
-
-    def _likelihood(self, length: float, values: NDArray[np.float64]) -> float:
-        return float(self._model(length, values).log_marginal_likelihood_value_)
 
     def _model(self, length: float, values: NDArray[np.float64]) -> Any:
         from sklearn.gaussian_process import GaussianProcessRegressor, kernels  # noqa: PLC0415  (an extra)

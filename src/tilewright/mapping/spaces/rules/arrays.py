@@ -241,7 +241,6 @@ def capacity_groups(operator: Operator, accelerator: Accelerator, layout: Layout
     return np.array(rows, dtype=np.int64).reshape(-1, 2 + len(operator.tensors))
 
 
-
 def pack(space: SpaceArrays) -> NDArray[np.int64]:
     """Return all arrays as one table, which compiled functions can pass on at no cost.
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tilewright.base import share
 from tilewright.mapping import MappingBatch, random_state
-from tilewright.search.checkpoint import Resumable, State
-from tilewright.search.mapper import MAPPERS, Count, Limits, MapperOptions, Natural, Share, Task, read_options
+from tilewright.search.checkpoint import Resumable
+from tilewright.search.mapper import MAPPERS, Count, Limits, Mapper, MapperOptions, Natural, Share, Task, read_options
 from tilewright.search.mappers.gamma.paper import PublishedGamma
 
 MOST_ISLANDS = 8
@@ -127,36 +127,8 @@ class GammaOptions(BreedingOptions):
         return np.array([getattr(self, name) for name in RATES])
 
 
-@MAPPERS.register("gamma")
 class GammaMapper(Resumable):
-    """A genetic algorithm over tiles, orders and levels of parallelism (Kao and Krishna, ICCAD 2020), with extensions.
-
-    Every generation each island's best mappings have as many children as there are survivors; of both, the best live
-    on. The same seed gives the same children on any number of threads.
-
-    With ``paper=true`` it is the published algorithm (chapter 4 of Kao's dissertation): genomes of one to three
-    mappers, each with a parallel dimension, tiles and an order of its own; crossover, two mutations, reorder, growth
-    and aging, each at a rate of 0.5; what does not fit is worth nothing. What the text leaves open, and what was chosen
-    (the release is github.com/maestro-project/gamma):
-
-    - *What a mapper is here*: one side of an array. Its loops run at the innermost memory outside that side, those of
-      the first mapper at the outermost; memories between hold no more than what passes. Two mappers at one memory
-      loop over a dimension together there.
-    - *First generation*: of one mapper by the text, grown to the fewest of the system (two on S1 and S3), as in the
-      release. Tiles are uniform up to the layer's, but all of size 1 in two genomes, as in the release: without them
-      hardly anything fits the elements of 512 bytes.
-    - *Which tile sizes crossover interchanges*: those of one random dimension, at all mappers that both parents have
-      (the release's); both children live.
-    - *How many units a mapper has*: a gene that the tile mutation draws too, where the array's shape is free (the text
-      mutates the parallel dimension and tiles only).
-    - *Mutated tiles* are uniform up to the layer's, then cut to the tile of the mapper outside (the release's); a
-      mapper that grows is random, as the text says, where the release has tiles of size 1.
-    - *Reorder* swaps two dimensions of one mapper; growth and aging stop at the systems' fewest and most mappers.
-    - *Selection*: 5 % of the population live on, 40 % have children, equal genomes count once (the release's). Where
-      nothing fits, a new first generation is drawn (the release's).
-    - *Given mappings* (a warm start, the first stage of a pipeline) are scored as they are, and read as genomes of the
-      first generation, as the release begins its second stage.
-    """
+    """A genetic algorithm over tiles, orders and levels of parallelism, with extensions; see `gamma`."""
 
     covers_space = False
     takes_start = True
@@ -167,10 +139,6 @@ class GammaMapper(Resumable):
         self.threads, self.timed = task.threads, task.seconds is not None
         self.options = read_options(GammaOptions, task.options, "gamma")
         self.rates = self.options.rates()
-        self.published: PublishedGamma | None = None
-        if self.options.paper:
-            self.published = PublishedGamma(task, self.options.population, levels_in_use(task))
-            return
         self.start = None if task.start is None else task.start.take(slice(0, self.options.population))
         size = self.options.population
         affordable = min(task.samples or MOST_ISLANDS * SAMPLES_PER_ISLAND,
@@ -196,32 +164,16 @@ class GammaMapper(Resumable):
 
     def ask(self, most: int) -> MappingBatch:
         """Propose the next generation of every island, or its first ``most`` mappings."""
-        if self.published is not None:
-            return self.published.ask(most)
         batch = self.space.unwritten(self.options.population * len(self.steps))
-        begin = self.start is not None and self.counts[0, 1] == NOT_BEGUN
-        if begin:
-            self._place_start()
+        start = self.start if self.counts[0, 1] == NOT_BEGUN else None
+        if start is not None:  # these are the parents of the first generation of every island
+            self.steps[..., :len(start)], self.ranks[..., :len(start)] = start.steps, start.ranks
+            self.places[:, :len(start)] = np.arange(len(start))
         wanted = min(most, len(batch)) if self.timed else len(batch)
         share(partial(self._breed_all, batch, wanted), range(HALVES), min(self.threads, HALVES))
-        if begin:
-            self._propose_start(batch)
+        if start is not None:  # and proposed in place of the first children
+            batch.steps[:, :, :len(start)], batch.ranks[:, :, :len(start)] = start.steps, start.ranks
         return batch if most >= len(batch) else batch.take(slice(0, most))
-
-    def _place_start(self) -> None:
-        """Let the mappings to start from be the parents of the first generation of every island."""
-        assert self.start is not None
-        count = len(self.start)
-        self.steps[..., :count] = self.start.steps
-        self.ranks[..., :count] = self.start.ranks
-        self.places[:, :count] = np.arange(count)
-
-    def _propose_start(self, batch: MappingBatch) -> None:
-        """Put the mappings to start from in place of the first children."""
-        assert self.start is not None
-        count = len(self.start)
-        batch.steps[:, :, :count] = self.start.steps
-        batch.ranks[:, :, :count] = self.start.ranks
 
     def _breed_all(self, batch: MappingBatch, wanted: int, half: int) -> None:
         for island in range(len(self.steps)):
@@ -260,9 +212,6 @@ class GammaMapper(Resumable):
         """Let the best of parents and children survive, and start islands afresh that do not improve any more."""
         from tilewright.search.mappers.gamma import kernels as gamma_kernels  # noqa: PLC0415  (Numba loads late)
 
-        if self.published is not None:
-            self.published.tell(scores)
-            return
         for island in range(len(self.steps)):
             before = self.scores[island, 0]
             self.counts[island, 0] = gamma_kernels.survive(
@@ -274,17 +223,6 @@ class GammaMapper(Resumable):
                 self.counts[island] = 0
                 self.scores[island] = np.inf
                 self.seen[island] = 0
-
-    def state(self) -> State:
-        """Return the populations, generators and what was proposed."""
-        return super().state() if self.published is None else self.published.state()
-
-    def restore(self, state: State) -> None:
-        """Set the populations, generators and what was proposed."""
-        if self.published is None:
-            super().restore(state)
-        else:
-            self.published.restore(state)
 
 
 def levels_in_use(task: Task) -> int:
@@ -299,3 +237,37 @@ def levels_in_use(task: Task) -> int:
     levels = task.space.accelerator.levels
     return sum(count - (count > 1 and bool(getattr(levels[level], "flexible", False)))
                for level, count in sides.items())
+
+
+@MAPPERS.register("gamma")
+def gamma(task: Task) -> Mapper:
+    """A genetic algorithm over tiles, orders and levels of parallelism (Kao and Krishna, ICCAD 2020), with extensions.
+
+    Every generation each island's best mappings have as many children as there are survivors; of both, the best live
+    on. The same seed gives the same children on any number of threads.
+
+    With ``paper=true`` it is the published algorithm (chapter 4 of Kao's dissertation): genomes of one to three
+    mappers, each with a parallel dimension, tiles and an order of its own; crossover, two mutations, reorder, growth
+    and aging, each at a rate of 0.5; what does not fit is worth nothing. What the text leaves open, and what was chosen
+    (the release is github.com/maestro-project/gamma):
+
+    - *What a mapper is here*: one side of an array. Its loops run at the innermost memory outside that side, those of
+      the first mapper at the outermost; memories between hold no more than what passes. Two mappers at one memory
+      loop over a dimension together there.
+    - *First generation*: of one mapper by the text, grown to the fewest of the system (two on S1 and S3), as in the
+      release. Tiles are uniform up to the layer's, but all of size 1 in two genomes, as in the release: without them
+      hardly anything fits the elements of 512 bytes.
+    - *Which tile sizes crossover interchanges*: those of one random dimension, at all mappers that both parents have
+      (the release's); both children live.
+    - *How many units a mapper has*: a gene that the tile mutation draws too, where the array's shape is free (the text
+      mutates the parallel dimension and tiles only).
+    - *Mutated tiles* are uniform up to the layer's, then cut to the tile of the mapper outside (the release's); a
+      mapper that grows is random, as the text says, where the release has tiles of size 1.
+    - *Reorder* swaps two dimensions of one mapper; growth and aging stop at the systems' fewest and most mappers.
+    - *Selection*: 5 % of the population live on, 40 % have children, equal genomes count once (the release's). Where
+      nothing fits, a new first generation is drawn (the release's).
+    - *Given mappings* (a warm start, the first stage of a pipeline) are scored as they are, and read as genomes of the
+      first generation, as the release begins its second stage.
+    """  # noqa: D401  (what the page on mappers says)
+    options = read_options(GammaOptions, task.options, "gamma")
+    return PublishedGamma(task, options.population, levels_in_use(task)) if options.paper else GammaMapper(task)

@@ -329,6 +329,8 @@ class Decoding:
 class PublishedGamma(Resumable):
     """Proposes generations of genomes and breeds the next from the best."""
 
+    covers_space = False
+    takes_start = True
     changing = "elite", "parents", "scores", "rng", "begun"
 
     def __init__(self, task: Task, population: int, least: int) -> None:
@@ -358,7 +360,7 @@ class PublishedGamma(Resumable):
             self.start.steps[:, :, :given], self.start.ranks[:, :, :given])
         return batch.take(slice(0, most)) if most < len(batch) else batch
 
-    def tell(self, scores: NDArray[np.float64]) -> None:
+    def tell(self, batch: MappingBatch, scores: NDArray[np.float64]) -> None:
         """Choose elite and parents among the generation and the elite before it, of those that fit."""
         scores = np.where(scores < BREAKS_CONSTRAINT, scores, np.inf)
         if not self.begun:

@@ -106,7 +106,8 @@ class MindMappingsMapper(Resumable):
         """Propose what to begin from, random mappings to learn from, or the next step of every point."""
         if self.age[1] < len(self.start):
             return self.start.take(slice(int(self.age[1]), int(self.age[1]) + most))
-        if self.surrogate is None and self.age[1] >= self.learnt and self._enough():
+        enough = len(self.rows) >= LEAST_LEARNT or self.age[1] == 0
+        if self.surrogate is None and self.age[1] >= self.learnt and enough:
             self._learn()
         if self.surrogate is None:
             left = max(1, self.learnt - int(self.age[1]))
@@ -121,9 +122,6 @@ class MindMappingsMapper(Resumable):
             batch = self._step()
         self.age[0] += 1
         return batch.take(slice(0, most))
-
-    def _enough(self) -> bool:
-        return len(self.rows) >= LEAST_LEARNT or self.age[1] == 0
 
     def _learn(self) -> None:
         from tilewright.learn import TrainingOptions, train  # noqa: PLC0415  (PyTorch loads late)
