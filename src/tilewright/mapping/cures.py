@@ -1,5 +1,6 @@
 """Single changes to a mapping, in words and done: what `violations` chooses its cures from."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -285,8 +286,4 @@ def _room(case: Inspection, level: int, partition: str | None, extents: Extents)
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
     """Return the largest n of 1..most for which the monotone ``fits`` holds, 0 if there is none."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+    return bisect_left(range(1, most + 1), True, key=lambda n: not fits(n))

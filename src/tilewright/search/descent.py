@@ -14,7 +14,7 @@ from tilewright.learn import one_thread
 from tilewright.mapping import MapSpace
 from tilewright.search.objective import Scorer
 from tilewright.search.points import Points, onto_simplex, temporal_slots, whole_chains
-from tilewright.search.relaxed import RelaxedModel, Softness
+from tilewright.search.relaxed import RelaxedModel, Softness, largest
 
 PENALTIES = (1.0, 8.0)
 MAXIMA = (4.0, 32.0)
@@ -210,7 +210,7 @@ class NetworkDescent:
                     over = over + torch.relu(need - most).sum(0)
         chosen = {}
         for key, low in self.numbers.low.items():
-            need = _soft_maximum(torch.cat(wanted[key]), softness)
+            need = largest(torch.cat(wanted[key]), softness)
             over = over + torch.relu(need - self.numbers.high[key])
             chosen[key] = need.clamp(low, self.numbers.high[key])
         found = self._followed(chosen)
@@ -249,12 +249,6 @@ class NetworkDescent:
                 (slope * (value - value.detach()) for slope, value in zip(slopes, chosen.values(), strict=True)),
                 start=torch.zeros(()))
         return found
-
-
-def _soft_maximum(logs: torch.Tensor, softness: Softness) -> torch.Tensor:
-    """Return ``(b)`` what is about the largest of ``(n, b)``."""
-    power = softness.maximum or 1.0
-    return torch.logsumexp(power * logs, 0) / power
 
 
 def _between(ends: tuple[float, float], along: float) -> float:

@@ -262,15 +262,15 @@ class RelaxedModel:
     def _log_cycles(self, logs: torch.Tensor, traffic: "_Traffic", softness: Softness) -> torch.Tensor:
         steps = logs[:, self.temporal].sum((1, 2)) + log(self.lanes.cycles)
         blocked = torch.logaddexp(steps, torch.log(traffic.blocking() + TINY))
-        steady = _largest([blocked, *(torch.log(port + TINY) for port in traffic.ports())], softness)
+        steady = largest(torch.stack([blocked, *(torch.log(port + TINY) for port in traffic.ports())]), softness)
         return torch.logaddexp(steady, torch.log(traffic.ramp() + TINY))
 
 
-def _largest(logs: list[torch.Tensor], softness: Softness) -> torch.Tensor:
-    stacked = torch.stack(logs)
+def largest(logs: torch.Tensor, softness: Softness) -> torch.Tensor:
+    """Return ``(b)``: the largest of ``(n, b)``, or about that."""
     if softness.maximum is None:
-        return stacked.amax(0)
-    return torch.logsumexp(softness.maximum * stacked, 0) / softness.maximum
+        return logs.amax(0)
+    return torch.logsumexp(softness.maximum * logs, 0) / softness.maximum
 
 
 class _Sliding:

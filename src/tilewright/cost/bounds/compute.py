@@ -43,12 +43,11 @@ class ComputeStage:
 
     def _accesses(self, total: int, each: list[int]) -> Floats:
         """Return accesses (c, t) for each way to spread so many lanes, of all steps together; made once."""
-        found: Floats = self.tiles.once((total, *each), lambda: self._spread_accesses(total, each))
-        return found
+        return self.tiles.once((total, *each), lambda: self._spread_accesses(total, each))
 
     def _spread_accesses(self, total: int, each: list[int]) -> Floats:
         operator = self._operator
-        shared: Floats = self.tiles.once(total, lambda: self._shared(total))
+        shared = self.tiles.once(total, lambda: self._shared(total))
         words = [tensor.words(operator.sizes) for tensor in operator.tensors]
         return np.maximum(words, operator.macs / np.minimum(shared, each) * (1 - 1e-12))
 

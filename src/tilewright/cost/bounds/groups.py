@@ -6,15 +6,14 @@ all, or unused by several) are left out: a tile extends by 1 along them, and not
 can only lower a bound.
 """
 
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import isqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost.bounds.rows import Once
 from tilewright.mapping import axis_sides
 from tilewright.workload import Axis, Operator, Tensor
 
@@ -22,8 +21,6 @@ Floats = NDArray[np.float64]
 
 CELLS, SIDES = 24, 8
 """Most cells of a group, and most ranges of one dimension of a sliding axis."""
-MOST_KEPT = 1024
-"""Stages of an operator that are kept (some ten kilobytes each)."""
 
 
 @dataclass(frozen=True)
@@ -88,26 +85,11 @@ def _thinned(least: Floats, pieces: Floats, most: int) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Tiles:
+class Tiles(Once):
     """The groups of an operator, and lower bounds on the words of its tensors' tiles."""
 
     operator: Operator
     perfect: bool = False
-
-    @cached_property
-    def _known(self) -> dict[Hashable, Any]:
-        return {}
-
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` returns, made once for each key: sets of kept tensors share most of their bounds.
-
-        Of very many keys the oldest are forgotten.
-        """
-        if key not in self._known:
-            self._known[key] = make()
-            if len(self._known) > MOST_KEPT:
-                del self._known[next(iter(self._known))]
-        return self._known[key]
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

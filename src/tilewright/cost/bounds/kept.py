@@ -55,7 +55,10 @@ class KeptBounds:
             return score(self.union.latency_cycles, self.union.energy_pj)
         listed = self.scores(score)
         least = min(listed.values())
-        return least if len(listed) == len(self.kept) else min(least, self._unlisted(score))
+        if len(listed) == len(self.kept):
+            return least
+        energies, _, _ = self._listed
+        return min(least, score(self._steps, float(energies.min()) * _SLACK))
 
     def scores(self, score: Score) -> dict[int, float]:
         """Return what no mapping of a member scores below, by its number, the least first.
@@ -98,11 +101,6 @@ class KeptBounds:
         energies, cycles, numbers = self._listed
         return sorted((score(steps, energy * _SLACK), number) for energy, steps, number in zip(
             energies.tolist(), cycles.tolist(), numbers.tolist(), strict=True))
-
-    def _unlisted(self, score: Score) -> float:
-        """Return the score that no member beats, be it listed or not."""
-        energies, _, _ = self._listed
-        return score(self._steps, float(energies.min()) * _SLACK)
 
     @cached_property
     def _steps(self) -> int:

@@ -176,8 +176,7 @@ class Stages:
             return self._stage(rooms, lanes)
         key = (tuple((tuple(bits.items()), float(most[0])) for bits, most in rooms), int(lanes.total[0]),
                tuple(lanes.each[:, 0].tolist()))
-        found: MemoryStage = self.tiles.once(key, lambda: self._stage(rooms, lanes))
-        return found
+        return self.tiles.once(key, lambda: self._stage(rooms, lanes))
 
     def _stage(self, rooms: list[tuple[dict[str, float], Floats]], lanes: Lanes) -> MemoryStage:
         groups = self.tiles.groups

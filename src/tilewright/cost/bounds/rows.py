@@ -23,8 +23,29 @@ ACCESSES = {"read": READ, "write": WRITE, "shared": READ + WRITE}
 """Kinds of access that a port serves."""
 
 
+MOST_KEPT = 1024
+"""Things made once that each `Once` keeps (some ten kilobytes each)."""
+
+
+class Once:
+    """What keeps all that is made of it, as kept sets share most of what is known."""
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what ``make`` returns, made once for each key; of very many keys the oldest are forgotten."""
+        if key not in self._made:
+            self._made[key] = make()
+            if len(self._made) > MOST_KEPT:
+                del self._made[next(iter(self._made))]
+        found: Made = self._made[key]
+        return found
+
+
 @dataclass(frozen=True)
-class MachineRows:
+class MachineRows(Once):
     """Some rows of `Columns`, all with the same arrays of one instance (`parts`).
 
     Arrays of a fixed shape have the product of their sides, as legality knows nothing else of them.
@@ -38,17 +59,6 @@ class MachineRows:
     def one(machine: Accelerator) -> "MachineRows":
         """Return a machine as a row; kept, as every layer and kept set asks."""
         return MachineRows(own_columns(machine), 1)
-
-    @cached_property
-    def _made(self) -> dict[Hashable, Any]:
-        return {}
-
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what ``make`` returns, made once for each key: kept sets share most of what is known of them."""
-        if key not in self._made:
-            self._made[key] = make()
-        found: Made = self._made[key]
-        return found
 
     @property
     def machine(self) -> Accelerator:
