@@ -1,20 +1,28 @@
-"""What a causal language model of transformers knows of earlier tokens, as it is exported: a cache without words."""
+"""What language models of transformers keep from token to token, as it is exported: caches without words, and scans.
 
+Appending to a cache, and a scan over all positions, are one call each in place of what transformers does in PyTorch.
+"""
+
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tilewright.interop.pytorch.torch import append_operator
+from tilewright.interop.pytorch.arranged import APPEND
+from tilewright.interop.pytorch.torch import selective_scan, stand_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+_SCAN_OF = "mamba_selective_scan"
+"""What modules of transformers call the scan: position by position, where no kernel for a GPU is installed."""
 
 
 @contextmanager
 def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
     """Let a model run with a cache of ``past`` tokens of each sequence, and hand out its first result alone.
 
-    Layers that slide keep as many tokens as their window takes. Appending is one call (`append_operator`).
+    Layers that slide keep as many tokens as their window takes.
     """
     forward = model.forward
 
@@ -28,11 +36,29 @@ def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
         del model.forward
 
 
+@contextmanager
+def scanning(model: "PreTrainedModel") -> Iterator[None]:
+    """Let the selective scans of a model be one call each (Gu, Dao, Mamba, arXiv:2312.00752, algorithm 2)."""
+    module = sys.modules[type(model).__module__]
+    scan = getattr(module, _SCAN_OF, None)
+    if scan is not None:
+        setattr(module, _SCAN_OF, selective_scan)
+    try:
+        yield
+    finally:
+        if scan is not None:
+            setattr(module, _SCAN_OF, scan)
+
+
+def _appended(new: Any, positions: int) -> Any:
+    return new.new_empty((*new.shape[:-2], positions, new.shape[-1]))
+
+
 def _cache(config: Any, past: int) -> Any:
     """Return a cache that holds ``past`` tokens before the pass."""
     from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer  # noqa: PLC0415
 
-    append = append_operator()
+    append = stand_in(APPEND, "(Tensor new, SymInt positions) -> Tensor", _appended)
 
     class Held(DynamicLayer):  # type: ignore[misc]
         """Keys and values of one layer."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError, read_json, read_text, require_extra, unknown_name
-from tilewright.interop.pytorch.caches import holding
+from tilewright.interop.pytorch.caches import holding, scanning
 from tilewright.interop.pytorch.torch import export_module, is_of, on_meta, quietly, read_exported, zeros_for
 from tilewright.interop.pytorch.translate import graph_of
 from tilewright.interop.scene import check_bindings
@@ -109,7 +109,19 @@ def _configured(file: Path, raw: dict[str, Any]) -> "PreTrainedConfig":
         raise InputError(str(file), f"must hold what a {kind} has", f"{type(error).__name__}: {_first_line(error)}",
                          ) from None
     config.use_cache = False
+    _check_shares(file, config.get_text_config())
     return config
+
+
+def _check_shares(file: Path, config: "PreTrainedConfig") -> None:
+    """Refuse heads that groups do not share evenly, and fewer experts than each token is sent to."""
+    heads, groups = (getattr(config, f"num_{kind}_heads", None) for kind in ("attention", "key_value"))
+    if isinstance(heads, int) and isinstance(groups, int) and (groups < 1 or heads % groups):
+        raise InputError(f"{file}: num_key_value_heads", f"must divide the {heads} heads", groups)
+    every = (getattr(config, name, None) for name in ("num_local_experts", "num_experts", "n_routed_experts"))
+    experts, active = next(filter(None, every), None), getattr(config, "num_experts_per_tok", None)
+    if isinstance(experts, int) and isinstance(active, int) and not 1 <= active <= experts:
+        raise InputError(f"{file}: num_experts_per_tok", f"must be from 1 to the {experts} experts", active)
 
 
 def _maker(file: Path, raw: dict[str, Any], config: "PreTrainedConfig") -> Any:
@@ -139,7 +151,7 @@ def _graph(source: str, name: str, model: "PreTrainedModel", bind: dict[str, int
     sizes = _sizes(source, model, bind, phase)
     inputs = _inputs(model, sizes)
     where = source if source == type(model).__name__ else f"{source}: {type(model).__name__}"
-    with holding(model, sizes.get("context", 1) - 1) if phase else nullcontext():
+    with scanning(model), holding(model, sizes.get("context", 1) - 1) if phase else nullcontext():
         exported = export_module(model, (), inputs, where=where,
                                  mend="See that the configuration and the sizes that are bound go together")
     graph = graph_of(read_exported(exported, name), {})

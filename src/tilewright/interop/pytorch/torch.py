@@ -1,7 +1,7 @@
 """PyTorch's exported programs, as our nouns. PyTorch loads only inside these functions."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from itertools import zip_longest
@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.base import InputError
-from tilewright.interop.pytorch.arranged import APPEND
 from tilewright.interop.pytorch.program import (
     Body,
     Call,
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 TorchNetwork: TypeAlias = "Module | ExportedProgram | tuple[Module, Sequence[object] | Mapping[str, object]]"
 
 _LAST_LINES = 3
+SCAN = "tilewright.selective_scan"
+"""What stands for a selective scan in an exported program."""
 
 
 def is_exported(given: object) -> bool:
@@ -118,17 +119,34 @@ def zeros_for(module: "Module", shape: Sequence[int], *, numbers: bool) -> Any:
 
 
 @cache
-def append_operator() -> Any:
-    """Return what stands for appending to a cache, `APPEND`: of new words, and the positions that there are then."""
+def stand_in(name: str, schema: str, made: Callable[..., Any]) -> Any:
+    """Return an operator that is one call in an exported program; ``made`` makes a tensor of its result's shape."""
     import torch  # noqa: PLC0415
 
-    def appended(new: Any, positions: int) -> Any:
-        return new.new_empty((*new.shape[:-2], positions, new.shape[-1]))
-
-    found = torch.library.custom_op(APPEND.replace(".", "::"), appended, mutates_args=(),
-                                    schema="(Tensor new, SymInt positions) -> Tensor")
-    found.register_fake(appended)
+    found = torch.library.custom_op(name.replace(".", "::"), made, mutates_args=(), schema=schema)
+    found.register_fake(made)
     return found
+
+
+def selective_scan(x: Any, dt: Any, a: Any, b: Any, c: Any, *rest: Any, **how: Any) -> Any:
+    """Scan ``x`` (batch, features, positions) as transformers does, which passes the rest by name."""
+    import torch  # noqa: PLC0415
+
+    if how.get("delta_bias") is not None:
+        dt = dt + how["delta_bias"][..., None]
+    if how.get("delta_softplus"):
+        dt = torch.nn.functional.softplus(dt)
+    schema = "(Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c) -> Tensor"
+    y = stand_in(SCAN, schema, _scanned)(x, dt, a, b, c)
+    if how.get("D") is not None:
+        y = y + x * how["D"][None, :, None]
+    if how.get("z") is not None:
+        y = y * torch.nn.functional.silu(how["z"])
+    return (y, x.new_zeros((x.shape[0], *a.shape))) if how.get("return_last_state") else y
+
+
+def _scanned(x: Any, dt: Any, a: Any, b: Any, c: Any) -> Any:
+    return x.new_empty(x.shape)
 
 
 def _reason(error: Exception) -> str:

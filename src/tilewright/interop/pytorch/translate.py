@@ -9,6 +9,7 @@ from tilewright.interop.pytorch.arranged import APPEND, arrangements
 from tilewright.interop.pytorch.macs import MAC_TRANSLATORS
 from tilewright.interop.pytorch.program import Body, Call, ExportedNetwork, Size, Value
 from tilewright.interop.pytorch.sizes import bind_sizes, size_of
+from tilewright.interop.pytorch.torch import SCAN
 from tilewright.interop.pytorch.vectors import VIEWS, is_vector, translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, folded_note, quantised_types, translated
 from tilewright.workload import Graph, Node
@@ -28,7 +29,8 @@ permute transpose t numpy_T adjoint mT mH movedim swapaxes swapdims slice select
 chunk unbind tensor_split unfold as_strided expand expand_as
 """.split()}
 _RENAMED = {"scaled_dot_product_attention": "attention", "_scaled_dot_product_flash_attention_for_cpu": "attention",
-            "transformers.grouped_mm_fallback": "grouped_mm", "_grouped_mm": "grouped_mm", APPEND: "append"}
+            "transformers.grouped_mm_fallback": "grouped_mm", "_grouped_mm": "grouped_mm", APPEND: "append",
+            SCAN: "scan"}
 
 
 def graph_of(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Graph:

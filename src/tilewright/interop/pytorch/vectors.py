@@ -11,6 +11,7 @@ from math import ceil, log2, prod
 from tilewright.interop.pytorch.arranged import APPEND
 from tilewright.interop.pytorch.macs import shape, spread, tensor
 from tilewright.interop.pytorch.program import Ref
+from tilewright.interop.pytorch.torch import SCAN
 from tilewright.interop.scene import NodeView
 from tilewright.workload import OPERATIONS_PER_ELEMENT, DataMovement, Node, VectorOperator
 
@@ -108,6 +109,8 @@ def translate_vector(node: NodeView) -> Node | None:
         return DataMovement(node.name, "append", words, words, node.readers, attributes=_typed(node))
     if kind in VIEWS or _does_nothing(node) or node.outputs[0] in node.scene.arranged:
         return DataMovement(node.name, kind, 0, 0, node.readers, attributes=_typed(node))
+    if kind == SCAN:
+        return _scanned(node)
     special = _SPECIAL.get(kind)
     operations = special(node) if special is not None else _operations(node)
     if operations is not None:
@@ -210,6 +213,15 @@ def _vector(node: NodeView, operations: int) -> VectorOperator:
     read = operations if "embedding_bag" in node.kind else node.read_words  # a bag reads the rows that are asked for
     return VectorOperator(node.name, node.kind, operations, read, node.written_words, node.readers,
                           approximated_as=note, attributes=_typed(node))
+
+
+def _scanned(node: NodeView) -> VectorOperator:
+    """Scan an input (batch, features, positions) with a state of so many words a feature, which is read and kept."""
+    batch, _, positions = node.shape(0)
+    state = batch * prod(node.shape(2))
+    return VectorOperator(node.name, "selective_scan", _OPS["selective_scan"] * positions * state,
+                          node.read_words + state, node.written_words + state, node.readers,
+                          approximated_as="vector work, products of states included", attributes=_typed(node))
 
 
 def _movement(node: NodeView) -> DataMovement:
