@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.api import convert
 from tilewright.cost import Totals, VectorShare, vector_shares
 from tilewright.hardware import VectorUnit, preset
+from tilewright.interop import Foreign
 from tilewright.scheduling import LayerJob, analyse, load_system, network_jobs, task_groups
 from tilewright.workload import DataMovement, Graph, MacNode, Unmodelled, VectorOperator, matmul
 
@@ -140,3 +142,20 @@ def test_schedules_say_what_became_of_vector_work():
     assert "--vector free" in free.record.command
     with pytest.raises(tw.InputError, match="vector: must be one of included, free"):
         tw.schedule(graph, vector="none", **asked)
+
+
+@pytest.mark.parametrize("form", ["maestro", "scale-sim", "timeloop", "tilewright"])
+def test_what_other_formats_have_no_place_for_is_told_in_a_line_each(form):
+    machine, graph = preset("edge-s2"), network(0)
+    if form == "timeloop":
+        graph = Graph("one", graph.nodes[:3])
+    made = convert(Foreign(graph, machine), form)
+    others = [note.text for note in made.notes if "not multiply-accumulates" in note.text]
+    unit = [note for note in made.notes if "vector unit" in note.text]
+    assert machine.vector is not None and len(unit) == (form != "tilewright")
+    assert len(others) == 1 and others[0].startswith(f"{len(graph.nodes) - len(graph.mac_nodes)} nodes")
+    assert form == "tilewright" or [str(note) for note in unit] == [
+        f"edge-s2.vector: dropped: the vector unit: {form} has none"]
+    assert not convert(Foreign(graph, replace(machine, vector=None)), "tilewright").notes[1:]
+    with pytest.raises(tw.InputError, match="honoured in full"):
+        convert(Foreign(graph, machine), form, strict=True)

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tilewright.base import InputError, unknown_name
 from tilewright.hardware import dump_accelerator
-from tilewright.interop import FORMATS, Foreign, ForeignText, Note, format_of, refuse_notes
+from tilewright.interop import FORMATS, Foreign, ForeignText, Note, Notes, format_of, refuse_notes
 from tilewright.mapping import Constraints, dump_constraints, dump_mapping
 from tilewright.workload import dump_operators
 
@@ -59,6 +60,9 @@ def convert(what: Foreign, to: str = OURS, *, strict: bool = False) -> ForeignTe
             able = [OURS, *(name for name in FORMATS if FORMATS.get(name).write)]
             raise InputError("--to", "must be a format that is written, not only read", to, f"Known: {', '.join(able)}")
         made = write(what)
+        if what.accelerator is not None and what.accelerator.vector is not None:
+            made = replace(made, notes=(*made.notes, Note(
+                f"{what.accelerator.name}.vector", "dropped", f"the vector unit: {to} has none")))
     if strict:
         refuse_notes(made.notes)
     return made
@@ -84,14 +88,12 @@ def _form(paths: Sequence[Path]) -> str:
 
 def _ours(what: Foreign) -> ForeignText:
     files: dict[str, str] = {}
-    notes: list[Note] = []
+    notes = Notes()
     if what.accelerator is not None:
         files["accelerator.yaml"] = dump_accelerator(what.accelerator)
     if what.graph is not None:
         files["network.yaml"] = dump_operators(what.graph)
-        others = len(what.graph.nodes) - len(what.graph.mac_nodes)
-        if others:
-            notes.append(Note("network.yaml", "dropped", f"{others} nodes that are not multiply-accumulates"))
+        notes.others(what.graph)
         operators = {node.name: node.operator for node in what.graph.mac_nodes}
         for name, mapping in what.mappings.items():
             stem = "mapping" if len(operators) == 1 else "mapping-" + re.sub(r"[^\w.-]+", "_", name)[:_LONGEST_NAME]

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tilewright.interop.cases import Case, case_lines, case_result, parse_case
     from tilewright.interop.formats import FORMATS, Foreign, ForeignText, Format, format_of
     from tilewright.interop.maestro import dump_gamma, dump_maestro, load_maestro
-    from tilewright.interop.notes import Note, refuse_notes
+    from tilewright.interop.notes import Note, Notes, refuse_notes
     from tilewright.interop.onnx import load_onnx
     from tilewright.interop.pytorch import TorchNetwork, load_exported, load_given, load_huggingface, load_torch
     from tilewright.interop.scalesim import ScaleSimConfig, read_config
@@ -22,6 +22,7 @@ __all__ = [
     "ForeignText",
     "Format",
     "Note",
+    "Notes",
     "Part",
     "ScaleSimConfig",
     "TorchNetwork",

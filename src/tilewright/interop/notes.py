@@ -1,10 +1,12 @@
 """What a foreign file says, or we do, and that could not be honoured in full: a note for each."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.base import InputError
+from tilewright.workload import Graph, MacNode
 
 Kind = Literal["dropped", "approximated", "refused"]
 """``refused``: it is written, but the program that it is for will not take it."""
@@ -38,6 +40,13 @@ class Notes(list[Note]):
     def approximated(self, where: str, text: str) -> None:
         """Note what is honoured by what is like it."""
         self.append(Note(where, "approximated", text))
+
+    def others(self, graph: Graph) -> None:
+        """Note in one line what of a network is not multiply-accumulates, by kind, where that is not honoured."""
+        kinds = Counter(node.kind for node in graph.nodes if not isinstance(node, MacNode))
+        if kinds:
+            told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+            self.dropped(graph.name, f"{kinds.total()} nodes that are not multiply-accumulates ({told})")
 
     def refused(self, where: str, text: str) -> None:
         """Note what is written, but will not be taken."""

@@ -54,13 +54,9 @@ def dump_gamma(what: Foreign) -> ForeignText:
 def _layers(graph: Graph, notes: Notes) -> list[tuple[MacNode, MaestroView]]:
     """Return the layers that GAMMA has words for."""
     found = []
-    macs = {node.name: node for node in graph.mac_nodes}
-    for other in graph.nodes:
-        where = f"{graph.name}.{other.name}"
-        node = macs.get(other.name)
-        if node is None:
-            notes.dropped(where, "GAMMA has multiply-accumulates only")
-            continue
+    notes.others(graph)
+    for node in graph.mac_nodes:
+        where = f"{graph.name}.{node.name}"
         if node.count > 1:
             notes.dropped(where, f"that it runs {node.count} times")
         try:

@@ -51,9 +51,7 @@ def _network(graph: Graph, accelerator: Accelerator | None, mappings: Mapping[st
     mapped = False
     operators = {node.name: node.operator for node in graph.mac_nodes}
     rows = rows_of(mappings, operators, accelerator) if accelerator is not None else {}
-    for node in graph.nodes:
-        if not any(node is other for other in graph.mac_nodes):
-            notes.dropped(f"{graph.name}.{node.name}", "MAESTRO has multiply-accumulates only")
+    notes.others(graph)
     for node in graph.mac_nodes:
         if node.count > 1:
             notes.dropped(f"{graph.name}.{node.name}", f"that it runs {node.count} times")

@@ -97,11 +97,9 @@ def _config_text(config: ScaleSimConfig) -> str:
 def _topologies(graph: Graph, notes: Notes) -> dict[str, str]:
     """Return a network as a topology, or two."""
     writer = _Writer(notes)
-    for node in graph.nodes:
-        if isinstance(node, MacNode):
-            writer.layer(node)
-        else:
-            notes.dropped(node.name, f"{node.kind}: not multiply-accumulates")
+    notes.others(graph)
+    for node in graph.mac_nodes:
+        writer.layer(node)
     if not writer.convolutions and not writer.products:
         raise InputError(graph.name, "must have a convolution or matrix product to be written as a topology")
     name = re.sub(r"[^\w .()-]+", "_", graph.name).strip() or "topology"

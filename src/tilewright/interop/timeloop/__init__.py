@@ -1,11 +1,13 @@
 """Timeloop's YAML (versions 0.3 and 0.4), both ways; Timeloop itself is not needed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
 from tilewright.interop.formats import Foreign, ForeignText, refuse_sizes
+from tilewright.interop.notes import Notes
 from tilewright.interop.timeloop.design import energise, load_timeloop
 from tilewright.interop.timeloop.program import dump_program
 from tilewright.interop.timeloop.writing import dump_timeloop
@@ -39,4 +41,7 @@ def _write(made: Foreign, dump: Dump) -> ForeignText:
     if operator is None or accelerator is None:
         raise InputError("timeloop", "must be written of a layer with an accelerator",
                          "no layer" if operator is None else "no accelerator")
-    return dump(operator, accelerator, made.mappings.get(operator.name), made.constraints)
+    found, notes = dump(operator, accelerator, made.mappings.get(operator.name), made.constraints), Notes()
+    if made.graph is not None:
+        notes.others(made.graph)
+    return replace(found, notes=(*found.notes, *notes))
