@@ -1,14 +1,13 @@
 """Networks and training loops; knows nothing of accelerators. Loads PyTorch (extra ``learn``)."""
 
 from tilewright.learn.agents import train_agent
-from tilewright.learn.policy import PolicyOptions, RecurrentPolicy
+from tilewright.learn.policy import RecurrentPolicy
 from tilewright.learn.regressor import Regressor, Scale, load_regressor, save_regressor
 from tilewright.learn.threads import one_thread
 from tilewright.learn.training import Epoch, Trained, TrainingOptions, rank_correlation, train
 
 __all__ = [
     "Epoch",
-    "PolicyOptions",
     "RecurrentPolicy",
     "Regressor",
     "Scale",

@@ -5,7 +5,6 @@ step by step; then one pass over all steps gives the gradient.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,30 +16,12 @@ from tilewright.learn.threads import one_thread
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-
-@dataclass(frozen=True)
-class PolicyOptions:
-    """How a policy learns.
-
-    Parameters
-    ----------
-    hidden
-        Width of the LSTM.
-    rate
-        Of Adam.
-    clip
-        Largest norm of a gradient.
-    entropy
-        Weight of the entropy of choices beside their rewards; 0 as published.
-    recurrent
-        Whether a step knows of those before the last: an LSTM, or two plain layers of that width.
-    """
-
-    hidden: int = 128
-    rate: float = 1e-3
-    clip: float = 10.0
-    entropy: float = 0.0
-    recurrent: bool = True
+WIDTH = 128
+"""Of the LSTM, or of the plain layers."""
+RATE = 1e-3
+"""Of Adam."""
+LARGEST_NORM = 10.0
+"""Of a gradient; longer ones are cut."""
 
 
 class RecurrentPolicy:
@@ -54,30 +35,30 @@ class RecurrentPolicy:
         Values that each of the ``a`` choices may have.
     seed
         Of the weights and the draws.
+    recurrent
+        Whether a step knows of those before the last: an LSTM, or two plain layers of that width.
     """
 
-    def __init__(self, features: Floats, choices: tuple[int, ...], seed: int,
-                 options: PolicyOptions = PolicyOptions()) -> None:
-        self.features, self.choices, self.options = torch.from_numpy(features), choices, options
+    def __init__(self, features: Floats, choices: tuple[int, ...], seed: int, recurrent: bool = True) -> None:
+        self.features, self.choices, self.recurrent = torch.from_numpy(features), choices, recurrent
         self.draws = torch.Generator().manual_seed(seed)
-        hidden, inputs = options.hidden, features.shape[1] + len(choices)
-        rows = hidden * (4 if options.recurrent else 1)
-        shapes = {"into": (rows, inputs), "within": (rows, hidden), "into_bias": (rows,), "within_bias": (rows,),
-                  "out": (sum(choices), hidden), "out_bias": (sum(choices),)}
-        scale = hidden**-0.5
+        rows, inputs = WIDTH * (4 if recurrent else 1), features.shape[1] + len(choices)
+        shapes = {"into": (rows, inputs), "within": (rows, WIDTH), "into_bias": (rows,), "within_bias": (rows,),
+                  "out": (sum(choices), WIDTH), "out_bias": (sum(choices),)}
+        scale = WIDTH**-0.5
         self.weights = {name: ((torch.rand(shape, generator=self.draws) * 2 - 1) * scale).requires_grad_()
                         for name, shape in shapes.items()}
-        self.adam = torch.optim.Adam(list(self.weights.values()), lr=options.rate, foreach=False, fused=False)
+        self.adam = torch.optim.Adam(list(self.weights.values()), lr=RATE, foreach=False, fused=False)
 
     def draw(self, episodes: int) -> Ints:
         """Return the choices ``(b, t, a)`` of so many episodes."""
         weights = self.weights
         with one_thread(), torch.no_grad():
-            hidden = cell = torch.zeros(episodes, self.options.hidden)
+            hidden = cell = torch.zeros(episodes, WIDTH)
             last, found = torch.zeros(episodes, len(self.choices)), []
             for features in self.features:
                 state = torch.cat([features.expand(episodes, -1), last], dim=1)
-                if self.options.recurrent:
+                if self.recurrent:
                     hidden, cell = torch.lstm_cell(state, (hidden, cell), weights["into"], weights["within"],
                                                    weights["into_bias"], weights["within_bias"])
                 else:
@@ -94,16 +75,15 @@ class RecurrentPolicy:
         weights, actions = self.weights, torch.from_numpy(chosen)
         with one_thread():
             logits = torch.nn.functional.linear(self._hidden(actions), weights["out"], weights["out_bias"])
-            gained, spread = torch.zeros(()), torch.zeros(())
+            gained = torch.zeros(())
             weight = torch.from_numpy((returns * counts).astype(np.float32))
             for at, part in enumerate(logits.split(self.choices, dim=2)):
                 likely = part.log_softmax(dim=2)
                 gained = gained + (likely.gather(2, actions[:, :, at:at + 1])[..., 0] * weight).sum()
-                spread = spread - (likely.exp() * likely).sum(dim=2).mul(torch.from_numpy(counts)).sum()
-            loss = -(gained + self.options.entropy * spread) / len(chosen)
+            loss = -gained / len(chosen)
             self.adam.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(list(weights.values()), self.options.clip)
+            torch.nn.utils.clip_grad_norm_(list(weights.values()), LARGEST_NORM)
             self.adam.step()
 
     def hidden(self, chosen: Ints) -> Floats:
@@ -114,9 +94,9 @@ class RecurrentPolicy:
     def _hidden(self, actions: torch.Tensor) -> torch.Tensor:
         last = torch.cat([torch.zeros(len(actions), 1, len(self.choices)), self._scaled(actions[:, :-1])], dim=1)
         states = torch.cat([self.features.expand(len(actions), -1, -1), last], dim=2)
-        if not self.options.recurrent:
+        if not self.recurrent:
             return self._plain(states)
-        start = torch.zeros(1, len(actions), self.options.hidden)
+        start = torch.zeros(1, len(actions), WIDTH)
         hidden, _, _ = torch.lstm(states, (start, start), [self.weights[name] for name in (
             "into", "within", "into_bias", "within_bias")], True, 1, 0.0, True, False, True)
         return hidden

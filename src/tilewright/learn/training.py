@@ -1,4 +1,4 @@
-"""The training loop of regressors: Adam on a Huber loss, held-out data, early stop, and the same result anywhere."""
+"""The training loop of regressors: Adam on a Huber loss, held-out data, and the same result anywhere."""
 
 import threading
 import time
@@ -35,8 +35,6 @@ class TrainingOptions:
         Length of the first steps; it falls to a hundredth by half a cosine over all epochs.
     held_out
         Share of the rows that is not learnt from.
-    patience
-        Epochs after which training ends if the held-out error has not improved; 0 for never.
     seed
         Same seed, same network, on any number of threads.
     """
@@ -46,7 +44,6 @@ class TrainingOptions:
     batch: int = 1024
     rate: float = 2e-3
     held_out: float = 0.05
-    patience: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -158,7 +155,7 @@ class _Learning:
         best, kept = float("inf"), self.network.arrays()
         rows, batch = len(learnt[0]), self.options.batch
         steps = self.options.epochs * -(-rows // batch)
-        done = idle = 0
+        done = 0
         for epoch in range(self.options.epochs):
             order, total = torch.randperm(rows, generator=self.shuffle), 0.0
             for chosen in order.split(batch):
@@ -172,10 +169,9 @@ class _Learning:
             curve.append(Epoch(epoch + 1, total / rows, loss, time.perf_counter() - began))
             if progress is not None:
                 progress(curve[-1])
-            idle = 0 if loss < best else idle + 1
             if loss < best:
                 best, kept = loss, self.network.arrays()
-            if (stop is not None and stop.is_set()) or 0 < self.options.patience <= idle:
+            if stop is not None and stop.is_set():
                 break
         return Regressor.from_arrays(kept), curve
 

@@ -43,15 +43,10 @@ def test_the_same_seed_gives_the_same_network_on_any_number_of_threads_and_anoth
     assert not np.array_equal(first["weight0"], other["weight0"])
 
 
-def test_training_ends_early_when_told_or_when_nothing_improves():
+def test_training_ends_early_when_told():
     stop = threading.Event()
     stop.set()
     assert len(train(FEATURES, TARGETS, SMALL, stop=stop).curve) == 1
-    noise = RNG.normal(size=TARGETS.shape).astype(np.float32)
-    patient = TrainingOptions((64, 64), epochs=60, batch=64, rate=1e-2, patience=3)
-    trained = train(FEATURES[:300], noise[:300], patient)
-    assert len(trained.curve) < 60
-    assert min(step.held_out_loss for step in trained.curve[:-3]) == min(step.held_out_loss for step in trained.curve)
 
 
 def test_slopes_are_those_of_small_steps():

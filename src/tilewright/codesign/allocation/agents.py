@@ -80,10 +80,9 @@ class Reinforce(Resumable):
     @cached_property
     def policy(self) -> "RecurrentPolicy":
         """The network."""
-        from tilewright.learn import PolicyOptions, RecurrentPolicy  # noqa: PLC0415 - PyTorch loads late
+        from tilewright.learn import RecurrentPolicy  # noqa: PLC0415 - PyTorch loads late
 
-        return RecurrentPolicy(observations(self.problem), self.problem.axes, self.seed,
-                               PolicyOptions(recurrent=self.recurrent))
+        return RecurrentPolicy(observations(self.problem), self.problem.axes, self.seed, self.recurrent)
 
     def step(self, trial: Trial) -> None:
         """Draw some episodes and learn from them."""
