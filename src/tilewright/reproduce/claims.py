@@ -49,9 +49,9 @@ class Claim:
     kind: Kind = "share"
 
 
-def gain(text: str, published: str, figure: float, judged: str = "that ratio", none: float = 1.0) -> Claim:
+def gain(text: str, published: str, figure: float, judged: str = "that ratio") -> Claim:
     """Return a claim of a ratio."""
-    return Claim(text, published, judged, figure, none, "gain")
+    return Claim(text, published, judged, figure, 1.0, "gain")
 
 
 def same(text: str, published: str, contrast: float, judged: str) -> Claim:

@@ -347,9 +347,9 @@ def average_venn(study: Isolation, title: str) -> Plot:
                      f"at most {worst:.2%} of the largest set.")
 
 
-def tile_of(nest: Nest, operator: Operator, memory: str = "GLB") -> str:
-    """Return the tile that a memory holds, as K C P Q R S (G is told as C where it stands for it)."""
-    index = [entry.level for entry in nest.levels].index(memory)
+def tile_of(nest: Nest, operator: Operator) -> str:
+    """Return the tile that the buffer holds, as K C P Q R S (G is told as C where it stands for it)."""
+    index = [entry.level for entry in nest.levels].index("GLB")
     extents = extents_at(nest, dict(operator.sizes))[index]
     return " ".join(f"{d}{extent}" for d, extent in extents.items() if operator.sizes[d] > 1)
 

@@ -70,10 +70,9 @@ def model_sources() -> str:
     return digest.hexdigest()[:16]
 
 
-def new_run_id(created: datetime | None = None) -> str:
+def new_run_id() -> str:
     """Return a fresh identity that sorts by time, for example ``20260314-101530-9f2c41``."""
-    moment = created or datetime.now(UTC)
-    return f"{moment.astimezone(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 def timestamp(moment: datetime | None = None) -> str:

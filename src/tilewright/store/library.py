@@ -107,9 +107,9 @@ class Library(Database):
                 changed += len(connection.execute(upsert).all())
         return changed
 
-    def entries(self, limit: int | None = None) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[Entry, ...]:
         """Return what is kept, newest first."""
-        query = sa.select(LIBRARY).order_by(LIBRARY.c.found.desc(), *(LIBRARY.c[name] for name in KEY)).limit(limit)
+        query = sa.select(LIBRARY).order_by(LIBRARY.c.found.desc(), *(LIBRARY.c[name] for name in KEY))
         with self.transaction() as connection:
             return tuple(Entry(**row) for row in connection.execute(query).mappings())
 

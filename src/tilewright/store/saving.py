@@ -21,9 +21,8 @@ class Kept:
     warning: str = ""
 
 
-def keep(record: RunRecord, place: str | os.PathLike[str] | None = None,
-         rescue: str | os.PathLike[str] | None = None) -> Kept:
-    """Append a run to the store; if that fails, write it as JSON to ``rescue``, here, or the temporary directory.
+def keep(record: RunRecord, place: str | os.PathLike[str] | None = None) -> Kept:
+    """Append a run to the store; if that fails, write it as JSON here or to the temporary directory.
 
     A failure is told in ``warning`` in one line, for the caller to print; results stay with the caller in any case.
     """
@@ -35,15 +34,15 @@ def keep(record: RunRecord, place: str | os.PathLike[str] | None = None,
     # Whatever a database or its driver raises must not cost the result.
     except Exception as error:
         problem = f"The run was not stored: {error}"
-    path = rescued(record, rescue)
+    path = rescued(record)
     if path is None:
         return Kept("", stored=False, warning=f"{problem} No file could be written instead.")
     return Kept(str(path), stored=False, warning=f"{problem} It was written to {path} instead.")
 
 
-def rescued(record: RunRecord, rescue: str | os.PathLike[str] | None = None) -> Path | None:
-    """Write a run as JSON to ``rescue``, here, or the temporary directory; return where, None where nothing can be."""
-    for directory in (Path(rescue) if rescue is not None else Path.cwd(), Path(tempfile.gettempdir())):
+def rescued(record: RunRecord) -> Path | None:
+    """Write a run as JSON here or to the temporary directory; return where, None where nothing can be."""
+    for directory in (Path.cwd(), Path(tempfile.gettempdir())):
         with suppress(InputError):
             return write_run(record, directory / f"tilewright-run-{record.id}.json")
     return None

@@ -24,12 +24,12 @@ class Interval:
     coverage: float
 
 
-def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+def median_interval(values: Sequence[float]) -> Interval:
     """Return the median and its interval of order statistics, free of assumptions on the distribution.
 
     The interval from the k-th smallest to the k-th largest of n values misses the true median with twice the chance
-    that fewer than k of n fair coins show heads. The largest k is taken that covers it with ``confidence``; where even
-    the range does not (fewer than six values for 0.95), the range is given with the coverage that it has.
+    that fewer than k of n fair coins show heads. The largest k is taken that covers it with `CONFIDENCE`; where even
+    the range does not (fewer than six values), the range is given with the coverage that it has.
 
     Source: David and Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1.
 
@@ -41,14 +41,14 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
-    rank = interval_rank(len(ordered), confidence)
+    rank = interval_rank(len(ordered))
     return Interval(ordered[rank - 1], median(ordered), ordered[-rank], coverage(len(ordered), rank))
 
 
-def interval_rank(count: int, confidence: float = CONFIDENCE) -> int:
+def interval_rank(count: int) -> int:
     """Return k: the interval of the median goes from the k-th smallest of ``count`` values to the k-th largest."""
     rank = 1
-    while 2 * (rank + 1) <= count and coverage(count, rank + 1) >= confidence:
+    while 2 * (rank + 1) <= count and coverage(count, rank + 1) >= CONFIDENCE:
         rank += 1
     return rank
 
