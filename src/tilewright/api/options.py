@@ -87,9 +87,9 @@ class SpaceOptions:
     dataflow: str | None = option(None, "--dataflow", says=(
         "Only mappings that follow this dataflow; see: tilewright list dataflows."))
     precision: str = option("auto", "--precision", metavar="WORDS", says=(
-        "Which words tensors have: auto, the model's types but for fp32, which files hold where nobody chose; model, "
-        "all its types; machine, as wide as the machine's; a type (int8, fp16, mxfp4) or some by role "
-        "(inputs=fp16,weights=int4)."))
+        "Which words tensors have: auto, the model's types that lanes take whole (not fp32 alone, which files hold "
+        "where nobody chose); model, all its types; machine, as wide as the machine's; a type (int8, fp16, mxfp4) or "
+        "some by role (inputs=fp16,weights=int4)."))
     bind: Mapping[str, int | str] | None = option(None, "--bind", kind="sizes", metavar="NAME=SIZE", says=(
         "Size of a dynamic dimension of a network (batch=4), or an option of one of the zoo. Repeatable."))
 

@@ -1,9 +1,11 @@
 """What words are on a machine: the model's number types or the machine's own, and what its lanes make of them."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import repeat
 from math import ceil
 from typing import TypeAlias
 
@@ -33,12 +35,15 @@ class LaneUse:
         Width of partial sums where the machine states it.
     told
         How that came about, where operands are not the machine's own words.
+    whole
+        Whether lanes take the operands whole, not in parts.
     """
 
     cycles: Fraction = Fraction(1)
     energy: float = 1.0
     partial_bits: int | None = None
     told: str = ""
+    whole: bool = True
 
 
 def lane_use(operator: Operator, accelerator: Accelerator) -> LaneUse:
@@ -81,7 +86,8 @@ def _lane_use(operands: tuple[tuple[str, str], ...], stated: tuple[Precision, ..
         return _OWN if own_words else LaneUse(told=f"{text} as the machine's words of {own[0]} x {own[1]} bits")
     parts = ceil(widths[0] / own[0]) * ceil(widths[1] / own[1])
     return LaneUse(Fraction(parts), float(parts), None, (
-        f"{text} in {parts} parts of {own[0]} x {own[1]} bits, a cycle each, as the machine states nothing for them"))
+        f"{text} in {parts} parts of {own[0]} x {own[1]} bits, a cycle each, as the machine states nothing for them"),
+        whole=False)
 
 
 def _widest(types: list[NumberType | None]) -> NumberType | None:
@@ -107,10 +113,14 @@ def compute_cycles(steps: int, operator: Operator, accelerator: Accelerator) -> 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which words a network is to have: the model's (all that it states, or but what nobody chose), or given types."""
+    """Which words a network is to have: the model's (all that it states, or but what nobody chose), or given types.
+
+    ``chosen`` says of ``auto`` that somebody chose: beside other floating point, as bf16, fp32 is meant.
+    """
 
     way: str
     types: tuple[tuple[str, NumberType], ...] = ()
+    chosen: bool = False
 
     @classmethod
     def parse(cls, text: str) -> "Wanted":
@@ -137,7 +147,16 @@ class Wanted:
         if self.way not in WAYS:
             return dict(self.types).get(role)
         found = number_type(declared) if declared and self.way != MACHINE else None
-        return None if found is None or (self.way == AUTO and found.name in _UNCHOSEN) else found
+        return None if found is None or self._leaves(found) else found
+
+    def _leaves(self, found: NumberType) -> bool:
+        return self.way == AUTO and not self.chosen and found.name in _UNCHOSEN
+
+    def among(self, declared: Iterable[str]) -> "Wanted":
+        """Return what is wanted of a network that declares these types."""
+        known = (number_type(name) for name in declared if name)
+        return replace(self, chosen=any(found is not None and found.kind == "fp" and found.name not in _UNCHOSEN
+                                        for found in known))
 
 
 def declared_types(operator: Operator) -> tuple[str, ...]:
@@ -148,11 +167,14 @@ def declared_types(operator: Operator) -> tuple[str, ...]:
 
 def precise(operator: Operator, accelerator: Accelerator, wanted: str | Wanted = AUTO) -> Operator:
     """Return an operator whose words have the widths that are wanted; what its tensors state themselves stays."""
-    asked = Wanted.parse(wanted) if isinstance(wanted, str) else wanted
+    asked = Wanted.parse(wanted).among(declared_types(operator)) if isinstance(wanted, str) else wanted
     found = [_typed(tensor, asked.of(tensor.role, declared))
              for tensor, declared in zip(operator.tensors, declared_types(operator), strict=True)]
-    output, own = found[-1], dict(accelerator.word_bits)
-    lanes = lane_use(replace(operator, tensors=tuple(found)), accelerator)
+    lanes, own = lane_use(replace(operator, tensors=tuple(found)), accelerator), dict(accelerator.word_bits)
+    if asked.way == AUTO and not lanes.whole:
+        found = _taken_whole(operator, found, own)
+        lanes = lane_use(replace(operator, tensors=tuple(found)), accelerator)
+    output = found[-1]
     if output.partial_bits is None and (lanes.partial_bits is not None or output != operator.output):
         final = output.word_bits or own.get("outputs", 0)
         sums = max(final, lanes.partial_bits or own.get(PARTIAL_SUMS, own.get("outputs", 0)))
@@ -163,6 +185,14 @@ def precise(operator: Operator, accelerator: Accelerator, wanted: str | Wanted =
     if tuple(found) == operator.tensors and left == operator.attributes:
         return operator
     return replace(operator, tensors=tuple(found), attributes=left)
+
+
+def _taken_whole(operator: Operator, typed: list[Tensor], own: dict[str, int]) -> list[Tensor]:
+    """Return tensors of which operands wider than the machine's words, and the output, are as they were."""
+    kinds = [number_type(tensor.type) if tensor.type else None for tensor in typed]
+    wide = [kind is not None and kind.bits > own.get(tensor.role, 0) for kind, tensor in zip(kinds, typed, strict=True)]
+    return [before if too_wide or before.is_output else tensor
+            for before, tensor, too_wide in zip(operator.tensors, typed, wide, strict=True)]
 
 
 def _typed(tensor: Tensor, found: NumberType | None) -> Tensor:
@@ -176,8 +206,14 @@ def precise_graph(graph: Graph, accelerator: Accelerator, wanted: str = AUTO) ->
 
     That is settled then: nothing is wanted of what comes back.
     """
-    asked = Wanted.parse(wanted)
-    nodes = tuple(_settled(node, accelerator, asked) for node in graph.nodes)
+    declared = [name for node in graph.mac_nodes for name in declared_types(node.operator)]
+    asked = Wanted.parse(wanted).among(declared)
+    layers = {node.name: _settled(node, accelerator, asked) for node in graph.mac_nodes}
+    if asked.way == AUTO and any(map(_untaken, graph.mac_nodes, layers.values(), repeat(asked))):
+        asked = replace(asked, way=MACHINE)  # other work has the words of the layers
+    nodes = tuple(layers[node.name] if isinstance(node, MacNode) else _settled(node, accelerator, asked)
+                  for node in graph.nodes)
+    asked = Wanted.parse(wanted).among(declared)
     if all(new is old for new, old in zip(nodes, graph.nodes, strict=True)):
         return graph if wanted == AUTO else replace(graph, precision=precision_told(graph, graph, accelerator, asked))
     found = replace(graph, nodes=nodes)
@@ -207,18 +243,29 @@ def precision_told(graph: Graph, found: Graph, accelerator: Accelerator, asked: 
     ``found`` is what became of the ``graph``. Nothing is said where it states no types and none were asked for.
     """
     operators = [node.operator for node in found.mac_nodes]
-    left = {kind.name for node, operator in zip(graph.mac_nodes, operators, strict=True)
-            for tensor, declared in zip(operator.tensors, declared_types(node.operator), strict=True)
-            if tensor.word_bits is None and (kind := number_type(declared)) is not None}
+    left = {name for node, now in zip(graph.mac_nodes, found.mac_nodes, strict=True) for name in _left(node, now)}
     if asked.way in WAYS and not left and found.nodes == graph.nodes and not any(
             any(declared_types(node.operator)) for node in graph.mac_nodes):
         return ()
     words = Counter(_words(operator, accelerator) for operator in operators)
     told = "; ".join(f"{count} of {len(operators)} layers {text}" for text, count in words.items())
     if left and asked.way == AUTO:
-        told += f". Of the model {', '.join(sorted(left))} is not taken, as files hold it where nobody chose"
+        why = "lanes take no words as wide whole" if asked.chosen else "files hold it where nobody chose"
+        told += f". Of the model {', '.join(sorted(left))} is not taken, as {why}"
     lanes = dict.fromkeys(text for operator in operators if (text := lane_use(operator, accelerator).told))
     return (f"Precision {asked.way}: {told}.", *(f"Lanes take {text}." for text in lanes))
+
+
+def _left(before: MacNode, now: Node) -> set[str]:
+    """Return the types that a layer declares of tensors which have the machine's words."""
+    assert isinstance(now, MacNode)
+    return {kind.name for tensor, declared in zip(now.operator.tensors, declared_types(before.operator), strict=True)
+            if tensor.word_bits is None and (kind := number_type(declared)) is not None}
+
+
+def _untaken(before: MacNode, now: Node, asked: Wanted) -> bool:
+    """Whether a layer declares types that are wanted and not taken."""
+    return any(asked.of("inputs", name) is not None for name in _left(before, now))
 
 
 def _words(operator: Operator, accelerator: Accelerator) -> str:

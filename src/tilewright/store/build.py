@@ -354,8 +354,8 @@ def totals_of(layers: Sequence[LayerRecord], accelerator: AcceleratorRecord, sec
     lost = sum(layer.count * (layer.operator.macs - layer.macs) for layer in layers if layer.cost is not None)
     macs = done - lost
     busy = macs / (latency * accelerator.compute_instances) if latency else 0.0
-    if any(count.mean is not None for _, cost in mapped for count in cost.counts) or any(
-            tensor.type for layer in layers for tensor in layer.operator.tensors):
+    paced = any(tensor.type for layer in layers for tensor in layer.operator.tensors)
+    if latency and (paced or any(count.mean is not None for _, cost in mapped for count in cost.counts)):
         busy = sum(count * cost.utilisation * cost.latency_cycles for count, cost in mapped) / latency
     bounds = [(layer.count, layer.bounds) for layer in layers if layer.bounds is not None and layer.cost is not None]
     bounded = len(bounds) == len(mapped) and bool(mapped)

@@ -49,8 +49,7 @@ def test_what_is_no_type_is_none(name):
 def test_lanes_take_what_is_stated_else_the_next_wider_else_parts(inputs, weights, cycles, energy):
     """Two of 8 bits by four; the TPU's rule: half speed where one operand is twice as wide, a quarter where both."""
     machine = load_accelerator(MACHINE)
-    use = lane_use(precise(typed(inputs, weights, ""), machine), machine) if "fp32" not in (inputs, weights) else (
-        lane_use(precise(typed(inputs, weights, ""), machine, "model"), machine))
+    use = lane_use(precise(typed(inputs, weights, ""), machine, "model"), machine)
     assert use.cycles == cycles
     assert energy is None or use.energy == energy
 
@@ -90,13 +89,22 @@ def test_a_network_tells_its_words_and_what_was_not_taken():
         MacNode(typed("float16", "float16", "float16")), MacNode(replace(typed("float", "float", "float"), name="n")),
         VectorOperator("v", "Relu", 4, 4, 4, attributes=attributes),
         DataMovement("d", "Transpose", 4, 4, attributes=attributes)))
-    found = precise_graph(graph, machine)
+    found = precise_graph(graph, machine, "model")
     assert [node.word_bits for node in found.nodes[2:]] == [16, 16]
     first, *lanes = found.precision
     assert "1 of 2 layers I fp16 (16 bits)" in first and "partial sums 32 bits" in first
-    assert "fp32 is not taken" in first
-    assert lanes == ["Lanes take fp16 x fp16 in 4 parts of 8 x 8 bits, a cycle each, as the machine states nothing for "
-                     "them."]
+    assert lanes[0] == ("Lanes take fp16 x fp16 in 4 parts of 8 x 8 bits, a cycle each, as the machine states nothing "
+                        "for them.")
+    assert "1 of 2 layers I fp32 (32 bits)" in first  # beside fp16 it was chosen
+    whole = precise_graph(graph, machine)  # lanes of 8 bits take neither whole
+    assert "2 of 2 layers the machine's words" in whole.precision[0] and "fp16, fp32 is not taken" in whole.precision[0]
+    assert [node.word_bits for node in whole.nodes[2:]] == [None, None]
+    assert [node.word_bits for node in precise_graph(graph, preset("eyeriss")).nodes[2:]] == [None, None]
+    halves = Graph("net", (graph.nodes[0], *graph.nodes[2:]))
+    assert [node.word_bits for node in precise_graph(halves, preset("eyeriss")).nodes[1:]] == [16, 16]
+    alone = precise_graph(Graph("net", graph.nodes[1:]), machine).precision
+    assert alone == ("Precision auto: 1 of 1 layers the machine's words (8, 8, 32 bits). Of the model fp32 is not "
+                     "taken, as files hold it where nobody chose.",)
     assert precise_graph(found, machine) is found
     assert precise_graph(Graph("plain", (MacNode(matmul("m", 4, 4, 4)),)), machine).precision == ()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError, read_json, read_text, require_extra, unknown_name
 from tilewright.interop.pytorch.caches import holding, scanning
+from tilewright.interop.pytorch.quantised import with_quantisation
 from tilewright.interop.pytorch.torch import export_module, is_of, on_meta, quietly, read_exported, zeros_for
 from tilewright.interop.pytorch.translate import graph_of
 from tilewright.interop.scene import check_bindings
@@ -158,7 +159,9 @@ def _graph(source: str, name: str, model: "PreTrainedModel", bind: dict[str, int
     told = {**({"phase": phase} if phase else {}), **sizes}
     notes = (f"{type(model).__name__} without weights, " + ", ".join(f"{key} = {size}" for key, size in told.items()),
              *graph.notes)
-    return Graph(name, graph.nodes, source, notes, sizes["batch"] * sizes.get("sequence", 1) if _writes(model) else 0)
+    tokens = sizes["batch"] * sizes.get("sequence", 1) if _writes(model) else 0
+    return with_quantisation(Graph(name, graph.nodes, source, notes, tokens),
+                             getattr(model.config, "quantization_config", None))
 
 
 def _writes(model: "PreTrainedModel") -> bool:
