@@ -106,7 +106,7 @@ def test_a_pipeline_leaves_searches_the_time_that_vector_work_does_not_take():
         assert sum(one.count * one.limit_cycles + one.vector.latency_cycles for one in together) <= found.limit_cycles
     assert max(layer.limit_cycles / layer.first.cost.latency_cycles for layer in found.layers) > 1.2
     sheet = tw.pipeline(graph, MACHINE, **QUICK).sheet.tables[1]
-    assert sheet.columns[-2:] == ("Vector (cycles)", "Vector (J)")
+    assert sheet.columns[-2:] == ("Vector (cycles)", "Vector (energy)")
     assert [row[-2] for row in sheet.rows] == [shares[name].latency_cycles for name in "abc"]
 
 

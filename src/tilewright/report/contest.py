@@ -19,7 +19,8 @@ _CLOCKS = {"samples": "Samples", "seconds": "Seconds"}
 
 def contest_sheet(found: Contest, asked: str, command: str = "") -> Sheet:
     """Return what is to be shown of a comparison; ``asked`` tells how it was made."""
-    plots = tuple(contest_plot(found, clock) for clock in _CLOCKS)
+    plots = tuple(plot for plot in (contest_plot(found, clock) for clock in _CLOCKS)
+                  if any(trace["x"] for trace in plot.data))
     return Sheet(f"Mappers on {found.layer}, {found.machine}",
                  "Best score so far: medians over seeds, with intervals of order statistics.",
                  (asked, *contest_words(found)), (_mappers(found), *duel_tables(found)), plots, {}, command)

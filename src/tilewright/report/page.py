@@ -2,22 +2,31 @@
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from plotly.offline import get_plotlyjs
 
 from tilewright.base import write_whole
 from tilewright.report import figures, quantities
 from tilewright.report.fronts import fronts_figure, layer_front_figure, together
+from tilewright.report.network import PARTS, energy_parts, energy_sentence
 from tilewright.report.network_front import network_front_choices, network_front_figure, network_front_lines
-from tilewright.report.terminal import VECTOR_HEADS, search_time, vector_rows
+from tilewright.report.terminal import search_time, vector_table
 from tilewright.report.tokens import token_lines
-from tilewright.store import LayerRecord, NestRowRecord, RoomRecord, RunRecord, TileRecord
+from tilewright.store import (
+    AcceleratorRecord,
+    LayerRecord,
+    NestRowRecord,
+    RoomRecord,
+    RunRecord,
+    TileRecord,
+    accelerator_of,
+)
 
 
 @dataclass
@@ -40,15 +49,18 @@ class _Bar:
 
 def render_page(record: RunRecord) -> str:
     """Return the page of a run as HTML text."""
+    cycles = [layer.count * layer.cost.latency_cycles for layer in record.layers if layer.cost is not None]
     return page_environment().get_template("page.html.j2").render(
-        run=record, figures=run_figures(record), colours=figures.component_colours(record), plotly_js=get_plotlyjs(),
+        run=record, figures=run_figures(record), version=record.software.tilewright, busiest=max(cycles, default=1),
+        colours=figures.component_colours(record) | {figures.VECTOR: "@curve-4"}, parts=energy_parts(record),
+        about_energy=energy_sentence(record),
         rows=[(index, layer, _box(layer)) for index, layer in enumerate(record.layers)])
 
 
 def nests_of(runs: Sequence[RunRecord]) -> dict[str, object]:
-    """Return the mappings of runs on one machine as a template draws them: name, layer and boxes, and the colours."""
+    """Return the mappings of runs on one machine as a template draws them: name, layer, boxes and run; the colours."""
     return {"colours": figures.component_colours(runs[0]) if runs else {}, "nests": [
-        (layer.name if len(runs) == 1 else f"{run.network.name}/{layer.name}", layer, _box(layer))
+        (layer.name if len(runs) == 1 else f"{run.network.name}/{layer.name}", layer, _box(layer), run)
         for run in runs for layer in run.layers if layer.mapping is not None]}
 
 
@@ -74,15 +86,25 @@ def page_environment() -> Environment:
         "engineering", "significant", "percent", "byte_size", "joules", "measured", "shortened")}, whole="{:,}".format)
     environment.globals.update({name: known[name] for name in ("multiple", "over", "seconds_of", "padding_words",
                                                                "TIMES")},
-                               search_time=search_time, source=_source, together=together, VECTOR_HEADS=VECTOR_HEADS,
-                               vector_rows=vector_rows, network_front_lines=network_front_lines,
-                               network_front_choices=network_front_choices, token_lines=token_lines)
+                               search_time=search_time, source=_source, packed_plotly=_packed_plotly,
+                               nest_data=_nest_data, PARTS=PARTS, together=together, vector_table=vector_table,
+                               network_front_lines=network_front_lines, network_front_choices=network_front_choices,
+                               token_lines=token_lines)
     return environment
 
 
 def _source(name: str) -> str:
     """Return the text of a style sheet or script that the page takes in."""
     return (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _packed_plotly() -> str:
+    """Return the plotting library, packed: Plotly's own bundle of plots with axes, a third of the whole.
+
+    ``npm pack plotly.js-cartesian-dist-min`` brings it, ``gzip -9n`` packs it; the page unpacks it by itself.
+    """
+    return b64encode((Path(__file__).parent / "assets" / "plotly-cartesian.min.js.gz").read_bytes()).decode()
 
 
 def page_colours() -> dict[str, str]:
@@ -104,6 +126,26 @@ def run_figures(record: RunRecord) -> dict[str, Any]:
         found[f"layer-{index}"] = figures.layer_convergence_figure(layer)
         found[f"front-{index}"] = layer_front_figure(layer)
     return {name: figure for name, figure in found.items() if figure["data"]}
+
+
+def _nest_data(layer: LayerRecord, run: RunRecord) -> dict[str, Any]:
+    """Return what stepping through the loops of a layer's mapping takes: sizes, tensors and levels."""
+    assert layer.mapping is not None
+    reduces = _reduces(run.accelerator)
+    rows = {row.level: row for row in layer.mapping.nest if row.kind in ("memory", "fanout")}
+    return {
+        "sizes": dict(layer.operator.dimensions),
+        "tensors": [{"name": one.name, "role": one.role, "axes": one.axes} for one in layer.operator.tensors],
+        "levels": [{"name": level.level, "kind": rows[level.level].kind, "loops": level.loops,
+                    "keeps": [tile.tensor for tile in rows[level.level].tiles],
+                    "instances": rows[level.level].instances, "reduces": reduces.get(level.level, True)}
+                   for level in layer.mapping.levels]}
+
+
+@lru_cache(maxsize=8)
+def _reduces(machine: AcceleratorRecord) -> dict[str, bool]:
+    """Return which arrays of a machine add up the outputs of their instances."""
+    return {fanout.name: fanout.reduce for fanout in accelerator_of(machine).fanouts}
 
 
 def _box(layer: LayerRecord) -> Box | None:

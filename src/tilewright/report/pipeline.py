@@ -4,7 +4,7 @@ from math import isfinite
 from typing import Any
 
 from tilewright.base import Plot, Table, Value
-from tilewright.report.quantities import engineering, finite, percent, significant
+from tilewright.report.quantities import engineering, finite, measured, percent, significant
 from tilewright.report.sheet import Sheet
 from tilewright.search import METRICS, PipelineFigures, PipelineResult, SearchResult
 
@@ -63,12 +63,12 @@ def _totals(found: PipelineResult, before: PipelineFigures, after: PipelineFigur
 def _layers(found: PipelineResult) -> Table:
     beside = any(layer.vector.latency_cycles or layer.vector.energy_pj for layer in found.layers)
     columns = ("Accelerator", "Layer", "Runs", "Cycles first", "May take", "Cycles then", "Bound (cycles)",
-               "Energy first (J)", "Energy then (J)", "Power first (mW)", "Power then (mW)",
-               *(["Vector (cycles)", "Vector (J)"] if beside else []))
+               "Energy first", "Energy then", "Power first (mW)", "Power then (mW)",
+               *(["Vector (cycles)", "Vector (energy)"] if beside else []))
     rows: list[tuple[Value, ...]] = []
     for layer in found.layers:
         first, then = _of(layer.first, found), _of(layer.final, found)
-        vector: tuple[Value, ...] = (layer.vector.latency_cycles, engineering(layer.vector.energy_pj * 1e-12))
+        vector: tuple[Value, ...] = (layer.vector.latency_cycles, measured(layer.vector.energy_pj, "pJ"))
         rows.append((layer.stage + 1, layer.name, layer.count, first[0], layer.limit_cycles, then[0],
                      None if layer.first.bound is None else round(layer.first.bound),
                      first[1], then[1], first[2], then[2], *(vector if beside else ())))
@@ -81,7 +81,7 @@ def _of(result: SearchResult, found: PipelineResult) -> tuple[Value, Value, Valu
     if cost is None:
         return _NONE, None, None
     power = METRICS["power"].of(float(cost.latency_cycles), cost.energy_pj, 0.0, found.accelerator.frequency_mhz)
-    return int(cost.latency_cycles), engineering(cost.energy_pj * 1e-12), significant(float(power))
+    return int(cost.latency_cycles), measured(cost.energy_pj, "pJ"), significant(float(power))
 
 
 def _figure(value: float, unit: str) -> str:

@@ -72,20 +72,18 @@ def write_sheet(sheet: Sheet, path: str | os.PathLike[str]) -> Path:
         If the place cannot be written.
     """
     plots = [*sheet.plots, *(plot for group in sheet.folded.values() for plot in group)]
-    from tilewright.report.page import nests_of  # noqa: PLC0415  (Plotly loads late)
+    from tilewright.report.page import nests_of  # noqa: PLC0415  (Jinja loads late)
 
     return write_plots("sheet.html.j2", path, plots, sheet=sheet, numeric=numeric, **nests_of(sheet.runs))
 
 
 def write_plots(template: str, path: str | os.PathLike[str], plots: Iterable[Plot], **values: object) -> Path:
     """Write a page of tables and plots, and return its path."""
-    from plotly.offline import get_plotlyjs  # noqa: PLC0415  (Plotly loads late)
-
     from tilewright.report.page import page_environment  # noqa: PLC0415
 
     figures = {plot.name: {"data": plot.data, "layout": plot.layout} for plot in plots}
     return write_whole(Path(path), page_environment().get_template(template).render(
-        **values, figures=figures, shown=shown, plotly_js=get_plotlyjs(), version=version("tilewright")))
+        **values, figures=figures, shown=shown, version=version("tilewright")))
 
 
 def print_tables(tables: Iterable[Table], numeric: Callable[[Table], tuple[int, ...]], console: Console) -> None:

@@ -135,25 +135,26 @@ def print_vectors(records: Sequence[VectorRecord], latency_cycles: float, energy
     """Print vector work by kind, with its shares of a network's totals; nothing where there is none."""
     if records:
         told = "free, not in the totals" if free else "in the totals"
-        last = len(VECTOR_HEADS) - (not any(one.approximation for one in records))
-        rows = [row[:last] for row in vector_rows(records, latency_cycles, energy_pj, free)]
+        heads, rows = vector_table(records, latency_cycles, energy_pj, free)
         _emit(console, Text(f"\nVector work, {told}", style="bold"))
-        _emit(console, listing(VECTOR_HEADS[:last], rows, range(1, 8)))
+        _emit(console, listing(heads, rows, range(1, 8)))
 
 
 VECTOR_HEADS = ("Kind", "Times", "Operations", "Bytes", "Latency\n(cycles)", "Share of\nlatency", "Energy",
                 "Share of\nenergy", "Limited by", "Approximated as")
 
 
-def vector_rows(records: Iterable[VectorRecord], latency_cycles: float, energy_pj: float, free: bool,
-                ) -> list[tuple[str, ...]]:
-    """Return the cells of `VECTOR_HEADS` for each kind of vector work; what is folded says so."""
-    return [(one.kind, str(one.count), engineering(one.operations), byte_size(one.bytes),
+def vector_table(records: Sequence[VectorRecord], latency_cycles: float, energy_pj: float, free: bool,
+                 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return heads, and cells for each kind of vector work; what is folded says so."""
+    last = len(VECTOR_HEADS) - (not any(one.approximation for one in records))
+    rows = [(one.kind, str(one.count), engineering(one.operations), byte_size(one.bytes),
              *((MISSING,) * 4 if free else (
                  engineering(one.latency_cycles), percent(over(one.latency_cycles, latency_cycles)),
                  measured(one.energy_pj, "pJ"), percent(over(one.energy_pj, energy_pj)))),
              MISSING if free else f"folded, {one.bottleneck}" if one.folded and one.bottleneck else
              "folded" if one.folded else one.bottleneck or MISSING, one.approximation) for one in records]
+    return VECTOR_HEADS[:last], [row[:last] for row in rows]
 
 
 def _total(column: _Column, record: RunRecord) -> str:

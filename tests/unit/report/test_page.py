@@ -7,12 +7,15 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from sample_run import MACHINE
 
 from tilewright.base import InputError
 from tilewright.report import figures, render_page, write_page
+from tilewright.report.network import energy_parts, energy_sentence
 from tilewright.report.quantities import TIMES, engineering, percent
-from tilewright.store import RooflineRecord, RoomRecord, VectorRecord
+from tilewright.store import RooflineRecord, RoomRecord, VectorRecord, diagnosed
 from tilewright.store.build import totals_of
+from tilewright.workload import Graph
 
 
 class Reader(HTMLParser):
@@ -46,7 +49,7 @@ class Reader(HTMLParser):
 
 def without_library(page: str) -> str:
     """Return the page without the plotting library."""
-    start = page.index("<script>/**")
+    start = page.index('<script id="plotly"')
     return page[:start] + page[page.index("</script>", start):]
 
 
@@ -66,7 +69,8 @@ def test_every_element_closes_and_every_link_leads_somewhere(name, request):
 
 def test_nothing_comes_from_elsewhere(page):
     own = without_library(page)
-    assert "http:" not in own and "https:" not in own
+    named = own.replace("http://www.w3.org/2000/svg", "")  # the name of a kind of element, not a place
+    assert "http:" not in named and "https:" not in named
     for tag, name, value in Reader(page).attributes:
         assert (tag, name) != ("script", "src")
         if name in {"src", "href"}:
@@ -96,7 +100,7 @@ def test_names_cannot_become_markup(hostile):
     assert not any(tag == "img" for tag, _, _ in reader.attributes)
     assert any("<img src=x onerror=alert(1)></script>" in text for text in reader.texts)
     own = without_library(render_page(hostile))
-    assert "<img" not in own and own.count("</script>") == 3
+    assert "<img" not in own and own.count("</script>") == 4
 
 
 def test_layers_without_a_mapping_are_told(gappy, lonely):
@@ -183,6 +187,34 @@ def test_vector_work_is_a_bar_a_row_and_a_table(run):
     assert "The totals above and their bounds have vector work in them, 5.00 M cycles and 701 µJ" in page
     assert "add 2 100 300 B 5.00 M" in page and "DRAM a, b" in page and "folded r&lt;1&gt;" in page
     assert "Vector work is free" not in page and "Vector work is free" in render_page(run)
+
+
+def test_energy_by_memory_and_tensor_adds_up_to_the_totals(run):
+    parts = energy_parts(with_vectors(run))
+    assert sum(sum(spent.values()) for spent in parts.values()) == pytest.approx(with_vectors(run).totals.energy_pj)
+    assert parts["Vector work"] == {"other": pytest.approx(7.01e8)} and set(parts["MAC"]) == {"other"}
+    for memory in ("DRAM", "GLB", "Spad"):
+        per_word = {"DRAM": 200, "GLB": 6, "Spad": 1}[memory]
+        words = sum(layer.count * sum(getattr(count, kind) for kind in ("reads", "fills", "updates", "drains"))
+                    for layer in run.layers for count in layer.cost.counts
+                    if (count.memory, count.tensor) == (memory, "Output"))
+        assert parts[memory]["outputs"] == pytest.approx(words * per_word)
+    assert "weights" not in parts["GLB"]  # it does not keep them
+    largest = next(iter(parts))
+    assert sum(parts[largest].values()) == max(sum(spent.values()) for spent in parts.values())
+    assert energy_sentence(run).startswith(percent(sum(energy_parts(run)[largest].values()) / run.totals.energy_pj))
+    assert energy_sentence(replace(run, layers=())) == ""
+
+
+def test_the_page_says_on_top_what_limits_the_network_and_what_would_cure_it(run):
+    told = diagnosed(run, Graph("resnet50", ()), MACHINE)
+    reader = Reader(render_page(told))
+    text = " ".join(" ".join(reader.texts).split())
+    assert text.index(told.diagnosis.sentence) < text.index("Energy-delay product") < text.index("Energy by memory and")
+    assert f"{told.diagnosis.sentence} {energy_sentence(run)}" in text
+    for layer in told.layers:
+        assert layer.cost.limited_by in text and f"{layer.relief.latency_cycles:,} cycles" in text
+    assert told.diagnosis.sentence not in render_page(run)
 
 
 def test_bars_add_up_to_the_totals(run):

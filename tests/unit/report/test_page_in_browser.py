@@ -3,12 +3,21 @@
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sample_run import RESNET50, sample_run
 
 import tilewright as tw
-from tilewright.report import write_page
+from tilewright.api import side_by_side
+from tilewright.cost.dense.single import single_cost
+from tilewright.hardware import Accelerator, AccessEnergy, Fanout, Memory
+from tilewright.mapping import LevelLoops, Loop, Mapping
+from tilewright.report import contest_sheet, exploration_sheet, flexibility_sheet, write_page, write_sheet
+from tilewright.store import layer_record
+from tilewright.store.build import accelerator_record
+from tilewright.workload import ROLES, convolution
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
@@ -74,18 +83,17 @@ def eventually(page, condition):
         page.wait_for_timeout(20)
 
 
-def test_every_plot_is_drawn(visit, run):
-    page = visit(run)
+def test_every_plot_is_drawn_and_every_layer_opens_and_shows_its_mapping(visit, run):
+    page = visit(run, anchor="#layer-5")
     found = {name: marks(page, name) for name in MAIN_PLOTS}
-    assert page.locator(".plot:visible").count() == len(MAIN_PLOTS)
+    assert page.locator(".plot:visible").count() == len(MAIN_PLOTS) + 1
     assert found["latency"] >= 2 * len(run.layers)
     assert found["energy"] >= 5 * len(run.layers)
     assert found["roofline"] == len(run.layers) + 1
     assert found["convergence"] == len(run.layers)
-
-
-def test_every_layer_opens_and_shows_its_mapping(visit, run):
-    page = visit(run)
+    assert page.locator("#layer-5[open]").count() == 1
+    page.locator("#layers-table").get_by_role("link", name="fc", exact=True).click()
+    page.locator(f"#layer-{len(run.layers) - 1}[open] h4").first.wait_for()
     page.get_by_role("button", name="Open all").click()
     for index, layer in enumerate(run.layers):
         assert marks(page, f"layer-{index}") == 1
@@ -100,13 +108,6 @@ def test_every_layer_opens_and_shows_its_mapping(visit, run):
     assert widths[2:] == pytest.approx([1.0, 384 / 448, 32 / 48], abs=0.01)
     page.get_by_role("button", name="Close all").click()
     assert page.locator("details.layer[open]").count() == 0
-
-
-def test_a_link_leads_to_a_layer_and_opens_it(visit, run):
-    page = visit(run, anchor="#layer-5")
-    assert page.locator("#layer-5[open]").count() == 1
-    page.locator("#layers-table").get_by_role("link", name="fc", exact=True).click()
-    page.locator(f"#layer-{len(run.layers) - 1}[open] h4").first.wait_for()
 
 
 def test_the_layer_table_sorts_and_filters(visit, gappy):
@@ -175,13 +176,117 @@ def test_a_run_without_any_mapping_is_still_a_page(visit, lonely):
     assert "smallest tile tried needs 512" in page.locator("#layer-0").inner_text()
 
 
-def test_the_page_of_a_design_draws_what_was_tried_and_every_mapping(visit, tmp_path):
-    found = tw.design("ncf", "edge-s2", "area=0.1mm2", budget=1200, front="latency,energy,area", store=False)
-    page = visit(found.write_report(tmp_path / "design.html"))
-    assert marks(page, "front") == len([one for one in found.result.tried if one.fronts]) + len(found.points()) + 1
-    assert marks(page, "convergence") == 2
-    assert marks(page, "areas") == 3
-    page.get_by_role("button", name="Open all").click()
-    assert page.locator(".nest > .box").count() == len(found.layers)
-    assert page.locator(".nest .loop:visible").count() > len(found.layers)
-    assert "memories keep all they may, can do with less than" in page.locator(".asked").inner_text()
+def notebook(path):
+    """Write what a notebook shows of results, one after the other, into a page."""
+    run, machine = tw.map(ONE, "edge-s2", **QUICK), tw.load_accelerator("edge-s2")
+    shown = (run, run.record.layers[0], machine, tw.dataflow("weight-stationary", tw.pick_operator(ONE), machine))
+    path.write_text(f"<!DOCTYPE html><main>{''.join(one._repr_html_() for one in shown)}</main>", encoding="utf-8")
+    return path
+
+
+ONE, QUICK = "matmul:M=16,N=24,K=8", {"budget": 60, "store": False}
+PAGES = {
+    "map": lambda path: tw.map("ncf", "edge-s2", mapper="random", **QUICK).write_report(path),
+    "machines": lambda path: side_by_side(("edge-s1", "edge-s2"), network=ONE, **QUICK).write_report(path),
+    "sweep": lambda path: tw.sweep(ONE, "edge-s2", ("SG.capacity=64KB,128KB", "PEs.shape=8x8,16x16"), budget=60,
+                                   workers=1).write_report(path),
+    "pipeline": lambda path: tw.pipeline(ONE, "edge-s3", **QUICK).write_report(path),
+    "design": lambda path: tw.design(ONE, "edge-s2", "area=0.1mm2", front="latency,energy,area",
+                                     **QUICK).write_report(path),
+    "deployment": lambda path: tw.design(ONE, "confuciux", "elements=40", deployment="pipelined",
+                                         store=False).write_report(path),
+    "schedule": lambda path: tw.schedule({tw.pick_operator(ONE): 2}, "s1", method="magma", budget=30, mappings=10,
+                                         store=False).write_report(path),
+    "flexibility": lambda path: write_sheet(flexibility_sheet(tw.flexibility(ONE, "flexion")), path),
+    "explore": lambda path: write_sheet(exploration_sheet(tw.explore(ONE, "flexion", "0000,1111", budget=64), ""),
+                                        path),
+    "compare": lambda path: write_sheet(contest_sheet(tw.compare(
+        ONE, "edge-s2", mappers="random,ga", budget=60, seeds=2, workers=1), ""), path),
+    "notebook": notebook,
+}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_nothing_on_any_page_is_cut_off_or_over_another(visit, tmp_path, kind):
+    file = PAGES[kind](tmp_path / "page.html")
+    assert file.stat().st_size < 1_000_000
+    page = visit(file, 1280)
+    page.evaluate("document.querySelectorAll('details.layer').forEach((layer, place) => { layer.open = place < 2; })")
+    boxes = (Path(__file__).parent / "boxes.js").read_text(encoding="utf-8")
+    for width in (1280, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        eventually(page, "[...document.querySelectorAll('.plot')].every(box => !box.checkVisibility() || "
+                         "Math.abs((box.querySelector('svg') || box).clientWidth - box.clientWidth) < 4"
+                         " && box.querySelector('svg'))")
+        assert page.evaluate(f"({boxes})()") == []
+    if kind == "design":
+        assert page.locator(".nest > .box").count() == page.locator(".walk").count() == 1
+
+
+def test_what_is_cut_off_or_over_another_is_found(visit, run):
+    """The net itself: a table too wide, words that leave their card, a legend over its plot."""
+    page = visit(run, 1280)
+    marks(page, "latency")
+    boxes = (Path(__file__).parent / "boxes.js").read_text(encoding="utf-8")
+    assert page.evaluate(f"({boxes})()") == []
+    for change, told in (
+            ("document.querySelector('#layers-table td.n').textContent = 'wide '.repeat(90)", "is cut off"),
+            ("document.querySelector('.card .note').style = 'position: relative; left: 600px'", "leaves div.card"),
+            ("document.querySelector('[data-figure=energy] .legend').setAttribute('transform', 'translate(200,100)')",
+             "the legend of energy lies over the plot")):
+        page.evaluate(f"(() => {{ {change} }})()")
+        assert any(told in one for one in page.evaluate(f"({boxes})()")), told
+
+
+def one_by_one():
+    """Return a run of a strided convolution on one unit, with tiles that leave rests along every axis."""
+    machine = Accelerator("one", (
+        Memory("DRAM", ROLES, AccessEnergy(1, 1, 1, 1)), Memory("Buffer", ROLES, AccessEnergy(1, 1, 1, 1)),
+        Fanout("PEs", (1, 1)), Memory("Regs", ROLES, AccessEnergy(1, 1, 1, 1))))
+    operator = convolution("odd", batch=1, in_channels=5, out_channels=3, in_size=(13, 6), kernel=(3, 2), stride=(2, 1))
+    mapping = Mapping((
+        LevelLoops("DRAM", (Loop("C", 3), Loop("P", 4), Loop("K", 2))),
+        LevelLoops("Buffer", (Loop("Q", 2), Loop("C", 2), Loop("R", 2), Loop("P", 1))), LevelLoops("PEs"),
+        LevelLoops("Regs", tuple(Loop(name, 1) for name in operator.sizes))))
+    cost = single_cost(operator, machine, mapping)
+    layer = layer_record(operator, machine, (mapping, cost), None)
+    run = sample_run(RESNET50[:1])
+    return replace(run, layers=(layer,), accelerator=accelerator_record(machine)), cost
+
+
+def test_the_turns_of_a_nest_move_the_words_that_the_model_counts(visit):
+    run, cost = one_by_one()
+    page = visit(run)
+    page.locator("#layer-0 summary").first.click()
+    walk = page.locator("#layer-0 .walk")
+    assert walk.locator(".turn").inner_text().startswith("Turn 1 of ")
+    assert walk.locator("[data-move='Buffer.I.in']").count() == walk.locator("[data-move='Buffer.W.in']").count() == 1
+    assert walk.locator("svg .move").count() == walk.locator("li").count()
+    total = int(walk.locator(".turn").inner_text().split()[3].rstrip(":").replace(",", ""))
+    following = walk.get_by_role("button", name="Next turn")
+    following.click()
+    second = walk.inner_text()
+    following.click()
+    assert walk.locator(".turn").inner_text().startswith("Turn 3 of ") and walk.inner_text() != second
+    walk.get_by_role("button", name="Back").click()
+    assert walk.inner_text() == second
+    walk.get_by_role("button", name="To the beginning").click()
+    found = page.evaluate("""() => {
+      const walk = document.querySelector("#layer-0 .walk");
+      const next = walk.querySelector("[aria-label='Next turn']");
+      const sums = { turns: 0 };
+      for (;;) {
+        walk.querySelectorAll("li").forEach(({ dataset }) => {
+          sums[dataset.move] = (sums[dataset.move] || 0) + Number(dataset.words);
+        });
+        if (next.disabled) return sums;
+        sums.turns += 1;
+        next.click();
+      }
+    }""")
+    assert found.pop("turns") == total > 100
+    expected = {f"{memory}.{tensor}.{way}": words for (memory, tensor), count in cost.counts.items() if memory != "DRAM"
+                for way, words in (("in", count.fills), ("out", count.drains)) if words}
+    assert found == expected and len(expected) == 8
+    walk.get_by_role("combobox").select_option(label="every turn of C at DRAM")
+    assert walk.locator(".turn").inner_text() == "Turn 1 of 2: DRAM C 1/2"

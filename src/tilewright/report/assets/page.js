@@ -2,6 +2,17 @@
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const drawn = new Set();
+  // The plotting library lies in the page packed; everything else works before it is there.
+  const library = (async () => {
+    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (sign) => sign.charCodeAt(0));
+    const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(unpacked).text();
+    document.head.append(script);
+  })();
+  library.catch(() => document.querySelectorAll(".plot").forEach((box) => {
+    box.textContent = "This browser is too old to draw plots; every number is in the tables.";
+  }));
   let printing = false;
 
   // Colours are @name in the figures and --name in the style sheet, so that plots follow the theme.
@@ -25,20 +36,24 @@
     return { ...given, tickvals: given.tickvals.filter(kept), ticktext: given.ticktext.filter(kept) };
   };
   const widthOf = (box) => printing ? Math.min(box.clientWidth || 680, 680) : box.clientWidth;
+  // Legends stand beside wide plots and above narrow ones, over none.
+  const legend = (given, box) => widthOf(box) < 760 ? { ...given, font: { size: 11 } } : {
+    ...given, orientation: "v", x: 1.01, xanchor: "left", y: 1, yanchor: "top", font: { size: 11 } };
   const layout = (given, box) => ({
     ...given, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", autosize: false,
     width: widthOf(box), height: given.height || parseFloat(getComputedStyle(box).minHeight),
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "@muted" },
     margin: { l: 58, r: 14, t: 10, b: 44 }, xaxis: axis(thinned(given.xaxis, widthOf(box))), yaxis: axis(given.yaxis),
-    legend: { ...given.legend, font: { size: 11 } },
+    legend: legend(given.legend, box),
     modebar: { bgcolor: "rgba(0,0,0,0)", color: "@faint", activecolor: "@accent" },
     hoverlabel: { bgcolor: "@surface", bordercolor: "@faint", font: { color: "@text", size: 12 }, align: "left" },
   });
   const draw = (box) => {
     const figure = figures[box.dataset.figure];
     if (!figure) return Promise.resolve();
-    const style = getComputedStyle(document.documentElement);
     drawn.add(box);
+    if (!window.Plotly) return library.then(() => draw(box));
+    const style = getComputedStyle(document.documentElement);
     return Plotly.react(box, resolve(figure.data, style), resolve(layout(figure.layout, box), style), {
       displaylogo: false,
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
