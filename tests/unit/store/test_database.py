@@ -185,15 +185,20 @@ def test_an_unknown_driver_is_one_clear_error():
 def test_a_failure_never_loses_the_run(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    kept = keep(run(), blocked / "runs.sqlite", tmp_path)
-    assert not kept.stored
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    monkeypatch.chdir(here)
+    kept = keep(run(), blocked / "runs.sqlite")
+    assert not kept.stored and Path(kept.place).parent == here
     assert "was not stored" in kept.warning and kept.place in kept.warning and "\n" not in kept.warning
     assert read_run(kept.place) == run()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    elsewhere = keep(run("next"), blocked / "runs.sqlite", tmp_path / "absent")
-    assert Path(elsewhere.place).parent == tmp_path
+    monkeypatch.setattr("tempfile.tempdir", str(there))
+    (here / f"tilewright-run-{run('next').id}.json").mkdir()  # no file can be there
+    elsewhere = keep(run("next"), blocked / "runs.sqlite")
+    assert Path(elsewhere.place).parent == there
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
-    nowhere = keep(run(), blocked / "runs.sqlite", tmp_path / "absent")
+    nowhere = keep(run("next"), blocked / "runs.sqlite")
     assert (nowhere.place, nowhere.stored) == ("", False) and "No file could" in nowhere.warning
 
 
