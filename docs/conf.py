@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.ext.autodoc.mock import mock
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(Path(__file__).parent))
 SOURCE = ROOT / "src" / "tilewright"
 ROOMS = [path.parent.name for path in sorted(SOURCE.glob("*/__init__.py"))]
 
@@ -85,6 +86,9 @@ def write_reference(app: Sphinx) -> None:
     folder.mkdir(exist_ok=True)
     with mock(app.config.autodoc_mock_imports):
         pages = {room: room_page(room) for room in ROOMS if room != "cli"}
+    from file_fields import files_page  # noqa: PLC0415  (it lies beside this file, which is no package)
+
+    pages["files"] = files_page()
     for room, page in pages.items():
         (folder / f"{room}.md").write_text(page, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "typer", "tilewright.cli.app", "utils", "docs", "--name", "tilewright",

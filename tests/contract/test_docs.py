@@ -146,3 +146,23 @@ def test_notebooks_are_on_the_site_and_hold_code(path):
     assert len(cells) > 2
     for cell in cells:
         ast.parse(cell)
+
+
+def test_every_field_of_the_files_that_people_write_is_on_the_page_with_its_meaning(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    made = runpy.run_path(str(ROOT / "docs/file_fields.py"))
+    page = made["files_page"]()
+    models = {name: inner for several in made["SECTIONS"].values() for model in several
+              for name, inner in made["within"](model).items()}
+    assert {"AcceleratorFields", "MemoryFields", "SpaceFields", "CoreFields", "StorageRow"} <= set(models)
+    for name, model in models.items():
+        section = page.split(f"({name.lower()})=\n")[1].split("\n###")[0]
+        said = made["meanings"](model)
+        for field, info in model.model_fields.items():
+            row = next(line for line in section.splitlines() if line.startswith(f"| `{info.alias or field}` |"))
+            assert said[field].replace("``", "`") in row, f"{name}.{field} must say what it means, below it"
+            assert ("| required |" in row) is info.is_required()
+    for kind, record in made["LAYERS"].items():
+        section = page.split(f"\n### `{kind}`\n")[1].split("\n###")[0]
+        assert all(f"| `{field}` |" in section for field in record.__dataclass_fields__)
+    assert "`K@X: 1`" in page and "| `phases` |" in page

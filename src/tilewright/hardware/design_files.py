@@ -15,9 +15,13 @@ class RangeFields(Fields):
     """Values ``from`` one ``to`` another in steps, or a list of ``values``; capacities take units."""
 
     least: Bytes | None = Field(None, alias="from")
+    """The least value."""
     most: Bytes | None = Field(None, alias="to")
+    """The largest value."""
     step: Bytes | None = None
+    """Between values."""
     values: Annotated[list[Bytes], Field(min_length=1)] | None = None
+    """In place of these: the values."""
 
     @model_validator(mode="after")
     def _check(self) -> "RangeFields":
@@ -42,7 +46,9 @@ class FollowFields(Fields):
     """A number that is a multiple of another one."""
 
     of: Name
+    """The number that it follows, as ``PEs.x``."""
     times: Positive = 1.0
+    """What that is multiplied by."""
 
 
 def _listed(given: Any) -> Any:
@@ -53,8 +59,11 @@ class DesignFields(Fields):
     """Which numbers vary (``LEVEL.number``), what follows from them, and which levels a machine may do without."""
 
     vary: Annotated[dict[Name, Annotated[RangeFields, BeforeValidator(_listed)]], Field(min_length=1)]
+    """By number (``SG.capacity_bytes``), its range or a list of values."""
     follow: dict[Name, FollowFields] = Field(default_factory=dict)
+    """By number, what it follows."""
     optional: list[Name] = Field(default_factory=list)
+    """Levels that a machine may do without."""
 
 
 def read_design(fields: DesignFields, machine: Accelerator, fail: Fail) -> DesignSpace:

@@ -24,43 +24,60 @@ class TileFields(Fields):
     """``any``, or extents by memory (of its tile, or for each element), or a ratio of hard partitions by memory."""
 
     fixed: dict[Name, dict[Name, Count]] | None = None
+    """By memory, the extents of its tile."""
     per_element: dict[Name, dict[Name, Count]] | None = None
+    """By memory, the extents of the tile of each element."""
     partitions: dict[Name, dict[Name, Positive]] | None = None
+    """By memory, shares of its capacity by tensor."""
 
 
 class OrderFields(Fields):
     """``any``, or the orders to choose from, outermost loop first."""
 
     choices: list[list[Name]] | None = None
+    """Orders of dimensions."""
 
 
 class ParallelismFields(Fields):
     """``any``, or the pairs to choose from, for the X and the Y side."""
 
     choices: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] | None = None
+    """Pairs of dimensions."""
     dimensions_per_side: Annotated[Literal[1] | None,
                                    BeforeValidator(lambda given: None if given == "any" else given)] = 1
+    """One dimension a side, or ``any`` number of them."""
 
 
 class ShapeFields(Fields):
     """``any``, or one shape, or a building block."""
 
     fixed: Pair | None = None
+    """Sides of the array."""
     blocks: Pair | None = None
+    """Sides of the block."""
 
 
 class OverheadFields(Fields):
     """Areas that flexibility adds, where they are known better than by the cited table."""
 
     tile_um2: NotNegative | None = None
+    """Of choosing tiles."""
     order_um2: NotNegative | None = None
+    """Of choosing orders."""
     order_um2_per_element: NotNegative | None = None
+    """Of choosing orders, for each element."""
     parallelism_um2: NotNegative | None = None
+    """Of choosing what is parallel."""
     parallelism_um2_per_element: NotNegative | None = None
+    """Of choosing what is parallel, for each element."""
     shape_um2_per_element: NotNegative | None = None
+    """Of choosing the shape, for each element."""
     partial_share: Share | None = None
+    """Share of these that partial choice takes."""
     leakage_mw_per_um2: NotNegative | None = None
+    """Leakage of the area added."""
     power_per_area: NotNegative | None = None
+    """Power added, for each part of the area added."""
 
 
 def _any(fields: type[Fields]) -> BeforeValidator:
@@ -81,13 +98,21 @@ class FlexibilityFields(Fields):
     """What a mapper may choose."""
 
     memory: Name | None = None
+    """The memory whose tiles it is about."""
     array: Name | None = None
+    """The array that it is about."""
     tile: Annotated[TileFields, _any(TileFields)]
+    """Tile sizes: ``any``, or as below."""
     order: Annotated[OrderFields, _any(OrderFields)]
+    """Loop orders."""
     parallelism: Annotated[ParallelismFields, _any(ParallelismFields)]
+    """Dimensions that are spread."""
     shape: Annotated[ShapeFields, _any(ShapeFields)]
+    """Shapes of the array."""
     dimensions: list[Name] = Field(default_factory=lambda: list(CONVOLUTION))
+    """Names of dimensions that the choices speak of."""
     overhead: OverheadFields = OverheadFields()
+    """What all this costs."""
 
     @model_validator(mode="after")
     def _check(self) -> "FlexibilityFields":

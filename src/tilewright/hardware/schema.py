@@ -52,37 +52,61 @@ class BandwidthFields(Fields):
     """Words per cycle and instance."""
 
     read: Rate | None = None
+    """For reads by children and drains; unlimited where left out."""
     write: Rate | None = None
+    """For fills and updates."""
     shared: Rate | None = None
+    """For all four kinds of access together."""
 
 
 class EnergyFields(Fields):
     """Picojoules per word; what is left out comes from the technology."""
 
     read: NotNegative | None = None
+    """Read by a child or the compute unit."""
     fill: NotNegative | None = None
+    """Written from the parent."""
     update: NotNegative | None = None
+    """Written from a child or the compute unit."""
     drain: NotNegative | None = None
+    """Read as an output tile leaves for the parent."""
 
 
 class MemoryFields(Fields):
     """A memory level."""
 
     memory: Name
+    """Its name."""
     keeps: list[Name]
+    """Roles (``inputs``, ``weights``, ``outputs``) or names of the tensors that it can keep; all others pass it by."""
     always: bool = False
+    """Whether it keeps all of them in every mapping that is searched."""
     kind: Literal["dram", "sram", "registers"] | None = None
+    """What it is made of, by which the technology gives what is left out."""
     dram_type: str | None = None
+    """With ``kind: dram``, a type that the technology knows, as ``LPDDR4``."""
     capacity_bytes: Bytes | None = None
+    """Of one instance, all tensors together; unlimited where left out. A number of bytes, or ``108 KiB``."""
     partitions_bytes: dict[str, Bytes] = Field(default_factory=dict)
+    """Capacities of tensors, by role or name, that have scratchpads of their own."""
     word_bits: Bits | None = None
+    """Width of a word, to which energies and bandwidths refer; that of what it keeps where left out."""
     block_words: Count = 1
+    """Words that one access moves; accesses are rounded up to whole blocks."""
     access_grain: Annotated[list[Count], Field(min_length=2, max_length=2)] = Field(default_factory=lambda: [1, 1])
+    """Words and instances that one access really moves behind an array; for replays by Timeloop's rules."""
     bandwidth_words_per_cycle: BandwidthFields = BandwidthFields()
+    """What its ports move, of one instance."""
     energy_pj_per_word: EnergyFields = EnergyFields()
+    """What each kind of access takes."""
     area_um2: NotNegative | None = None
+    """Of one instance."""
     leakage_mw: NotNegative | None = None
+    """Of one instance."""
     buffering: Literal["single", "double", "buffet"] = "double"
+    """``double``: tiles fit twice and transfers overlap compute; ``single``: once, and compute waits; ``buffet``:
+    once, replaced word by word.
+    """
 
     @model_validator(mode="after")
     def _check(self) -> "MemoryFields":
@@ -105,14 +129,23 @@ class FanoutFields(Fields):
     """An array of what lies inside."""
 
     fanout: Name
+    """Its name."""
     shape: Annotated[list[Count], Field(min_length=1, max_length=2)] | None = None
+    """Instances along X and Y."""
     instances: Count | None = None
+    """In place of ``shape``: instances along one side."""
     flexible: bool = False
+    """Whether it can be arranged anew, so that only the number of instances counts."""
     blocks: Annotated[list[Count], Field(min_length=2, max_length=2)] | None = None
+    """Sides of the block that a partly flexible array is built of."""
     multicast: bool = True
+    """Whether one read serves all instances that want a word."""
     reduce: bool = True
+    """Whether outputs of instances are added up on the way out."""
     network_energy_pj_per_word: NotNegative | None = None
+    """For each word that an instance receives or sends."""
     network_mm: NotNegative | None = None
+    """In its place: how far each such word goes, by the technology's wires."""
 
     @model_validator(mode="after")
     def _check(self) -> "FanoutFields":
@@ -139,117 +172,173 @@ class PrecisionFields(Fields):
     """What a lane does with words of a type: how many products a cycle, and their energy in those of its own width."""
 
     macs_per_cycle: Rate = 1.0
+    """Multiply-accumulates of a lane in a cycle."""
     energy: NotNegative | None = None
+    """Energy of one of them, as a multiple of one at the unit's own width."""
     partial_bits: Bits | None = None
+    """Width of partial sums of this type."""
 
 
 class ComputeFields(Fields):
     """The multiply-accumulate unit."""
 
     name: Name = "MAC"
+    """What tables call it."""
     type: Literal["int", "fp"] | None = None
+    """Integers or floating point, by which the technology gives what is left out."""
     width_bits: Bits | None = None
+    """Width of its operands."""
     energy_pj_per_mac: NotNegative | None = None
+    """Of one multiply-accumulate."""
     area_um2: NotNegative | None = None
+    """Of one unit."""
     leakage_mw: NotNegative | None = None
+    """Of one unit."""
     precisions: dict[Name, PrecisionFields] = Field(default_factory=dict)
+    """Types of words, as ``int8`` or ``fp16``, and what a lane does with them."""
 
 
 class WordBitsFields(Fields):
     """Bits of a word by role, for tensors that do not state their own."""
 
     inputs: Bits
+    """Of inputs."""
     weights: Bits
+    """Of weights."""
     outputs: Bits
+    """Of final outputs."""
     partial_sums: Bits | None = None
+    """Of outputs that are not final yet; that of outputs where left out."""
 
 
 class VectorFields(Fields):
     """What runs operators that are no multiply-accumulate loops."""
 
     lanes: Rate
+    """Scalar operations that begin in a cycle."""
     memory: Name | None = None
+    """The memory that it reads and writes; the outermost on chip that keeps inputs and outputs where left out."""
     energy_pj_per_operation: NotNegative | None = None
+    """Of one scalar operation; that of a multiply-accumulate where left out."""
     operations_per_cycle: dict[Name, Rate] = Field(default_factory=dict)
+    """Rates of kinds that are slower or faster, as ``softmax: 4``."""
     folds: list[Name] = Field(default_factory=list)
+    """Kinds that the output path does on the way."""
 
 
 class StorageRow(Fields):
     """Energy of an access of ``width_bits`` to a memory of ``capacity_bytes``."""
 
     capacity_bytes: Bytes
+    """Of the memory."""
     width_bits: Bits
+    """Of the access."""
     read_pj_per_access: Positive
+    """Of a read."""
     write_pj_per_access: Positive
+    """Of a write."""
     source: Name
+    """Where the figures come from."""
 
 
 class AreaRow(Fields):
     """Area of a memory of ``capacity_bytes``."""
 
     capacity_bytes: Bytes
+    """Of the memory."""
     area_um2: Positive
+    """Its area."""
     source: Name
+    """Where the figure comes from."""
 
 
 class LeakageRow(Fields):
     """Leakage of a memory of ``capacity_bytes``."""
 
     capacity_bytes: Bytes
+    """Of the memory."""
     leakage_mw: Positive
+    """Its leakage."""
     source: Name
+    """Where the figure comes from."""
 
 
 class DramRow(Fields):
     """Energy per bit of a DRAM type."""
 
     type: Name
+    """What ``dram_type`` names."""
     energy_pj_per_bit: Positive
+    """Read or written."""
     source: Name
+    """Where the figure comes from."""
 
 
 class MacRow(Fields):
     """Energy and area of a multiply-accumulate unit."""
 
     type: Literal["int", "fp"]
+    """Integers or floating point."""
     width_bits: Bits
+    """Of the operands."""
     energy_pj: Positive
+    """Of one multiply-accumulate."""
     area_um2: Positive
+    """Of one unit."""
     source: Name
+    """Where the figures come from."""
 
 
 class WireRow(Fields):
     """Energy of moving a bit on chip."""
 
     energy_pj_per_bit_mm: Positive
+    """Of one bit over one millimetre."""
     source: Name
+    """Where the figure comes from."""
 
 
 class ScaleFields(Fields):
     """Another node and voltage to scale the base to."""
 
     node_nm: Positive
+    """Feature size."""
     voltage_v: Positive
+    """Supply voltage."""
     source: str | None = None
+    """Where the factors come from."""
 
 
 class TechnologyFields(Fields):
     """A technology of the user's own: a shipped base with rows on top, or a bare name where all figures are given."""
 
     name: Name
+    """What tables call it."""
     base: str | None = None
+    """A technology that comes with Tilewright, which ``tilewright list technologies`` names."""
     scale_to: ScaleFields | None = None
+    """The node and voltage to which figures are scaled."""
     range_bytes: dict[Literal["sram", "registers"], Annotated[list[Bytes], Field(min_length=2, max_length=2)]] | None \
         = None
+    """Capacities between which curves of memories hold."""
     dram: list[DramRow] | None = None
+    """Types of DRAM."""
     sram: list[StorageRow] | None = None
+    """Accesses of SRAM."""
     sram_area: list[AreaRow] | None = None
+    """Areas of SRAM."""
     sram_leakage: list[LeakageRow] | None = None
+    """Leakage of SRAM."""
     registers: list[StorageRow] | None = None
+    """Accesses of register files."""
     registers_area: list[AreaRow] | None = None
+    """Areas of register files."""
     registers_leakage: list[LeakageRow] | None = None
+    """Leakage of register files."""
     mac: list[MacRow] | None = None
+    """Multiply-accumulate units."""
     wire: WireRow | None = None
+    """Wires."""
 
     @model_validator(mode="after")
     def _check(self) -> "TechnologyFields":
@@ -268,16 +357,30 @@ class AcceleratorFields(Fields):
     """
 
     name: Name
+    """Of the machine."""
     levels: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    """Memories and arrays, outermost first; the first is a memory."""
     compute: ComputeFields = ComputeFields()
+    """The multiply-accumulate unit, innermost of all."""
     technology: Any = "given"
+    """The name of a technology, or one of your own."""
     frequency_mhz: Rate
+    """The clock."""
     word_bits: WordBitsFields
+    """Widths of tensors."""
     leakage: Literal["modelled", "omitted"] = "modelled"
+    """Whether leakage is counted."""
     sources: list[str] = Field(default_factory=list)
+    """Where figures come from, a line each."""
     assumptions: list[str] = Field(default_factory=list)
+    """What no figure was known for, and how it is counted."""
     flexibility: dict[str, Any] | None = None
+    """What a mapper may choose."""
     sparsity: dict[str, Any] | None = None
+    """What it makes of zeros."""
     vector: VectorFields | None = None
+    """What runs vector work."""
     design: dict[str, Any] | None = None
+    """What ``tilewright design`` may change."""
     footprint: Literal["exact", "box"] = "exact"
+    """What a tile takes of a capacity: the words that it touches, or all of the box around them."""

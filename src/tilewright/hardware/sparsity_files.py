@@ -22,7 +22,9 @@ class FormatFields(Fields):
     """A format, with the bits of its runs or coordinates where they are fixed."""
 
     format: Format
+    """How zeros are left out."""
     bits: Count | None = None
+    """Of a run or coordinate, where fixed."""
 
 
 def _format(given: Any) -> Any:
@@ -42,17 +44,24 @@ class ComputeZeros(Fields):
     """Operands whose zeros the compute unit gates or skips."""
 
     gate: list[Name] = Field(default_factory=list)
+    """Operands whose zeros take no energy."""
     skip: list[Name] = Field(default_factory=list)
+    """Operands whose zeros take no time either."""
 
 
 class SparsityFields(Fields):
     """What a machine makes of zeros."""
 
     capacity: Capacity = "expected"
+    """Whether a tile must fit in the mean, or at its fullest."""
     formats: Formats = Field(default_factory=dict)
+    """By memory and tensor, the name of a format or its fields."""
     skip: Leaders = Field(default_factory=dict)
+    """By memory and tensor, the tensors at whose zeros its words are not moved at all."""
     gate: Leaders = Field(default_factory=dict)
+    """The same, but the cycles are spent."""
     compute: ComputeZeros = ComputeZeros()
+    """What the compute unit does."""
 
 
 def read_sparsity(fields: SparsityFields) -> Sparsity:

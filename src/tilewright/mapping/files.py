@@ -31,6 +31,20 @@ from tilewright.mapping.mapping import LevelLoops, Loop, Mapping, SpatialAxis
 from tilewright.workload import Operator
 
 Scalar = Literal["text", "integer"]
+FILE_FIELDS = {
+    "operator": "For people.", "accelerator": "For people.",
+    "dimensions": "Sizes of dimensions, which must then agree with the operator.",
+    "levels": "Levels, outermost first; those left out have no loops and keep all that they can."}
+"""What a mapping file may say, and what it means."""
+LEVEL_FIELDS = {
+    "level": "The name of the level.",
+    "keeps": "At a memory: tensors that stay here, by name; all that can where left out.",
+    "loops": "Loops, outer to inner: ``K: 16`` (dimension and step), at an array ``K@X: 1``, or the long form."}
+"""What each level may say."""
+LOOP_FIELDS = {
+    "dimension": "The dimension.", "step": "The extent of the tile just inside the loop.",
+    "count": "In place of ``step``: how often the loop runs.", "axis": "At an array: its side, ``X`` or ``Y``."}
+"""What the long form of a loop may say."""
 
 
 def dump_mapping(mapping: Mapping, operator: Operator, accelerator: Accelerator | None = None) -> str:
@@ -97,7 +111,7 @@ class _Reader:
     def mapping(self, root: Node | None) -> Mapping:
         if root is None:
             raise InputError(self.name, "must have the field levels", "an empty file")
-        fields = self.fields(root, "", ("operator", "accelerator", "dimensions", "levels"))
+        fields = self.fields(root, "", tuple(FILE_FIELDS))
         for key in ("operator", "accelerator"):
             if key in fields:
                 self.scalar(fields[key], key, "text")
@@ -122,7 +136,7 @@ class _Reader:
                                  "Take the line out to use the mapping for another operator")
 
     def level(self, node: Node, path: str, before: list[str], extents: dict[str, int]) -> LevelLoops:
-        fields = self.fields(node, path, ("level", "keeps", "loops"))
+        fields = self.fields(node, path, tuple(LEVEL_FIELDS))
         if "level" not in fields:
             raise self.error(node, f"{path}.level", "must name a level of the accelerator")
         names = [level.name for level in self.accelerator.levels]
@@ -147,7 +161,7 @@ class _Reader:
     def loop(self, node: Node, path: str, level: Memory | Fanout, extents: dict[str, int]) -> Loop:
         fields = self.fields(node, path, None)
         if "dimension" in fields:
-            fields = self.fields(node, path, ("dimension", "step", "count", "axis"))
+            fields = self.fields(node, path, tuple(LOOP_FIELDS))
             name_node, axis_node = fields["dimension"], fields.get("axis")
             text = self.scalar(name_node, f"{path}.dimension", "text")
             axis = self.scalar(axis_node, f"{path}.axis", "text") if axis_node is not None else None

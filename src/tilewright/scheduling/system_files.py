@@ -42,23 +42,36 @@ class CoreFields(_Strict):
     """A core, or several alike."""
 
     accelerator: Annotated[str, Field(min_length=1)]
+    """A preset or a file."""
     name: Annotated[str, Field(min_length=1)] | None = None
+    """What schedules call it."""
     count: Annotated[int, Field(ge=1, le=MOST_CORES)] = 1
+    """How many there are."""
     dataflow: str | None = None
+    """The dataflow that its mappings follow."""
     flexible: bool = False
+    """Whether its array can be arranged anew."""
     numbers: Annotated[dict[str, float | int | str], Field(alias="with")] = Field(default_factory=dict)
+    """Numbers that differ from the accelerator's, as ``PEs.shape: 8x8``."""
 
 
 class SystemFields(_Strict):
     """A system file."""
 
     name: Annotated[str, Field(min_length=1)]
+    """Of the system."""
     clock_mhz: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+    """Of all cores."""
     host_bandwidth: str | float
+    """Between host and memory: bytes a second, or ``32GB/s``."""
     memory_bandwidth: str | float
+    """Of the memory that cores share."""
     cores: Annotated[list[CoreFields], Field(min_length=1)]
+    """The cores."""
     sources: list[str] = Field(default_factory=list)
+    """Where figures come from."""
     assumptions: list[str] = Field(default_factory=list)
+    """What no figure was known for."""
 
 
 def read_system(source: str | Path) -> System:

@@ -33,8 +33,15 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _PHASES = ("prefill", "decode")
-_KEYS = {"name", "title", "source", "published", "derived", "options", "input", "notes", "layers",
-         "phases"}
+TABLE_FIELDS = {
+    "name": "Of the network.", "title": "What lists call it.", "source": "Where its sizes come from.",
+    "published": "Multiply-accumulates and parameters that its authors publish.",
+    "derived": "How these follow, where they are not as published.",
+    "options": "What a user may set, with what it is otherwise; ``$NAME`` below stands for it.",
+    "phases": "Of a language model, in place of some options: ``prefill`` and ``decode`` with theirs.",
+    "input": "Shape that the first layer reads, without the batch.", "notes": "What is assumed, a line each.",
+    "layers": "Layers, in order: ``KIND: {fields}``."}
+"""What a layer table may say, and what it means."""
 
 
 def read_table(path: str | Path, /, **options: int | str) -> Graph:
@@ -73,8 +80,8 @@ def table_graph(document: Mapping[str, Any], options: Mapping[str, int | str] | 
     """
     name = str(document.get("name", "network"))
     for key in document:
-        if key not in _KEYS:
-            raise unknown_name("key", str(key), sorted(_KEYS), name)
+        if key not in TABLE_FIELDS:
+            raise unknown_name("key", str(key), sorted(TABLE_FIELDS), name)
     chosen = _options(name, document, options or {})
     layers = document.get("layers")
     if not isinstance(layers, list) or not layers:

@@ -84,7 +84,9 @@ class BoundsFields(_Fields):
     """Least and most of a number."""
 
     least: Annotated[int, BeforeValidator(_whole)] = 1
+    """The least."""
     most: Annotated[int, BeforeValidator(_whole)] | None = None
+    """The most; without end where left out."""
 
     @model_validator(mode="after")
     def _in_order(self) -> "BoundsFields":
@@ -102,16 +104,27 @@ class SpaceFields(_Fields):
     """A whole space file; the format is described in `files`."""
 
     operator: str | None = None
+    """For people."""
     accelerator: str | None = None
+    """For people."""
     dimensions: dict[Name, Annotated[int, BeforeValidator(_whole)]] = Field(default_factory=dict)
+    """Sizes that must then agree with the operator."""
     tiling: Annotated[Tiling, BeforeValidator(_tiling)] | None = None
+    """How tiles divide."""
     dataflow: Annotated[str, BeforeValidator(_dataflow)] | None = None
+    """A dataflow whose constraints hold beside all others."""
     keeps: dict[Name, Names] = Field(default_factory=dict)
+    """By memory: tensors that stay there, by name or role."""
     loops: dict[Name, Names] = Field(default_factory=dict)
+    """By place (a memory, or one side of an array, as ``PEs.X``): dimensions that may loop there."""
     orders: dict[Name, Annotated[list[Names], BeforeValidator(_order_list)]] = Field(default_factory=dict)
+    """By memory: a loop order, outermost first, or a list of them; ``"*"`` stands for all others."""
     factors: dict[Name, Limits] = Field(default_factory=dict)
+    """By place: how often a loop runs; a number fixes it."""
     tiles: dict[Name, Limits] = Field(default_factory=dict)
+    """By memory: the extent of the tile that it holds; a number fixes it."""
     utilization: dict[Name, Annotated[float, BeforeValidator(_share)]] = Field(default_factory=dict)
+    """By array: the least share of its instances in use."""
 
 
 _RULES = {"dict_type": "must be fields and values", "list_type": "must be a list", "string_type": "must be a name",
