@@ -16,6 +16,7 @@ from tilewright.interop.scene import Shape
 APPEND = "tilewright.append"
 """What appends to a cache of keys and values (`caches`)."""
 
+_ATTENTION = "scaled_dot_product"
 Factors: TypeAlias = tuple[tuple[int, bool], ...]
 _RESHAPED = {"view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "contiguous", "clone"}
 _SIDES = {**dict.fromkeys(("matmul", "__matmul__", "linalg_matmul"), ("self", "other")), "bmm": ("self", "mat2"),
@@ -58,7 +59,7 @@ def arrangements(calls: Iterable[Call], kind_of: Callable[[Call], str], shapes: 
             known[call.outputs[0]] = arranged
             steps.append((source, call.outputs[0]))
             continue
-        made |= set(call.tensors) - {_read_in_place(kind, call, known, shapes)}
+        made |= set(call.tensors) - _read_in_place(kind, call, known, shapes)
     for source, name in reversed(steps):
         if name in made:
             made.add(source)
@@ -74,14 +75,21 @@ def _times(axes: Iterable[Factors]) -> int:
     return prod(size for axis in axes for size, repeats in axis if repeats)
 
 
-def _read_in_place(kind: str, call: Call, known: Mapping[str, Arrangement], shapes: Mapping[str, Shape]) -> str:
-    """Return the right side of a product that repeats whole matrices at most, each for others of the left side."""
+def _read_in_place(kind: str, call: Call, known: Mapping[str, Arrangement], shapes: Mapping[str, Shape]) -> set[str]:
+    """Return the right side of a product (keys and values of attention) where it repeats whole matrices at most.
+
+    Each must stand for others of the left side, and keys as often as values.
+    """
     given = {key: value.name for key, value in call.arguments if isinstance(value, Ref)}
-    left, right = (given.get(side, "") for side in _SIDES.get(kind, ("", "")))
-    if right not in known or call.tensors.count(right) > 1:
-        return ""
-    alike = known[right].times == 1 or shapes.get(left, ())[:-2] == shapes[right][:-2]
-    return right if alike and _times(known[right].axes[-2:]) == 1 else ""
+    attention = kind.strip("_").startswith(_ATTENTION)
+    sides = ("query", "key", "value") if attention else _SIDES.get(kind, ("",))
+    left, *right = (given.get(side, "") for side in sides)
+    if not all(name in known and call.tensors.count(name) == 1 for name in right):
+        return set()
+    whole = all(_times(known[name].axes[-2:]) == 1 and (
+        known[name].times == 1 or shapes.get(left, ())[:-2] == shapes[name][:-2]) and not (
+        attention and _times(known[name].axes[:-3]) > 1) for name in right)
+    return set(right) if whole and len({known[name].times for name in right}) == 1 else set()
 
 
 def _arranged(kind: str, call: Call, source: Arrangement, shapes: Mapping[str, Shape]) -> Arrangement | None:

@@ -165,7 +165,7 @@ def _attention(node: NodeView) -> list[Node]:
     if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
         raise node.error("must have queries, keys and values that go together", (q, k, v))
     count = q[-3] if len(q) > 2 else 1
-    groups = k[-3] if len(k) > 2 else 1
+    groups = (k[-3] if len(k) > 2 else 1) // node.scene.arranged.get(tensor(node, "key"), 1)
     if prod(q[:-3]) != prod(k[:-3]) or len(q) != len(k) or count % groups or k[:-2] != v[:-2]:
         raise Unsupported("queries and keys whose heads broadcast")
     return nests.attention(node, (prod(q[:-3]), count, groups), (q[-2], k[-2]), (q[-1], v[-1]))
