@@ -152,7 +152,7 @@ def test_no_name_that_loads_late_is_a_module():
             assert not offered & {other.stem for other in path.parent.iterdir()}, path
 
 
-RECORDS = {"tilewright.cost.records", "tilewright.cost.systolic.records"}
+RECORDS = {"tilewright.cost.records"}
 
 
 def test_the_oracle_shares_only_records_with_the_model():

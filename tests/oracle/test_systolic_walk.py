@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from systolic_walk import fetched_words, walk_systolic
 
 from tilewright.cost import (
     SCALE_SIM,
@@ -17,7 +18,7 @@ from tilewright.cost import (
     systolic_layer,
     systolic_words,
 )
-from tilewright.cost.reference import fetched_words, walk, walk_systolic
+from tilewright.cost.reference import walk
 from tilewright.interop import ScaleSimConfig
 from tilewright.mapping import LevelLoops, Loop, Mapping
 from tilewright.validation import scalesim_cases

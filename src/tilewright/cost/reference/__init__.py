@@ -13,7 +13,6 @@ from tilewright.cost.reference.conventions import (
 from tilewright.cost.reference.parting import Parting, partings
 from tilewright.cost.reference.replay import Replay, ReplayedCount, replay, replay_size
 from tilewright.cost.reference.sparse import SparseNest, SparseWalk, run_length_words
-from tilewright.cost.reference.systolic import WalkedSystolic, fetched_words, walk_systolic
 from tilewright.cost.reference.walker import TOUCH_BUDGET, walk
 
 __all__ = [
@@ -31,12 +30,9 @@ __all__ = [
     "ReplayedCount",
     "SparseNest",
     "SparseWalk",
-    "WalkedSystolic",
-    "fetched_words",
     "partings",
     "replay",
     "replay_size",
     "run_length_words",
     "walk",
-    "walk_systolic",
 ]

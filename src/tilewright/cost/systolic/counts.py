@@ -12,8 +12,8 @@ input-stationary (is)   K             M             N          ``r`` to load, th
 ======================  ============  ============  =========  ==============================================
 
 Operands enter at the left and top edges, one row or column later than their neighbour; output-stationary columns hand
-out each sum as it is finished; the others pass sums down all R rows. Folds do not overlap. The oracle,
-`tilewright.cost.reference.walk_systolic`, moves the words cycle by cycle and counts the same.
+out each sum as it is finished; the others pass sums down all R rows. Folds do not overlap. A walk
+that moves the words cycle by cycle counts the same (``tests/oracle/systolic_walk.py``).
 
 Arrays broadcast by NumPy's rules; every size may be a number or an array. Machine and forms: Samajdar et al.,
 "SCALE-Sim", arXiv 1811.02883; ISPASS 2020. What SCALE-Sim counts differently: `SystolicConventions`.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.systolic.records import SYSTOLIC_RULES, SystolicArray, SystolicConventions
+from tilewright.cost import SYSTOLIC_RULES, SystolicArray, SystolicConventions
 
 Matrix = NDArray[np.int64]
 Place = tuple[int, int]
