@@ -1,23 +1,43 @@
-"""Record what ZigZag counts of our small files, for tests/unit/interop/zigzag_figures.json; print how near we are.
+"""Record what ZigZag and AccelForge say of our small files, for the tests of their readers; print how near we are.
 
-    python benchmarks/foreign_tools.py --python PATH_OF_PYTHON_WITH_ZIGZAG [--write]
+    python benchmarks/foreign_tools.py zigzag|accelforge --python PYTHON [--write]
 
-The interpreter is one of an environment with ZigZag alone (``pip install zigzag-dse six``); it runs this file too.
+The interpreter is one of an environment with the tool alone (``pip install zigzag-dse six``, or ``accelforge`` under
+Python 3.12); it runs this file too. The figures stand in ``tests/unit/interop/TOOL_figures.json``.
 """
 
 import argparse
 import json
 import logging
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-FIGURES = Path(__file__).parents[1] / "tests" / "unit" / "interop" / "zigzag_figures.json"
+FIGURES = Path(__file__).parents[1] / "tests" / "unit" / "interop"
 MOVES = ("RD_OUT_TO_LOW", "WR_IN_BY_HIGH", "WR_IN_BY_LOW", "RD_OUT_TO_HIGH")
 
 
-def counted(files):
+def counted_accelforge(files):
+    """Return what AccelForge says of an architecture, a workload and a mapping: run in its own environment."""
+    from accelforge.frontend.spec import Spec
+    from accelforge.model.main import evaluate_mapping
+    from accelforge.util.parallel import set_n_parallel_jobs
+
+    set_n_parallel_jobs(1)
+    found = evaluate_mapping(Spec.from_yaml(*files))
+    energies = found.energy(per_component=True, per_tensor=True, per_action=True)
+    picojoules = {}
+    for (component, tensor, action), energy in energies.items():
+        if tensor is not None and action in ("read", "write"):
+            pair = picojoules.setdefault(f"{component}.{tensor}", [0.0, 0.0])
+            pair[action == "write"] = round(float(energy) * 1e12, 2)
+    return {"microseconds": round(float(found.latency()) * 1e6, 6), "energy_pj": round(float(found.energy()) * 1e12, 1),
+            "moves": picojoules}
+
+
+def counted_zigzag(files):
     """Return what ZigZag says of an accelerator, a workload and a mapping: run in its own environment."""
     import zigzag.mapping.data_movement as moving
     from zigzag.mapping.temporal_mapping import TemporalMappingType
@@ -50,45 +70,55 @@ def counted(files):
     return {"cycles": cycles, "energy_pj": found.energy_total, "moves": moves}
 
 
-def recorded(python, figures):
-    """Return the figures anew."""
+def recorded(tool, python, figures):
+    """Return the figures of a tool anew."""
     for triple in figures["triples"]:
         with tempfile.TemporaryDirectory() as folder:
             texts = (figures["machines"][triple["machine"]], figures["layers"][triple["layer"]], triple["mapping"])
             paths = [Path(folder) / f"{name}.yaml" for name in ("accelerator", "workload", "mapping")]
             for path, text in zip(paths, texts, strict=True):
                 path.write_text(text, encoding="utf-8")
-            done = subprocess.run([python, __file__, "--count", *map(str, paths)], check=True, capture_output=True,
-                                  text=True, cwd=folder)
+            done = subprocess.run([python, __file__, tool, "--count", *map(str, paths)], check=True, text=True,
+                                  capture_output=True, cwd=folder)
             triple.update(json.loads(done.stdout))
-            print(triple["machine"], triple["layer"], *ours(paths), triple["energy_pj"], triple["cycles"]["total"])
+            theirs = triple["cycles"]["total"] if "cycles" in triple else triple["microseconds"]
+            print(triple["machine"], triple["layer"], *ours(tool, paths), triple["energy_pj"], theirs)
     return figures
 
 
-def ours(paths):
+def ours(tool, paths):
     """Return our energy and cycles of the same files."""
     from tilewright.cost import cost_model
     from tilewright.interop import FORMATS
 
-    found = FORMATS.get("zigzag").read(paths, {})
+    found = FORMATS.get(tool).read(paths, {})
     cost = cost_model(found.operator, found.accelerator).cost(found.mapping)
     return round(cost.energy_pj, 1), cost.latency_cycles
+
+
+def short(match):
+    """Return a list of numbers in one line."""
+    return f"[{' '.join(match[1].split())}]"
 
 
 def main():
     """Run the program on every triple."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--python", help="an interpreter that has ZigZag")
+    parser.add_argument("tool", choices=("zigzag", "accelforge"))
+    parser.add_argument("--python", help="an interpreter that has the tool")
     parser.add_argument("--write", action="store_true", help="write the figures into the tests")
     parser.add_argument("--count", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.count:
         logging.disable(logging.CRITICAL)
+        counted = counted_zigzag if asked.tool == "zigzag" else counted_accelforge
         json.dump(counted(asked.count), sys.stdout)
         return
-    figures = recorded(asked.python, json.loads(FIGURES.read_text(encoding="utf-8")))
+    file = FIGURES / f"{asked.tool}_figures.json"
+    figures = recorded(asked.tool, asked.python, json.loads(file.read_text(encoding="utf-8")))
     if asked.write:
-        FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(figures, indent=1)
+        file.write_text(re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", short, text) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ TABLES = {
     "pytorch": {"test_pytorch_malformed": ("FILES",)},
     "huggingface": {"test_huggingface": ("WRONG",)},
     "scale-sim": {"test_scalesim": ("MALFORMED_CONFIGS", "MALFORMED_TOPOLOGIES")},
+    "accelforge": {"test_accelforge": ("MALFORMED",)},
     "zigzag": {"test_zigzag": ("MALFORMED",)},
     "timeloop": {"test_timeloop": ("EDITS",), "test_timeloop_designs": ("WRONG", "SPARSE_WRONG")},
 }

@@ -1,4 +1,4 @@
-"""Foreign formats: ONNX, PyTorch, Timeloop's, MAESTRO's, GAMMA's and SCALE-Sim's files, cases of mapped nests."""
+"""Foreign formats: files of ONNX, PyTorch, Timeloop, ZigZag, AccelForge, MAESTRO, GAMMA and SCALE-Sim; mapped nests."""
 
 from typing import TYPE_CHECKING
 

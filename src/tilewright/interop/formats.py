@@ -140,6 +140,8 @@ for _form in (
            _late("scalesim.read_scalesim"), _late("scalesim.dump_scalesim")),
     Format("zigzag", "ZigZag's YAML, versions of 2024 to 2026: accelerator, workload, mapping; read only",
            signs.holds_zigzag, _late("zigzag.read"), together=True),
+    Format("accelforge", "AccelForge's YAML: architecture, workload, mapping; read only", signs.holds_accelforge,
+           _late("accelforge.read"), together=True),
     Format("timeloop", "Timeloop's YAML, versions 0.3 and 0.4: architecture, problem, mapping, constraints, ERT, ART",
            signs.holds_timeloop, _late("timeloop.read"), _late("timeloop.write"), _late("timeloop.energise"),
            together=True),

@@ -39,7 +39,7 @@ class Rendering:
         Folders, links resolved, of which files may be included.
     """
 
-    variables: Mapping[str, str]
+    variables: Mapping[str, str | int]
     roots: Sequence[Path]
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     letters: int = 0

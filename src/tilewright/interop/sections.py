@@ -12,11 +12,15 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 
 from tilewright.base import MOST_VALUES, InputError, Location, line_of, path_text, read_yaml
 from tilewright.interop.notes import Notes
+from tilewright.interop.rendering import INCLUDED
+from tilewright.interop.templates import Rendered
 
 WEIGHTS_NAME = re.compile(r"(?i)w|.*(weight|filter|kernel).*")
 """Names of tensors that are taken for weights."""
 Side = Literal["X", "Y"]
 """The sides of an array."""
+_MERGE = "<<<"
+"""The key of what a mapping takes over where it says nothing itself, as Timeloop's front end knows it."""
 _LARGEST_NUMBER = 1e30
 _MOST_SHOWN = 200
 """Letters of a wrong value that are shown, at most."""
@@ -159,6 +163,61 @@ def whole_section(text: str, label: str, notes: Notes) -> Section:
                          "nothing" if document is None else type(document).__name__)
     check_size(label, document)
     return Section(label, "", plain_tree(document), document, notes)
+
+
+def whole_document(label: str, texts: Rendered, sections: Sequence[str]) -> tuple[CommentedMap, dict[int, str]]:
+    """Return the tree of a file with those of the files it includes in their places, and whose which parts are.
+
+    Raises
+    ------
+    InputError
+        If something is no YAML, or too large, or the file has no fields, of which ``sections`` are known.
+    """
+    trees = {name: read_yaml(part[1], part[0], "lines") for name, part in texts.texts.items()}
+    document, origins = read_yaml(texts.text, label, "lines"), {}
+
+    def within(name: str, keys: Sequence[str]) -> Any:
+        node = trees[name]
+        for key in keys:
+            if not isinstance(node, CommentedMap) or key not in node:
+                raise InputError(texts.texts[name][0], f"must hold {'.'.join(keys)}, which {label} includes")
+            node = node[key]
+        origins[id(node)] = texts.texts[name][0]
+        return node
+
+    def settled(node: Any) -> Any:
+        if isinstance(node, TaggedScalar) and node.tag.value == INCLUDED:
+            names, *keys = str(node.value).split(".")
+            found = [within(name, keys) for name in names.split("+")]
+            return found[0] if len(found) == 1 else [item for part in found for item in (
+                part if isinstance(part, list) else [part])]
+        if isinstance(node, CommentedMap | CommentedSeq):
+            for key in list(node) if isinstance(node, CommentedMap) else range(len(node)):
+                node[key] = settled(node[key])
+        return _merged(node)
+
+    for tree in (*trees.values(), document):
+        settled(tree)
+    if not isinstance(document, CommentedMap):
+        raise InputError(f"{label}:1", f"must hold one of {', '.join(sections)}",
+                         "nothing" if document is None else type(document).__name__)
+    check_size(label, document)
+    return document, origins
+
+
+def _merged(node: Any) -> Any:
+    """Return a mapping with what its key ``<<<`` holds behind its own entries, those within one another too."""
+    if isinstance(node, CommentedMap) and isinstance(node.get(_MERGE), CommentedMap):
+        _fill(node, node.pop(_MERGE))
+    return node
+
+
+def _fill(node: CommentedMap, more: CommentedMap) -> None:
+    for key, value in more.items():
+        if key not in node:
+            node[key] = value
+        elif isinstance(node[key], CommentedMap) and isinstance(value, CommentedMap) and node[key] is not value:
+            _fill(node[key], value)
 
 
 def check_size(label: str, document: Any) -> None:

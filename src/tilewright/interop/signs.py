@@ -48,6 +48,11 @@ _ZIGZAG_ACCELERATOR = re.compile(r"(?ms)^memories:.*^operational_array:|^operati
 _ZIGZAG_LISTS: Mapping[str, Part] = {
     r"^(?:- |[ ]+)(?:equation|loop_dims|operator_type):": "network",
     r"^(?:- |[ ]+)(?:spatial_mapping|spatial_mapping_hint|temporal_ordering|memory_operand_links):": "mapping"}
+_BELOW = r":[ ]*(?:#[^\n]*)?\n(?:[ ]*(?:#[^\n]*|\{%[^\n]*)?\n)*[ ]+"
+_ACCELFORGE: Mapping[str, Part] = {
+    rf"(?m)^arch{_BELOW}(?:nodes|variables|extra_attributes_for_all_component_models):": "accelerator",
+    r"(?ms)^workload:.*^[ ]+einsums:": "network", rf"(?m)^mapping{_BELOW}nodes:": "mapping",
+    rf"(?m)^renames{_BELOW}einsums:": "settings"}
 _MAESTRO_START, _SCALE_SIM_START = 20_000, 2**16
 _MAGMA_COLUMNS = 9
 
@@ -124,6 +129,18 @@ def holds_zigzag(path: Path) -> frozenset[Part]:
     if not re.search(r"^- ", text, re.MULTILINE) or re.search(r"^\w+:", text, re.MULTILINE):
         return frozenset()
     return frozenset(part for sign, part in _ZIGZAG_LISTS.items() if re.search(sign, text, re.MULTILINE))
+
+
+def holds_accelforge(path: Path) -> frozenset[Part]:
+    """Return what a YAML file holds whose sections, at its margin, are AccelForge's: nodes of trees, and einsums."""
+    file = Given.of(path).path
+    if file.suffix.lower() not in (".yaml", ".yml", ".jinja", ".jinja2"):
+        return frozenset()
+    try:
+        text = read_text(file)
+    except InputError:
+        return frozenset()
+    return frozenset(part for sign, part in _ACCELFORGE.items() if re.search(sign, text))
 
 
 def holds_timeloop(path: Path) -> frozenset[Part]:

@@ -26,7 +26,7 @@ class Rendered:
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def rendered(path: Path, variables: Mapping[str, str], folders: Iterable[Path]) -> Rendered:
+def rendered(path: Path, variables: Mapping[str, str | int], folders: Iterable[Path]) -> Rendered:
     """Return the text of a file, which may include what stands in ``folders``.
 
     Raises
