@@ -131,7 +131,7 @@ class _Reader:
         return [node.operator for node in self.einsums.graph.mac_nodes] if self.einsums else []
 
     def _bits(self, role: str) -> int:
-        widths = [tensor.word_bits for operator in self._operators for tensor in operator.tensors
+        widths = [int(tensor.word_bits) for operator in self._operators for tensor in operator.tensors
                   if tensor.role == role and tensor.word_bits]
         return max(widths, default=WORD_BITS)
 

@@ -141,7 +141,7 @@ class _Einsum:
         words = [tensor.words(operator.sizes) for tensor in operator.tensors]
         copied = bool(self.node["is_copy_operation"].value)
         return VectorOperator(self.name, "copy" if copied else "elementwise", 0 if copied else operator.macs, words[0],
-                              words[1], inputs, count, word_bits=operator.output.word_bits)
+                              words[1], inputs, count, word_bits=widths.get(self.output))
 
     def _sizes(self, root: Node) -> dict[str, int]:
         variables = dict.fromkeys(name for one in self.accesses for text in one.ranks.values()
