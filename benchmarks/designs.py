@@ -40,7 +40,7 @@ SPACE = Path(__file__).with_name("gemmini-like.yaml")
 def problem(network: str, platform: str) -> DesignProblem:
     """Return the design for a network: of a platform of DiGamma, or of machines like Gemmini."""
     if platform != "gemmini":
-        return platform_problem(network, platform, free=False)
+        return platform_problem(network, platform, free=False, keeping=False)
     return DesignProblem.of([(unique_operators(zoo.load(network)), 1.0)], find_design_space(str(SPACE)),
                             read_limits("elements=16384"), objective="edp")
 

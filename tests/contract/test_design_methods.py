@@ -48,7 +48,7 @@ def run(method, asked=None, samples=SAMPLES, seed=0, runner=None, options=None):
 def told(session):
     """Return what a run found, and on which way."""
     return ([(step.samples, step.score) for step in session.history], session.spent, dict(session.best.chosen),
-            [front.steps.tolist() for front in session.best.fronts])
+            [front.nests.steps.tolist() for front in session.best.fronts])
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_what_is_found_is_within_the_budget_and_costs_what_was_scored(method, ru
     assert machine.area_um2 <= 0.02e6
     assert all(value in [values.value(place) for place in range(len(values))]
                for value, values in zip(found.best.chosen.values(), asked.space.ranges.values(), strict=True))
-    batches = [found.best.mapping(asked, layer) for layer in range(len(asked.layers))]
+    batches = [found.best.nests(layer) for layer in range(len(asked.layers))]
     again = Session(asked, None, None, 0, Runner(workers=1)).score(
         {key: np.array([value]) for key, value in found.best.chosen.items()}, batches)
     assert again.score[0] == pytest.approx(found.best.score, rel=1e-12)
@@ -162,7 +162,7 @@ def test_mappings_are_cut_to_the_lanes_of_their_design():
     batch = space.sample(np.random.default_rng(0), 500)
     lanes = np.repeat(np.random.default_rng(1).integers(1, 20, (500, 1)), 2, axis=1)
     found = designs.cut(1, batch, lanes)
-    used = designs.problem.models[1].needs(found).numbers(space.accelerator)["PEs", "instances"]
+    used = designs.problem.model(1, found.layout).needs(found).numbers(space.accelerator)["PEs", "instances"]
     assert (used <= lanes[:, 0]).all()
     assert (used == 1).mean() < 0.5
     assert space.contains(found).all()

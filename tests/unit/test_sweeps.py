@@ -1,6 +1,7 @@
 """Machines side by side: what is searched on each, the front, the bound, files and pages; and what is refused."""
 
 import json
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -89,10 +90,15 @@ def test_vector_work_is_in_the_figures_unless_it_is_free() -> None:
 
 
 def test_machines_too_small_are_told_and_lose_nothing() -> None:
-    found = tw.sweep(LAYERS, "tpu-like", "PERegisters.capacity=1,2", budget=100, workers=1)
+    free = tw.load_accelerator("tpu-like")
+    machine = replace(free, levels=tuple(replace(level, always=True) if level.name == "PERegisters" else level
+                                         for level in free.levels))
+    found = tw.sweep(LAYERS, machine, "PERegisters.capacity=1,2", budget=100, workers=1)
     assert [bool(one.unmapped) for one in found.machines] == [True, False]
     assert found.best is found.machines[1]
     assert "no mapping" in str(found)
+    passing = tw.sweep(LAYERS, free, "PERegisters.capacity=1,2", budget=100, workers=1)  # whose weights may pass
+    assert not any(one.unmapped for one in passing.machines)
 
 
 def test_a_sweep_goes_on_where_it_was_kept(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ class DesignRun(OnSheet):
 
     @property
     def bound(self) -> float:
-        """What no machine within the limits scores below, whatever its mappings, where memories keep all they may."""
+        """What no machine within the limits scores below, whatever its mappings and whatever memories keep."""
         return self.result.bound
 
     @property

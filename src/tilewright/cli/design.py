@@ -25,7 +25,7 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
            json: Json = None) -> None:
     """Find the machine within a budget, with the mapping of every layer, and what no such machine can beat.
 
-    What none can beat holds for mappings by which memories keep all tensors that they may.
+    What none can beat holds for all mappings, whatever memories keep; which tensors they keep is searched.
 
     The figures count memories and multiply-accumulate units: not networks on chip, clocks or control logic. Ctrl-C
     keeps what was found (exit code 130), as does SIGTERM (143). Exit code 1: nothing within the limits was found.

@@ -16,7 +16,7 @@ from tilewright.codesign.exploration import FIGURES, Exploration, Outcome, explo
 from tilewright.codesign.fixed import FixedDesign, fixed_mappings, score_designs, tune
 from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, NetworkFlexion, measure_flexion
 from tilewright.codesign.limits import Limit, figures_of, read_limits
-from tilewright.codesign.problem import GOALS, DesignProblem, Figures
+from tilewright.codesign.problem import GOALS, DesignProblem, Figures, Nests
 from tilewright.codesign.session import Candidate, DesignStep, Session, figures_told
 from tilewright.codesign.sided import SidedMachine, SidedMachines, machine_bound
 from tilewright.codesign.sweep import SweptMachine, sweep_machines
@@ -39,6 +39,7 @@ __all__ = [
     "FixedDesign",
     "LayerFlexion",
     "Limit",
+    "Nests",
     "NetworkFlexion",
     "Outcome",
     "Session",

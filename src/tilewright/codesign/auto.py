@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codesign.breeding import Breeder, WantedChildren, taken
+from tilewright.codesign.breeding import Breeder, taken
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.pools import MOST, Lookup, MappingPool, Worth
@@ -68,6 +68,8 @@ class Auto:
         self.rng = np.random.default_rng((session.seed, 0xA070))
         self.pools: list[MappingPool] = []
         self.round = self.stale = 0
+        self.leading: list[list[int]] = [[] for _ in session.problem.layers]
+        """Kept sets of each layer that promise much."""
         self.sparing = int(session.problem.objective.endswith("area"))
         self.queue: list[tuple[float, Machine]] = []
         self.factor = 0
@@ -86,6 +88,7 @@ class Auto:
         self.children = min(max(share, FEWEST), LARGEST) * layers
         self.shares = np.full(layers, 1.0 / layers)
         targets = self._first_machines()
+        self._lead(targets[0])
         for _ in range(FIRST_BREEDS):
             if not session.over:
                 self._breed(targets)
@@ -134,6 +137,13 @@ class Auto:
         chosen = dict.fromkeys(int(np.where(bounds <= bounds.min() * near, roomy, -np.inf).argmax()) for near in NEAR)
         return [_row(values, at) for at in chosen]
 
+    def _lead(self, machine: Machine) -> None:
+        """Look which kept sets promise most on a machine, where energy counts: bounds on latency tell few apart."""
+        if self.problem.priced:
+            made = self.problem.machine(machine)
+            self.leading = [[*dict.fromkeys((*known, *self.problem.leading(layer, made)))]
+                            for layer, known in enumerate(self.leading)]
+
     @property
     def worths(self) -> tuple[Worth, ...]:
         """What cycles and picojoules are worth in the objective, near the best so far."""
@@ -146,7 +156,7 @@ class Auto:
 
     def _breed(self, machines: Sequence[Machine]) -> None:
         """Breed children on some machines, and pool them."""
-        session, layers = self.session, len(self.problem.layers)
+        session = self.session
         allowed = int(min(self.children, max(session.left, 0) // len(machines)))
         if not allowed:  # what is left does not go round
             session.spent += int(max(session.left, 0))
@@ -156,24 +166,13 @@ class Auto:
         worths, jobs = self.worths, []
         for place, machine in enumerate(machines):
             worth = worths[int(self.rng.integers(len(worths)))] if place else worths[0]
-            wanted = [self._wanted(layer, machine, worth, int(counts[layer])) for layer in range(layers)
-                       if counts[layer]]
+            wanted = self.breeder.wanted(self.pools, counts.tolist(), machine, worth, self.rng, self.leading)
             jobs.append(self.breeder.job(wanted, machine, worth, (session.seed, self.round, place)))
         self.round += 1
         for machine, value in zip(machines, session.runner.part(jobs), strict=True):
             if value is not None:
                 session.spent += int(value["samples"])
                 self._pool(taken(value), machine)
-
-    def _wanted(self, layer: int, machine: Machine, worth: Worth, count: int) -> WantedChildren:
-        """Return what children of a layer are bred from: the best mappings known that fit the machine."""
-        chosen = {key: np.array([value]) for key, value in machine.items()}
-        if not self.pools:
-            return WantedChildren(layer, None, np.inf, count)
-        pool = self.pools[layer]
-        fits = self.pooling.fits(pool, chosen)[:, 0]
-        value = worth[0] * pool.latency + (worth[1] * pool.energy(self.pooling.prices(chosen))[:, 0] if worth[1] else 0)
-        return WantedChildren.of(layer, pool, value, fits, count)
 
     def _pool(self, found: Mapping[int, MappingPool], machine: Machine) -> None:
         """Put children into the pools."""
@@ -263,9 +262,9 @@ class Auto:
         """Return places of a number near a value: what mappings need there, and a little more or less."""
         one = self.problem.space.ranges[key]
         near = [value * factor for step in FACTORS for factor in (step, 1 / step)]
-        for at, (_, name, _) in enumerate(self.pooling.needed):
+        for at, name in enumerate(self.pooling.needed):
             if name == key and key[1].startswith("capacity"):
-                needs = np.unique(np.concatenate([pool.needs[:, at] for pool in self.pools]))
+                needs = np.unique(np.maximum(np.concatenate([pool.needs[:, at] for pool in self.pools]), one.low))
                 nearest = np.argsort(np.abs(np.log(needs / value)), kind="stable")[:4 * VALUES]
                 near += needs[self.rng.permutation(nearest)[:VALUES]].tolist()
         places = one.places(np.array(near) * (1 + 1e-12)).tolist()
@@ -320,6 +319,7 @@ class Auto:
         best = self.session.nearest
         if best is None or best.fronts is None:
             return
+        self._lead(best.chosen)
         latency, energy = layer_bounds_at(self.problem, best.chosen)
         cycle, picojoule = self.worths[0]
         own = np.array([cycle * front.latency[at] + picojoule * front.energy[at]

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codesign.limits import Floats
-from tilewright.codesign.pools import MappingPool, Pooling, Worth, batch_of
-from tilewright.codesign.problem import DesignProblem
+from tilewright.codesign.pools import MappingPool, Pooling, Worth
+from tilewright.codesign.problem import DesignProblem, Nests
 from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job
-from tilewright.mapping import MappingBatch, MapSpace
+from tilewright.mapping import MapSpace
 from tilewright.search import Offspring
 
 PARENTS, CUT = 48, 8
@@ -23,24 +22,15 @@ PARENTS, CUT = 48, 8
 NEAR = 2.0
 """Machines whose numbers lie within this factor have bounds in common that only choose children."""
 
-
 @dataclass(frozen=True)
 class WantedChildren:
-    """Children of a layer that are wanted: of which mappings ``(n, s, d)``, steps and ranks, and better than what."""
+    """Children of a layer that are wanted: of which mappings, better than what, and with what memories keep."""
 
     layer: int
-    parents: tuple[NDArray[np.int32], NDArray[np.int8]] | None
+    parents: Nests | None
     cut: float
     count: int
-
-    @classmethod
-    def of(cls, layer: int, pool: MappingPool, value: Floats, fits: NDArray[np.bool_], count: int) -> "WantedChildren":
-        """Return children of the best mappings of a pool: by ``value`` ``(n)``, first of those that fit a machine."""
-        order = np.argsort(value, kind="stable")
-        best, others = order[fits[order]][:PARENTS], order[~fits[order]][:PARENTS // 3]
-        cut = float(value[best[min(len(best), CUT) - 1]]) if len(best) else np.inf
-        mixed = np.concatenate([best[:CUT], others, best[CUT:]])
-        return cls(layer, (pool.steps[mixed], pool.ranks[mixed]) if len(mixed) else None, cut, count)
+    kept: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,23 +44,57 @@ class Breeder:
         """How children are pooled."""
         return Pooling(self.problem)
 
+    def offspring(self, layer: int, kept: int) -> Offspring:
+        """Return what breeds the mappings of a layer and kept set."""
+        if (layer, kept) not in self._bred:
+            self._bred[layer, kept] = Offspring(self.problem.map_space(layer, self.problem.widest, kept))
+        return self._bred[layer, kept]
+
     @cached_property
-    def offspring(self) -> tuple[Offspring, ...]:
-        """What breeds the mappings of each layer."""
-        machine = self.problem.widest
-        return tuple(Offspring(self.problem.map_space(layer, machine)) for layer in range(len(self.problem.layers)))
+    def _bred(self) -> dict[tuple[int, int], Offspring]:
+        return {}
 
     @cached_property
     def _known(self) -> dict[object, Accelerator]:
         return {}
+
+    def wanted(self, pools: Sequence[MappingPool], counts: Sequence[int],  # noqa: PLR0913, PLR0917
+               chosen: Mapping[Number, float], worth: Worth, rng: np.random.Generator,
+               leading: Sequence[Sequence[int]] = ()) -> list[WantedChildren]:
+        """Return so many children of each layer: of the best mappings known, first of those that fit a machine.
+
+        ``leading`` are kept sets of each layer that promise much.
+        """
+        numbers = {key: np.array([value]) for key, value in chosen.items()}
+        prices = self.pooling.prices(numbers)
+        values = [worth[0] * pool.latency + (worth[1] * pool.energy(prices)[:, 0] if worth[1] else 0.0)
+                  for pool in pools]
+        orders = [np.argsort(value, kind="stable") for value in values]
+        fits = [self.pooling.fits(pool, numbers)[:, 0][order] for pool, order in zip(pools, orders, strict=True)]
+        sets = [[*dict.fromkeys(pool.kept[order[own][:PARENTS]].tolist())]
+                for pool, order, own in zip(pools, orders, fits, strict=True)] or [[] for _ in counts]
+        found = []
+        for layer, count in enumerate(counts):
+            if not count:
+                continue
+            kept = self.problem.drawn_set(layer, sets, rng, leading[layer] if leading else ())
+            if not pools or not len(pools[layer]):
+                found.append(WantedChildren(layer, None, np.inf, count, kept))
+                continue
+            best, others = (orders[layer][own][:most] for own, most in (
+                (fits[layer], PARENTS), (~fits[layer], PARENTS // 3)))
+            cut = float(values[layer][best[min(len(best), CUT) - 1]]) if len(best) else np.inf
+            mixed = np.concatenate([best[:CUT], others, best[CUT:]])
+            found.append(WantedChildren(layer, pools[layer].nests.take(mixed), cut, count, kept))
+        return found
 
     def job(self, wanted: Sequence[WantedChildren], chosen: Mapping[Number, float], worth: Worth,
             seed: tuple[int, ...]) -> Job[Any]:
         """Return the job that breeds what is wanted of all layers on a machine."""
         told = hashlib.sha256()
         for each in wanted:
-            told.update(repr((each.layer, each.cut, each.count)).encode())
-            for part in each.parents or ():
+            told.update(repr((each.layer, each.cut, each.count, each.kept)).encode())
+            for part in vars(each.parents).values() if each.parents is not None else ():
                 told.update(np.ascontiguousarray(part).tobytes())
         key = {"problem": self.problem.identity, "machine": {".".join(of): value for of, value in chosen.items()},
                "worth": list(worth), "seed": list(seed), "wanted": told.hexdigest()[:24]}
@@ -78,18 +102,23 @@ class Breeder:
                    inputs=(self, tuple(wanted), dict(chosen), worth, seed))
 
     def children(self, wanted: WantedChildren, machine: Accelerator, near: Accelerator, worth: Worth,
-                 rng: np.random.Generator) -> MappingBatch:
-        """Return the children wanted of a layer, in the layout of the problem; ``near`` as of `Offspring.children`."""
-        problem, offspring = self.problem, self.offspring[wanted.layer]
-        layout, ruled = problem.layouts[wanted.layer], offspring.space.arrays.ruled
+                 rng: np.random.Generator) -> Nests:
+        """Return the children wanted of a layer; ``near`` as of `Offspring.children`.
+
+        Memories without room for a word let it pass.
+        """
+        problem, kept = self.problem, self.problem.holding(wanted.layer, machine, wanted.kept)
+        layout, offspring = problem.layout(wanted.layer, kept), self.offspring(wanted.layer, kept)
+        ruled = offspring.space.arrays.ruled
         if ruled:  # what rules leave is another thing on each machine
-            offspring, near = Offspring(problem.map_space(wanted.layer, machine)), machine
+            offspring, near = Offspring(problem.map_space(wanted.layer, machine, kept)), machine
         space: MapSpace = offspring.space
         parents = space.empty(0)
         if wanted.parents is not None:
-            parents = batch_of(layout, *wanted.parents).relaid(space.layout)
+            parents = wanted.parents.batch(layout).relaid(space.layout)
             parents = space.repair(parents) if ruled else parents
-        return offspring.children(machine, near, worth, parents, wanted.cut, wanted.count, rng).relaid(layout)
+        return Nests.of(offspring.children(machine, near, worth, parents, wanted.cut, wanted.count, rng).relaid(
+            layout), kept)
 
     def near(self, chosen: Mapping[Number, float], priced: bool) -> Accelerator:
         """Return a machine near one, of few. Capacities matter only where energy counts."""
@@ -111,12 +140,15 @@ def bred(breeder: Breeder, wanted: Sequence[WantedChildren], chosen: Mapping[Num
          seed: tuple[int, ...]) -> dict[str, Any]:
     """Return the children that are legal, as `taken` reads them, and how many were scored."""
     pooling, machine, near = breeder.pooling, breeder.problem.machine(chosen), breeder.near(chosen, worth[1] > 0)
-    found, prices = {}, pooling.prices({key: np.array([one]) for key, one in chosen.items()})
+    prices = pooling.prices({key: np.array([one]) for key, one in chosen.items()})
+    found: dict[int, MappingPool] = {}
     for each in wanted:
-        batch = breeder.children(each, machine, near, worth, np.random.default_rng((*seed, each.layer)))
-        pool = pooling.pool(each.layer, batch, machine, prices)
-        found[str(each.layer)] = [_told(part) for part in pool.take(pool.latency < 0).joined(pool, prices).parts]
-    return {"layers": found, "samples": sum(each.count for each in wanted)}
+        nests = breeder.children(each, machine, near, worth, np.random.default_rng((
+            *seed, each.layer, *filter(None, [each.kept]))))
+        pool = pooling.pool(each.layer, nests, machine, prices)
+        found[each.layer] = found.get(each.layer, pool.take(pool.latency < 0)).joined(pool, prices)
+    return {"layers": {str(layer): [_told(part) for part in pool.parts] for layer, pool in found.items()},
+            "samples": sum(each.count for each in wanted)}
 
 
 def _told(part: NDArray[Any]) -> list[Any]:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.codesign.limits import Floats
-from tilewright.codesign.problem import DesignProblem, Figures, LayerFront
-from tilewright.cost import HardwareBatch
+from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, Nests
+from tilewright.cost import DenseModel, HardwareBatch
 from tilewright.hardware import LEAKAGE, Accelerator, Number
-from tilewright.mapping import Layout, MappingBatch
+from tilewright.mapping import MappingBatch
 
 MOST = 512
 """Mappings of a layer that are kept, at most."""
@@ -32,8 +32,8 @@ class MappingPool:
 
     Parameters
     ----------
-    steps, ranks
-        ``(n, s, d)``, as of a `MappingBatch`.
+    steps, ranks, kept
+        As of `Nests`.
     needs
         ``(n, k)``: what each needs of the numbers that vary.
     latency
@@ -44,6 +44,7 @@ class MappingPool:
 
     steps: NDArray[np.int32]
     ranks: NDArray[np.int8]
+    kept: NDArray[np.int64]
     needs: Floats
     latency: Floats
     rest: Floats
@@ -59,7 +60,17 @@ class MappingPool:
     @property
     def parts(self) -> tuple[Any, ...]:
         """All arrays, in order."""
-        return self.steps, self.ranks, self.needs, self.latency, self.rest, self.words
+        return self.steps, self.ranks, self.kept, self.needs, self.latency, self.rest, self.words
+
+    @property
+    def nests(self) -> Nests:
+        """The mappings."""
+        return Nests(self.steps, self.ranks, self.kept)
+
+    @classmethod
+    def concatenated(cls, pools: Sequence["MappingPool"]) -> "MappingPool":
+        """Return all mappings of some pools."""
+        return cls(*(np.concatenate(parts) for parts in zip(*(pool.parts for pool in pools), strict=True)))
 
     def energy(self, prices: Floats) -> Floats:
         """Return ``(n, m)``: picojoules on machines of ``prices`` ``(j + 1, m)``, the last for a cycle."""
@@ -68,7 +79,7 @@ class MappingPool:
 
     def joined(self, other: "MappingPool", prices: Floats) -> "MappingPool":
         """Return these and others without those that are no better in anything, by energy at some prices."""
-        every = MappingPool(*(np.concatenate(pair) for pair in zip(self.parts, other.parts, strict=True)))
+        every = MappingPool.concatenated([self, other])
         figures = np.column_stack([every.needs, every.latency, every.energy(prices)])
         old, kept = len(self), np.ones(len(every), dtype=np.bool_)
         kept[old:] = ~_beaten(figures[old:], figures[:old], equal=True)
@@ -81,12 +92,6 @@ class MappingPool:
     def least(self, value: Floats, most: int) -> "MappingPool":
         """Return those of the least values ``(n)``, in order."""
         return self.take(np.argsort(value, kind="stable")[:most])
-
-
-def batch_of(layout: Layout, steps: NDArray[np.int32], ranks: NDArray[np.int8]) -> MappingBatch:
-    """Return mappings ``(n, s, d)`` as a batch."""
-    return MappingBatch(layout, np.ascontiguousarray(steps.transpose(1, 2, 0)),
-                        np.ascontiguousarray(ranks.transpose(1, 2, 0)))
 
 
 def _beaten(figures: Floats, by: Floats, equal: bool = False) -> NDArray[np.bool_]:
@@ -128,14 +133,16 @@ class Pooling:
         return self.problem.space.accelerator
 
     @cached_property
-    def needed(self) -> tuple[tuple[Number, Number, float], ...]:
-        """The numbers that mappings need, what varies in their place, and times how much."""
-        found = []
-        for key in self.problem.models[0].needs(self.problem.ones[0]).numbers(self.machine):
-            name, times = self.problem.space.follow.get(key, (key, 1.0))
-            if name in self.problem.space.ranges:
-                found.append((key, name, times))
-        return tuple(found)
+    def _one(self) -> tuple[DenseModel, MappingBatch]:
+        """The model and a mapping of the first layer by which memories keep all that they can."""
+        one = self.problem.ones(0, 0)
+        return self.problem.model(0, one.layout), one
+
+    @cached_property
+    def needed(self) -> tuple[Number, ...]:
+        """The numbers that vary and that mappings need."""
+        model, one = self._one
+        return tuple(self.problem.varying(model.needs(one)))
 
     @property
     def priced(self) -> bool:
@@ -150,7 +157,8 @@ class Pooling:
         found: list[tuple[tuple[str, str], str, Number, float]] = []
         if not self.priced or not varying:
             return ()
-        table = self.problem.models[0].table(self.problem.ones[0])
+        model, one = self._one
+        table = model.table(one)
         for (memory, tensor), kinds in table.words.items():
             if memory in varying:
                 width = next(one.word_bits for one in self.machine.memories if one.name == memory)
@@ -167,16 +175,23 @@ class Pooling:
         rows = [np.broadcast_to(numbers[key] * scale, count) for _, _, key, scale in self.moved]
         return np.array([*rows, np.broadcast_to(numbers[LEAKAGE], count)], dtype=np.float64)
 
-    def pool(self, layer: int, batch: MappingBatch, machine: Accelerator, prices: Floats) -> MappingPool:
+    def pool(self, layer: int, nests: Nests, machine: Accelerator, prices: Floats) -> MappingPool:
         """Score mappings of a layer on a machine of ``prices``, and return those that are legal there."""
-        model = self.problem.models[layer]
+        parts = nests.parts(self.problem, layer)
+        return MappingPool.concatenated([self._pooled(layer, nests.kept[rows], batch, machine, prices)
+                                         for rows, batch in parts])
+
+    def _pooled(self, layer: int, kept: NDArray[np.int64], batch: MappingBatch, machine: Accelerator,
+                prices: Floats) -> MappingPool:
+        """Score mappings of one kept set."""
+        model = self.problem.model(layer, batch.layout)
         hardware = HardwareBatch(base=machine)
         told = model.table(batch, hardware) if self.moved else None
         costs = model.score(batch, hardware) if told is None else told.costs
-        needs = (model.needs(batch) if told is None else told.needs).numbers(self.machine)
+        needs = self.problem.varying(model.needs(batch) if told is None else told.needs)
         legal = np.flatnonzero(costs.legal)
         nothing = np.zeros(len(batch))  # of what memories do not keep
-        table = np.array([needs.get(key, nothing) / times for key, _, times in self.needed])
+        table = np.array([needs.get(key, nothing) for key in self.needed])
         table = table.reshape(len(self.needed), len(batch)).T
         words = np.array([] if told is None else [
             told.words.get(place, {}).get(kind, nothing) for place, kind, _, _ in self.moved])
@@ -184,13 +199,13 @@ class Pooling:
         latency = costs.latency_cycles
         energy = np.broadcast_to(costs.energy_pj, len(batch)) if self.priced else np.zeros(len(batch))
         rest = energy - words @ prices[:-1, 0] - latency * prices[-1, 0]
-        return MappingPool(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1), table, latency, rest,
-                    words).take(legal)
+        return MappingPool(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1), kept, table, latency, rest,
+                           words).take(legal)
 
     def fits(self, pool: MappingPool, chosen: Mapping[Number, Floats]) -> NDArray[np.bool_]:
         """Return ``(n, m)``: which mappings run on which machines."""
         found = np.ones((len(pool), len(next(iter(chosen.values())))), dtype=np.bool_)
-        for at, (_, name, _) in enumerate(self.needed):
+        for at, name in enumerate(self.needed):
             found &= pool.needs[:, at, None] <= chosen[name]
         return found
 
@@ -234,10 +249,7 @@ class Pooling:
 
     def front(self, layer: int, pool: MappingPool, machine: Accelerator, rows: NDArray[np.intp]) -> LayerFront | None:
         """Return mappings of a layer as they cost on a machine; None where none of them is legal there."""
-        batch = batch_of(self.problem.layouts[layer], pool.steps[rows], pool.ranks[rows])
-        costs = self.problem.models[layer].score(batch, HardwareBatch(base=machine))
-        legal = np.flatnonzero(costs.legal)
-        if not len(legal):
-            return None
-        return LayerFront(costs.latency_cycles[legal], np.broadcast_to(costs.energy_pj, len(batch))[legal],
-                          pool.steps[rows][legal], pool.ranks[rows][legal])
+        nests = pool.nests.take(rows)
+        latency, energy, excess = nests.costs(self.problem, layer, HardwareBatch(base=machine))
+        legal = np.flatnonzero(excess == 0)
+        return LayerFront(latency[legal], energy[legal], nests.take(legal)) if len(legal) else None

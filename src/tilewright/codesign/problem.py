@@ -1,21 +1,40 @@
 """What is to be designed: networks, what may vary, what it may take, and what is minimised."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import combinations
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.base import InputError, digest
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
-from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, hardware_bounds
+from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, Needs, hardware_bounds
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
-from tilewright.mapping import Constraints, KeptSets, Layout, MappingBatch, MapSpace, Tiling, dataflow_constraints
-from tilewright.search import METRICS
-from tilewright.workload import Operator, UniqueOperator
+from tilewright.mapping import (
+    Constraints,
+    KeptSets,
+    Layout,
+    MappingBatch,
+    MapSpace,
+    Tiling,
+    dataflow_constraints,
+    tile_fits,
+)
+from tilewright.search import METRICS, KeptBounding, Objective
+from tilewright.workload import Operator, Tensor, UniqueOperator
 
+Made = TypeVar("Made")
+
+CHANCES = 0.6, 0.25, 0.15
+"""Chances of the kept set of the best, second, and third best mappings of a layer (`DesignProblem.drawn_set`)."""
+CHANGED, BORROWED, LED = 0.07, 0.07, 0.15
+"""Chances that one thing more is kept than there, or one less, and that two are; that it is what memories keep of
+another layer; and that it is one of the leading sets."""
+LEADING = 3
+"""Kept sets of a layer that promise most on a machine."""
 GOALS = ("latency", "energy", "edp", "latency-area", "energy-area", "edp-area")
 
 
@@ -50,8 +69,6 @@ class DesignProblem:
         One of `GOALS`.
     dataflow
         What the mappings follow on every machine, a name of `DATAFLOWS`; empty for any mapping.
-    passed
-        Pairs of a memory and a tensor that passes it, of each layer; empty where memories keep all that they can.
     spread
         Whether searches of a layer tell all mappings of which none is better in both cycles and picojoules, as fronts
         need; those of a product or of limited power do so anyway.
@@ -65,7 +82,6 @@ class DesignProblem:
     dataflow: str = ""
     tiling: Tiling = "imperfect"
     spread: bool = False
-    passed: tuple[tuple[tuple[str, str], ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.objective not in GOALS:
@@ -107,9 +123,10 @@ class DesignProblem:
         return not self.objective.startswith("latency") or any(one.what == "power" for one in self.limits)
 
     def bounds(self, hardware: HardwareBatch) -> list[BoundBatch]:
-        """Return what no mapping of each layer can beat on each row; energy only where it counts."""
-        return [hardware_bounds(layer, hardware, self.space.accelerator, perfect=self.tiling == "perfect",
-                                energy=self.priced) for layer in self.layers]
+        """Return what no mapping of each layer can beat on each row, whatever memories keep; energy where it counts."""
+        return [hardware_bounds(layer, hardware, self.space.accelerator, bypass=kept.open,
+                                perfect=self.tiling == "perfect", energy=self.priced)
+                for layer, kept in zip(self.layers, self.kept, strict=True)]
 
     @cached_property
     def budget(self) -> DesignBudget:
@@ -123,59 +140,121 @@ class DesignProblem:
                              for key, one in self.space.ranges.items() if key[1] in ("x", "y")})
 
     @cached_property
-    def layouts(self) -> tuple[Layout, ...]:
-        """Of the mappings of each layer, with both sides of every array that may have them."""
-        return tuple(Layout.of(operator, self.widest, keeps=self._keeps(layer, self.widest))
-                     for layer, operator in enumerate(self.layers))
-
-    def _keeps(self, layer: int, machine: Accelerator) -> dict[str, tuple[str, ...]]:
-        """Return what memories keep of a layer, where that is less than they can."""
-        return KeptSets(MapSpace(self.layers[layer], machine)).keeps(self.passed[layer]) if self.passed else {}
+    def kept(self) -> tuple[KeptSets, ...]:
+        """What memories may keep of each layer."""
+        return tuple(KeptSets(MapSpace(operator, self.widest, self.tiling)) for operator in self.layers)
 
     @cached_property
-    def models(self) -> tuple[DenseModel, ...]:
-        """The model of each layer on machines of the space."""
-        return tuple(DenseModel(operator, self.space.accelerator, layout)
-                     for operator, layout in zip(self.layers, self.layouts, strict=True))
+    def layouts(self) -> tuple[Layout, ...]:
+        """Of the mappings of each layer by which memories keep all that they can: see `layout`."""
+        return tuple(self.layout(layer, 0) for layer in range(len(self.layers)))
 
-    def needed(self, batches: Sequence[MappingBatch]) -> dict[Number, Floats]:
+    def layout(self, layer: int, number: int) -> Layout:
+        """Return that of the mappings of a layer and kept set, with both sides of every array that may have them."""
+        kept = self.kept[layer]
+        return self._once(("layout", layer, number), lambda: Layout.of(
+            self.layers[layer], self.widest, keeps=kept.keeps(kept.passed(number))))
+
+    def model(self, layer: int, layout: Layout) -> DenseModel:
+        """Return the model of a layer on machines of the space, for mappings of a layout."""
+        return self._once(("model", layer, layout), lambda: DenseModel(
+            self.layers[layer], self.space.accelerator, layout))
+
+    def _once(self, key: object, make: Callable[[], Made]) -> Made:
+        """Return what ``make`` returns, made once for each key."""
+        known: dict[object, Any] = vars(self).setdefault("_known", {})
+        if key not in known:
+            known[key] = make()
+        found: Made = known[key]
+        return found
+
+    def varying(self, needs: Needs) -> dict[Number, Floats]:
+        """Return ``(b)`` each: the least of the numbers that vary with which mappings of some needs fit."""
+        found: dict[Number, Floats] = {}
+        for key, row in needs.numbers(self.space.accelerator).items():
+            name, times = self.space.follow.get(key, (key, 1.0))
+            if name in self.space.ranges:
+                found[name] = np.maximum(found.get(name, 0.0), row / times)
+        return found
+
+    def needed(self, batches: Sequence["Nests"]) -> dict[Number, Floats]:
         """Return ``(b)`` each: the least capacities, sides and instances that vary with which every layer fits.
 
         They are values of their ranges, the highest where more is needed. ``batches`` are ``b`` mappings of each layer.
         """
-        machine = self.space.accelerator
         found: dict[Number, Floats] = {}
-        for model, batch in zip(self.models, batches, strict=True):
-            for key, row in model.needs(batch).numbers(machine).items():
-                name, times = self.space.follow.get(key, (key, 1.0))
-                if name in self.space.ranges:
-                    found[name] = np.maximum(found.get(name, 0.0), row / times)
+        for layer, nests in enumerate(batches):
+            for rows, batch in nests.parts(self, layer):
+                for key, own in self.varying(self.model(layer, batch.layout).needs(batch)).items():
+                    most = found.setdefault(key, np.zeros(len(nests)))
+                    most[rows] = np.maximum(most[rows], own)
         return {key: np.asarray(one.value(one.first_places(found[key])), dtype=np.float64)
                 for key, one in self.space.ranges.items() if key in found}
 
-    @cached_property
-    def ones(self) -> tuple[MappingBatch, ...]:
-        """A mapping of each layer whose tiles are all a word."""
-        return tuple(MappingBatch(layout, np.ones((*layout.shape, 1), dtype=np.int32),
-                                  np.arange(layout.shape[1], dtype=np.int8)[None, :, None].repeat(layout.shape[0], 0))
-                     for layout in self.layouts)
+    def ones(self, layer: int, number: int) -> MappingBatch:
+        """Return a mapping of a layer and kept set whose tiles are all a word."""
+        layout = self.layout(layer, number)
+        return MappingBatch(layout, np.ones((*layout.shape, 1), dtype=np.int32),
+                            np.arange(layout.shape[1], dtype=np.int8)[None, :, None].repeat(layout.shape[0], 0))
 
     @cached_property
     def smallest(self) -> dict[Number, float]:
-        """The least of every number with which any machine runs all layers: a word of each tensor fits everywhere."""
+        """The least of every number with which any machine runs all layers: words fit that no memory lets pass."""
         lowest = {key: one.low for key, one in self.space.ranges.items()}
-        return lowest | {key: float(row[0]) for key, row in self.needed(self.ones).items()}
+        ones = [Nests.of(self.ones(layer, len(kept) - 1), len(kept) - 1) for layer, kept in enumerate(self.kept)]
+        return lowest | {key: float(row[0]) for key, row in self.needed(ones).items()}
 
     def machine(self, chosen: Mapping[Number, float], name: str | None = None) -> Accelerator:
         """Return a machine of the space."""
         return with_numbers(self.space.accelerator, self.space.numbers(chosen), name)
 
-    def map_space(self, layer: int, machine: Accelerator) -> MapSpace:
-        """Return the mappings of a layer on a machine."""
-        operator = self.layers[layer]
-        ruled = self._ruled(operator, machine)
-        keeps = self._keeps(layer, machine)
-        return MapSpace(operator, machine, self.tiling, replace(ruled, keeps=keeps) if keeps else ruled)
+    def map_space(self, layer: int, machine: Accelerator, number: int = 0) -> MapSpace:
+        """Return the mappings of a layer and kept set on a machine."""
+        operator, kept = self.layers[layer], self.kept[layer]
+        ruled = replace(self._ruled(operator, machine), keeps=kept.keeps(kept.passed(number)))
+        return MapSpace(operator, machine, self.tiling, ruled)
+
+    def drawn_set(self, layer: int, known: Sequence[Sequence[int]], rng: np.random.Generator,
+                  leading: Sequence[int] = ()) -> int:
+        """Draw what memories keep of a layer: as in one of its best mappings, with a change, or as in another layer's.
+
+        ``known`` are the kept sets of the best mappings of each layer, the best first; of none it is that all is kept.
+        What is ``leading`` is drawn too.
+        """
+        pairs = len(self.kept[layer].open)
+        if not pairs:
+            return 0
+        own, drawn = (list(known[layer]) or list(leading) or [0])[:len(CHANCES)], rng.random()
+        chances = np.array(CHANCES[:len(own)])
+        number = own[int(rng.choice(len(own), p=chances / chances.sum()))]
+        others = [best[0] for best in known if best and best[0] < 1 << pairs]
+        one = [number ^ 1 << bit for bit in range(pairs)]
+        two = [number ^ (1 << bit | 1 << other) for bit, other in combinations(range(pairs), 2)]
+        for chance, sets in ((CHANGED, one), (CHANGED, two), (BORROWED, others), (LED, leading)):
+            if drawn < chance and sets:
+                return sets[int(rng.integers(len(sets)))]
+            drawn -= chance
+        return number
+
+    def leading(self, layer: int, machine: Accelerator) -> list[int]:
+        """Return the kept sets of a layer that promise most on a machine, and that all is kept."""
+        kept = KeptSets(self.map_space(layer, machine))
+        return KeptBounding(kept, Objective.parse(self.objective.split("-")[0])).leading(min(LEADING, len(kept)))
+
+    def holding(self, layer: int, machine: Accelerator, number: int) -> int:
+        """Return a kept set without what memories of a machine have no room for a word of."""
+        operator, open_pairs = self.layers[layer], self.kept[layer].open
+        for memory in machine.memories:
+            held: tuple[Tensor, ...] = ()
+            for tensor in operator.tensors:
+                bit = 1 << open_pairs.index(pair) if (pair := (memory.name, tensor.name)) in open_pairs else 0
+                if not memory.can_keep(tensor.name, tensor.role) or number & bit:
+                    continue
+                if bit and not tile_fits(memory, (*held, tensor), dict.fromkeys(operator.sizes, 1), machine):
+                    number |= bit
+                else:
+                    held = (*held, tensor)
+        return number
 
     def _ruled(self, operator: Operator, machine: Accelerator) -> Constraints:
         """Return what the dataflow asks for on a machine, whose sides are told apart even where one has one place."""
@@ -220,27 +299,75 @@ class DesignProblem:
 
 
 @dataclass(frozen=True)
-class LayerFront:
-    """Mappings of one layer on one machine of which none is better than another in both cycles and picojoules.
+class Nests:
+    """Mappings of one layer, each with what memories keep in it.
 
     Parameters
     ----------
-    latency, energy
-        ``(f)``.
     steps, ranks
-        ``(f, s, d)``, as of a `MappingBatch`.
+        ``(n, s, d)``, as of a `MappingBatch`.
+    kept
+        ``(n)``: numbers of kept sets, those of `DesignProblem.kept`.
+    """
+
+    steps: NDArray[np.int32]
+    ranks: NDArray[np.int8]
+    kept: NDArray[np.int64]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Nests"]) -> "Nests":
+        """Return the mappings of all parts."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*(vars(one).values() for one in parts), strict=True)))
+
+    @classmethod
+    def of(cls, batch: MappingBatch, kept: Any = 0) -> "Nests":
+        """Return the mappings of a batch, of one kept set or several."""
+        return cls(batch.steps.transpose(2, 0, 1), batch.ranks.transpose(2, 0, 1),
+                   np.broadcast_to(np.asarray(kept, dtype=np.int64), len(batch)))
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def take(self, rows: Any) -> "Nests":
+        """Return some of them."""
+        return Nests(self.steps[rows], self.ranks[rows], self.kept[rows])
+
+    def batch(self, layout: Layout) -> MappingBatch:
+        """Return all of them as a batch, whatever they keep."""
+        return MappingBatch(layout, np.ascontiguousarray(self.steps.transpose(1, 2, 0)),
+                            np.ascontiguousarray(self.ranks.transpose(1, 2, 0)))
+
+    def parts(self, problem: DesignProblem, layer: int) -> list[tuple[NDArray[np.intp], MappingBatch]]:
+        """Return the rows and mappings of each kept set."""
+        found = [(number, np.flatnonzero(self.kept == number)) for number in np.unique(self.kept).tolist() or [0]]
+        return [(rows, self.take(rows).batch(problem.layout(layer, number))) for number, rows in found]
+
+    def costs(self, problem: DesignProblem, layer: int, hardware: HardwareBatch) -> tuple[Floats, Floats, Floats]:
+        """Return ``(n)`` each: cycles, picojoules, and by how much each is illegal, on as many machines or on one."""
+        found = np.zeros((3, len(self)))
+        for rows, batch in self.parts(problem, layer):
+            own = hardware.take(rows) if len(hardware) else hardware
+            scored = problem.model(layer, batch.layout).score(batch, own)
+            found[:, rows] = scored.latency_cycles, scored.energy_pj, np.where(scored.legal, 0.0, 1.0 + scored.excess)
+        return found[0], found[1], found[2]
+
+
+@dataclass(frozen=True)
+class LayerFront:
+    """Mappings of one layer on one machine of which none is better than another in both cycles and picojoules.
+
+    ``latency`` and ``energy`` are ``(f)``.
     """
 
     latency: Floats
     energy: Floats
-    steps: NDArray[np.int32]
-    ranks: NDArray[np.int8]
+    nests: Nests
 
     @classmethod
-    def of(cls, batch: MappingBatch, latency: Any, energy: Any) -> "LayerFront":
-        """Return the mappings of a batch with what they cost."""
-        return cls(np.atleast_1d(latency), np.atleast_1d(energy), batch.steps.transpose(2, 0, 1),
-                   batch.ranks.transpose(2, 0, 1))
+    def joined(cls, parts: Sequence["LayerFront"]) -> "LayerFront | None":
+        """Return the mappings of all parts; None where there are none."""
+        return cls(np.concatenate([one.latency for one in parts]), np.concatenate([one.energy for one in parts]),
+                   Nests.joined([one.nests for one in parts])) if parts else None
 
 
 def composed(problem: DesignProblem, fronts: Sequence[LayerFront],

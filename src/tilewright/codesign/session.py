@@ -9,8 +9,8 @@ import numpy as np
 
 from tilewright.base import digest
 from tilewright.codesign.limits import Floats
-from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
-from tilewright.hardware import Number
+from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, Nests, composed
+from tilewright.hardware import Accelerator, Number
 from tilewright.jobs import Job, Runner, Spending
 from tilewright.mapping import MappingBatch
 from tilewright.search import Options, Watch, first_of_front, search
@@ -73,10 +73,13 @@ class Candidate:
         return cls(chosen, known, tuple(choice.tolist()), figures, score if excess <= 0 else inf, (), excess)
 
     def mapping(self, problem: DesignProblem, layer: int) -> MappingBatch:
-        """Return the mapping of a layer, as a batch of one in the layout of the problem."""
+        """Return the mapping of a layer, as a batch of one."""
+        return self.nests(layer).parts(problem, layer)[0][1]
+
+    def nests(self, layer: int) -> Nests:
+        """Return the one mapping of a layer."""
         assert self.fronts is not None
-        front, at = self.fronts[layer], self.choice[layer]
-        return MappingBatch(problem.layouts[layer], front.steps[at][:, :, None], front.ranks[at][:, :, None])
+        return self.fronts[layer].nests.take([self.choice[layer]])
 
 
 @dataclass(frozen=True)
@@ -153,33 +156,39 @@ class Session(Spending):
             self.history.append(DesignStep(self.spent, self.used_seconds, candidate.score))
 
     def map(self, machines: Sequence[Mapping[Number, float]], samples: int,
-            starts: Sequence[Candidate | None] | None = None, by: MachineSearch = BRIEF) -> list[Candidate]:
+            by: MachineSearch = BRIEF) -> list[Candidate]:
         """Search every layer on each machine, with so many samples a layer; return them in order, as far as it got.
 
-        Both the machines as given and what their mappings need of them are offered.
+        Memories keep what they do in the best design so far, or as `DesignProblem.drawn_set` has it; where the two
+        differ each is searched by half. Both the machines as given and what their mappings need are offered.
         """
         layers = len(self.problem.layers)
         affordable = int(min(samples, self.left // (layers * max(1, len(machines)))))
         if affordable < 1:
             self.spent += int(min(self.left, layers))
             return []
-        begin = starts or [None] * len(machines)
         by = replace(by, samples=affordable, seed=self.seed)
-        jobs = [_job(self.problem, chosen, start, by)
-                for chosen, start in zip(machines, begin, strict=True)]
+        jobs = [_job(self.problem, chosen, self._sets(place), by) for place, chosen in enumerate(machines)]
         found = []
         values: list[dict[str, Any] | None] = self.runner.part(jobs)
-        for chosen, start, value in zip(machines, begin, values, strict=True):
+        for chosen, value in zip(machines, values, strict=True):
             if value is None:
                 continue
             self.spent += int(value["samples"])
-            fronts = [None if one is None else _front(one) for one in value["layers"]]
-            candidate = Candidate.of(self.problem, chosen, fronts)
+            candidate = Candidate.of(self.problem, chosen, [None if one is None else _front(one)
+                                                            for one in value["layers"]])
             self.offer(candidate)
-            found.append(self.least(candidate) if start is None or candidate.score < inf else candidate)
+            found.append(self.least(candidate))
         return found
 
-    def score(self, chosen: Mapping[Number, Floats], batches: Sequence[MappingBatch]) -> "Scores":
+    def _sets(self, place: int) -> list[list[int]]:
+        """Return what memories keep of each layer in the searches on one of the next machines: one set, or two."""
+        layers, best = range(len(self.problem.layers)), self.nearest
+        known = [[0] if best is None or best.fronts is None else best.nests(layer).kept.tolist() for layer in layers]
+        rng = np.random.default_rng((self.seed, self.spent, place, 0x5E75))
+        return [[*dict.fromkeys((*known[layer], self.problem.drawn_set(layer, known, rng)))] for layer in layers]
+
+    def score(self, chosen: Mapping[Number, Floats], batches: Sequence[Nests]) -> "Scores":
         """Score ``b`` designs: machines with a mapping of every layer each, whatever they cost or break.
 
         Parameters
@@ -187,22 +196,20 @@ class Session(Spending):
         chosen
             All numbers that vary, ``(b)`` each.
         batches
-            For each layer its ``b`` mappings, in the layouts of the problem.
+            For each layer its ``b`` mappings.
         """
         problem = self.problem
         rows = problem.rows(chosen)
-        scored = [model.score(batch, rows) for model, batch in zip(problem.models, batches, strict=True)]
+        latency, energy, excesses = np.array([nests.costs(problem, layer, rows)
+                                              for layer, nests in enumerate(batches)]).transpose(1, 0, 2)
         self.spent += sum(len(batch) for batch in batches)
-        latency, energy = (np.array([np.broadcast_to(getattr(costs, name), len(rows)) for costs in scored])
-                           for name in ("latency_cycles", "energy_pj"))
         figures = problem.total(latency, energy, np.asarray(problem.area(chosen)))
-        excess = sum((np.where(costs.legal, 0.0, 1.0 + costs.excess) for costs in scored), np.zeros(len(rows)))
-        excess = excess + problem.budget.excess(chosen) + problem.overheated(figures)
+        excess = excesses.sum(axis=0) + problem.budget.excess(chosen) + problem.overheated(figures)
         found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, figures, latency, energy)
         for row in self._noted(found):
             self.offer(Candidate.of(problem, {key: float(column[row]) for key, column in chosen.items()}, [
-                LayerFront.of(batch.take(np.array([row])), latency[at, row], energy[at, row])
-                for at, batch in enumerate(batches)]))
+                LayerFront(latency[at, [row]], energy[at, [row]], nests.take([row]))
+                for at, nests in enumerate(batches)]))
         return found
 
     def _noted(self, found: Scores) -> list[int]:
@@ -219,7 +226,7 @@ class Session(Spending):
         """Return, and offer, the smallest machine that runs the mappings of a candidate; they cost no more there."""
         if candidate.fronts is None:
             return candidate
-        batches = [candidate.mapping(self.problem, layer) for layer in range(len(self.problem.layers))]
+        batches = [candidate.nests(layer) for layer in range(len(self.problem.layers))]
         needed = {**candidate.chosen, **{key: float(row[0]) for key, row in self.problem.needed(batches).items()}}
         if needed == dict(candidate.chosen):
             return candidate
@@ -233,56 +240,60 @@ def scored(problem: DesignProblem, chosen: Mapping[Number, float], candidate: Ca
     """Return a machine with the mappings that a candidate has chosen, costed there."""
     rows = problem.rows({key: np.array([value]) for key, value in chosen.items()})
     fronts: list[LayerFront | None] = []
-    for layer, model in enumerate(problem.models):
-        batch = candidate.mapping(problem, layer)
-        costs = model.score(batch, rows)
-        fronts.append(LayerFront.of(batch, costs.latency_cycles, costs.energy_pj) if costs.legal[0] else None)
+    for layer in range(len(problem.layers)):
+        nests = candidate.nests(layer)
+        latency, energy, excess = nests.costs(problem, layer, rows)
+        fronts.append(None if excess[0] else LayerFront(latency, energy, nests))
     return Candidate.of(problem, chosen, fronts)
 
 
-def _job(problem: DesignProblem, chosen: Mapping[Number, float], start: Candidate | None,
+def _job(problem: DesignProblem, chosen: Mapping[Number, float], sets: Sequence[Sequence[int]],
          by: MachineSearch) -> Job[Any]:
-    begin = None if start is None else [start.mapping(problem, layer) for layer in range(len(problem.layers))]
-    told = None if begin is None else [(batch.steps.tolist(), batch.ranks.tolist()) for batch in begin]
-    key = {"problem": problem.identity,
-           "machine": {".".join(of): value for of, value in chosen.items()}, "samples": by.samples, "seed": by.seed,
-           "start": None if told is None else digest(told)} | (
+    key = {"problem": problem.identity, "machine": {".".join(of): value for of, value in chosen.items()},
+           "samples": by.samples, "seed": by.seed, "kept": sets} | (
                {} if (by.mapper, by.options) == (BRIEF.mapper, BRIEF.options) else {"by": digest(by)})
-    return Job(key, mapped, samples=lambda value: int(value["samples"]),
-               inputs=(problem, dict(chosen), begin, by))
+    return Job(key, mapped, samples=lambda value: int(value["samples"]), inputs=(problem, dict(chosen), sets, by))
 
 
-def mapped(problem: DesignProblem, chosen: Mapping[Number, float], start: Sequence[MappingBatch] | None,
+def mapped(problem: DesignProblem, chosen: Mapping[Number, float], sets: Sequence[Sequence[int]],
            by: MachineSearch) -> dict[str, Any]:
     """Return the mappings found of each layer on a machine, in plain data, and the samples that they took."""
     machine = problem.machine(chosen)
-    sums = problem.objective.split("-")[0]
     found: list[dict[str, Any] | None] = []
     spent = 0
-    for layer, operator in enumerate(problem.layers):
-        space = problem.map_space(layer, machine)
-        begin = None if start is None else space.repair(start[layer].relaid(space.layout))
-        result = search(operator, machine, objective=sums, mapper=by.mapper, budget=by.samples, seed=(by.seed, layer),
-                        space=space, options=by.options,
-                        front=("latency", "energy") if problem.spreads else (),
-                        start=begin, watch=Watch(threads=1))
-        spent += result.samples
-        if not result.feasible or result.mapping is None or result.cost is None:
-            found.append(None)
-            continue
-        points = [((float(result.cost.latency_cycles), result.cost.energy_pj), result.mapping)]
-        if result.front is not None:
-            points = [((point.values[0], point.values[1]), point.mapping) for point in result.front.points]
-        batch = MappingBatch.from_mappings([mapping for _, mapping in points], operator, machine).relaid(
-            problem.layouts[layer])
-        front = LayerFront.of(batch, *zip(*(values for values, _ in points), strict=True))
-        found.append({name: array.tolist() for name, array in vars(front).items()})
+    for layer in range(len(problem.layers)):
+        kept = [*dict.fromkeys(problem.holding(layer, machine, number) for number in sets[layer])][:by.samples]
+        fronts = []
+        for number in kept:
+            samples, front = _searched(problem, layer, machine, number, replace(by, samples=by.samples // len(kept)))
+            spent += samples
+            fronts += [] if front is None else [front]
+        joined = LayerFront.joined(fronts)
+        found.append(None if joined is None else {
+            name: array.tolist() for name, array in (vars(joined) | vars(joined.nests)).items() if name != "nests"})
     return {"layers": found, "samples": spent}
 
 
+def _searched(problem: DesignProblem, layer: int, machine: Accelerator, kept: int,
+              by: MachineSearch) -> tuple[int, LayerFront | None]:
+    """Return the samples that the search of a layer by one kept set took, and the mappings found."""
+    operator = problem.layers[layer]
+    result = search(operator, machine, objective=problem.objective.split("-")[0], mapper=by.mapper, budget=by.samples,
+                    seed=(by.seed, layer, *filter(None, [kept])), space=problem.map_space(layer, machine, kept),
+                    options=by.options, front=("latency", "energy") if problem.spreads else (), watch=Watch(threads=1))
+    if not result.feasible or result.mapping is None or result.cost is None:
+        return result.samples, None
+    points = [((float(result.cost.latency_cycles), result.cost.energy_pj), result.mapping)]
+    if result.front is not None:
+        points = [((point.values[0], point.values[1]), point.mapping) for point in result.front.points]
+    batch = MappingBatch.from_mappings([mapping for _, mapping in points], operator, machine)
+    latency, energy = np.array([values for values, _ in points]).T
+    return result.samples, LayerFront(latency, energy, Nests.of(batch.relaid(problem.layout(layer, kept)), kept))
+
+
 def _front(value: Mapping[str, Any]) -> LayerFront:
-    return LayerFront(np.array(value["latency"]), np.array(value["energy"]),
-                      np.array(value["steps"], dtype=np.int32), np.array(value["ranks"], dtype=np.int8))
+    return LayerFront(np.array(value["latency"]), np.array(value["energy"]), Nests(
+        np.array(value["steps"], dtype=np.int32), np.array(value["ranks"], dtype=np.int8), np.array(value["kept"])))
 
 
 def figures_told(problem: DesignProblem, candidate: Candidate) -> dict[str, float]:

@@ -1,32 +1,30 @@
 """Given machines of one structure, side by side: mappings are bred for each, and looked up on all.
 
 What a mapping needs, its cycles and its words do not depend on capacities, sides and prices (see `pools`), so that
-what is found for one machine is known of all that have its bandwidths. Mappings are pooled by layer and by what
-memories keep of it: all that they can, and what promises most on a few of the machines.
+what is found for one machine is known of all that have its bandwidths. What memories keep is all that they can at
+first, or what promises most on a few of the machines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.codesign.breeding import Breeder, WantedChildren, taken
 from tilewright.codesign.limits import Floats
-from tilewright.codesign.pools import MappingPool, Pooling, Worth, batch_of
-from tilewright.codesign.problem import DesignProblem, Figures, LayerFront, composed
+from tilewright.codesign.pools import MappingPool, Pooling, Worth
+from tilewright.codesign.problem import DesignProblem, Figures, LayerFront
+from tilewright.codesign.session import Candidate
 from tilewright.hardware import RATE, Accelerator, Number
 from tilewright.jobs import Runner
-from tilewright.mapping import KeptSets, MappingBatch
 from tilewright.mapping import Mapping as Nest
-from tilewright.search import KeptBounding, Objective
 
 BEST = 4
 """Mappings of a layer and kept set that are kept of each machine and each worth."""
-LEADING, LOOKED_AT = 3, 3
-"""Kept sets of a layer that promise most on a machine; and machines on which that is looked at."""
+LOOKED_AT = 3
+"""Machines on which it is looked at what promises most."""
 CHILDREN, DRAWN = 48, 16
 """Children of a layer that are bred at once, at most; and mappings that are drawn where none are known."""
 SHARED = 10
@@ -35,8 +33,6 @@ TOGETHER = 4
 """Machines that are bred for before all are looked up again."""
 SPREAD = 0.5, 1.0, 2.0
 """Worths of a cycle that mappings are kept for, in those of the machine's best network."""
-CHANCES = 0.6, 0.25, 0.15
-"""Chances that children of a layer are bred with what memories keep in its best, second, and third best mappings."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +71,13 @@ def sweep_machines(problem: DesignProblem, chosen: Mapping[Number, Floats], samp
     count = len(next(iter(chosen.values())))
     rates = [column for (_, what), column in chosen.items() if what.startswith(RATE.format(""))]
     _, groups = np.unique(np.column_stack([np.zeros(count), *rates]), axis=0, return_inverse=True)
-    wide, owners = _by_kept_sets(problem, chosen)
+    leading, breeder = _leading(problem, chosen), Breeder(problem)
     found: dict[int, SweptMachine] = {}
     known: Sequence[MappingPool] = ()
-    spent, breeder = 0, Breeder(wide)
+    spent = 0
     for group in range(int(groups.max()) + 1):
         rows = np.flatnonzero(groups.reshape(-1) == group)
-        part = _Group(problem, breeder, owners, {key: column[rows] for key, column in chosen.items()},
+        part = _Group(problem, breeder, leading, {key: column[rows] for key, column in chosen.items()},
                       (seed, group), known)
         for _ in part.breed(samples, runner):
             if runner.stop.is_set():
@@ -100,35 +96,26 @@ def _sizes(chosen: Mapping[Number, Floats]) -> Floats:
     return found
 
 
-def _by_kept_sets(problem: DesignProblem, chosen: Mapping[Number, Floats]) -> tuple[DesignProblem, NDArray[np.intp]]:
-    """Return the problem with a layer for each thing that memories may keep of it, and whose layers these are.
+def _leading(problem: DesignProblem, chosen: Mapping[Number, Floats]) -> list[list[int]]:
+    """Return the kept sets of each layer to begin with: all that memories can keep, and what promises most.
 
-    All that they can is first; then what has the least bounds on a few machines, from the smallest to the largest.
+    The latter has the least bounds on a few machines, from the smallest to the largest.
     """
-    sums, count = problem.objective.split("-")[0], len(next(iter(chosen.values())))
+    count = len(next(iter(chosen.values())))
     order = np.argsort(_sizes(chosen), kind="stable")
     looked = [problem.machine({key: float(column[at]) for key, column in chosen.items()})
               for at in dict.fromkeys(order[np.linspace(0, count - 1, LOOKED_AT).astype(int)].tolist())]
-    entries: list[tuple[int, tuple[tuple[str, str], ...]]] = []
-    for layer in range(len(problem.layers)):
-        passed: dict[tuple[tuple[str, str], ...], None] = {(): None}
-        for machine in looked:
-            kept = KeptSets(problem.map_space(layer, machine))
-            passed |= dict.fromkeys(kept.passed(number) for number in KeptBounding(
-                kept, Objective.parse(sums)).leading(min(LEADING, len(kept))))
-        entries += [(layer, pairs) for pairs in passed]
-    owners = np.array([layer for layer, _ in entries])
-    return replace(problem, layers=tuple(problem.layers[layer] for layer in owners), weights=problem.weights[owners],
-                   passed=tuple(pairs for _, pairs in entries)), owners
+    return [[*dict.fromkeys([0, *(number for machine in looked for number in problem.leading(layer, machine))])]
+            for layer in range(len(problem.layers))]
 
 
 @dataclass
 class _Group:
-    """Machines of the same bandwidths, and the mappings known of each layer and kept set: of each entry."""
+    """Machines of the same bandwidths, and the mappings known of each layer."""
 
     problem: DesignProblem
     breeder: Breeder
-    owners: NDArray[np.intp]
+    leading: Sequence[Sequence[int]]
     chosen: Mapping[Number, Floats]
     seed: tuple[int, int]
     known: Sequence[MappingPool]
@@ -140,14 +127,12 @@ class _Group:
         self.count = self.prices.shape[1]
         self.rng = np.random.default_rng((*self.seed, 0x53EE))
         self.rates = np.ones(self.count)
-        self.least = np.full((len(self.owners), self.count), np.inf)
-        """``(e, m)``: the best that entries come to on each machine."""
-        self.taken = np.zeros((2, *self.least.shape))
-        """``(2, e, m)``: cycles and picojoules of that."""
+        self.taken = np.zeros((2, len(self.problem.layers), self.count))
+        """``(2, l, m)``: cycles and picojoules of the best mapping of each layer on each machine."""
 
     @property
     def pooling(self) -> Pooling:
-        """How mappings of all entries are pooled."""
+        """How mappings are pooled."""
         return self.breeder.pooling
 
     @cached_property
@@ -167,8 +152,9 @@ class _Group:
             order = self.rng.permutation(np.flatnonzero(left))
             for first in range(0, len(order), TOGETHER):
                 targets = order[first:first + TOGETHER].tolist()
-                jobs = [self.breeder.job(self._wanted(at, int(min(left[at], CHILDREN))), self.numbers(at),
-                                         self._worth(at), (*self.seed, turn, place))
+                jobs = [self.breeder.job(self.breeder.wanted(
+                    self.pools, [int(min(left[at], CHILDREN))] * len(self.pools), self.numbers(at), self._worth(at),
+                    self.rng, self.leading), self.numbers(at), self._worth(at), (*self.seed, turn, place))
                         for place, at in enumerate(targets)]
                 turn += 1
                 for at, value in zip(targets, runner.part(jobs), strict=True):
@@ -184,17 +170,16 @@ class _Group:
         if self.known:
             made, prices = self.problem.machine(self.numbers(at)), self.prices[:, [at]]
             self.spent += sum(len(pool) for pool in self.known)
-            self.pools = [self.pooling.pool(
-                entry, batch_of(self.breeder.problem.layouts[entry], pool.steps, pool.ranks), made, prices)
-                          for entry, pool in enumerate(self.known)]
+            self.pools = [self.pooling.pool(layer, pool.nests, made, prices) for layer, pool in enumerate(self.known)]
             self._pool({})
             return
-        drawn = [WantedChildren(entry, None, np.inf, DRAWN) for entry in range(len(self.owners))]
+        drawn = [WantedChildren(layer, None, np.inf, DRAWN, kept)
+                 for layer, sets in enumerate(self.leading) for kept in sets]
         value, = runner.part([self.breeder.job(drawn, self.numbers(at), self._worth(at), (*self.seed, 1 << 30))])
         if value is not None:
             self.spent += int(value["samples"])
             found = taken(value)
-            self.pools = [found[entry].take(np.arange(0)) for entry in range(len(self.owners))]
+            self.pools = [found[layer].take(np.arange(0)) for layer in range(len(self.problem.layers))]
             self._pool(found)
 
     def _worth(self, at: int) -> Worth:
@@ -202,40 +187,13 @@ class _Group:
         sums = self.problem.objective.split("-")[0]
         return (1.0, 0.0) if sums == "latency" else (0.0, 1.0) if sums == "energy" else (float(self.rates[at]), 1.0)
 
-    def _wanted(self, at: int, count: int) -> list[WantedChildren]:
-        """Return what children are bred of each layer: of the best mappings known that fit a machine."""
-        found = []
-        for layer in range(len(self.problem.layers)):
-            entries = np.flatnonzero(self.owners == layer)
-            entries = entries[np.argsort(self.least[entries, at], kind="stable")][:len(CHANCES)]
-            chances = np.array(CHANCES[:len(entries)]) / sum(CHANCES[:len(entries)])
-            entry = int(entries[int(self.rng.choice(len(entries), p=chances))])
-            pool = self.pools[entry]
-            if not len(pool):
-                found.append(WantedChildren(entry, None, np.inf, min(count, DRAWN)))
-                continue
-            cycle, picojoule = self._worth(at)
-            value = cycle * pool.latency + (picojoule * pool.energy(self.prices[:, [at]])[:, 0] if picojoule else 0.0)
-            fits = self.pooling.fits(pool, {key: column[[at]] for key, column in self.chosen.items()})[:, 0]
-            found.append(WantedChildren.of(entry, pool, value, fits, count))
-        return found
-
     def _pool(self, found: Mapping[int, MappingPool]) -> None:
         """Put children into the pools, of which the best of each machine are kept."""
-        for entry in list(found) or range(len(self.pools)):
-            pool = self.pools[entry]
-            if entry in found:
-                pool = MappingPool(*(np.concatenate(pair) for pair in zip(
-                    pool.parts, found[entry].parts, strict=True)))
-            self.pools[entry] = self._best(entry, pool)
+        for layer in list(found) or range(len(self.pools)):
+            self.pools[layer] = self._best(layer, MappingPool.concatenated([
+                self.pools[layer], *(found[one] for one in (layer,) if one in found)]))
         if self.pooling.priced and self.problem.objective.startswith("edp"):
-            latency, energy = np.zeros((2, self.count))
-            every = np.arange(self.count)
-            for layer, weight in enumerate(self.problem.weights.tolist()):
-                entries = np.flatnonzero(self.owners == layer)
-                best = entries[self.least[entries].argmin(axis=0)]
-                latency += weight * self.taken[0, best, every]
-                energy += weight * self.taken[1, best, every]
+            latency, energy = np.tensordot(self.problem.weights, self.taken, (0, 1))
             self.rates = np.where(latency > 0, energy / np.maximum(latency, 1e-9), self.rates)
 
     def _figures(self, pool: MappingPool, at: Sequence[int] | slice = slice(None)) -> tuple[Floats, Floats]:
@@ -253,8 +211,8 @@ class _Group:
             return np.where(np.isfinite(latency), energy, np.inf)
         return latency * (factor * rates) + energy
 
-    def _best(self, entry: int, pool: MappingPool) -> MappingPool:
-        """Return the mappings that are among the best of any machine, each once."""
+    def _best(self, layer: int, pool: MappingPool) -> MappingPool:
+        """Return the mappings that are among the best of any machine and kept set, each once."""
         _, first = np.unique(np.column_stack([pool.needs, pool.latency, pool.rest, pool.words]), axis=0,
                              return_index=True)
         pool = pool.take(np.sort(first))
@@ -266,46 +224,28 @@ class _Group:
             value = self._values(latency, energy, factor, self.rates)
             if factor == 1.0:
                 row, every = value.argmin(axis=0), np.arange(self.count)
-                self.least[entry] = value[row, every]
-                self.taken[:, entry] = np.where(np.isfinite(value[row, every]), (
+                self.taken[:, layer] = np.where(np.isfinite(value[row, every]), (
                     pool.latency[row], energy[row, every]), 0.0)
-            if len(pool) <= BEST:
-                kept |= np.isfinite(value).any(axis=1)
-                continue
-            best = np.argpartition(value, BEST - 1, axis=0)[:BEST]
-            kept[best[np.isfinite(np.take_along_axis(value, best, axis=0))]] = True
+            for number in np.unique(pool.kept):
+                rows = np.flatnonzero(pool.kept == number)
+                best = np.argsort(value[rows], axis=0, kind="stable")[:BEST]
+                kept[rows[best[np.isfinite(np.take_along_axis(value[rows], best, axis=0))]]] = True
         return pool.take(kept)
 
     def machine(self, at: int) -> SweptMachine:
         """Return a machine with the best of the mappings known, as the model scores them."""
         numbers = self.numbers(at)
-        made, layers = self.problem.machine(numbers), len(self.problem.layers)
-        fronts: list[list[tuple[int, LayerFront]]] = [[] for _ in range(layers)]
-        for entry, pool in enumerate(self.pools):
+        made, fronts = self.problem.machine(numbers), list[LayerFront | None]()
+        for layer, pool in enumerate(self.pools):
             latency, energy = self._figures(pool, [at])
             rows: set[int] = set()
             for factor in self.factors if len(pool) else ():
                 value = self._values(latency, energy, factor, self.rates[[at]])[:, 0]
                 rows |= {int(row) for row in np.argsort(value, kind="stable")[:BEST] if np.isfinite(value[row])}
-            front = self.pooling.front(entry, pool, made, np.array(sorted(rows))) if rows else None
-            if front is not None:
-                fronts[self.owners[entry]].append((entry, front))
-        lost = tuple(self.problem.layers[layer].name for layer in range(layers) if not fronts[layer])
-        if lost:
-            return SweptMachine(numbers, made, unmapped=lost)
-        joint = [LayerFront(*(np.concatenate([getattr(front, name) for _, front in own])
-                              for name in ("latency", "energy", "steps", "ranks"))) for own in fronts]
-        choice, figures, score = composed(self.problem, joint, made.area_um2)
-        nests = tuple(self._nest(own, int(place), layer) for layer, (own, place) in enumerate(
-            zip(fronts, choice, strict=True)))
-        return SweptMachine(numbers, made, nests, figures, score)
-
-    def _nest(self, own: Sequence[tuple[int, LayerFront]], place: int, layer: int) -> Nest:
-        """Return the mapping at a place of the fronts of a layer's entries, one behind another."""
-        for entry, front in own:
-            if place < len(front.latency):
-                batch = MappingBatch(self.breeder.problem.layouts[entry], front.steps[place][:, :, None],
-                                     front.ranks[place][:, :, None])
-                return batch.mapping(0, self.problem.layers[layer].sizes)
-            place -= len(front.latency)
-        raise IndexError(place)
+            fronts.append(self.pooling.front(layer, pool, made, np.array(sorted(rows))) if rows else None)
+        found = Candidate.of(self.problem, numbers, fronts)
+        if found.fronts is None:
+            return SweptMachine(numbers, made, unmapped=tuple(self.problem.layers[one].name for one in found.unmapped))
+        nests = tuple(found.mapping(self.problem, layer).mapping(0, operator.sizes)
+                      for layer, operator in enumerate(self.problem.layers))
+        return SweptMachine(numbers, made, nests, found.figures, found.score)

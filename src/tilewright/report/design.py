@@ -26,7 +26,6 @@ from tilewright.store import RunRecord
 
 LEFT_OUT = ("Areas are of memories and multiply-accumulate units: networks on chip, clocks and control logic are not "
             "in them.")
-_KEEP = "by which memories keep all they may"
 _MOST_ROWS, _MOST_DRAWN = 24, 3000
 _PRODUCTS = {"cycles x um2": ("cycles·mm2", 1e-6), "pJ x um2": ("J·mm2", 1e-18),
              "pJ x cycles x um2": ("J·cycles·mm2", 1e-18)}
@@ -87,9 +86,9 @@ def _unit(metric: str) -> tuple[str, float]:
 
 def _verdict(found: Designed) -> str:
     """Return how good the design is, in words."""
-    nothing = f"No machine within {_limits(found)}, with any mappings {_KEEP}, can do"
+    nothing = f"No machine within {_limits(found)}, with any mappings, can do"
     if found.problem.space.alone:
-        nothing = f"No mappings on this machine {_KEEP} can do"
+        nothing = "No mappings on this machine can do"
     least = f"{nothing} with less than {_shown(found, found.bound)}"
     if found.best is None:
         return f"No machine within the limits was found. {least}."
@@ -103,8 +102,7 @@ def machines_sheet(found: Sequence[Designed], runs: Sequence[RunRecord], network
                    command: str = "") -> Sheet:
     """Return what is to be shown of machines for every layer by itself."""
     score, bound = sum(one.score for one in found), sum(one.bound for one in found)
-    nothing = (f"no machines within {_limits(found[0])}, one for each layer, with mappings {_KEEP}, can do with less "
-               "than")
+    nothing = f"no machines within {_limits(found[0])}, one for each layer, can do with less than"
     said = f"{_goal(found[0])} {_shown(found[0], score)}" if isfinite(score) else "Not every layer has a machine"
     gap = f": at most {percent(score / bound - 1)} above the best of those" if isfinite(score) and bound > 0 else ""
     samples, seconds = sum(one.samples for one in found), sum(one.seconds for one in found)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.codesign import DesignProblem, Session, budget_bound, design, read_limits
+from tilewright.codesign import DesignProblem, Nests, Session, budget_bound, design, read_limits
 from tilewright.hardware import Bandwidth, DesignSpace, Memory, find_accelerator
 from tilewright.jobs import Runner
 from tilewright.mapping import Mapping as Nest
@@ -50,14 +50,17 @@ Figures = Mapping[Row, Mapping[str, float]]
 
 
 @cache
-def problem(network: str, platform: str, free: bool) -> DesignProblem:
-    """Return the design of a platform for a network; ``free``: no port limits."""
+def problem(network: str, platform: str, free: bool, keeping: bool = True) -> DesignProblem:
+    """Return the design of a platform for a network; ``free``: no port limits; ``keeping``: no tensor passes a memory.
+
+    DiGamma and its cost model know mappings by which memories keep all tensors.
+    """
     text = (resources.files("tilewright.hardware") / "zoo" / f"{platform}-s2.yaml").read_text(encoding="utf-8")
     own = next(line for line in text.splitlines() if line.startswith("technology:"))
     machine = find_accelerator(text.replace(own, "technology: kao-15nm"))
-    if free:
-        machine = replace(machine, levels=tuple(
-            replace(level, bandwidth=Bandwidth()) if isinstance(level, Memory) else level for level in machine.levels))
+    machine = replace(machine, levels=tuple(
+        replace(level, always=keeping, bandwidth=Bandwidth() if free else level.bandwidth)
+        if isinstance(level, Memory) else level for level in machine.levels))
     return DesignProblem.of([(unique_operators(zoo.load(network)), 1.0)], DesignSpace.of(machine),
                             read_limits(BUDGETS[platform]))
 
@@ -107,7 +110,7 @@ def _gridded(asked: DesignProblem, flow: str) -> tuple[float, Any, list[Nest]] |
         batches.append(MappingBatch(layout, np.concatenate([one.steps for one in laid], axis=2),
                                     np.concatenate([one.ranks for one in laid], axis=2)))
     columns = {key: np.array([chosen[key] for chosen in grid]) for key in asked.space.ranges}
-    scores = Session(asked, None, None, 0, Runner(workers=1)).score(columns, batches).score
+    scores = Session(asked, None, None, 0, Runner(workers=1)).score(columns, list(map(Nests.of, batches))).score
     best = int(scores.argmin())
     if not isfinite(scores[best]):
         return None

@@ -1,11 +1,13 @@
 """Designs: machines within a budget, their mappings, and what no machine within it can beat."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tilewright.base import InputError
-from tilewright.codesign import DesignProblem, design, read_limits
-from tilewright.codesign.screening import HardwareBoxes, values_at
+from tilewright.codesign import DesignProblem, Nests, budget_bound, design, read_limits
+from tilewright.codesign.screening import HardwareBoxes, Screened, values_at
 from tilewright.codesign.session import Session
 from tilewright.cost.reference import walk
 from tilewright.hardware import DesignSpace, NumberRange, find_design_space, load_accelerator, preset, with_numbers
@@ -57,6 +59,29 @@ def test_no_machine_of_a_box_scores_below_its_bound(objective: str) -> None:
                 tried += 1
                 assert candidate.score >= bound * (1 - 1e-9)
     assert tried > 10
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
+def test_random_designs_with_random_kept_sets_never_score_below_their_bounds(objective: str) -> None:
+    """Not even where each word of the largest tensor is used once, so that what passes memories is best."""
+    once = [UniqueOperator(matmul("once", 1, 48, 48), 1, ("once",))]
+    asked, rng = replace(DesignProblem.of([(once, 1.0)], find_design_space("edge-s2"), read_limits("area=0.03mm2")),
+                         objective=objective), np.random.default_rng(7)
+    places = np.floor(np.array([4000.0, 40.0, 60.0]) * rng.random((12, 3))).astype(np.int64)
+    places = places[np.asarray(asked.budget.excess(values_at(asked, places)) <= 0)]
+    bounds, columns = Screened(asked, places).bound, values_at(asked, places)
+    least, session = budget_bound(asked, 6), Session(asked, None, None, 0, Runner(workers=1))
+    kept, near = asked.kept[0], []
+    for at, bound in enumerate(bounds):
+        chosen = {key: np.full(8, column[at]) for key, column in columns.items()}
+        machine = asked.machine({key: column[0] for key, column in chosen.items()})
+        for number in {asked.holding(0, machine, int(one)) for one in rng.integers(len(kept), size=24)}:
+            batch, layout = asked.map_space(0, machine, number).fitting(rng, 8, 0.9), asked.layout(0, number)
+            assert batch.layout.keeps == layout.keeps
+            scores = session.score(chosen, [Nests.of(batch.relaid(layout), number)]).score
+            assert (scores >= bound * (1 - 1e-9)).all() and bound * (1 + 1e-9) >= least
+            near.append(scores.min() / bound)
+    assert len(places) > 3 and min(near) < 1.2
 
 
 def test_boxes_hold_every_machine_within_the_limits() -> None:

@@ -33,7 +33,7 @@ def designer(problem):
 
 def test_points_need_what_the_mappings_do_that_they_stand_for():
     problem = asked()
-    for layer, model in zip(problem.layers, problem.models, strict=True):
+    for layer, model in ((one, problem.model(at, problem.layouts[at])) for at, one in enumerate(problem.layers)):
         space = MapSpace(layer, problem.space.accelerator, "perfect")
         batch = space.sample(np.random.default_rng(0), 40, 0.5)
         points = torch.from_numpy(to_points(batch, space)[0])

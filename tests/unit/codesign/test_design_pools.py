@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from tilewright.codesign import DesignProblem, design, read_limits
+from tilewright.codesign import DesignProblem, Nests, design, read_limits
 from tilewright.codesign.pools import MappingPool, Pooling
 from tilewright.codesign.screening import grown, taken, values_at
 from tilewright.hardware import DesignSpace, find_design_space
 from tilewright.jobs import Runner
-from tilewright.mapping import MapSpace
 from tilewright.workload import UniqueOperator, convolution, matmul
 
 LAYERS = [UniqueOperator(matmul("product", 12, 8, 10), 2, ("product",)),
@@ -30,8 +29,8 @@ def test_what_is_looked_up_is_what_the_model_says_on_other_machines(objective: s
     first = {key: float(column[0]) for key, column in chosen.items()} | {
         key: max(column.max(), 2.0) for key, column in chosen.items()}
     machine, prices = asked.machine(first), pooling.prices({key: np.array([value]) for key, value in first.items()})
-    pools = [pooling.pool(layer, MapSpace(operator, machine).fitting(rng, 60).relaid(asked.layouts[layer]), machine,
-                          prices) for layer, operator in enumerate(asked.layers)]
+    pools = [pooling.pool(layer, Nests.joined([Nests.of(asked.map_space(layer, machine, kept).fitting(rng, 30).relaid(
+        asked.layout(layer, kept)), kept) for kept in (0, 21)]), machine, prices) for layer in range(len(LAYERS))]
     found = pooling.look_up(pools, chosen, [(1.0, 0.0)])
     mapped = np.flatnonzero(np.isfinite(found.merit))
     assert 3 < len(mapped) < 40
@@ -53,8 +52,8 @@ def test_pools_keep_what_nothing_beats_and_only_that() -> None:
 
     def some(count: int) -> MappingPool:
         figures = rng.integers(0, 6, (count, 4)).astype(np.float64)
-        return MappingPool(np.zeros((count, 1, 1), np.int32), np.zeros((count, 1, 1), np.int8), figures[:, :2],
-                           figures[:, 2], figures[:, 3], np.zeros((count, 0)))
+        nests = np.zeros((count, 1, 1), np.int32), np.zeros((count, 1, 1), np.int8), np.zeros(count, np.int64)
+        return MappingPool(*nests, figures[:, :2], figures[:, 2], figures[:, 3], np.zeros((count, 0)))
 
     prices, pool, every = np.zeros((1, 1)), some(0), []
     for _ in range(5):

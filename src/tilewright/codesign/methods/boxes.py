@@ -11,39 +11,49 @@ from tilewright.base import require_extra
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats
 from tilewright.codesign.methods.decoding import NeededDesigns
+from tilewright.codesign.problem import Nests
 from tilewright.codesign.session import Scores, Session
-from tilewright.mapping import MappingBatch
 from tilewright.search import MAPPERS, BlackBox, MapperOptions, Optimiser, Options, Problem, VectorSpace, read_options
 
 REFUSED = 700.0
 """Loss of every design that breaks a limit, where these are not ranked: above all logarithms of scores."""
 ABREAST = 256
 """Designs scored at once, at most."""
+KEPT = 0.5
+"""Numbers above this let a tensor pass a memory."""
 FIGURES = 3
 """Losses of optimisers that search fronts: cycles, picojoules, area."""
 
 
 class DesignVectors:
-    """Designs as points of the unit cube: a number for each gene, then those of every layer's mapping."""
+    """Designs as points of the unit cube: a number for each gene, then those of every layer's mapping and kept set.
+
+    Of the latter there is one for each memory and tensor, which passes where it is above a half.
+    """
 
     def __init__(self, designs: NeededDesigns) -> None:
         self.designs = designs
         self.spaces = [VectorSpace(space) for space in designs.spaces]
-        self.ends = len(designs.genes) + np.cumsum([0, *(space.dimension for space in self.spaces)])
+        self.pairs = [len(kept.open) for kept in designs.problem.kept]
+        self.ends = len(designs.genes) + np.cumsum([0, *(space.dimension + pairs for space, pairs in zip(
+            self.spaces, self.pairs, strict=True))])
 
     @property
     def dimension(self) -> int:
         """Numbers of a point."""
         return int(self.ends[-1])
 
-    def decode(self, points: Floats) -> tuple[dict[Any, Floats], list[MappingBatch]]:
+    def decode(self, points: Floats) -> tuple[dict[Any, Floats], list[Nests]]:
         """Return the machines and mappings of ``(b, n)`` points; genes are even in their logarithm."""
         shares = np.clip(points[:, :len(self.designs.genes)], 0.0, 1.0)
         chosen = {key: self.designs.between(key, shares[:, at]) for at, key in enumerate(self.designs.genes)}
         lanes = self.designs.lanes(chosen, len(points))
-        batches = [self.designs.cut(layer, space.decode(points[:, self.ends[layer]:self.ends[layer + 1]]), lanes)
-                   for layer, space in enumerate(self.spaces)]
-        return self.designs.complete(chosen, batches)
+        batches, kept = [], []
+        for layer, space in enumerate(self.spaces):
+            own = points[:, self.ends[layer]:self.ends[layer + 1]]
+            batches.append(self.designs.cut(layer, space.decode(own[:, :space.dimension]), lanes))
+            kept.append((own[:, space.dimension:] > KEPT) @ (1 << np.arange(self.pairs[layer])))
+        return self.designs.complete(chosen, batches, kept=kept)
 
 
 class VectorDesigner:

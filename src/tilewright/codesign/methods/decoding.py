@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.codesign.limits import Floats, figures_of
-from tilewright.codesign.problem import DesignProblem
+from tilewright.codesign.problem import DesignProblem, Nests
 from tilewright.hardware import Fanout, Number
 from tilewright.mapping import MappingBatch, MapSpace
 
@@ -94,12 +94,13 @@ class NeededDesigns:
         return self.spaces[layer].repair(MappingBatch(batch.layout, steps, batch.ranks))
 
     def complete(self, chosen: Columns, batches: Sequence[MappingBatch],
-                 arrays: bool = False) -> tuple[dict[Number, Floats], list[MappingBatch]]:
-        """Return all numbers that vary of ``b`` machines, and mappings in the layouts of the problem.
+                 arrays: bool = False, kept: Sequence[Any] | None = None) -> tuple[dict[Number, Floats], list[Nests]]:
+        """Return all numbers that vary of ``b`` machines, and mappings; of each layer memories keep all, or ``kept``.
 
         Genes are as chosen, capacities as the mappings need them; with ``arrays`` these are no larger than needed, too.
         """
-        laid = [batch.relaid(layout) for batch, layout in zip(batches, self.problem.layouts, strict=True)]
+        laid = [Nests.of(batch.relaid(layout), kept[layer] if kept else 0)
+                for layer, (batch, layout) in enumerate(zip(batches, self.problem.layouts, strict=True))]
         needed = self.problem.needed(laid)
         return {key: needed[key] if key in needed and (arrays or key not in chosen) else chosen[key]
                 for key in self.problem.space.ranges}, laid

@@ -17,6 +17,7 @@ from tilewright.base import unknown_name
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats, figures_of
 from tilewright.codesign.methods.decoding import CAPACITY, Counts, NeededDesigns
+from tilewright.codesign.problem import Nests
 from tilewright.codesign.session import Scores, Session
 from tilewright.hardware import Number
 from tilewright.mapping import MappingBatch
@@ -190,8 +191,8 @@ class DigammaBreeding:
                 values, who = problem.space.ranges[key], left[drawn == 0]
                 fewer = made.hardware[key][who] * rng.uniform(0.5, 1.0, len(who))
                 made.hardware[key][who] = values.value(values.first_places(fewer))
-            needs = [model.needs(batch.take(over)).numbers(machine)
-                     for model, batch in zip(problem.models, batches, strict=True)]
+            needs = [problem.model(layer, layout).needs(nests.take(over).batch(layout)).numbers(machine)
+                     for layer, (layout, nests) in enumerate(zip(problem.layouts, batches, strict=True))]
             for at, memory in enumerate(machine.memories):
                 taken = np.array([sum((row for key, row in own.items() if key[0] == memory.name and key[1].startswith(
                     CAPACITY)), start=np.zeros(len(left))) for own in needs])
@@ -213,7 +214,7 @@ class DigammaBreeding:
         genomes.tiles[rows, level, d] = (genomes.tiles[rows, level, d] + 1) // 2
         np.minimum.accumulate(genomes.tiles, axis=1, out=genomes.tiles)
 
-    def decoded(self, generation: Generation) -> tuple[dict[Number, Floats], list[MappingBatch]]:
+    def decoded(self, generation: Generation) -> tuple[dict[Number, Floats], list[Nests]]:
         """Return machines and mappings."""
         designs, layers = self.designs, len(self.sizes)
         lanes = designs.lanes(generation.hardware, len(generation))

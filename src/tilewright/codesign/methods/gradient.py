@@ -15,6 +15,7 @@ from tilewright.base import require_extra
 from tilewright.codesign.designs import DESIGNERS
 from tilewright.codesign.limits import Floats, figures_of, power_mw
 from tilewright.codesign.methods.decoding import NeededDesigns
+from tilewright.codesign.problem import Nests
 from tilewright.codesign.session import Session
 from tilewright.hardware import AREA, LEAKAGE, NETWORK, Number
 from tilewright.search import Count, MapperOptions, Options, Share, read_options
@@ -116,7 +117,7 @@ class GradientDesigner:
         from tilewright.search.descent import EXCESS, POWER, NeededNumbers  # noqa: PLC0415
 
         problem, budget, machine = self.problem, self.problem.budget, self.problem.space.accelerator
-        needed = problem.needed(problem.ones)
+        needed = problem.needed([Nests.of(problem.ones(layer, 0)) for layer in range(len(problem.layers))])
         prices = [key for key in machine.numbers if key[1] == NETWORK or key[1].endswith("_energy_pj_per_word")]
         most = budget.most("power")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright.base import InputError
 from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds
+from tilewright.cost.bounds.passing import Bypass
 from tilewright.cost.hardware import HardwareBatch
 from tilewright.hardware import LEAKAGE, Accelerator, flexibility_overhead
 from tilewright.workload import Operator
@@ -19,7 +20,7 @@ ROOM_AND_RATE = ("x", "y", "instances", "capacity_bytes", "bandwidth")
 
 
 def box_bounds(operator: Operator, low: HardwareBatch, high: HardwareBatch, accelerator: Accelerator, *,  # noqa: PLR0913
-               bypass: bool = False, perfect: bool = False) -> BoundBatch:
+               bypass: Bypass = False, perfect: bool = False) -> BoundBatch:
     """Return what no mapping can beat on any machine between each row of ``low`` and of ``high`` (see `best_of_box`).
 
     Raises

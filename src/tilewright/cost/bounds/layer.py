@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.cost.bounds.passing import Keeps, Passing
+from tilewright.cost.bounds.passing import Bypass, Keeps, Passing
 from tilewright.cost.bounds.rows import Floats, MachineRows, Whole, whole
 from tilewright.cost.bounds.steps import compute_steps, paced
 from tilewright.cost.bounds.traffic import Traffic
@@ -146,7 +146,7 @@ class BoundRows:
 
 
 def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *,  # noqa: PLR0913
-               bypass: bool = False, perfect: bool = False, energy: bool = True) -> BoundRows:
+               bypass: Bypass = False, perfect: bool = False, energy: bool = True) -> BoundRows:
     """Return bounds of rows that were parted (`MachineRows.parts`); see `layer_bounds`.
 
     Without ``energy`` that is bounded by 0, which is sooner done.
@@ -156,7 +156,7 @@ def bound_rows(operator: Operator, rows: MachineRows, keeps: Keeps | None = None
                 if memory.buffering == "single"}
     data = {memory.name: passing.port_cycles(memory) for memory in machine.memories}
     again = np.zeros(rows.count)
-    if not bypass:
+    if passing.sure:
         chains = {name: chain for name, (chain,) in passing.chains.items()}
         again = _fetched_again(Traffic.of(operator, rows, chains, perfect), data, blocking, energy)
     compute = rows.once((operator, "steps", perfect), lambda: paced(compute_steps(operator, rows, perfect), operator,

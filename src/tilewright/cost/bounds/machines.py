@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost.bounds.layer import BoundRows, LowerBounds, bound_rows
-from tilewright.cost.bounds.passing import Keeps
+from tilewright.cost.bounds.passing import Bypass, Keeps
 from tilewright.cost.bounds.rows import MachineRows
 from tilewright.cost.bounds.sparse import sparse_rows
 from tilewright.cost.hardware import HardwareBatch
@@ -25,13 +25,14 @@ def space_bounds(space: "MapSpace") -> LowerBounds:
 
 
 def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | None = None, *,
-                 bypass: bool = False, perfect: bool = False) -> LowerBounds:
+                 bypass: Bypass = False, perfect: bool = False) -> LowerBounds:
     """Return bounds that every legal mapping respects.
 
     Memories keep all that they can, or what ``keeps`` says for some of them. With ``bypass`` any memory but the
-    outermost may let any tensor pass, so the bounds are lower, each word counts once, and the split by component is
-    only that of the least total. ``perfect`` is for mappings whose steps all divide the extents outside them. Where
-    zeros are made use of, bounds hold whatever memories keep.
+    outermost may let any tensor pass, or those pairs of a memory and a tensor may that it names, so the bounds are
+    lower, each word counts once, and the split by component is only that of the least total. ``perfect`` is for
+    mappings whose steps all divide the extents outside them. Where zeros are made use of, bounds hold whatever memories
+    keep.
 
     Raises
     ------
@@ -42,7 +43,7 @@ def layer_bounds(operator: Operator, accelerator: Accelerator, keeps: Keeps | No
     return _bounded(operator, rows, keeps, bypass=bypass, perfect=perfect).first(operator, accelerator)
 
 
-def _bounded(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *, bypass: bool,  # noqa: PLR0913
+def _bounded(operator: Operator, rows: MachineRows, keeps: Keeps | None = None, *, bypass: Bypass,  # noqa: PLR0913
              perfect: bool, energy: bool = True) -> BoundRows:
     if rows.machine.sparsity is not None:
         return sparse_rows(operator, rows, perfect=perfect)
@@ -63,7 +64,7 @@ class BoundBatch:
 
 
 def hardware_bounds(operator: Operator, hardware: HardwareBatch, accelerator: Accelerator, *,  # noqa: PLR0913
-                    bypass: bool = False, perfect: bool = False, energy: bool = True) -> BoundBatch:
+                    bypass: Bypass = False, perfect: bool = False, energy: bool = True) -> BoundBatch:
     """Return what no mapping on each row of ``hardware`` can beat; ``accelerator`` has what the rows do not name.
 
     Equal rows are bounded once, and each as `layer_bounds` would by itself. Without ``energy`` that is bounded by 0,

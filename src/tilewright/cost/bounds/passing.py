@@ -4,6 +4,7 @@ Compute asks the memory that feeds it for every operand of every multiply-accumu
 multicast (or reduce) share an access.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +18,8 @@ from tilewright.workload import Operator, Tensor
 Keeps = dict[str, tuple[str, ...]]
 Chain = tuple[str, ...]
 """Memories that keep a tensor, outermost first."""
+Bypass = bool | Collection[tuple[str, str]]
+"""Whether tensors may pass memories: any but their home, or these pairs of a memory and a tensor."""
 
 
 @dataclass(frozen=True)
@@ -77,19 +80,32 @@ def keepers(tensor: Tensor, accelerator: Accelerator, keeps: Keeps) -> Chain:
 
 @dataclass(frozen=True)
 class Passing:
-    """What passes where memories keep what they can, or ``keeps`` says; with ``bypass`` wherever it costs least."""
+    """What passes where memories keep what they can, or ``keeps`` says; by ``bypass`` wherever it costs least."""
 
     operator: Operator
     rows: MachineRows
     keeps: Keeps
-    bypass: bool
+    bypass: Bypass
 
     @cached_property
     def chains(self) -> dict[str, tuple[Chain, ...]]:
-        """By tensor the sets of memories that may keep it: one, or with bypass the least ones."""
-        able = {t.name: keepers(t, self.rows.machine, self.keeps) for t in self.operator.tensors}
-        return {name: (chain[:1], *((chain[0], inner) for inner in chain[1:])) if self.bypass else (chain,)
-                for name, chain in able.items()}
+        """By tensor the sets of memories that may keep it: all, or where some may let it pass the least ones.
+
+        Of the latter that whose innermost memory is furthest in is the last.
+        """
+        return {t.name: self._least(t.name, keepers(t, self.rows.machine, self.keeps)) for t in self.operator.tensors}
+
+    def _least(self, name: str, chain: Chain) -> tuple[Chain, ...]:
+        """Return the chains of memories that must keep a tensor, and at most one other."""
+        free = {memory for memory in chain[1:] if (
+            self.bypass if isinstance(self.bypass, bool) else (memory, name) in self.bypass)}
+        wanted = [frozenset(), *(frozenset({memory}) for memory in chain if memory in free)]
+        return tuple(tuple(memory for memory in chain if memory not in free - one) for one in wanted)
+
+    @property
+    def sure(self) -> bool:
+        """Whether every tensor has one chain."""
+        return all(len(chains) == 1 for chains in self.chains.values())
 
     @cached_property
     def _passages(self) -> list[list[Passage]]:
@@ -143,11 +159,11 @@ class Passing:
         return found
 
     def _sure(self, memory: Memory) -> list[LeastMoved]:
-        """Return what moves at a memory whichever chain is taken: with bypass only at the outermost of each."""
+        """Return what moves at a memory whichever chain is taken: where there are several only at the outermost."""
         found = []
         for passages in self._passages:
             moved = passages[-1].moved
-            if memory.name in moved and (not self.bypass or memory.name == next(iter(moved))):
+            if memory.name in moved and (len(passages) == 1 or memory.name == next(iter(moved))):
                 found.append(moved[memory.name])
         return found
 
