@@ -168,7 +168,7 @@ def declared_types(operator: Operator) -> tuple[str, ...]:
 def precise(operator: Operator, accelerator: Accelerator, wanted: str | Wanted = AUTO) -> Operator:
     """Return an operator whose words have the widths that are wanted; what its tensors state themselves stays."""
     asked = Wanted.parse(wanted).among(declared_types(operator)) if isinstance(wanted, str) else wanted
-    found = [_typed(tensor, asked.of(tensor.role, declared))
+    found = [_typed(tensor, asked.of(_asked_role(operator, tensor), declared))
              for tensor, declared in zip(operator.tensors, declared_types(operator), strict=True)]
     lanes, own = lane_use(replace(operator, tensors=tuple(found)), accelerator), dict(accelerator.word_bits)
     if asked.way == AUTO and not lanes.whole:
@@ -193,6 +193,12 @@ def _taken_whole(operator: Operator, typed: list[Tensor], own: dict[str, int]) -
     wide = [kind is not None and kind.bits > own.get(tensor.role, 0) for kind, tensor in zip(kinds, typed, strict=True)]
     return [before if too_wide or before.is_output else tensor
             for before, tensor, too_wide in zip(operator.tensors, typed, wide, strict=True)]
+
+
+def _asked_role(operator: Operator, tensor: Tensor) -> str:
+    """Return the role whose type a tensor takes: keys, values and other activations are inputs, whatever the side."""
+    constant = dict(operator.attributes).get("weights", "") not in ("activations", "cache")
+    return tensor.role if constant or tensor.role != "weights" else "inputs"
 
 
 def _typed(tensor: Tensor, found: NumberType | None) -> Tensor:

@@ -7,6 +7,7 @@ import pytest
 import tilewright as tw
 from tilewright.cli import main
 from tilewright.hardware import preset, preset_names
+from tilewright.mapping import precise_graph
 from tilewright.report import render_page, token_lines
 from tilewright.store import record_to_json, run_from_json, tokens_record
 from tilewright.workload import table_graph, zoo
@@ -33,6 +34,15 @@ def test_bytes_of_weights_and_cache_are_those_of_the_formulas(machine: str, word
     assert found.energy_pj * found.tokens == 5e6
     assert found.tokens_per_second == pytest.approx(batch * new * accelerator.frequency_mhz)
     assert found.compute_cycles == graph.macs / accelerator.compute_instances
+
+
+def test_types_of_weights_are_not_those_of_keys_and_values() -> None:
+    machine = preset("tpu-like")
+    graph = precise_graph(zoo.load("llama-3-8b:phase=decode,context=64"), machine, "inputs=fp16,weights=int4")
+    found = tokens_record(graph, machine, 1.0, 1.0)
+    assert found is not None
+    assert found.weight_bytes == READ / 2
+    assert (found.cache_read_bytes, found.cache_written_bytes) == (CACHED * 64 * 2, CACHED * 2)
 
 
 def test_tied_weights_are_read_too() -> None:
