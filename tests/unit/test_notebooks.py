@@ -1,5 +1,8 @@
 """What notebooks show: short representations, HTML, data frames and Plotly figures."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 import tilewright as tw
@@ -63,3 +66,27 @@ def test_unknown_plots_are_named(run: tw.Run) -> None:
 
 def test_the_version_is_told() -> None:
     assert tw.__version__[0].isdigit()
+
+
+def test_a_bar_stands_below_the_cell_while_a_network_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a notebook is shown, by a display that takes notes; the bar goes at the end, and elsewhere there is none."""
+    notes: list[str] = []
+
+    class Handle:
+        def update(self, shown: str) -> None:
+            notes.append(shown)
+
+    def display(shown: str, *, display_id: bool) -> Handle:
+        assert display_id
+        notes.append(shown)
+        return Handle()
+
+    told = SimpleNamespace(display=display, HTML=str)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=told))
+    monkeypatch.setitem(sys.modules, "IPython.display", told)
+    tw.map("matmul:M=16,N=16,K=16", "edge-s1", budget=20, store=False)
+    assert notes == []  # IPython alone is no notebook
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    tw.map("matmul:M=16,N=16,K=16", "edge-s1", budget=20, store=False)
+    assert notes[0] == notes[-1] == ""
+    assert any("/1 layers <progress value='" in one and "best " in one and "J·cycles" in one for one in notes)

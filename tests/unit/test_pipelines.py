@@ -9,7 +9,7 @@ from rich.console import Console
 
 import tilewright as tw
 from tilewright.cli import main
-from tilewright.cli.progress import LayersBar
+from tilewright.report import LayersBar
 from tilewright.search import Budget, Progress
 from tilewright.store import Library
 from tilewright.workload import Graph, MacNode, matmul

@@ -13,6 +13,7 @@ from tilewright.api.options import PipelineOptions, RunOptions
 from tilewright.api.runs import Run, Seconds, kept_run, run_record
 from tilewright.api.sheets import OnSheet
 from tilewright.api.tasks import NetworkTask, counts_vector, prepare, warm_up
+from tilewright.api.text import watched
 from tilewright.api.warm import OFF, warm_budget, warmth
 from tilewright.cost import vector_shares
 from tilewright.search import (
@@ -81,7 +82,7 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
     """
     shared = {one.name: getattr(asked, one.name) for one in fields(RunOptions) if hasattr(asked, one.name)}
     task = prepare(RunOptions(**shared, objective=asked.then))
-    store, progress = asked.store, asked.progress
+    store = asked.store
     whole, goal = task.budget, task.objective
     half = whole if whole.seconds is None else Budget(whole.samples, whole.seconds / 2)
     task = task.allotted(warm_budget(half, task.operators, OFF.beginnings(task.operators), task.workers))
@@ -91,13 +92,14 @@ def pipeline(asked: PipelineOptions) -> Pipeline:
                     request=replace(request, objective="latency", constraints=()))
     ready_cache()
     warm_up(first)
-    result = search_pipeline(
-        task.graph, task.accelerator, then=goal, accelerators=asked.accelerators,
-        pace=Pace(asked.latency_limit, asked.throughput, asked.slack), mapper=asked.mapper, budget=task.budget,
-        seed=asked.seed, space=first.spaces, options=request.options, workers=asked.workers, on=asked.on,
-        progress=progress,
-        vector=vector_shares(task.graph, task.accelerator) if counts_vector(asked.vector) else None,
-        begin=None if progress is None else lambda _, count: progress.begin(count, task.budget))
+    with watched(asked.progress) as progress:
+        result = search_pipeline(
+            task.graph, task.accelerator, then=goal, accelerators=asked.accelerators,
+            pace=Pace(asked.latency_limit, asked.throughput, asked.slack), mapper=asked.mapper, budget=task.budget,
+            seed=asked.seed, space=first.spaces, options=request.options, workers=asked.workers, on=asked.on,
+            progress=progress,
+            vector=vector_shares(task.graph, task.accelerator) if counts_vector(asked.vector) else None,
+            begin=None if progress is None else lambda _, count: progress.begin(count, task.budget))
     return _pipeline(result, first, request, store)
 
 

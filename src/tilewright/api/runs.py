@@ -20,7 +20,7 @@ from tilewright.api.network_fronts import NetworkFront, network_front_of, networ
 from tilewright.api.options import RunOptions
 from tilewright.api.places import ready_place
 from tilewright.api.tasks import NetworkTask, prepare, warm_up
-from tilewright.api.text import data_frame, plotly_figure, shown
+from tilewright.api.text import data_frame, plotly_figure, shown, watched
 from tilewright.api.warm import UNUSED, LibraryUse, warm_budget, warmth
 from tilewright.base import text_html, unknown_name
 from tilewright.cost import Explanation, FigureExplanation, KeptBounds, explain, space_bounds
@@ -266,15 +266,16 @@ def _searched(task: NetworkTask, answers: Answers, stop: threading.Event, errors
         ready_cache()
         warm_up(task)
     loaded = time.perf_counter()
-    if asked.progress is not None:
-        asked.progress.begin(left, task.budget)
-    found = search_network(
-        task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
-        seed=request.seed, space=task.spaces, options=request.options, warm_start=warm.kind, known=warm.known,
-        answers=answers.results, front=request.front, workers=asked.workers, on=asked.on, progress=asked.progress,
-        checkpoint=None if asked.checkpoint is None else Path(asked.checkpoint),
-        recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, run_id),
-        stop=stop, failed=errors.append)
+    with watched(asked.progress) as progress:
+        if progress is not None:
+            progress.begin(left, task.budget)
+        found = search_network(
+            task.graph, task.accelerator, objective=task.objective, mapper=request.mapper, budget=task.budget,
+            seed=request.seed, space=task.spaces, options=request.options, warm_start=warm.kind, known=warm.known,
+            answers=answers.results, front=request.front, workers=asked.workers, on=asked.on, progress=progress,
+            checkpoint=None if asked.checkpoint is None else Path(asked.checkpoint),
+            recorder=lambda found: warm.keep(spaces[found.operator.name], found, task.graph.name, run_id),
+            stop=stop, failed=errors.append)
     return found, Seconds(found.seconds, found.setup_seconds + loading - begun, loaded - loading)
 
 

@@ -1,7 +1,8 @@
 """What the terminal and notebooks show: results as text, frames and figures; who is shown the progress of a run."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,3 +62,15 @@ class Watcher(Protocol):
 
     def update(self, progress: "Progress") -> None:
         """Take note of where a search stands."""
+
+
+@contextmanager
+def watched(progress: Watcher | None) -> Iterator[Watcher | None]:
+    """Give who is shown the progress of a run: the one that was given, else a bar below the cell of a notebook."""
+    from tilewright.report import LayersBar, in_notebook  # noqa: PLC0415  (rich loads late)
+
+    if progress is not None or not in_notebook():
+        yield progress
+        return
+    with LayersBar() as bar:
+        yield bar

@@ -65,7 +65,7 @@ def conduct(name: str, search: Callable[..., Any], asked: Asked, says: Callable[
     tables
         Returns those that go into the folder besides the ones of the page.
     """
-    from tilewright.cli.progress import SearchBar
+    from tilewright.report import SearchBar
 
     report, stop = tilewright.report, threading.Event()
     ready(*files[:2])

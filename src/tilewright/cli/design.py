@@ -30,7 +30,7 @@ def design(asked: Asked, write: Write = None, mappings: Mappings = None, report:
     The figures count memories and multiply-accumulate units: not networks on chip, clocks or control logic. Ctrl-C
     keeps what was found (exit code 130), as does SIGTERM (143). Exit code 1: nothing within the limits was found.
     """
-    from tilewright.cli.progress import SearchBar
+    from tilewright.report import SearchBar
 
     stop = threading.Event()
     ready(report, json)

@@ -34,8 +34,8 @@ def map_network(
     from there. Ctrl-C ends the searches and keeps what they found (exit code 130), as does SIGTERM (143). Exit code 1:
     some layer has no legal mapping, or none within constraints, or --strict and not all of the network is modelled.
     """
-    from tilewright.cli.progress import LayersBar
     from tilewright.jobs import interruptible, load_seconds
+    from tilewright.report import LayersBar
 
     ready(report, json)
     if isinstance(asked["arch"], tuple):
@@ -57,7 +57,7 @@ def _side_by_side(asked: Asked, report: Path | None, json: str | None, checkpoin
                   strict: bool) -> NoReturn:
     """Map the network on several machines, and show them side by side."""
     from tilewright.cli.compare import deliver
-    from tilewright.cli.progress import LayersBar
+    from tilewright.report import LayersBar
 
     if checkpoint is not None:
         raise InputError("--checkpoint", "must be left out where several machines are mapped", str(checkpoint),

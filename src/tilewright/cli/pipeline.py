@@ -14,8 +14,7 @@ def pipeline(asked: Asked, report: Page = None, json: Json = None) -> None:
     power) within it; none ends worse. Exit code 1: a layer has no legal mapping, or the limit is not kept; 130: Ctrl-C.
     """
     from tilewright.api import pipeline as search_both
-    from tilewright.cli.progress import LayersBar
-    from tilewright.report import print_sheet
+    from tilewright.report import LayersBar, print_sheet
 
     ready(report, json)
     with LayersBar() as shown:

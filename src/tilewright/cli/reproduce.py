@@ -43,7 +43,7 @@ def reproduce(
         return
     if name is None:
         raise InputError("NAME", "must be given", None, "tilewright reproduce --list names all reproductions")
-    from tilewright.cli.progress import SearchBar
+    from tilewright.report import SearchBar
     from tilewright.reproduce import REPRODUCTIONS, print_reproduction, run_study, write_reproduction
 
     study = REPRODUCTIONS.get(name)

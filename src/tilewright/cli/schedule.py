@@ -26,7 +26,7 @@ def schedule(asked: Asked, explain: Explain = None, report: Page = None, json: J
     shared. Ctrl-C keeps what was found (exit code 130), as does SIGTERM (143). With a schedule in JSON, show it again,
     or with --explain one of its jobs.
     """
-    from tilewright.cli.progress import SearchBar
+    from tilewright.report import SearchBar
 
     given: list[str] = list(asked["networks"] or ())
     asked["networks"] = given

@@ -17,7 +17,7 @@ def sweep(asked: Asked, report: Page = None, json: Json = None) -> None:
     Ends with a table of the front and the best machines, with --report a page with a heat map, with --json all of
     them. Ctrl-C keeps what was found (exit code 130). Exit code 1: no machine runs all layers.
     """
-    from tilewright.cli.progress import SearchBar
+    from tilewright.report import SearchBar
 
     stop = threading.Event()
     ready(report, json)

@@ -38,7 +38,7 @@ def validate(
     if page is not None and (sets or full):
         raise InputError("--page", "must come without sets and --full: it tells a quick run of all of them", page)
     from tilewright.api import validate as run_sets
-    from tilewright.cli.progress import Bar
+    from tilewright.report import Bar
 
     ready(None, json_file)
     try:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tilewright.report.flexibility import flexibility_sheet, flexibility_tree
     from tilewright.report.page import page_colours, render_page, run_figures, write_page
     from tilewright.report.pipeline import pipeline_sheet, pipeline_tree
+    from tilewright.report.progress import Bar, LayersBar, SearchBar, in_notebook
     from tilewright.report.quantities import (
         byte_size,
         engineering,
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from tilewright.report.validation import accuracy_page, print_scoreboard
 
 __all__ = [
+    "Bar",
+    "LayersBar",
+    "SearchBar",
     "Sheet",
     "accuracy_page",
     "allocation_sheet",
@@ -76,6 +80,7 @@ __all__ = [
     "finite",
     "flexibility_sheet",
     "flexibility_tree",
+    "in_notebook",
     "landscape_plots",
     "landscape_points",
     "landscape_sheet",

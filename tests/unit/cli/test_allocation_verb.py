@@ -10,11 +10,11 @@ import pytest
 
 import tilewright as tw
 from tilewright.api import allocating
-from tilewright.cli.progress import SearchBar
 from tilewright.codesign.allocation import METHODS, AllocationProblem, solve
 from tilewright.cost.reference import walk
 from tilewright.hardware import preset
 from tilewright.hardware.presets import ZOO
+from tilewright.report import SearchBar
 from tilewright.store import Store
 
 MIX = "nvdla,eyeriss,shidiannao"

@@ -9,8 +9,8 @@ import signal
 import pytest
 
 import tilewright as tw
-from tilewright.cli.progress import SearchBar
 from tilewright.codesign import with_flexibility
+from tilewright.report import SearchBar
 from tilewright.search.studies import compare
 
 ONE = "conv:K=16,C=8,P=14,Q=14,R=3,S=3"

@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.cli.progress import SearchBar
 from tilewright.codesign import DESIGNERS
 from tilewright.cost.reference import walk
 from tilewright.hardware.presets import ZOO
-from tilewright.report import design_sheet
+from tilewright.report import SearchBar, design_sheet
 from tilewright.search import METRICS
 from tilewright.store import Store
 

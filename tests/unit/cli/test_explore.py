@@ -11,10 +11,9 @@ import pytest
 
 import tilewright as tw
 from tilewright.api import explore
-from tilewright.cli.progress import SearchBar
 from tilewright.codesign import Exploration, Outcome, pareto, with_flexibility
 from tilewright.hardware import flexibility_overhead, preset
-from tilewright.report import exploration_sheet, exploration_tree
+from tilewright.report import SearchBar, exploration_sheet, exploration_tree
 from tilewright.search import search_flexible
 from tilewright.workload import zoo
 

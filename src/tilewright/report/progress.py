@@ -1,13 +1,16 @@
-"""The progress of a run on the terminal: samples, rate, time left."""
+"""The progress of a run, on the terminal or below the cell of a notebook: samples, rate, time left."""
 
+import sys
 import time
-from typing import TYPE_CHECKING, Self
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from tilewright.report import engineering, measured, percent, shortened
+from tilewright.report.quantities import engineering, measured, percent, shortened
 
 if TYPE_CHECKING:
     from tilewright.jobs import Standing
@@ -16,8 +19,16 @@ if TYPE_CHECKING:
 STARTING = "Starting the engine (compiled at first use, some 10 s)"
 
 
+_EVERY_SECONDS = 0.2
+
+
+def in_notebook() -> bool:
+    """Return whether a notebook runs this."""
+    return "IPython" in sys.modules and Console().is_jupyter
+
+
 class Bar:
-    """A bar on stderr, with text before and behind it; shows nothing where stderr is no terminal."""
+    """A bar on stderr, or below a notebook's cell, with text before and behind it; nothing elsewhere than there."""
 
     def __init__(self, starting: str = STARTING, screen: Console | None = None) -> None:
         self.screen = screen or Console(stderr=True)
@@ -25,17 +36,32 @@ class Bar:
                          TextColumn("{task.fields[about]}", markup=False), console=self.screen,
                          transient=True, disable=not self.screen.is_terminal)
         self.task = self.bars.add_task(starting, total=None, about="")
+        self.notebook: Any = None
+        self.cell: Any = None
+        self._last = 0.0
 
     def __enter__(self) -> Self:
         self.bars.start()
+        if in_notebook():
+            self.notebook = import_module("IPython.display")
+            self.cell = self.notebook.display(self.notebook.HTML(""), display_id=True)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
+        self._below("")
 
     def show(self, description: str, done: float, total: float, about: str) -> None:
         """Show how much is done, of how much in all."""
         self.bars.update(self.task, description=description, completed=done, total=total, about=about)
+        if time.monotonic() - self._last > _EVERY_SECONDS:
+            self._last = time.monotonic()
+            self._below(f"{escape(description)} <progress value='{done:g}' max='{total:g}'></progress> {escape(about)}")
+
+    def _below(self, shown: str) -> None:
+        """Show HTML below the cell in place of what was there."""
+        if self.cell is not None:
+            self.cell.update(self.notebook.HTML(shown))
 
 
 def _pace(samples: int, seconds: float, left: float | None) -> str:
