@@ -8,7 +8,15 @@ from typing import TypeVar
 from tilewright.base import InputError, Location
 from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.hardware.precision import NumberType, Precision, number_type
-from tilewright.hardware.schema import AcceleratorFields, ComputeFields, FanoutFields, MemoryFields, PrecisionFields
+from tilewright.hardware.schema import (
+    ENERGIES,
+    AcceleratorFields,
+    ComputeFields,
+    EnergyFields,
+    FanoutFields,
+    MemoryFields,
+    PrecisionFields,
+)
 from tilewright.hardware.sparsity import ROLE_NAMES
 from tilewright.hardware.technology import Technology
 
@@ -118,21 +126,23 @@ class Resolver:
         return bits
 
     def _energy(self, fields: MemoryFields, bits: int, where: Location) -> AccessEnergy:
-        given = fields.energy_pj_per_word
-        missing = [name for name, value in given if value is None]
+        name = next((name for name in ENERGIES if name in fields.model_fields_set), ENERGIES[0])
+        per = dict(zip(ENERGIES, (1.0, 1 / fields.block_words, bits), strict=True))[name]
+        given = {kind: value for kind, value in getattr(fields, name) or () if value is not None}
+        missing = [kind for kind in EnergyFields.model_fields if kind not in given]
         read = write = 0.0
         if missing:
             if self.technology is None or fields.kind is None:
                 raise self.fail(
-                    (*where, "energy_pj_per_word"), f"must give {', '.join(missing)}", None,
+                    (*where, name), f"must give {', '.join(missing)}", None,
                     "Add the figures, or kind: dram, sram or registers with a technology that knows them",
                 )
             read, write = self._table_energy(fields, bits, where, self.technology)
         return AccessEnergy(
-            read_pj=read if given.read is None else given.read,
-            fill_pj=write if given.fill is None else given.fill,
-            update_pj=write if given.update is None else given.update,
-            drain_pj=read if given.drain is None else given.drain,
+            read_pj=given["read"] * per if "read" in given else read,
+            fill_pj=given["fill"] * per if "fill" in given else write,
+            update_pj=given["update"] * per if "update" in given else write,
+            drain_pj=given["drain"] * per if "drain" in given else read,
         )
 
     def _table_energy(

@@ -33,9 +33,19 @@ def parse_bytes(value: Any) -> Any:
     return float(number) * _UNITS[unit]
 
 
+UNLIMITED = "unlimited"
+"""What a bandwidth or a capacity may be in place of a number, as where it is left out."""
+
+
+def limited(value: Any) -> Any:
+    """Return None for what is said to be unlimited, all else as it is."""
+    return None if value == UNLIMITED else value
+
+
 Positive = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 Rate = Annotated[float, Field(ge=LEAST_RATE, le=MOST, allow_inf_nan=False)]
+Port = Annotated[Rate | None, BeforeValidator(limited)]
 Bits = Annotated[int, Field(ge=1, le=MOST_BITS)]
 Bytes = Annotated[Positive, BeforeValidator(parse_bytes)]
 Name = Annotated[str, Field(min_length=1)]
@@ -51,16 +61,16 @@ class Fields(BaseModel):
 class BandwidthFields(Fields):
     """Words per cycle and instance."""
 
-    read: Rate | None = None
+    read: Port = None
     """For reads by children and drains; unlimited where left out."""
-    write: Rate | None = None
+    write: Port = None
     """For fills and updates."""
-    shared: Rate | None = None
+    shared: Port = None
     """For all four kinds of access together."""
 
 
 class EnergyFields(Fields):
-    """Picojoules per word; what is left out comes from the technology."""
+    """Picojoules per word, access or bit; what is left out comes from the technology."""
 
     read: NotNegative | None = None
     """Read by a child or the compute unit."""
@@ -70,6 +80,10 @@ class EnergyFields(Fields):
     """Written from a child or the compute unit."""
     drain: NotNegative | None = None
     """Read as an output tile leaves for the parent."""
+
+
+ENERGIES = ("energy_pj_per_word", "energy_pj_per_access", "energy_pj_per_bit")
+"""Fields of a memory's energies, of which it may have one."""
 
 
 class MemoryFields(Fields):
@@ -85,8 +99,8 @@ class MemoryFields(Fields):
     """What it is made of, by which the technology gives what is left out."""
     dram_type: str | None = None
     """With ``kind: dram``, a type that the technology knows, as ``LPDDR4``."""
-    capacity_bytes: Bytes | None = None
-    """Of one instance, all tensors together; unlimited where left out. A number of bytes, or ``108 KiB``."""
+    capacity_bytes: Annotated[Bytes | None, BeforeValidator(limited)] = None
+    """Of one instance, all tensors together; ``unlimited``, as where left out. A number of bytes, or ``108 KiB``."""
     partitions_bytes: dict[str, Bytes] = Field(default_factory=dict)
     """Capacities of tensors, by role or name, that have scratchpads of their own."""
     word_bits: Bits | None = None
@@ -95,10 +109,15 @@ class MemoryFields(Fields):
     """Words that one access moves; accesses are rounded up to whole blocks."""
     access_grain: Annotated[list[Count], Field(min_length=2, max_length=2)] = Field(default_factory=lambda: [1, 1])
     """Words and instances that one access really moves behind an array; for replays by Timeloop's rules."""
-    bandwidth_words_per_cycle: BandwidthFields = BandwidthFields()
-    """What its ports move, of one instance."""
+    bandwidth_words_per_cycle: Annotated[BandwidthFields, BeforeValidator(
+        lambda value: {} if value == UNLIMITED else value)] = BandwidthFields()
+    """What its ports move, of one instance; ``unlimited`` where none limits it."""
     energy_pj_per_word: EnergyFields = EnergyFields()
     """What each kind of access takes."""
+    energy_pj_per_access: EnergyFields | None = None
+    """The same for an access of ``block_words``, in its place."""
+    energy_pj_per_bit: EnergyFields | None = None
+    """The same for a bit, in its place."""
     area_um2: NotNegative | None = None
     """Of one instance."""
     leakage_mw: NotNegative | None = None
@@ -116,6 +135,9 @@ class MemoryFields(Fields):
                 f"partitions_bytes must name tensors that the memory keeps ({', '.join(self.keeps)})",
                 f"Add {', '.join(stray)} to keeps, or remove the partition",
             )
+        said = [name for name in ENERGIES if name in self.model_fields_set]
+        if len(said) > 1:
+            raise wrong(f"takes one of {', '.join(ENERGIES)}", f"Remove all but one of {', '.join(said)}")
         if self.kind == "dram" and self.dram_type is None:
             raise wrong("kind: dram needs a dram_type", "Add dram_type, for example LPDDR4")
         if self.kind != "dram" and self.dram_type is not None:

@@ -61,6 +61,26 @@ def test_words_of_a_memory_are_those_of_what_it_keeps(keeps, bits, told):
     assert not any("GLB" in line and "width not given" in line for line in stated.assumptions)
 
 
+def test_energies_may_be_of_accesses_or_bits():
+    """Of an access of eight words of eight bits, of a bit, or of a word: the same machine."""
+    def read(field, value):
+        text = GOOD.replace("energy_pj_per_word: {update: 5}", f"block_words: 8\n    {field}: {{update: {value}}}")
+        return load_accelerator(text).level("GLB")
+
+    word = read("energy_pj_per_word", 5)
+    assert read("energy_pj_per_access", 40) == word
+    assert read("energy_pj_per_bit", 0.625) == word
+    assert (word.energy.update_pj, word.energy.fill_pj > 0) == (5, True)
+
+
+def test_ports_and_capacities_may_be_unlimited():
+    plain = GOOD.replace("    bandwidth_words_per_cycle: {shared: 16}\n", "")
+    said = GOOD.replace("{shared: 16}", "unlimited\n    capacity_bytes: unlimited")
+    assert load_accelerator(said) == load_accelerator(plain)
+    one = load_accelerator(GOOD.replace("{read: 8, write: 8}", "{read: unlimited, write: 8}"))
+    assert one.level("GLB").bandwidth == Bandwidth(write=8)
+
+
 def test_a_good_file():
     machine = load_accelerator(GOOD)
     table = technology("45nm")
@@ -137,6 +157,13 @@ def test_yaml_is_1_2():
 RF = "    capacity_bytes: 32\n"
 MALFORMED = [
     # (what to replace, by what, line and field, rest of the message)
+    ("energy_pj_per_word: {update: 5}", "energy_pj_per_word: {update: 5}\n    energy_pj_per_bit: {update: 5}",
+     "11 arch.levels[1]", "takes one of energy_pj_per_word, energy_pj_per_access, energy_pj_per_bit"),
+    ("energy_pj_per_word: {update: 5}", "energy_pj_per_bit: 5", "16 arch.levels[1].energy_pj_per_bit",
+     "must be a valid dictionary"),
+    ("{shared: 16}", "endless", "10 arch.levels[0].bandwidth_words_per_cycle", "must be a valid dictionary"),
+    ("{shared: 16}", "{shared: endless}", "10 arch.levels[0].bandwidth_words_per_cycle.shared",
+     "must be a valid number"),
     ("    capacity_bytes: 64 KiB", "    capacity_byte: 64 KiB", "14 arch.levels[1].capacity_byte",
      "is not a known field; Did you mean capacity_bytes?"),
     ("capacity_bytes: 64 KiB", "capacity_bytes: 64 KB", "14 arch.levels[1].capacity_bytes",
