@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from random_layers import pick, random_space, sparse
 
+from random_variants import random_words
 from tilewright.cost import layer_bounds, space_bounds
 from tilewright.mapping import MappingBatch, MapSpace, compute_cycles
 from tilewright.search import MAPPERS, Objective, Task, search
@@ -17,7 +18,6 @@ from tilewright.search.mappers.auto import bounds as auto_bounds
 from tilewright.search.mappers.auto.tables import bound_arrays
 from tilewright.search.objective import Scorer
 from tilewright.search.scoring import model_of
-from tilewright.validation.random_nests import random_words
 
 FEW = 2000
 """Largest space of which every mapping is tried."""

@@ -1,13 +1,12 @@
 """Seeded random operators, accelerators and mappings that reach every counting rule, small enough to be walked."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, Precision
+from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping
 from tilewright.workload import Axis, Operator, Role, Tensor
 
@@ -21,12 +20,11 @@ Terms = tuple[tuple[str, int], ...]
 
 
 def random_case(rng: np.random.Generator, most_macs: int = 10_000, *,
-                sliding: bool = False, homes: bool = False) -> tuple[Operator, Accelerator, Mapping]:
+                sliding: bool = False) -> tuple[Operator, Accelerator, Mapping]:
     """Return one case; most have far fewer than ``most_macs`` multiply-accumulates.
 
     ``sliding``: axes of the output slide, or operands have holes, lanes lie over them inside and outside of memories,
-    and ports are slow, at `ODD_RATES`, and block: what makes another instance than the first the busiest. ``homes``:
-    tensors that the outermost memory need not keep may have another home.
+    and ports are slow, at `ODD_RATES`, and block: what makes another instance than the first the busiest.
     """
     operator = random_operator(rng, int(np.exp(rng.uniform(np.log(40), np.log(most_macs)))),
                                _SLIDING_KINDS if sliding else _KINDS)
@@ -53,25 +51,9 @@ def random_case(rng: np.random.Generator, most_macs: int = 10_000, *,
         frequency_mhz=float(rng.choice([200.0, 1000.0])),
         word_bits=tuple((role, int(rng.choice([8, 8, 16, 32]))) for role in ("inputs", "weights", "outputs")),
     )
-    if homes:
-        keeps[0] = _random_homes(rng, operator, accelerator, keeps)
     entries = tuple(LevelLoops(level.name, tuple(found), kept)
                     for level, found, kept in zip(levels, loops, keeps, strict=True))
     return operator, accelerator, Mapping(entries)
-
-
-def _random_homes(rng: np.random.Generator, operator: Operator, accelerator: Accelerator,
-                  keeps: list[tuple[str, ...] | None]) -> tuple[str, ...]:
-    """Return what the outermost memory keeps, where most tensors live further in that can."""
-    housed = []
-    for tensor in operator.tensors:
-        inner = [level.name for level, kept in zip(accelerator.levels[1:], keeps[1:], strict=True)
-                 if isinstance(level, Memory) and level.can_keep(tensor.name, tensor.role)
-                 and (kept is None or tensor.name in kept)]
-        able = inner and not (tensor.is_output and accelerator.instances(inner[0]) > 1)
-        if not able or rng.random() < 0.2:
-            housed.append(tensor.name)
-    return tuple(housed)
 
 
 class _Kind(NamedTuple):
@@ -100,30 +82,6 @@ _KINDS = (
     _Kind("matmul", "B3 M20 N20 K20", "B K N", "B M K", "B M N"), _TRANSPOSED1D, _TRANSPOSED2D,
     _Kind("pointwise", "K12 C12 P12 Q9 R1 S1", "K C R S", "C P+R Q+S", "K P Q"), _CROSSED)
 _SLIDING_KINDS = (_TRANSPOSED1D, _TRANSPOSED1D, _TRANSPOSED2D, _CROSSED, _HOLES1D, _HOLES1D, _CONV1D)
-
-
-TYPES = ("", "", "int8", "int4", "fp16", "fp8", "int33", "bf16")
-WIDTHS = (1, 3, 4, 8, 4.25, 4.5, 12, 24, 4 + 5 / 32)
-
-
-def random_words(rng: np.random.Generator, operator: Operator,
-                 accelerator: Accelerator) -> tuple[Operator, Accelerator]:
-    """Return a layer with words of random types and widths, and a machine that takes some of them as it states.
-
-    Partial sums are often wider than outputs: where the layer says so, or the machine.
-    """
-    tensors = [replace(tensor, type="" if tensor.is_output else str(rng.choice(TYPES)),
-                       word_bits=None if rng.random() < 0.2 else float(rng.choice(WIDTHS)))
-               for tensor in operator.tensors]
-    own = {"inputs": int(rng.choice([4, 8, 16])), "weights": int(rng.choice([4, 8, 16])), "outputs": 8}
-    if rng.random() < 0.7:
-        tensors[-1] = replace(tensors[-1], partial_bits=float((tensors[-1].word_bits or 8) + rng.choice([0, 3.5, 16])))
-    elif rng.random() < 0.7:
-        own["partial_sums"] = int(rng.choice([8, 20, 32]))
-    stated = [Precision(a, b, float(rng.choice([0.25, 0.7, 1, 2, 3])), float(rng.choice([0.1, 1, 2.5])))
-              for a in ("int4", "fp16", "int8") for b in ("int4", "fp16", "int8") if rng.random() < 0.3]
-    return (replace(operator, tensors=tuple(tensors)),
-            replace(accelerator, word_bits=tuple(own.items()), precisions=tuple(stated)))
 
 
 def random_operator(rng: np.random.Generator, most_macs: int, kinds: Sequence[_Kind] = _KINDS) -> Operator:

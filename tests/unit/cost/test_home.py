@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from random_variants import with_homes
 from tilewright.base import InputError
 from tilewright.cost import DenseModel, layer_bounds
 from tilewright.cost.reference import walk
@@ -29,8 +30,8 @@ def machine(room, buffering="buffet"):
 
 def check_nest(seed):
     """Return whether a random nest has a home further in, of which oracle, closed forms and engine count the same."""
-    operator, accelerator, mapping = random_case(
-        np.random.default_rng([99, seed]), 600, sliding=seed % 3 == 1, homes=True)
+    rng = np.random.default_rng([99, seed])
+    operator, accelerator, mapping = with_homes(rng, *random_case(rng, 600, sliding=seed % 3 == 1))
     if len(mapping.levels[0].keeps) == len(operator.tensors):
         return False
     walked, single = walk(operator, accelerator, mapping), DenseModel(operator, accelerator).cost(mapping)

@@ -1,0 +1,47 @@
+"""What tests make of random nests: words of any type, and homes of tensors further in than the outermost memory."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.hardware import Accelerator, Memory, Precision
+from tilewright.mapping import Mapping
+from tilewright.workload import Operator
+
+TYPES = ("", "", "int8", "int4", "fp16", "fp8", "int33", "bf16")
+WIDTHS = (1, 3, 4, 8, 4.25, 4.5, 12, 24, 4 + 5 / 32)
+
+
+def random_words(rng: np.random.Generator, operator: Operator,
+                 accelerator: Accelerator) -> tuple[Operator, Accelerator]:
+    """Return a layer with words of random types and widths, and a machine that takes some of them as it states.
+
+    Partial sums are often wider than outputs: where the layer says so, or the machine.
+    """
+    tensors = [replace(tensor, type="" if tensor.is_output else str(rng.choice(TYPES)),
+                       word_bits=None if rng.random() < 0.2 else float(rng.choice(WIDTHS)))
+               for tensor in operator.tensors]
+    own = {"inputs": int(rng.choice([4, 8, 16])), "weights": int(rng.choice([4, 8, 16])), "outputs": 8}
+    if rng.random() < 0.7:
+        tensors[-1] = replace(tensors[-1], partial_bits=float((tensors[-1].word_bits or 8) + rng.choice([0, 3.5, 16])))
+    elif rng.random() < 0.7:
+        own["partial_sums"] = int(rng.choice([8, 20, 32]))
+    stated = [Precision(a, b, float(rng.choice([0.25, 0.7, 1, 2, 3])), float(rng.choice([0.1, 1, 2.5])))
+              for a in ("int4", "fp16", "int8") for b in ("int4", "fp16", "int8") if rng.random() < 0.3]
+    return (replace(operator, tensors=tuple(tensors)),
+            replace(accelerator, word_bits=tuple(own.items()), precisions=tuple(stated)))
+
+
+def with_homes(rng: np.random.Generator, operator: Operator, accelerator: Accelerator,
+               mapping: Mapping) -> tuple[Operator, Accelerator, Mapping]:
+    """Return a nest whose outermost memory keeps few tensors: most live further in that can."""
+    outermost, *inside = mapping.levels
+    housed = []
+    for tensor in operator.tensors:
+        inner = [level.name for level, entry in zip(accelerator.levels[1:], inside, strict=True)
+                 if isinstance(level, Memory) and level.can_keep(tensor.name, tensor.role)
+                 and (entry.keeps is None or tensor.name in entry.keeps)]
+        able = inner and not (tensor.is_output and accelerator.instances(inner[0]) > 1)
+        if not able or rng.random() < 0.2:
+            housed.append(tensor.name)
+    return operator, accelerator, Mapping((replace(outermost, keeps=tuple(housed)), *inside))
