@@ -261,6 +261,17 @@ class MapSpace:
         mappings.fit_mask(self.unaided, self.scratch(), batch.steps, batch.ranks, out)
         return out
 
+    def fresh(self, batch: MappingBatch, seen: NDArray[np.uint64]) -> MappingBatch:
+        """Return the mappings whose tiles fit and that cost otherwise than those in ``seen`` ``(n)``; put them there.
+
+        The first of equals stays. Of more than the table has room for, a newer one takes the place of an older one.
+        """
+        from tilewright.mapping.spaces.drawing import signature  # noqa: PLC0415  (Numba loads late)
+
+        out = np.empty(len(batch), dtype=np.bool_)
+        signature.fresh_mask(self.table, seen, self.scratch(), batch.steps, batch.ranks, out)
+        return batch.take(np.flatnonzero(out))
+
     def legalise(self, batch: MappingBatch, state: NDArray[np.uint64], span: tuple[int, int],
                  fitting: bool = True) -> None:
         """Make those mappings from ``span[0]`` to ``span[1]`` that break a rule legal, in place; loop orders stay.

@@ -161,11 +161,7 @@ class PrunedRandomMapper(Resumable):
 
     def _fresh(self, batch: MappingBatch, most: int) -> list[MappingBatch]:
         """Return those that fit and that nothing proposed before is equal to, as a list of one batch or none."""
-        from tilewright.mapping.spaces.drawing.signature import fresh_mask  # noqa: PLC0415  (Numba loads late)
-
-        fresh = np.empty(len(batch), dtype=np.bool_)
-        fresh_mask(self.space.table, self.seen, self.space.scratch(), batch.steps, batch.ranks, fresh)
-        self.spare = batch.take(np.flatnonzero(fresh))
+        self.spare = self.space.fresh(batch, self.seen)
         return self._take_spare(most)
 
     def _take_spare(self, most: int) -> list[MappingBatch]:

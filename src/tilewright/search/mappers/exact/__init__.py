@@ -162,10 +162,8 @@ class ExactMapper(Resumable):
         if count:
             every = self._orders.batches(found[:count], reach[:count])
             space = self.task.space
-            inside = space.contains(every) if space.arrays.ruled or space.constraints.orders else np.ones(
-                len(every), dtype=np.bool_)
-            self.kept = MappingBatch(every.layout, np.ascontiguousarray(every.steps[:, :, inside]),
-                                     np.ascontiguousarray(every.ranks[:, :, inside]))
+            ruled = space.arrays.ruled or space.constraints.orders
+            self.kept = every.take(np.flatnonzero(space.contains(every))) if ruled else every
         self._end(bool(self.at[1] < 0) and not len(self.kept))
 
     def _end(self, ended: bool) -> None:
@@ -179,7 +177,7 @@ class ExactMapper(Resumable):
         tables = self.tables
         sizes = [len(chains) for chains in tables.chains[:2]]
         self.top = 2 if len(sizes) == 2 and sizes[0] * sizes[1] <= MOST_HEADS else 1
-        heads, bounds = np.zeros((int(np.prod(sizes[:self.top])), 2), dtype=np.int64), None
+        heads = np.zeros((int(np.prod(sizes[:self.top])), 2), dtype=np.int64)
         bounds = np.zeros(len(heads))
         chosen = np.zeros(len(tables.dims) + 1, dtype=np.int64)
         count = compiled.heads_into(tables.arrays, tables.starts, self.top, self._cut, work, x, chosen, heads, bounds)

@@ -105,20 +105,12 @@ class GradientMapper(Resumable):
         coarse = self.rng.random(len(points[0])) < (0.3 if correct else 0.0)
         parts = [to_mappings((points[0][which], points[1][which]), self.space, rounding)
                  for which, rounding in ((~coarse, None), (coarse, self.rounding)) if which.any()]
-        found = self._fresh(MappingBatch.joined(parts))
+        found = self.space.fresh(MappingBatch.joined(parts), self.seen)
         if not len(found):
             self.idle[0] += 1
             drawn = self.space.sample(self.rng, self.options.corrections // 4 + 1, 0.5)
             found = fitted(drawn, self.space)
         return found
-
-    def _fresh(self, batch: MappingBatch) -> MappingBatch:
-        """Leave out what does not fit or costs the same as a mapping proposed before."""
-        from tilewright.mapping.spaces.drawing.signature import fresh_mask  # noqa: PLC0415  (Numba loads late)
-
-        fresh = np.empty(len(batch), dtype=np.bool_)
-        fresh_mask(self.space.table, self.seen, self.space.scratch(), batch.steps, batch.ranks, fresh)
-        return batch.take(np.flatnonzero(fresh))
 
     def _descend(self) -> Points:
         count = self.options.starts
