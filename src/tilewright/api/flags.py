@@ -75,7 +75,7 @@ def flags(options: type) -> dict[str, tuple[Flag, ...]]:
 
 
 def told(kind: type) -> dict[str, str]:
-    """Return what is said of each field of a dataclass, on one line: by its docstrings' ``Parameters``, or its flag."""
+    """Return what is said of each field of a dataclass, on one line: beside its type, by a docstring, or its flag."""
     found = {name: of[-1].help.replace(" Repeatable.", "") for name, of in flags(kind).items()}
     for base in reversed(kind.__mro__):
         text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
@@ -83,6 +83,9 @@ def told(kind: type) -> dict[str, str]:
         for part in re.finditer(r"^(\w[\w, ]*)\n((?:[ \t]+\S.*\n?|\n)+)", section.group(1) + "\n" if section else "",
                                 re.MULTILINE):
             found |= dict.fromkeys(map(str.strip, part.group(1).split(",")), " ".join(part.group(2).split()))
+        for name, hint in inspect.get_annotations(base).items():
+            marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, str)]
+            found |= dict.fromkeys([name] if marks else [], " ".join(marks))
     return {one.name: found[one.name] for one in fields(kind) if one.name in found}
 
 

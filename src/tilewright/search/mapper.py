@@ -121,7 +121,7 @@ Positive = Annotated[float, Limits(gt=0)]
 
 @dataclass(frozen=True)
 class MapperOptions:
-    """Options of a mapper: fields with defaults, their limits beside their types; these are none.
+    """Options of a mapper: fields with defaults; beside their types, limits and what is said of them. These are none.
 
     Raises
     ------

@@ -25,24 +25,14 @@ Several = Annotated[int, Limits(ge=2)]
 
 @dataclass(frozen=True)
 class BayesOptions(MapperOptions):
-    """Options of ``bayes``.
+    """Options of ``bayes``."""
 
-    Parameters
-    ----------
-    first
-        Random points proposed before a model is made.
-    population
-        Points proposed for each model: those of the largest expected improvement among the candidates.
-    window
-        Points that the model is made of: the best so far and, for the other half, the latest.
-    candidates
-        Points among which it chooses: half of them random, half near the best ones.
-    """
-
-    first: Several = 100
-    population: Several = 50
-    window: Several = 160
-    candidates: Several = 800
+    first: Annotated[Several, "Random points proposed before a model is made."] = 100
+    population: Annotated[Several, "Points proposed for each model: those of the largest expected improvement among "
+                                   "the candidates."] = 50
+    window: Annotated[Several, "Points that the model is made of: the best so far and, for the other half, the "
+                               "latest."] = 160
+    candidates: Annotated[Several, "Points among which it chooses: half of them random, half near the best ones."] = 800
 
     def __post_init__(self) -> None:
         super().__post_init__()

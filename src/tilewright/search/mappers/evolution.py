@@ -57,22 +57,12 @@ class _Nevergrad:
 
 @dataclass(frozen=True)
 class DifferentialOptions(MapperOptions):
-    """Options of ``de``.
+    """Options of ``de``."""
 
-    Parameters
-    ----------
-    population
-        Points that live.
-    local_weight, global_weight
-        Weights of the difference of two random points, and of that to the best one.
-    crossover
-        Chance that a child takes a number from the sum of differences.
-    """
-
-    population: Population = 30
-    local_weight: float = 0.8
-    global_weight: float = 0.8
-    crossover: Share = 0.5
+    population: Annotated[Population, "Points that live."] = 30
+    local_weight: Annotated[float, "Weight of the difference of two random points."] = 0.8
+    global_weight: Annotated[float, "Weight of the difference to the best point."] = 0.8
+    crossover: Annotated[Share, "Chance that a child takes a number from the sum of differences."] = 0.5
 
 
 @black_box("de", DifferentialOptions, EXTRA)
@@ -90,15 +80,9 @@ def differential_evolution(options: DifferentialOptions, problem: Problem) -> Op
 
 @dataclass(frozen=True)
 class PopulationOptions(MapperOptions):
-    """Options of ``tbpsa``.
+    """Options of ``tbpsa``."""
 
-    Parameters
-    ----------
-    population
-        Points of the first generation, and the fewest of any.
-    """
-
-    population: Population = 50
+    population: Annotated[Population, "Points of the first generation, and the fewest of any."] = 50
 
 
 @black_box("tbpsa", PopulationOptions, EXTRA)
@@ -114,22 +98,12 @@ def population_size_adaptation(options: PopulationOptions, problem: Problem) -> 
 
 @dataclass(frozen=True)
 class SwarmOptions(MapperOptions):
-    """Options of ``pso``.
+    """Options of ``pso``."""
 
-    Parameters
-    ----------
-    population
-        Particles.
-    momentum
-        Share of its speed that a particle keeps.
-    parent_weight, global_weight
-        Weights of the way to the best point that the particle, that any particle has found.
-    """
-
-    population: Population = 40
-    momentum: float = 1.6
-    parent_weight: float = 0.8
-    global_weight: float = 0.8
+    population: Annotated[Population, "Particles."] = 40
+    momentum: Annotated[float, "Share of its speed that a particle keeps."] = 1.6
+    parent_weight: Annotated[float, "Weight of the way to the best point that the particle has found."] = 0.8
+    global_weight: Annotated[float, "Weight of the way to the best point that any particle has found."] = 0.8
 
 
 @black_box("pso", SwarmOptions, EXTRA)
@@ -156,18 +130,11 @@ def one_plus_one(options: MapperOptions, problem: Problem) -> Optimiser:
 
 @dataclass(frozen=True)
 class CovarianceOptions(MapperOptions):
-    """Options of ``cma-es``.
+    """Options of ``cma-es``."""
 
-    Parameters
-    ----------
-    population
-        Points of a generation, of which the better half is the elite; 0 takes 4 + 3 ln(n) for n numbers.
-    step
-        Standard deviation of the first generation.
-    """
-
-    population: Natural = 0
-    step: Positive = 0.25
+    population: Annotated[Natural, "Points of a generation, of which the better half is the elite; 0 takes 4 + 3 ln(n) "
+                                   "for n numbers."] = 0
+    step: Annotated[Positive, "Standard deviation of the first generation."] = 0.25
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,6 +1,7 @@
 """The exhaustive mapper: every mapping of the space, in a fixed order."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +13,10 @@ from tilewright.search.mapper import MAPPERS, Count, MapperOptions, Task, read_o
 
 @dataclass(frozen=True)
 class ExhaustiveOptions(MapperOptions):
-    """Options of ``exhaustive``.
+    """Options of ``exhaustive``."""
 
-    Parameters
-    ----------
-    batch
-        Mappings proposed at a time.
-    distinct
-        Give only one of the loop orders that cannot differ in cost.
-    """
-
-    batch: Count = 16384
-    distinct: bool = True
+    batch: Annotated[Count, "Mappings proposed at a time."] = 16384
+    distinct: Annotated[bool, "Give only one of the loop orders that cannot differ in cost."] = True
 
 
 @MAPPERS.register("exhaustive")

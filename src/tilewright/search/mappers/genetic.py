@@ -15,21 +15,11 @@ EXTRA = "optimizers"
 
 @dataclass(frozen=True)
 class GeneticOptions(MapperOptions):
-    """Options of the genetic algorithms.
+    """Options of the genetic algorithms."""
 
-    Parameters
-    ----------
-    population
-        Points of a generation, and how many survive.
-    mutation
-        Chance that a number of a child changes.
-    crossover
-        Chance that two parents exchange numbers.
-    """
-
-    population: Annotated[int, Limits(ge=2)] = 100
-    mutation: Share = 0.1
-    crossover: Share = 0.1
+    population: Annotated[int, Limits(ge=2), "Points of a generation, and how many survive."] = 100
+    mutation: Annotated[Share, "Chance that a number of a child changes."] = 0.1
+    crossover: Annotated[Share, "Chance that two parents exchange numbers."] = 0.1
 
 
 class Bred:

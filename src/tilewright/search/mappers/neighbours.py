@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.random import Generator
@@ -18,18 +19,10 @@ MOST_STEP, LEAST_STEP = 1.0, 1e-4
 
 @dataclass(frozen=True)
 class LambdaOptions(MapperOptions):
-    """Options of ``one-plus-lambda``.
+    """Options of ``one-plus-lambda``."""
 
-    Parameters
-    ----------
-    children
-        Points of a generation (lambda).
-    step
-        Standard deviation of the first generation.
-    """
-
-    children: Count = 20
-    step: Positive = 0.25
+    children: Annotated[Count, "Points of a generation (lambda)."] = 20
+    step: Annotated[Positive, "Standard deviation of the first generation."] = 0.25
 
 
 @black_box("one-plus-lambda", LambdaOptions)
@@ -70,25 +63,14 @@ class OnePlusLambda:
 
 @dataclass(frozen=True)
 class AnnealingOptions(MapperOptions):
-    """Options of ``annealing``.
+    """Options of ``annealing``."""
 
-    Parameters
-    ----------
-    chains
-        Walks side by side.
-    hot, cold
-        First and last temperature: the rise of the score's logarithm that is accepted with a chance of 1/e.
-    changes
-        Numbers of a point that change in a step, on average.
-    step
-        Standard deviation of such a change.
-    """
-
-    chains: Count = 10
-    hot: Positive = 1.0
-    cold: Positive = 0.01
-    changes: Positive = 2.0
-    step: Positive = 0.3
+    chains: Annotated[Count, "Walks side by side."] = 10
+    hot: Annotated[Positive, "First temperature: the rise of the score's logarithm that is accepted with a chance of "
+                             "1/e."] = 1.0
+    cold: Annotated[Positive, "Last temperature."] = 0.01
+    changes: Annotated[Positive, "Numbers of a point that change in a step, on average."] = 2.0
+    step: Annotated[Positive, "Standard deviation of such a change."] = 0.3
 
 
 @black_box("annealing", AnnealingOptions)

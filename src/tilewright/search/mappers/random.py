@@ -1,6 +1,7 @@
 """Random mappers: any mapping, or only those that fit and differ in cost (as Timeloop's pruned random search)."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +18,13 @@ VAIN = 1 / 64
 
 @dataclass(frozen=True)
 class RandomOptions(MapperOptions):
-    """Options of the random mappers.
+    """Options of the random mappers."""
 
-    Parameters
-    ----------
-    batch
-        Mappings proposed at a time.
-    filling
-        Share of the mappings that first spread as many lanes as fit the arrays.
-    dividing
-        Chance of each dimension of a mapping to be split as with perfect tiling, where the tiling is one of Ruby's:
-        hardly a mapping has few remainders otherwise, as good ones mostly do.
-    """
-
-    batch: Count = 2048
-    filling: Share = 0.0
-    dividing: Share = 0.0
+    batch: Annotated[Count, "Mappings proposed at a time."] = 2048
+    filling: Annotated[Share, "Share of the mappings that first spread as many lanes as fit the arrays."] = 0.0
+    dividing: Annotated[Share, "Chance of each dimension of a mapping to be split as with perfect tiling, where the "
+                               "tiling is one of Ruby's: hardly a mapping has few remainders otherwise, as good ones "
+                               "mostly do."] = 0.0
 
 
 @MAPPERS.register("random")
@@ -61,30 +53,19 @@ class RandomMapper(Resumable):
 
 @dataclass(frozen=True)
 class PrunedOptions(RandomOptions):
-    """Options of ``random-pruned``.
-
-    Parameters
-    ----------
-    remembered
-        Places in the table of mappings already proposed; a newer one takes the place of an older one.
-    draws
-        Times that a batch is drawn at most before what was found is proposed.
-    dry
-        Times in a row that a batch is drawn nearly in vain before what was found is proposed, and the mappings of the
-        space then one by one, unless these are too many.
-    stall
-        Mappings in a row that do not improve on a walker's best after which the walker ends, and with the last one the
-        search; 0 for never. Looked at once a batch. Timeloop's `victory_condition`.
-    walkers
-        Searches that go on side by side, taking turns, each with a best of its own. Timeloop's `num_threads`.
-    """
+    """Options of ``random-pruned``."""
 
     dividing: Share = 0.7
-    remembered: Count = 1 << 18
-    draws: Count = 200
-    dry: Count = 20
-    stall: Natural = 0
-    walkers: Count = 1
+    remembered: Annotated[Count, "Places in the table of mappings already proposed; a newer one takes the place of an "
+                                 "older one."] = 1 << 18
+    draws: Annotated[Count, "Times that a batch is drawn at most before what was found is proposed."] = 200
+    dry: Annotated[Count, "Times in a row that a batch is drawn nearly in vain before what was found is proposed, and "
+                          "the mappings of the space then one by one, unless these are too many."] = 20
+    stall: Annotated[Natural, "Mappings in a row that do not improve on a walker's best after which the walker ends, "
+                              "and with the last one the search; 0 for never. Looked at once a batch. Timeloop's "
+                              "`victory_condition`."] = 0
+    walkers: Annotated[Count, "Searches that go on side by side, taking turns, each with a best of its own. Timeloop's "
+                              "`num_threads`."] = 1
 
 
 @MAPPERS.register("random-pruned")

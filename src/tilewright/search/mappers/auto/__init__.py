@@ -9,6 +9,7 @@ orders of loops need no search.
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,26 +33,17 @@ HEADS_PER_SAMPLE = 20
 
 @dataclass(frozen=True)
 class AutoOptions(BreedingOptions):
-    """Options of ``auto``.
-
-    Parameters
-    ----------
-    candidates
-        Children bred, at most, for one that is scored: the first whose bound lets it survive.
-    climb
-        Mappings looked at for each that is drawn: it is changed where that does not raise its bound.
-    enumerate
-        Whether spaces that the budget covers are enumerated.
-    prove
-        Mappings bred before branch and bound goes on beside the breeding, where tiling is perfect; 0 for never.
-    """
+    """Options of ``auto``."""
 
     population: Count = 100
     parents: Share = 1.0
-    candidates: Count = 6
-    climb: Count = 200
-    enumerate: bool = True
-    prove: Natural = 20_000
+    candidates: Annotated[Count, "Children bred, at most, for one that is scored: the first whose bound lets it "
+                                 "survive."] = 6
+    climb: Annotated[Count, "Mappings looked at for each that is drawn: it is changed where that does not raise its "
+                            "bound."] = 200
+    enumerate: Annotated[bool, "Whether spaces that the budget covers are enumerated."] = True
+    prove: Annotated[Natural, "Mappings bred before branch and bound goes on beside the breeding, where tiling is "
+                              "perfect; 0 for never."] = 20_000
 
 
 @MAPPERS.register("auto")

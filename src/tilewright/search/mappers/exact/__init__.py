@@ -28,21 +28,12 @@ FOUND = 2048
 
 @dataclass(frozen=True)
 class ExactOptions(MapperOptions):
-    """Options of ``exact``.
+    """Options of ``exact``."""
 
-    Parameters
-    ----------
-    start
-        Mappings that `gamma` proposes first; none in spaces that are no larger.
-    gap
-        How far above the optimum the result may be, as a share; 0 asks for the optimum.
-    nodes
-        Partial mappings looked at before the search may show progress or be stopped.
-    """
-
-    start: Count = 20_000
-    gap: Annotated[float, Limits(ge=0, lt=1)] = 0.0
-    nodes: Count = 300_000
+    start: Annotated[Count, "Mappings that `gamma` proposes first; none in spaces that are no larger."] = 20_000
+    gap: Annotated[float, Limits(ge=0, lt=1), "How far above the optimum the result may be, as a share; 0 asks for the "
+                                              "optimum."] = 0.0
+    nodes: Annotated[Count, "Partial mappings looked at before the search may show progress or be stopped."] = 300_000
 
 
 @MAPPERS.register("exact")

@@ -36,91 +36,45 @@ HALVES = 2
 
 @dataclass(frozen=True)
 class BreedingOptions(MapperOptions):
-    """Options of those that breed as ``gamma`` does.
+    """Options of those that breed as ``gamma`` does."""
 
-    Parameters
-    ----------
-    population
-        Children per generation and island, and how many survive.
-    islands
-        Populations that evolve apart; 0 takes one, and with large budgets up to eight.
-    parents
-        Share of the survivors that have children, the better the more.
-    patience
-        Generations without improvement after which an island starts afresh; 0 for never.
-    inherit
-        Where the search begins from given mappings: share of the first population that are changed copies of them.
-    """
-
-    population: Count = 200
-    islands: Natural = 0
-    parents: Share = 0.5
-    patience: Natural = 15
-    inherit: Share = 0.5
+    population: Annotated[Count, "Children per generation and island, and how many survive."] = 200
+    islands: Annotated[Natural, "Populations that evolve apart; 0 takes one, and with large budgets up to eight."] = 0
+    parents: Annotated[Share, "Share of the survivors that have children, the better the more."] = 0.5
+    patience: Annotated[Natural, "Generations without improvement after which an island starts afresh; 0 for "
+                                 "never."] = 15
+    inherit: Annotated[Share, "Where the search begins from given mappings: share of the first population that are "
+                              "changed copies of them."] = 0.5
 
 
 @dataclass(frozen=True)
 class GammaOptions(BreedingOptions):
-    """Options of ``gamma``. Rates are chances per child.
+    """Options of ``gamma``. Rates are chances per child."""
 
-    Parameters
-    ----------
-    paper
-        The published algorithm, with `population` alone to choose: none of the others holds.
-    crossover
-        Take the tile sizes of some dimensions, or the order at one memory, from another parent.
-    tile
-        Give one dimension a new tile size at one level.
-    parallel
-        Spread another dimension along one side of an array.
-    reorder
-        Swap two loops of one memory.
-    growth
-        Spread a dimension along a side that has none.
-    aging
-        Take all dimensions off one side.
-    move
-        Extension: move a factor of one dimension from one level to another.
-    fill
-        Extension: spread one more dimension along a side.
-    nudge
-        Extension: change one step by one, or to a more even or more divisible one.
-    expand
-        Extension: move as much of one dimension to an inner memory as fits there.
-    rebuild
-        Extension: take one or two dimensions off all levels, and give them new places as large as fit.
-    single
-        Extension: share of children changed by one operator, chosen by the rates, instead of by each at its rate.
-    chain
-        Extension: chance that a child changed by one operator is changed by another.
-    newcomer
-        Extension: share of children drawn afresh.
-    repair
-        Extension: make tiles that do not fit smaller until they do.
-    distinct
-        Extension: avoid children that are equal in cost to an earlier one by the counting rules.
-    remembered
-        Extension: places in each island's table of earlier children.
-    """
-
-    paper: bool = False
-    crossover: Share = 0.5
-    tile: Share = 0.2
-    parallel: Share = 0.2
-    reorder: Share = 0.2
-    growth: Share = 0.2
-    aging: Share = 0.2
-    move: Share = 0.2
-    fill: Share = 0.2
-    nudge: Share = 0.2
-    expand: Share = 0.2
-    rebuild: Share = 1.0
-    single: Share = 1.0
-    chain: Annotated[float, Limits(ge=0, lt=1)] = 0.3
-    newcomer: Share = 0.02
-    repair: bool = True
-    distinct: bool = True
-    remembered: Count = 1 << 14
+    paper: Annotated[bool, "The published algorithm, with `population` alone to choose: none of the others "
+                           "holds."] = False
+    crossover: Annotated[Share, "Take the tile sizes of some dimensions, or the order at one memory, from another "
+                                "parent."] = 0.5
+    tile: Annotated[Share, "Give one dimension a new tile size at one level."] = 0.2
+    parallel: Annotated[Share, "Spread another dimension along one side of an array."] = 0.2
+    reorder: Annotated[Share, "Swap two loops of one memory."] = 0.2
+    growth: Annotated[Share, "Spread a dimension along a side that has none."] = 0.2
+    aging: Annotated[Share, "Take all dimensions off one side."] = 0.2
+    move: Annotated[Share, "Extension: move a factor of one dimension from one level to another."] = 0.2
+    fill: Annotated[Share, "Extension: spread one more dimension along a side."] = 0.2
+    nudge: Annotated[Share, "Extension: change one step by one, or to a more even or more divisible one."] = 0.2
+    expand: Annotated[Share, "Extension: move as much of one dimension to an inner memory as fits there."] = 0.2
+    rebuild: Annotated[Share, "Extension: take one or two dimensions off all levels, and give them new places as large "
+                              "as fit."] = 1.0
+    single: Annotated[Share, "Extension: share of children changed by one operator, chosen by the rates, instead of by "
+                             "each at its rate."] = 1.0
+    chain: Annotated[float, Limits(ge=0, lt=1), "Extension: chance that a child changed by one operator is changed by "
+                                                "another."] = 0.3
+    newcomer: Annotated[Share, "Extension: share of children drawn afresh."] = 0.02
+    repair: Annotated[bool, "Extension: make tiles that do not fit smaller until they do."] = True
+    distinct: Annotated[bool, "Extension: avoid children that are equal in cost to an earlier one by the counting "
+                              "rules."] = True
+    remembered: Annotated[Count, "Extension: places in each island's table of earlier children."] = 1 << 14
 
     def rates(self) -> NDArray[np.float64]:
         """Return what the compiled operators read, in the order that they name."""

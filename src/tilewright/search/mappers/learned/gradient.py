@@ -19,39 +19,18 @@ FREE_COUNT = 0.5
 
 @dataclass(frozen=True)
 class GradientOptions(MapperOptions):
-    """Options of ``gradient``.
+    """Options of ``gradient``."""
 
-    Parameters
-    ----------
-    starts
-        Points that descend together.
-    steps
-        Steps of each descent.
-    rate
-        Length of a step, in logarithms of loop counts.
-    elite
-        Best mappings kept, from which corrections set out.
-    corrections
-        Mappings proposed at a time around the best ones.
-    patience
-        Rounds of corrections without improvement after which new points descend.
-    newcomers
-        Share of the starts that are drawn; the others are best mappings, shaken.
-    greed
-        How much likelier a correction is that promises more by the gradient; 0 for not at all.
-    remembered
-        Places in the table of mappings already proposed.
-    """
-
-    starts: Count = 64
-    steps: Count = 40
-    rate: Annotated[float, Limits(ge=0)] = 0.15
-    elite: Count = 24
-    corrections: Count = 256
-    patience: Count = 4
-    newcomers: Share = 0.5
-    greed: Annotated[float, Limits(ge=0)] = 1.0
-    remembered: Count = 1 << 16
+    starts: Annotated[Count, "Points that descend together."] = 64
+    steps: Annotated[Count, "Steps of each descent."] = 40
+    rate: Annotated[float, Limits(ge=0), "Length of a step, in logarithms of loop counts."] = 0.15
+    elite: Annotated[Count, "Best mappings kept, from which corrections set out."] = 24
+    corrections: Annotated[Count, "Mappings proposed at a time around the best ones."] = 256
+    patience: Annotated[Count, "Rounds of corrections without improvement after which new points descend."] = 4
+    newcomers: Annotated[Share, "Share of the starts that are drawn; the others are best mappings, shaken."] = 0.5
+    greed: Annotated[float, Limits(ge=0), "How much likelier a correction is that promises more by the gradient; 0 for "
+                                          "not at all."] = 1.0
+    remembered: Annotated[Count, "Places in the table of mappings already proposed."] = 1 << 16
 
 
 @MAPPERS.register("gradient")

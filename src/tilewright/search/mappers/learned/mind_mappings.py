@@ -27,39 +27,20 @@ DRAWN = 512
 
 @dataclass(frozen=True)
 class MindMappingsOptions(MapperOptions):
-    """Options of ``mind-mappings``.
+    """Options of ``mind-mappings``."""
 
-    Parameters
-    ----------
-    surrogate
-        File that `tilewright train-surrogate` wrote. Without one a small network is trained on the first samples of
-        the search itself.
-    learnt
-        Without a file: share of the samples that the network is trained on (2,000 where only time is limited).
-    hidden
-        Without a file: width of its two hidden layers.
-    epochs
-        Without a file: passes over the samples.
-    walkers
-        Points that descend side by side; the published program has one.
-    rate
-        Length of a step, in times the slope (in deviations of what the network was shown); doubled for a point whose
-        step leaves the mapping as it is, until it does not.
-    restart
-        Steps after which every point sets out afresh from a random mapping.
-    whole
-        Go on from the mapping that a step led to; else, as the published program does for convolutions, from the point
-        itself, which leaves what the network knows.
-    """
-
-    surrogate: str = ""
-    learnt: Annotated[float, Limits(gt=0, lt=1)] = 0.4
-    hidden: Count = 64
-    epochs: Count = 40
-    walkers: Count = 8
-    rate: Positive = 1.0
-    restart: Count = 10
-    whole: bool = True
+    surrogate: Annotated[str, "File that `tilewright train-surrogate` wrote. Without one a small network is trained on "
+                              "the first samples of the search itself."] = ""
+    learnt: Annotated[float, Limits(gt=0, lt=1), "Without a file: share of the samples that the network is trained on "
+                                                 "(2,000 where only time is limited)."] = 0.4
+    hidden: Annotated[Count, "Without a file: width of its two hidden layers."] = 64
+    epochs: Annotated[Count, "Without a file: passes over the samples."] = 40
+    walkers: Annotated[Count, "Points that descend side by side; the published program has one."] = 8
+    rate: Annotated[Positive, "Length of a step, in times the slope (in deviations of what the network was shown); "
+                              "doubled for a point whose step leaves the mapping as it is, until it does not."] = 1.0
+    restart: Annotated[Count, "Steps after which every point sets out afresh from a random mapping."] = 10
+    whole: Annotated[bool, "Go on from the mapping that a step led to; else, as the published program does for "
+                           "convolutions, from the point itself, which leaves what the network knows."] = True
 
 
 @MAPPERS.register("mind-mappings")
