@@ -27,20 +27,14 @@ Figure = TypeVar("Figure")
 
 @dataclass
 class Resolver:
-    """Turns validated fields into an `Accelerator`.
-
-    Parameters
-    ----------
-    technology
-        Table for the figures that the file leaves out; None where it must give all of them.
-    fail
-        Makes the `InputError` for a place in the file.
-    """
+    """Turns validated fields into an `Accelerator`."""
 
     fields: AcceleratorFields
     technology: Technology | None
+    """Table for the figures that the file leaves out; None where it must give all of them."""
     technology_name: str
     fail: Fail
+    """Makes the `InputError` for a place in the file."""
     assumptions: list[str] = field(default_factory=list)
     unknown_leakage: list[str] = field(default_factory=list)
     unstated_widths: dict[str, list[str]] = field(default_factory=dict)

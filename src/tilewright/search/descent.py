@@ -115,23 +115,16 @@ def _tangent(slope: torch.Tensor, free: NDArray[np.bool_]) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class NeededNumbers:
-    """The numbers of a machine that are what mappings need, and what follows from them.
-
-    Parameters
-    ----------
-    needed
-        The number that varies for each that mappings need, and how many times it that is.
-    low, high
-        Logarithms of the least and the largest of every number that varies so.
-    figures
-        Tells from their logarithms ``(b)`` energies and leakage, area, and by what share limits are exceeded
-        (`EXCESS`), ``(b)`` each; and `POWER` where power is limited.
-    """
+    """The numbers of a machine that are what mappings need, and what follows from them."""
 
     needed: Mapping[Number, tuple[Number, float]]
+    """The number that varies for each that mappings need, and how many times it that is."""
     low: Mapping[Number, float]
     high: Mapping[Number, float]
+    """Logarithms of the least and the largest of every number that varies so."""
     figures: Callable[[Mapping[Number, NDArray[np.float64]]], Mapping[Number, NDArray[np.float64]]]
+    """Tells from their logarithms ``(b)`` energies and leakage, area, and by what share limits are exceeded (`EXCESS`),
+    ``(b)`` each; and `POWER` where power is limited."""
 
 
 class NetworkDescent:

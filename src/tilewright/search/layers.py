@@ -51,23 +51,16 @@ class Abreast:
 
 @dataclass(frozen=True)
 class LayerSearch:
-    """The search of one layer.
-
-    Parameters
-    ----------
-    spaces
-        Spaces whose union is searched; ``request`` is that of the first.
-    begin, warm_start
-        What it begins from, where the request says nothing.
-    span
-        Seconds of all searches together, where they share them.
-    """
+    """The search of one layer."""
 
     spaces: tuple[MapSpace, ...] | KeptSets
+    """Spaces whose union is searched; ``request`` is that of the first."""
     request: Request
     begin: Beginning = field(default_factory=Beginning)
     warm_start: WarmStart = "off"
+    """What it begins from, where the request says nothing."""
     span: float | None = None
+    """Seconds of all searches together, where they share them."""
 
     def steps(self, watch: Watch, found: Sequence[SearchResult] = ()) -> Searching:
         """Search step by step; ``found`` are the results of the lenders."""

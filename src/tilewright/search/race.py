@@ -139,28 +139,22 @@ class _Entrant:
 
 @dataclass(frozen=True)
 class _Rules:
-    """How members race.
-
-    Parameters
-    ----------
-    covered, first
-        The members that are enumerated, and those of them that are before all others.
-    entrants
-        The members that race.
-    legs, plan
-        Shares of the budget of the rounds before the last, and the one that each plans for, which the best one gets.
-    whole
-        What is enumerated as one, whose size is told.
-    """
+    """How members race."""
 
     members: Sequence[MapSpace] | KeptSets
     bounding: Bounding | KeptBounding
     covered: Collection[int]
+    """The members that are enumerated."""
     entrants: Sequence[int]
+    """The members that race."""
     legs: tuple[float, ...]
+    """Shares of the budget of the rounds before the last."""
     plan: float
+    """The share that each plans for, which the best one gets."""
     first: Collection[int] = ()
+    """Those of the enumerated that are before all others."""
     whole: KeptSets | None = None
+    """What is enumerated as one, whose size is told."""
 
     @classmethod
     def of_spaces(cls, spaces: Sequence[MapSpace], request: Request, watch: Watch) -> "_Rules":

@@ -42,21 +42,14 @@ DRAWS = 8
 
 @dataclass(frozen=True)
 class Family:
-    """What layers and machines have in common that one network can be shown.
-
-    Parameters
-    ----------
-    dimensions
-        Of the operators.
-    places
-        Slots of the machine by name: a memory (``GLB``) or one side of an array (``PEs.X``), outermost first.
-    windows
-        Pairs of dimensions that slide along one axis; their coefficients are shown too.
-    """
+    """What layers and machines have in common that one network can be shown."""
 
     dimensions: tuple[str, ...]
+    """Of the operators."""
     places: tuple[str, ...]
+    """Slots of the machine by name: a memory (``GLB``) or one side of an array (``PEs.X``), outermost first."""
     windows: tuple[tuple[str, str], ...]
+    """Pairs of dimensions that slide along one axis; their coefficients are shown too."""
 
     @classmethod
     def of(cls, space: MapSpace) -> "Family":
@@ -265,25 +258,18 @@ def train_surrogate(samples: Samples, options: TrainingOptions, *, threads: int 
 
 @dataclass(frozen=True)
 class Tested:
-    """How a network does on mappings of layers that it was not trained on.
-
-    Parameters
-    ----------
-    latency_error, energy_error
-        Root of the mean squared error, in powers of 2.
-    latency_rank, energy_rank
-        Rank correlation (Spearman) over all layers.
-    layer_rank
-        That of the EDP among the mappings of one layer, the mean over layers.
-    """
+    """How a network does on mappings of layers that it was not trained on."""
 
     machine: str
     mappings: int
     latency_error: float
     energy_error: float
+    """Root of the mean squared error, in powers of 2."""
     latency_rank: float
     energy_rank: float
+    """Rank correlation (Spearman) over all layers."""
     layer_rank: float
+    """That of the EDP among the mappings of one layer, the mean over layers."""
 
 
 def assess(surrogate: Surrogate, operators: Sequence[Operator], accelerator: Accelerator, seed: int,

@@ -40,33 +40,22 @@ Ways = tuple[NDArray[np.intp], Floats]
 
 @dataclass(frozen=True)
 class Lanes:
-    """Instances between a memory and its parents, by row: all, and by tensor those that can share its words.
-
-    Parameters
-    ----------
-    total, each
-        (r), (t, r).
-    """
+    """Instances between a memory and its parents, by row: all, and by tensor those that can share its words."""
 
     total: NDArray[np.int64]
     each: Floats
+    """(r), (t, r)."""
 
 
 @dataclass(frozen=True)
 class MemoryStage:
-    """Tiles that fit one memory, as cells of `Tiles`; cells that another fitting cell beats are left out.
-
-    Parameters
-    ----------
-    row, first
-        (w) the row of each way to fetch, (r) the first way of each row: a cell and a kind of innermost loop.
-    often
-        (t, w) how often tensors are fetched at least.
-    """
+    """Tiles that fit one memory, as cells of `Tiles`; cells that another fitting cell beats are left out."""
 
     row: NDArray[np.intp]
     first: NDArray[np.intp]
+    """(w) the row of each way to fetch, (r) the first way of each row: a cell and a kind of innermost loop."""
     often: Floats
+    """(t, w) how often tensors are fetched at least."""
     lanes: Lanes
 
     def least(self, merged: Floats, received: Floats) -> Floats:

@@ -102,15 +102,7 @@ def round_latency(operator: Operator, accelerator: Accelerator, mapping: Nest,
 
 @dataclass(frozen=True)
 class _Layer:
-    """A layer on an array: which dimensions rest, which stream, and how the outermost loops cut it.
-
-    Parameters
-    ----------
-    across, down
-        Dimensions of the weights along the array's columns (outputs) and rows (reduction).
-    streamed
-        The dimension whose values follow one another in a block: the outputs' first that the weights lack.
-    """
+    """A layer on an array: which dimensions rest, which stream, and how the outermost loops cut it."""
 
     operator: Operator
     weights: Tensor
@@ -118,7 +110,9 @@ class _Layer:
     mapping: Nest
     across: str
     down: str
+    """Dimensions of the weights along the array's columns (outputs) and rows (reduction)."""
     streamed: str | None
+    """The dimension whose values follow one another in a block: the outputs' first that the weights lack."""
     width: int
     height: int
 

@@ -47,56 +47,38 @@ FIXED, FLEXIBLE, BLOCKS = 0, 1, 2
 
 
 class SpaceArrays(NamedTuple):
-    """One map space, lowered (``s`` slots, ``d`` dimensions, ``t`` tensors).
-
-    Parameters
-    ----------
-    sizes
-        ``(d)`` int32.
-    slots
-        ``(s, 10)`` int32: kind; the slot of the array's other side or -1; how the array is limited; the limit (side,
-        instances or blocks); own and partner's side of a block; first row and number of rows of ``orders`` (0 rows:
-        any order); at the first side of an array the lanes that it must have in use; whether counts may have no
-        remainder.
-    free
-        ``(s, d)`` uint8: whether the dimension may loop at the slot.
-    anchor
-        ``(d)`` int32: outermost temporal slot where the dimension may loop; it takes what the others leave.
-    divisors
-        ``(d, m)`` int32: number of divisors of the size, then the divisors, ascending.
-    orders
-        ``(n, d)`` int8: ranks of the loop orders allowed at slots that restrict them.
-    axes
-        ``(a, 6)`` int32: tensor, dimension, coefficient, second dimension or -1, its coefficient, whether tiles take
-        the smallest box around their words. Where they do not, coefficients of one axis are divided by their greatest
-        common divisor.
-    groups
-        ``(g, 2 + t)`` int64: a temporal slot, bits that fit there, bits that a word of each tensor takes of them.
-    relevant
-        ``(t, d)`` uint8: whether the tensor uses the dimension.
-    perfect
-        Whether steps must divide.
-    whole
-        Whether a step must divide the extent outside it unless that is the size (perfect, and the tilings of Ruby).
-    ruled
-        Whether anything but ``free``, the arrays and ``perfect`` restricts the steps.
-    bands
-        Bounds on counts and tiles.
-    """
+    """One map space, lowered (``s`` slots, ``d`` dimensions, ``t`` tensors)."""
 
     sizes: NDArray[np.int32]
+    """``(d)`` int32."""
     slots: NDArray[np.int32]
+    """``(s, 10)`` int32: kind; the slot of the array's other side or -1; how the array is limited; the limit (side,
+    instances or blocks); own and partner's side of a block; first row and number of rows of ``orders`` (0 rows: any
+    order); at the first side of an array the lanes that it must have in use; whether counts may have no remainder."""
     free: NDArray[np.uint8]
+    """``(s, d)`` uint8: whether the dimension may loop at the slot."""
     anchor: NDArray[np.int32]
+    """``(d)`` int32: outermost temporal slot where the dimension may loop; it takes what the others leave."""
     divisors: NDArray[np.int32]
+    """``(d, m)`` int32: number of divisors of the size, then the divisors, ascending."""
     orders: NDArray[np.int8]
+    """``(n, d)`` int8: ranks of the loop orders allowed at slots that restrict them."""
     axes: NDArray[np.int32]
+    """``(a, 6)`` int32: tensor, dimension, coefficient, second dimension or -1, its coefficient, whether tiles take the
+    smallest box around their words. Where they do not, coefficients of one axis are divided by their greatest common
+    divisor."""
     groups: NDArray[np.int64]
+    """``(g, 2 + t)`` int64: a temporal slot, bits that fit there, bits that a word of each tensor takes of them."""
     relevant: NDArray[np.uint8]
+    """``(t, d)`` uint8: whether the tensor uses the dimension."""
     perfect: bool
+    """Whether steps must divide."""
     whole: bool
+    """Whether a step must divide the extent outside it unless that is the size (perfect, and the tilings of Ruby)."""
     ruled: bool
+    """Whether anything but ``free``, the arrays and ``perfect`` restricts the steps."""
     bands: Bands
+    """Bounds on counts and tiles."""
 
 
 def space_arrays(operator: Operator, accelerator: Accelerator, tiling: str, constraints: Constraints,

@@ -24,63 +24,46 @@ KNOWN = 64
 
 
 class BoundArrays(NamedTuple):
-    """What `auto_bounds` reads.
-
-    Parameters
-    ----------
-    memory_slots, fanout_slots
-        ``(2, m)`` see `AROUND`; ``(2, f)`` the first slot of a fan-out, and the one behind its last.
-    used
-        ``(t, d)``: whether a tensor uses a dimension.
-    memories, fanouts, tensors
-        How many there are.
-    rules, ramp
-        What the exact mapper reads; and its ``ramp`` with tails (see `Tables.ramp`).
-    modes, mode_of
-        Ways to count pieces: ``(k, s)`` what loops do, and ``(b, 2, m + 1)`` which way to use, by boundary, side and
-        the memories that advance (-1: there is one piece).
-    weights
-        ``(2 b + 1, r)``: energy, then cycles of each port, of a word read and of one filled at every boundary.
-    least_energy_pj
-        What any mapping takes.
-    accesses
-        ``(t)``: operations of the dimensions that a tensor uses.
-    plain_words
-        ``(t)``: words of the axes that do not slide.
-    classes
-        ``(c, t)``: classes of dimensions by the tensors that do not use them.
-    lanes
-        ``(s)``: which slots are lanes.
-    ports
-        ``(r, 2)``: instances, and fan-outs outside, of every port.
-    counting
-        ``(b)``: at compute `MERGED`, `FED` or `SPREAD`; elsewhere, whether a window may slide.
-    windows
-        ``(b 2 (m + 1), s)``: what loops do to sliding axes there.
-    kinds
-        ``(k, m)``: kinds of order, as rows of sums: classes that run innermost at each memory but the innermost.
-    """
+    """What `auto_bounds` reads."""
 
     memory_slots: Integers
+    """``(2, m)`` see `AROUND`."""
     fanout_slots: Integers
+    """``(2, f)`` the first slot of a fan-out, and the one behind its last."""
     used: Integers
+    """``(t, d)``: whether a tensor uses a dimension."""
     memories: int
     fanouts: int
     tensors: int
+    """How many there are."""
     rules: Arrays
+    """What the exact mapper reads."""
     modes: Integers
+    """Ways to count pieces: ``(k, s)`` what loops do."""
     mode_of: Integers
+    """``(b, 2, m + 1)`` which way to use, by boundary, side and the memories that advance (-1: there is one piece)."""
     weights: Floats
+    """``(2 b + 1, r)``: energy, then cycles of each port, of a word read and of one filled at every boundary."""
     least_energy_pj: float
+    """What any mapping takes."""
     accesses: Floats
+    """``(t)``: operations of the dimensions that a tensor uses."""
     ramp: Floats
+    """That of the exact mapper with tails (see `Tables.ramp`)."""
     plain_words: Floats
+    """``(t)``: words of the axes that do not slide."""
     classes: Integers
+    """``(c, t)``: classes of dimensions by the tensors that do not use them."""
     lanes: Integers
+    """``(s)``: which slots are lanes."""
     ports: Floats
+    """``(r, 2)``: instances, and fan-outs outside, of every port."""
     counting: Integers
+    """``(b)``: at compute `MERGED`, `FED` or `SPREAD`; elsewhere, whether a window may slide."""
     windows: Integers
+    """``(b 2 (m + 1), s)``: what loops do to sliding axes there."""
     kinds: Integers
+    """``(k, m)``: kinds of order, as rows of sums: classes that run innermost at each memory but the innermost."""
 
 
 def bound_arrays(space: MapSpace, objective: Objective | None) -> tuple[BoundArrays, tuple[int, int]]:

@@ -69,78 +69,56 @@ class Shape(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """What the compiled descent reads.
-
-    Parameters
-    ----------
-    features
-        ``(c, f)``: the chains of all dimensions (see `exact_kernels`).
-    unused
-        ``(d, t)``: whether a tensor does not use a dimension.
-    axes, spans
-        ``(a, 4)``: two dimensions (the second -1 where the axis does not slide), stride and dilation; those of tensor
-        ``t`` stand from ``spans[t]`` to ``spans[t + 1]``.
-    sides
-        ``(n, 5)``: limits of arrays: two slots, the block's sides (0 without blocks) and the most lanes or blocks.
-    groups, bits
-        ``(g, 2)`` and ``(g, t)``: memory and room of what is limited together, and the bits of a tensor's words there.
-    weights
-        ``(1 + r, 2 b + 1)``: energy, then cycles of each port, of a word read and of one filled at every boundary; last
-        what is always there.
-    edges, share
-        ``(b, 3)`` boundaries, and ``(b, f)`` whether a fan-out merges what crosses them.
-    macs, leakage_pj_per_cycle, instances, sizes
-        Operations, leakage, lanes ``(f)`` and sizes of dimensions ``(d)``.
-    kinds
-        ``(k, m, t)``: kinds of order: which tensors the innermost loops at each memory leave in place.
-    terms
-        ``(n, 3)``: terms of the objective: weight, and whether cycles and energy are factors.
-    ramp
-        ``(n, 3 + t)``: see `Tables.ramp`.
-    words
-        ``(t)``: words of each tensor.
-    pace
-        Cycles of a step of compute, at least.
-    """
+    """What the compiled descent reads."""
 
     features: Floats
+    """``(c, f)``: the chains of all dimensions (see `exact_kernels`)."""
     unused: Integers
+    """``(d, t)``: whether a tensor does not use a dimension."""
     axes: Integers
     spans: Integers
+    """``(a, 4)``: two dimensions (the second -1 where the axis does not slide), stride and dilation; those of tensor
+    ``t`` stand from ``spans[t]`` to ``spans[t + 1]``."""
     shape: Shape
     sides: Integers
+    """``(n, 5)``: limits of arrays: two slots, the block's sides (0 without blocks) and the most lanes or blocks."""
     groups: Floats
     bits: Floats
+    """``(g, 2)`` and ``(g, t)``: memory and room of what is limited together, and the bits of a tensor's words
+    there."""
     weights: Floats
+    """``(1 + r, 2 b + 1)``: energy, then cycles of each port, of a word read and of one filled at every boundary; last
+    what is always there."""
     edges: Integers
     share: Integers
+    """``(b, 3)`` boundaries, and ``(b, f)`` whether a fan-out merges what crosses them."""
     macs: float
     leakage_pj_per_cycle: float
     instances: Floats
     sizes: Floats
+    """Operations, leakage, lanes ``(f)`` and sizes of dimensions ``(d)``."""
     kinds: Integers
+    """``(k, m, t)``: kinds of order: which tensors the innermost loops at each memory leave in place."""
     terms: Floats
+    """``(n, 3)``: terms of the objective: weight, and whether cycles and energy are factors."""
     ramp: Floats
+    """``(n, 3 + t)``: see `Tables.ramp`."""
     words: Floats
+    """``(t)``: words of each tensor."""
     pace: float
+    """Cycles of a step of compute, at least."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """A space, an objective, and the dimensions in the order in which they are decided, as arrays.
-
-    Parameters
-    ----------
-    dims
-        Places of the dimensions of size above 1 among the operator's.
-    chains
-        For each, (c, s) its steps.
-    """
+    """A space, an objective, and the dimensions in the order in which they are decided, as arrays."""
 
     space: MapSpace
     objective: Objective
     dims: tuple[int, ...]
+    """Places of the dimensions of size above 1 among the operator's."""
     chains: tuple[Integers, ...]
+    """For each, (c, s) its steps."""
 
     @classmethod
     def of(cls, space: MapSpace, objective: Objective) -> "Tables | None":
