@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -27,24 +27,14 @@ MOST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class ScheduleAutoOptions(MapperOptions):
-    """Options of ``auto``.
+    """Options of ``auto``."""
 
-    Parameters
-    ----------
-    chains
-        Plans that are changed side by side; of more than two the worst gives way to a child of the best, each round.
-    round
-        Changes of each before they are compared.
-    branches
-        Of the integer program that suggests assignments; 0 leaves it out.
-    patience
-        By what share a change may make a plan worse, at the beginning; it falls to nothing with the budget.
-    """
-
-    chains: Count = 2
-    round: Count = 100
-    branches: Natural = 200
-    patience: Share = 0.003
+    chains: Annotated[Count, "Plans that are changed side by side; of more than two the worst gives way to a child of "
+                             "the best, each round."] = 2
+    round: Annotated[Count, "Changes of each before they are compared."] = 100
+    branches: Annotated[Natural, "Of the integer program that suggests assignments; 0 leaves it out."] = 200
+    patience: Annotated[Share, "By what share a change may make a plan worse, at the beginning; it falls to nothing "
+                               "with the budget."] = 0.003
 
 
 @SCHEDULERS.register("auto")

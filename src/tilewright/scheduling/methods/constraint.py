@@ -1,7 +1,7 @@
 """Assignments and orders by constraint programming: CP-SAT of OR-Tools, with a bound of its own (extra ``cp-sat``)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -18,15 +18,10 @@ FINE = 10_000_000
 
 @dataclass(frozen=True)
 class ConstraintOptions(MapperOptions):
-    """Options of ``cp-sat``.
+    """Options of ``cp-sat``."""
 
-    Parameters
-    ----------
-    effort
-        For how long it works, in the solver's own seconds, which are the same on every machine; time ends it, too.
-    """
-
-    effort: Count = 20
+    effort: Annotated[Count, "For how long it works, in the solver's own seconds, which are the same on every machine; "
+                             "time ends it, too."] = 20
 
 
 class ConstraintScheduler(Resumable):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -86,16 +87,10 @@ def mapping_rules(problem: ScheduleProblem) -> list[tuple[Floats, Ints]]:
 
 @dataclass(frozen=True)
 class ListOptions(MapperOptions):
-    """Options of ``list``.
+    """Options of ``list``."""
 
-    Parameters
-    ----------
-    order, cores
-        Which rules; ``all`` tries each.
-    """
-
-    order: str = "all"
-    cores: str = "all"
+    order: Annotated[str, "Which rule orders jobs; ``all`` tries each."] = "all"
+    cores: Annotated[str, "Which rule chooses cores; ``all`` tries each."] = "all"
 
     def __post_init__(self) -> None:
         super().__post_init__()

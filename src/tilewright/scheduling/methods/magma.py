@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Annotated
 
 import numpy as np
 from numpy.random import Generator
@@ -15,38 +16,20 @@ from tilewright.search import MapperOptions, Natural, Options, Resumable, Share,
 
 @dataclass(frozen=True)
 class MagmaOptions(MapperOptions):
-    """Options of ``magma``; what is not given has the value of the preset.
+    """Options of ``magma``; what is not given has the value of the preset."""
 
-    Parameters
-    ----------
-    preset
-        ``text``: the rates of 7.2.2, with the release's elites and parents, which the text does not give. ``release``:
-        those of the authors' program, where elites are scored again; its crossovers, some of which leave a child like a
-        parent by mistake, are not.
-    population
-        Plans of a generation; 0 takes as many as there are jobs.
-    mutation
-        Chance that a gene becomes a random one.
-    genome, range, accelerator
-        Chances of the three crossovers.
-    elite, parents
-        Shares of a generation that live on, and that have children.
-    weighted
-        Whether fitter parents have more children.
-    again
-        Whether elites are scored again.
-    """
-
-    preset: str = "text"
-    population: Natural = 0
-    mutation: Share = 0.05
-    genome: Share = 0.9
-    range: Share = 0.05
-    accelerator: Share = 0.05
-    elite: Share = 0.05
-    parents: Share = 0.1
-    weighted: bool = False
-    again: bool = False
+    preset: Annotated[str, "``text``: the rates of 7.2.2, with the release's elites and parents, which the text does "
+                           "not give. ``release``: those of the authors' program, where elites are scored again; its "
+                           "crossovers, some of which leave a child like a parent by mistake, are not."] = "text"
+    population: Annotated[Natural, "Plans of a generation; 0 takes as many as there are jobs."] = 0
+    mutation: Annotated[Share, "Chance that a gene becomes a random one."] = 0.05
+    genome: Annotated[Share, "Chance of the crossover of one genome."] = 0.9
+    range: Annotated[Share, "Chance of that of a range of jobs."] = 0.05
+    accelerator: Annotated[Share, "Chance of that of one core."] = 0.05
+    elite: Annotated[Share, "Share of a generation that lives on."] = 0.05
+    parents: Annotated[Share, "Share of a generation that has children."] = 0.1
+    weighted: Annotated[bool, "Whether fitter parents have more children."] = False
+    again: Annotated[bool, "Whether elites are scored again."] = False
 
 
 PRESETS: dict[str, Options] = {
