@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from plan_walk import walk_plan
 from random_schedules import random_problem
 
 from tilewright.base import InputError
 from tilewright.scheduling import SHARINGS, AnalysisTable, PlanGenomes, ScheduleProblem, simulate, timeline
-from tilewright.scheduling.reference import walk_plan
 
 
 def problem(jobs, bandwidth, cores=2, **given):

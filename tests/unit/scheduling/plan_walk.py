@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from tilewright.scheduling.problem import PlanGenomes, ScheduleProblem
+from tilewright.scheduling import PlanGenomes, ScheduleProblem
 
 Numbers = dict[int, Any]
 
