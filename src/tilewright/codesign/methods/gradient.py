@@ -6,7 +6,7 @@ layer takes, and energies, area and limits follow from them. Points are rounded 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,25 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GradientDesignOptions(MapperOptions):
-    """Options of ``gradient``.
+    """Options of ``gradient``."""
 
-    Parameters
-    ----------
-    starts
-        Designs that descend together.
-    steps, every
-        Steps of each descent, and after how many the points are rounded and scored.
-    rate
-        Length of a step, in logarithms of loop counts.
-    newcomers
-        Share of the starts that are drawn; the others are the best ones, shaken.
-    """
-
-    starts: Count = 16
-    steps: Count = 100
-    every: Count = 10
-    rate: Share = 0.15
-    newcomers: Share = 0.5
+    starts: Annotated[Count, "Designs that descend together."] = 16
+    steps: Annotated[Count, "Steps of each descent."] = 100
+    every: Annotated[Count, "Steps after which the points are rounded and scored."] = 10
+    rate: Annotated[Share, "Length of a step, in logarithms of loop counts."] = 0.15
+    newcomers: Annotated[Share, "Share of the starts that are drawn; the others are the best ones, shaken."] = 0.5
 
 
 @DESIGNERS.register("gradient")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import inf, prod
+from typing import Annotated
 
 import numpy as np
 
@@ -27,15 +28,9 @@ MOST_SHARE = 4096
 
 @dataclass(frozen=True)
 class SharedOptions(MapperOptions):
-    """Options of methods that map one machine after the other.
+    """Options of methods that map one machine after the other."""
 
-    Parameters
-    ----------
-    share
-        Samples of each layer on each machine, at most.
-    """
-
-    share: Count = 64
+    share: Annotated[Count, "Samples of each layer on each machine, at most."] = 64
 
 
 @DESIGNERS.register("grid")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,19 +22,11 @@ OUTER = "random", "tpe", "gp"
 
 @dataclass(frozen=True)
 class TwoLoopOptions(SharedOptions):
-    """Options of ``two-loop``.
+    """Options of ``two-loop``."""
 
-    Parameters
-    ----------
-    outer
-        What proposes machines: ``random``, or of Optuna ``tpe`` (tree-structured Parzen estimators) or ``gp`` (Bayesian
-        optimisation with a Gaussian process).
-    mapper
-        What maps their layers.
-    """
-
-    outer: str = "tpe"
-    mapper: str = "gamma"
+    outer: Annotated[str, "What proposes machines: ``random``, or of Optuna ``tpe`` (tree-structured Parzen "
+                          "estimators) or ``gp`` (Bayesian optimisation with a Gaussian process)."] = "tpe"
+    mapper: Annotated[str, "What maps their layers."] = "gamma"
 
 
 @DESIGNERS.register("two-loop")

@@ -233,25 +233,18 @@ def sides(axis: Axis, sizes: dict[str, int], loops: Loops) -> tuple[SlidingDimen
 
 @dataclass(frozen=True)
 class TileGroup:
-    """Tiles along a sliding axis that are alike, ``times`` in number.
-
-    Parameters
-    ----------
-    previous, present
-        Extent of the moving dimension in the visit before and in this one; ``previous`` is None where a whole tile
-        comes.
-    extent
-        Of the other dimension.
-    words, carried
-        Distinct words of the tile, and how many of them every lane needing them holds from the visit before.
-    """
+    """Tiles along a sliding axis that are alike, ``times`` in number."""
 
     previous: int | None
     present: int
+    """Extent of the moving dimension in the visit before and in this one; ``previous`` is None where a whole tile
+    comes."""
     extent: int
+    """Of the other dimension."""
     times: int
     words: int
     carried: int
+    """Distinct words of the tile, and how many of them every lane needing them holds from the visit before."""
 
 
 def windows(moving: SlidingDimension, still: SlidingDimension) -> list[TileGroup]:

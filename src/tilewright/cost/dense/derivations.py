@@ -50,26 +50,18 @@ class PieceLine:
 
 @dataclass(frozen=True)
 class ProductFactor:
-    """One factor of the product: along an axis of the tensor, or of a dimension that it does not use.
-
-    Parameters
-    ----------
-    name
-        Dimensions of the axis joined by ``+``, or the dimension.
-    sentence, formula
-        What is counted, in words and in numbers.
-    tables
-        Pieces of each dimension, loop by loop.
-    windows
-        Of a sliding axis: the tiles that are alike, of which the value is the sum of times x (words - carried).
-    """
+    """One factor of the product: along an axis of the tensor, or of a dimension that it does not use."""
 
     name: str
+    """Dimensions of the axis joined by ``+``, or the dimension."""
     sentence: str
     formula: str
+    """What is counted, in words and in numbers."""
     value: int
     tables: tuple[tuple[str, tuple[PieceLine, ...]], ...]
+    """Pieces of each dimension, loop by loop."""
     windows: tuple[cf.TileGroup, ...] = ()
+    """Of a sliding axis: the tiles that are alike, of which the value is the sum of times x (words - carried)."""
 
 
 @dataclass(frozen=True)

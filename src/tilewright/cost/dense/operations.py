@@ -23,24 +23,17 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """What an instruction does.
-
-    Parameters
-    ----------
-    number
-        What stands for it in programs.
-    lane
-        The function over the numbers of one mapping; None where `kernel` has one for the whole block.
-    pairs
-        How many pairs a `Sum` takes in it.
-    """
+    """What an instruction does."""
 
     number: int
+    """What stands for it in programs."""
     name: str
     signature: str
     lane: Callable[..., Any] | None = None
+    """The function over the numbers of one mapping; None where `kernel` has one for the whole block."""
     sum: "Sum | None" = None
     pairs: int = 0
+    """How many pairs a `Sum` takes in it."""
 
 
 OPERATIONS: list[Operation] = []

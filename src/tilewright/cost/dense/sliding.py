@@ -10,31 +10,21 @@ from tilewright.cost.dense.program import Program, remembered
 
 @dataclass(frozen=True)
 class Side:
-    """One dimension of a sliding axis at a boundary.
-
-    Parameters
-    ----------
-    size
-        Row with its size.
-    coefficient
-        Reduced by the common divisor of the axis.
-    actions
-        Of its loops outside the child, outermost first, merged lanes as ``drop``.
-    steps
-        Indices into ``actions`` of the advancing temporal loops, each with the row that is 1 where the loop is the
-        innermost advancing one; empty where no words carry over.
-    lanes
-        Rows with the steps of the merged lane loops, outermost first; far where the loop does not merge after all.
-    lane_actions
-        The same loops as in ``actions`` with the merged lanes cut.
-    """
+    """One dimension of a sliding axis at a boundary."""
 
     size: int
+    """Row with its size."""
     coefficient: int
+    """Reduced by the common divisor of the axis."""
     actions: tuple[Action, ...]
+    """Of its loops outside the child, outermost first, merged lanes as ``drop``."""
     steps: tuple[tuple[int, int], ...] = ()
+    """Indices into ``actions`` of the advancing temporal loops, each with the row that is 1 where the loop is the
+    innermost advancing one; empty where no words carry over."""
     lanes: tuple[int, ...] = ()
+    """Rows with the steps of the merged lane loops, outermost first; far where the loop does not merge after all."""
     lane_actions: tuple[Action, ...] = ()
+    """The same loops as in ``actions`` with the merged lanes cut."""
 
 
 @dataclass(frozen=True)

@@ -25,26 +25,18 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Walks:
-    """Memories whose busiest instance need not be the first, and what is known of them.
-
-    Parameters
-    ----------
-    dimensions
-        Names, in the order of the nest's arrays.
-    slots
-        (level, whether spatial) of each slot of the nest, outermost first.
-    keeps
-        Tensors kept at each level.
-    unlimited
-        Whether memories are walked too whose ports take no time.
-    """
+    """Memories whose busiest instance need not be the first, and what is known of them."""
 
     operator: Operator
     accelerator: Accelerator
     dimensions: tuple[str, ...]
+    """Names, in the order of the nest's arrays."""
     slots: tuple[tuple[int, bool], ...]
+    """(level, whether spatial) of each slot of the nest, outermost first."""
     keeps: tuple[tuple[str, ...], ...]
+    """Tensors kept at each level."""
     unlimited: bool = False
+    """Whether memories are walked too whose ports take no time."""
 
     @cached_property
     def levels(self) -> tuple[int, ...]:

@@ -23,36 +23,26 @@ LARGEST_KEY = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """Words that cross one boundary.
-
-    Parameters
-    ----------
-    received, evicted
-        ``(i,)`` words that each instance of the child is given, and gives up.
-    read, written
-        ``(j,)`` words read from, and written to, each instance of the parent.
-    first_received, first_read
-        In the first visit, at the first-lane instance of child and parent.
-    last_evicted, last_written
-        In the last visit of the first-lane instance of the child, there and at the parent's first-lane instance.
-    delivered
-        Touches of the child whose partial sum came from the parent (outputs only).
-    crossed, held
-        Touches of the child that stand for the words that cross, and which of those the parent held already (outputs
-        only).
-    """
+    """Words that cross one boundary."""
 
     received: Indices
     evicted: Indices
+    """``(i,)`` words that each instance of the child is given, and gives up."""
     read: Indices
     written: Indices
+    """``(j,)`` words read from, and written to, each instance of the parent."""
     first_received: int
     first_read: int
+    """In the first visit, at the first-lane instance of child and parent."""
     last_evicted: int
     last_written: int
+    """In the last visit of the first-lane instance of the child, there and at the parent's first-lane instance."""
     delivered: Indices
+    """Touches of the child whose partial sum came from the parent (outputs only)."""
     crossed: Indices
     held: NDArray[np.bool_]
+    """Touches of the child that stand for the words that cross, and which of those the parent held already (outputs
+    only)."""
 
 
 class WalkedBoundary:

@@ -16,30 +16,21 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class WalkedLoop:
-    """One loop that runs more than once, in nominal terms.
-
-    Parameters
-    ----------
-    level
-        Position of its level in the accelerator, 0 outermost.
-    step, count
-        Extent of the tile just inside, and nominal iterations: ceil(nominal extent outside / step).
-    side
-        Of the array, where its iterations are lanes of a fan-out rather than steps of time.
-    ragged
-        Whether the last tile is smaller.
-    index
-        ``(size,)`` which iteration works on each value of the dimension. Ragged edges need no more than this: an
-        iteration that holds no value does not happen.
-    """
+    """One loop that runs more than once, in nominal terms."""
 
     level: int
+    """Position of its level in the accelerator, 0 outermost."""
     dimension: str
     step: int
     count: int
+    """Extent of the tile just inside, and nominal iterations: ceil(nominal extent outside / step)."""
     side: str | None
+    """Of the array, where its iterations are lanes of a fan-out rather than steps of time."""
     ragged: bool
+    """Whether the last tile is smaller."""
     index: Indices
+    """``(size,)`` which iteration works on each value of the dimension. Ragged edges need no more than this: an
+    iteration that holds no value does not happen."""
 
     @property
     def spatial(self) -> bool:

@@ -30,27 +30,18 @@ VISIT_BUDGET = 3_000_000
 
 @dataclass
 class Crossing:
-    """Words over one boundary, of all instances.
-
-    Parameters
-    ----------
-    sent
-        Words that the lanes of the child are sent (or send back, for outputs).
-    asked
-        Words read from (or written to) the parent.
-    linked
-        Words that lanes got from neighbours.
-    parents
-        Nominal instances of the parent.
-    combines
-        Whether lanes that add to the same outputs reach the parent apart, so that it combines them.
-    """
+    """Words over one boundary, of all instances."""
 
     parents: int
+    """Nominal instances of the parent."""
     combines: bool = False
+    """Whether lanes that add to the same outputs reach the parent apart, so that it combines them."""
     sent: Fraction = Fraction(0)
+    """Words that the lanes of the child are sent (or send back, for outputs)."""
     asked: Fraction = Fraction(0)
+    """Words read from (or written to) the parent."""
     linked: Fraction = Fraction(0)
+    """Words that lanes got from neighbours."""
 
 
 @dataclass

@@ -36,21 +36,15 @@ NAME = "maestro"
 
 @dataclass(frozen=True)
 class Hardware:
-    """A hardware file: what is not given is without limit.
-
-    Parameters
-    ----------
-    elements
-        Processing elements.
-    network_words, offchip_words
-        Words per cycle that L2 sends and takes, and that go to and from DRAM.
-    """
+    """A hardware file: what is not given is without limit."""
 
     elements: int
+    """Processing elements."""
     l1_bytes: int | None = None
     l2_bytes: int | None = None
     network_words: int | None = None
     offchip_words: int | None = None
+    """Words per cycle that L2 sends and takes, and that go to and from DRAM."""
 
 
 def parse_hardware(label: str, text: str, notes: Notes) -> Hardware:

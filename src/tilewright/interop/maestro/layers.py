@@ -33,20 +33,14 @@ class WindowDimension:
 
 @dataclass(frozen=True)
 class MaestroView:
-    """An operator as MAESTRO describes it, by its own dimensions.
-
-    Parameters
-    ----------
-    plain
-        MAESTRO's dimensions and those of the operator that they stand for; those that stand for none are 1.
-    windows
-        What ``Y`` and ``X`` are; empty for matrix products.
-    """
+    """An operator as MAESTRO describes it, by its own dimensions."""
 
     type: str
     operator: Operator
     plain: dict[str, str] = field(default_factory=dict)
+    """MAESTRO's dimensions and those of the operator that they stand for; those that stand for none are 1."""
     windows: dict[str, WindowDimension] = field(default_factory=dict)
+    """What ``Y`` and ``X`` are; empty for matrix products."""
 
     @property
     def dimensions(self) -> tuple[str, ...]:

@@ -19,21 +19,14 @@ from tilewright.workload import Operator
 
 @dataclass(frozen=True)
 class Level:
-    """One level of clusters.
-
-    Parameters
-    ----------
-    lanes
-        How many clusters there are inside the level outside it.
-    tiles
-        Dimension of the operator and its tile, outermost first; dimensions without a loop come first.
-    spread
-        The dimension that spreads over the clusters.
-    """
+    """One level of clusters."""
 
     lanes: int
+    """How many clusters there are inside the level outside it."""
     tiles: tuple[tuple[str, int], ...]
+    """Dimension of the operator and its tile, outermost first; dimensions without a loop come first."""
     spread: str
+    """The dimension that spreads over the clusters."""
 
 
 def rows_of(mappings: Mapping[str, Nest], operators: Mapping[str, Operator],

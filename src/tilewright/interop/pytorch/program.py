@@ -37,25 +37,17 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of an operator.
-
-    Parameters
-    ----------
-    target
-        Name space and name, without the overload: ``aten.conv2d``.
-    arguments
-        By the names of the operator's schema; what is left out has its default.
-    outputs
-        Names of the tensors that it makes.
-    path, visit
-        The module that calls it (``layer1.0.conv1``), and which of its calls that is: calls of one visit share it.
-    """
+    """One call of an operator."""
 
     target: str
+    """Name space and name, without the overload: ``aten.conv2d``."""
     arguments: tuple[tuple[str, Value], ...]
+    """By the names of the operator's schema; what is left out has its default."""
     outputs: tuple[str, ...]
+    """Names of the tensors that it makes."""
     path: str = ""
     visit: str = ""
+    """The module that calls it (``layer1.0.conv1``), and which of its calls that is: calls of one visit share it."""
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -75,26 +67,18 @@ class Body:
 
 @dataclass(frozen=True)
 class ExportedNetwork:
-    """An exported network.
-
-    Parameters
-    ----------
-    source, name
-        Where it comes from, and what to call it.
-    inputs
-        The tensors that its user gives.
-    constants
-        Weights, buffers and other tensors that are known before it runs.
-    ranges
-        Least and largest size of each symbol; None where there is no limit.
-    """
+    """An exported network."""
 
     source: str
     name: str
+    """Where it comes from, and what to call it."""
     inputs: tuple[str, ...]
+    """The tensors that its user gives."""
     constants: frozenset[str]
+    """Weights, buffers and other tensors that are known before it runs."""
     body: Body
     ranges: Mapping[str, tuple[int | None, int | None]]
+    """Least and largest size of each symbol; None where there is no limit."""
 
 
 def refs(values: Iterable[Value]) -> Iterator[str]:

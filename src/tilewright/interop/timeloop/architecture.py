@@ -18,28 +18,20 @@ _DUMMY_NAME = re.compile(r"inter_(.+)_spatial")
 
 @dataclass(frozen=True)
 class Place:
-    """A node of an architecture: a memory, the compute unit, or a spread of what follows.
-
-    Parameters
-    ----------
-    attributes
-        Its own, and what it inherits; the class and subclass as ``class``.
-    mesh
-        How often what follows is there, along X and Y, beside this; ``(1, 1)`` but for spreads.
-    aliases
-        Names by which mappings and constraints mean it.
-    branch
-        Whether it stands in parallel with others: then each tensor has its own branch.
-    """
+    """A node of an architecture: a memory, the compute unit, or a spread of what follows."""
 
     name: str
     kind: str
     node: Node
     attributes: Mapping[str, Any]
+    """Its own, and what it inherits; the class and subclass as ``class``."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
     mesh: tuple[int, int] = (1, 1)
+    """How often what follows is there, along X and Y, beside this; ``(1, 1)`` but for spreads."""
     aliases: tuple[str, ...] = ()
+    """Names by which mappings and constraints mean it."""
     branch: bool = False
+    """Whether it stands in parallel with others: then each tensor has its own branch."""
 
     @property
     def spreads(self) -> bool:
@@ -49,13 +41,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Design:
-    """An architecture as places, outermost first; the last is the compute unit.
-
-    Parameters
-    ----------
-    dummies
-        Memories that hold nothing: there only so that an array can stand between them.
-    """
+    """An architecture as places, outermost first; the last is the compute unit."""
 
     section: Section
     name: str
@@ -63,6 +49,7 @@ class Design:
     cycle_seconds: float
     technology: str
     dummies: frozenset[str] = frozenset()
+    """Memories that hold nothing: there only so that an array can stand between them."""
 
     @property
     def memories(self) -> tuple[Place, ...]:

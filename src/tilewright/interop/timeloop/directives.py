@@ -47,15 +47,7 @@ class Factor:
 
 @dataclass
 class Directive:
-    """What is said of one target: loops in time, loops in space, tensors kept, or the least share of lanes in use.
-
-    Parameters
-    ----------
-    most, least
-        Of all factors that are not given.
-    apart
-        Tensors that lanes do not share.
-    """
+    """What is said of one target: loops in time, loops in space, tensors kept, or the least share of lanes in use."""
 
     node: Node
     place: Place
@@ -67,7 +59,9 @@ class Directive:
     bypass: tuple[str, ...] | None = None
     most: int | None = None
     least: int | None = None
+    """Of all factors that are not given."""
     apart: tuple[str, ...] = ()
+    """Tensors that lanes do not share."""
     share: float | None = None
 
 

@@ -18,17 +18,12 @@ _COMPUTE = ("compute", "mac_random", "mac")
 
 @dataclass(frozen=True)
 class Energies:
-    """Picojoules per action by component, and area, from reference tables; empty where none were given.
-
-    Parameters
-    ----------
-    places
-        Where a component stands, for each table that names it.
-    """
+    """Picojoules per action by component, and area, from reference tables; empty where none were given."""
 
     actions: Mapping[str, Mapping[str, float]]
     areas: Mapping[str, float]
     places: Mapping[str, tuple[Node, ...]] = field(default_factory=dict)
+    """Where a component stands, for each table that names it."""
 
     def access(self, name: str, words: float) -> AccessEnergy | None:
         """Return the energies per word of a memory whose accesses move ``words``; None if no table names it.

@@ -35,18 +35,12 @@ _ROLE_HINTS = (("weights", WEIGHTS_NAME),
 
 @dataclass(frozen=True)
 class Said:
-    """What files say of a machine beside its components.
-
-    Parameters
-    ----------
-    keeps
-        By memory: the tensors it can keep, where that is less than everything.
-    apart
-        By array: the tensors that are neither multicast nor added up in it.
-    """
+    """What files say of a machine beside its components."""
 
     keeps: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By memory: the tensors it can keep, where that is less than everything."""
     apart: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By array: the tensors that are neither multicast nor added up in it."""
 
 
 def build_accelerator(design: Design, energies: Energies, operator: Operator | None, said: Said,
