@@ -31,7 +31,8 @@ def convert(
     form: Annotated[str | None, typer.Option(
         "--from", metavar="FORMAT", show_default=False, help="What the files are; found by themselves.")] = None,
     strict: Annotated[bool, typer.Option(
-        "--strict", help="Refuse what cannot be honoured in full, instead of noting it.")] = False,
+        "--strict", help="Refuse what cannot be honoured in full, instead of noting it (exit code 1 where nodes of a "
+                         "network are not modelled).")] = False,
     layer: Layer = None,
     network: FileNetwork = None,
     arch: FileArch = None,
@@ -52,7 +53,9 @@ def convert(
         raise InputError("--layer, --network, --arch, --constraints",
                          "must be left out with foreign files; these hold their own")
     else:
-        what = tilewright.api.read_foreign(sources, form=form, bind=sizes(bind, "--bind"), strict=strict)
+        what = tilewright.api.read_foreign(sources, form=form, bind=sizes(bind, "--bind"))
+    if strict:
+        _refuse_lost(what)
     made = tilewright.api.convert(what, to, strict=strict)
     screen = console(None)
     for path in made.write(out):
@@ -61,6 +64,19 @@ def convert(
         say(screen, note, style="yellow")
     if what.graph is not None:
         say(screen, f"Coverage: {coverage(what.graph).figures}.")
+
+
+def _refuse_lost(what: "Foreign") -> None:
+    """Refuse what is not honoured in full; where nodes of a network are not modelled, say how much and end with 1."""
+    known = None if what.graph is None else coverage(what.graph)
+    if known is None or known.complete:
+        tilewright.interop.refuse_notes(what.notes)
+        return
+    screen = console(None)
+    for note in what.notes:
+        say(screen, note, style="yellow")
+    say(screen, f"Coverage: {known.figures}. Nothing was written (--strict).")
+    raise typer.Exit(1)
 
 
 def _is_ours(sources: list[str]) -> bool:

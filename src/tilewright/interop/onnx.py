@@ -7,25 +7,28 @@ words; what cannot be modelled is a node too, with the reason. Weights are not r
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.base import InputError
 from tilewright.interop.formats import Foreign, read_one
+from tilewright.interop.onnx_bodies import CONTROL, SMALL, Bodies
 from tilewright.interop.onnx_macs import MAC_TRANSLATORS, translate_macs
 from tilewright.interop.onnx_vectors import translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, check_bindings, folded_note, quantised_types, translated
-from tilewright.workload import Graph, Node
+from tilewright.workload import Graph, Node, Unmodelled
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+_NO_NAMES = ("", "?", "-1", "None")
+"""What stands for a name of a dimension where it has none: two of them need not be alike."""
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _CONTROL = {"If": "branches are chosen at run time", "Loop": "its trips are counted at run time",
             "Scan": "its body runs once a slice", "SequenceMap": "its body runs once an element"}
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
-_SMALL = 256  # constants of up to so many elements keep their values: shapes are computed from them
 
 
 def load_onnx(path: str | Path, *, bind: Mapping[str, int | str] | None = None) -> Graph:
@@ -52,11 +55,10 @@ def load_onnx(path: str | Path, *, bind: Mapping[str, int | str] | None = None) 
     _bind(str(file), model, dict(bind or {}))
     _check(str(file), model.graph)
     weights = _hollow(model)
-    before = len(model.graph.node)
-    model = _inferred(str(file), model)
+    model, bodies, before = _inferred(str(file), model, weights)
     scene = _scene(str(file), model, weights)
-    folded = before - len(model.graph.node) + _translate(scene, model.graph)
-    notes = (*(f"Bound {name} = {size}" for name, size in (bind or {}).items()), *folded_note(folded),
+    folded = before - len(model.graph.node) + _translate(scene, model.graph, bodies.times)
+    notes = (*(f"Bound {name} = {size}" for name, size in (bind or {}).items()), *folded_note(folded), *bodies.notes,
              *scene.lost_note)
     return Graph(file.stem, tuple(scene.nodes), str(file), notes)
 
@@ -113,6 +115,10 @@ def _inline(model: "ModelProto") -> "ModelProto":
 def _bind(path: str, model: "ModelProto", bind: dict[str, int | str]) -> None:
     """Put sizes in place of dynamic dimensions, in inputs and wherever their names occur."""
     dynamic = _dynamic(path, model.graph)
+    for name in [name for name in bind if name not in dict(dynamic)]:
+        given, _, axis = name.rpartition(".")  # input.axis stands for input[axis]
+        if f"{given}[{axis}]" in dict(dynamic):
+            bind[f"{given}[{axis}]"] = bind.pop(name)
     sizes = check_bindings(path, bind, [key for key, _ in dynamic])
     for key, dim in dynamic:
         dim.dim_value = sizes[key]
@@ -131,7 +137,8 @@ def _dynamic(path: str, graph: "GraphProto") -> list[tuple[str, Any]]:
             raise InputError(f"{path}: input {value.name}", "must state its shape", "a tensor of unknown rank")
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if not dim.HasField("dim_value") or dim.dim_value < 1:
-                dynamic.append((dim.dim_param or f"{value.name}[{axis}]", dim))
+                named = dim.dim_param not in _NO_NAMES
+                dynamic.append((dim.dim_param if named else f"{value.name}[{axis}]", dim))
     return dynamic
 
 
@@ -141,7 +148,7 @@ def _substitute(value: "ValueInfoProto", bind: dict[str, int]) -> None:
     for dim in value.type.tensor_type.shape.dim:
         if dim.dim_param in bind:
             dim.dim_value = bind[dim.dim_param]
-        elif dim.dim_param:
+        elif dim.dim_param or (dim.HasField("dim_value") and dim.dim_value < 1):
             dim.ClearField("value")  # left to the inference
 
 
@@ -173,7 +180,7 @@ def _hollow(model: "ModelProto") -> set[str]:
     weights = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     kept = []
     for tensor in graph.initializer:
-        if prod(tensor.dims) <= _SMALL and tensor.data_location != tensor.EXTERNAL:
+        if prod(tensor.dims) <= SMALL and tensor.data_location != tensor.EXTERNAL:
             kept.append(tensor)
         elif tensor.name not in inputs:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
@@ -188,16 +195,23 @@ def _hollow(model: "ModelProto") -> set[str]:
     return weights
 
 
-def _inferred(path: str, model: "ModelProto") -> "ModelProto":
-    """Infer shapes; where some stay unknown, fold constants with onnxslim and infer again, and keep the better."""
+def _inferred(path: str, model: "ModelProto", weights: set[str]) -> "tuple[ModelProto, Bodies, int]":
+    """Infer shapes; where some stay unknown, work out small values and bodies, fold with onnxslim, and keep the best.
+
+    Return also what became of the bodies, and how many nodes there were with these in their places.
+    """
     _declare_domains(model)
     first, trouble = _infer(model)
     if first is None:
         raise InputError(path, "must pass ONNX's shape inference", trouble, "The file is broken; export it again")
+    bodies, before = Bodies(model, weights, lambda one: _infer(one)[0], _shapes), len(model.graph.node)
+    if any(node.op_type in CONTROL for node in model.graph.node) or _unknown(first):
+        first = bodies.settled()
+        before = max(before, len(first.graph.node))
     unknown = _unknown(first)
-    slimmed = _slim(model) if unknown else None
+    slimmed = _slim(bodies.model) if unknown else None
     second = _infer(slimmed)[0] if slimmed is not None else None
-    return second if second is not None and _unknown(second) < unknown else first
+    return (second if second is not None and _unknown(second) < unknown else first), bodies, before
 
 
 def _infer(model: "ModelProto") -> "tuple[ModelProto | None, str]":
@@ -276,8 +290,8 @@ def _scene(path: str, model: "ModelProto", weights: set[str]) -> Scene:
     return Scene(path, _shapes(graph), names, constants, stored=stored)
 
 
-def _translate(scene: Scene, graph: "GraphProto") -> int:
-    """Translate every node in order; return how many were folded as constants."""
+def _translate(scene: Scene, graph: "GraphProto", times: Mapping[str, int]) -> int:
+    """Translate every node in order, each as often as it runs; return how many were folded as constants."""
     constants = 0
     for index, proto in enumerate(graph.node):
         if _is_constant(scene, proto):
@@ -287,8 +301,18 @@ def _translate(scene: Scene, graph: "GraphProto") -> int:
         wanted = proto.name or (proto.output[0] if proto.output else "") or f"{proto.op_type}_{index}"
         view = NodeView(scene, proto.op_type, scene.free_name(wanted), tuple(proto.input), tuple(proto.output),
                         _Attributes(proto), tuple(_captured(proto)))
-        scene.add(_nodes(view, proto), filter(None, view.outputs))
+        often = times.get(proto.output[0], 1) if proto.output else 1
+        scene.add([_times(node, often) for node in _nodes(view, proto)], filter(None, view.outputs))
     return constants
+
+
+def _times(node: Node, often: int) -> Node:
+    """Return a node that runs so many times as often."""
+    if often == 1:
+        return node
+    if isinstance(node, Unmodelled):
+        return replace(node, macs=node.macs and often * node.macs, words=node.words and often * node.words)
+    return replace(node, count=often * node.count)
 
 
 class _Attributes(Mapping[str, Any]):

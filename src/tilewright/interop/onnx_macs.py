@@ -104,8 +104,10 @@ def _einsum(node: NodeView) -> list[Node]:
 
 def _recurrent(node: NodeView) -> list[Node]:
     """Products with the input (all steps at once) and with the state (step by step), and the cell's vector work."""
-    gates, cell = {"LSTM": (4, "lstm_cell"), "GRU": (3, "gru_cell"), "RNN": (1, "rnn_cell")}[node.kind]
+    gates, cell = {"GRU": (3, "gru_cell"), "RNN": (1, "rnn_cell")}.get(node.kind, (4, "lstm_cell"))
     x, w, r = node.shape(0), node.shape(1), node.shape(2)
+    if node.kind == "DynamicQuantizeLSTM" and len(w) == len(r) == 3:  # which has its weights transposed
+        w, r = (w[0], w[2], w[1]), (r[0], r[2], r[1])
     if len(x) != 3 or len(w) != 3 or len(r) != 3:
         raise node.error("must have X, W and R of rank 3", (x, w, r))
     batch, steps = (x[0], x[1]) if node.integer("layout") else (x[1], x[0])
@@ -173,6 +175,7 @@ MAC_TRANSLATORS: dict[str, Translator] = {
     "MatMulNBits": _matmul_packed,
     "Einsum": _einsum,
     "LSTM": _recurrent,
+    "DynamicQuantizeLSTM": _recurrent,
     "GRU": _recurrent,
     "RNN": _recurrent,
     "MultiHeadAttention": _attention_heads,

@@ -253,7 +253,8 @@ def check_bindings(path: str, bind: Mapping[str, int | str], dynamic: Sequence[s
     unbound = [key for key in keys if key not in bind]
     if unbound:
         raise InputError(f"{path}: dynamic dimensions", "must be bound", ", ".join(unbound),
-                         "Add " + " ".join(f"--bind {key}=1" for key in unbound))
+                         f"Add {' '.join(f'--bind {key}=SIZE' for key in unbound)}: nothing says how large "
+                         f"{'it is' if len(unbound) == 1 else 'they are'}, and 1 may be too small")
     unknown = sorted(set(bind) - set(keys))
     if unknown:
         raise InputError(f"bind {unknown[0]}", f"must name a dynamic dimension of {path}", unknown[0],

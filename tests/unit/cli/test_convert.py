@@ -3,6 +3,8 @@
 import json
 import re
 
+import numpy as np
+import onnx
 import pytest
 
 from tilewright.interop import load_timeloop
@@ -87,3 +89,16 @@ def test_wrong_words_are_named(written, tilewright, words, message):
     done = tilewright(*words)
     assert done.code == 2
     assert message in done.err
+
+
+def test_strict_ends_with_1_where_a_network_is_lost_in_part(tilewright, tmp_path):
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy")
+    nodes = [onnx.helper.make_node("Strange", ["x"], ["y"], domain="my.house"),
+             onnx.helper.make_node("MatMul", ["x", "w"], ["z"])]
+    w = onnx.numpy_helper.from_array(np.zeros((3, 4), np.float32), "w")
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [x], [y], [w])), str(tmp_path / "odd.onnx"))
+    for words in ((str(tmp_path / "odd.onnx"),), ("--network", str(tmp_path / "odd.onnx"))):
+        done = tilewright("convert", *words, "--out", "ours", "--strict")
+        assert done.code == 1 and "1 node of unknown size lost" in done.out and not (tmp_path / "ours").exists()
+    done = tilewright("convert", *words, "--out", "ours")
+    assert done.code == 0 and "1 node of unknown size lost" in done.out

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tilewright.base import InputError
 from tilewright.cost import cost_model, layer_bounds
 from tilewright.hardware import preset
 from tilewright.interop import load_onnx
@@ -394,38 +395,99 @@ def test_tied_weights_are_counted_once(load) -> None:
     assert [(u.count, u.names) for u in unique_operators(graph)] == [(2, ("y", "z"))]
 
 
-def test_control_flow_and_strangers_are_listed(load) -> None:
-    body = helper.make_graph([helper.make_node("Relu", ["r"], ["t"])], "then", [], [tensor("t", 2, 3)])
+def test_strangers_are_listed_and_a_branch_that_depends_on_data_is_the_larger_one(load) -> None:
+    body = helper.make_graph([helper.make_node("Relu", ["r"], ["s"]), helper.make_node("Neg", ["s"], ["t"])], "then",
+                             [], [tensor("t", 2, 3)])
     other = helper.make_graph([helper.make_node("Neg", ["x"], ["e"])], "else", [], [tensor("e", 2, 3)])
     nodes = [helper.make_node("Relu", ["x"], ["r"], "before"),
              helper.make_node("If", ["c"], ["y"], "branch", then_branch=body, else_branch=other),
              helper.make_node("Strange", ["y"], ["z"], "odd", domain="my.house"),
              helper.make_node("MatMul", ["x", "w"], ["m"])]
     graph = load(nodes, [tensor("c", kind=TensorProto.BOOL), tensor("x", 2, 3)], weights(w=(3, 4)))
-    lost = [node for node in graph.nodes if isinstance(node, Unmodelled)]
-    assert [(n.name, n.reason) for n in lost] == [("branch", "control flow, branches are chosen at run time"),
-                                                  ("odd", "operator of the domain my.house")]
-    assert [node.inputs for node in lost] == [("before",), ("branch",)]
+    (lost,) = [node for node in graph.nodes if isinstance(node, Unmodelled)]
+    assert (lost.name, lost.reason, lost.inputs) == ("odd", "operator of the domain my.house", ("branch/y",))
+    assert [node.kind for node in graph.nodes] == ["Relu", "Relu", "Neg", "Identity", "Strange", "matmul"]
+    assert graph.notes[0] == ("If branch: its condition depends on the data; the larger branch (2 nodes) is counted")
     sentence = coverage(graph).sentence
     # The one product; nobody knows what the others have.
     assert sentence.startswith("an unknown share: 24 MACs and ")
-    assert "2 nodes of unknown size lost" in sentence and not coverage(graph).complete
-    assert "branch (If: control flow, branches are chosen at run time)" in sentence
-    assert sentence.endswith("MACs or bytes unknown of branch, odd")
+    assert "1 node of unknown size lost" in sentence and not coverage(graph).complete
 
 
-def test_products_within_control_flow_are_told_and_none_is_called_modelled(load) -> None:
-    inner = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["i"])], "inner", [], [tensor("i", 2, 4)])
-    body = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["j"]),
-                              helper.make_node("If", ["c"], ["t"], then_branch=inner, else_branch=inner)],
-                             "then", [], [tensor("t", 2, 4)])
-    other = helper.make_graph([helper.make_node("Conv", ["x", "k"], ["e"])], "else", [], [tensor("e", 2, 4)])
-    nodes = [helper.make_node("If", ["c"], ["y"], "branch", then_branch=body, else_branch=other)]
-    graph = load(nodes, [tensor("c", kind=TensorProto.BOOL), tensor("x", 2, 3)], weights(w=(3, 4)))
-    (lost,) = graph.nodes
-    assert isinstance(lost, Unmodelled)
-    assert lost.reason == "control flow, branches are chosen at run time; within it 1 Conv, 3 MatMul"
-    assert coverage(graph).sentence.startswith("an unknown share: 0 MACs and 0 bytes ")
+def test_a_branch_is_the_one_that_a_condition_on_shapes_takes(load) -> None:
+    """Nested, and between nodes of one name."""
+    small = helper.make_graph([helper.make_node("Relu", ["x"], ["q"])], "small", [], [tensor("q", 2, 3)])
+    inner = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["q"])], "inner", [], [tensor("q", 2, 4)])
+    same = [helper.make_node("Equal", ["n", "three"], ["c"]), helper.make_node("Not", ["c"], ["d"])]
+    body = helper.make_graph([helper.make_node("If", ["d"], ["q"], then_branch=small, else_branch=inner)], "then", [],
+                             [tensor("q", 2, 4)])
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "one"], ["n"]), *same,
+             helper.make_node("If", ["c"], ["y"], "branch", then_branch=body, else_branch=small)]
+    constants = [*weights(w=(3, 4)), numpy_helper.from_array(np.array(1), "one"),
+                 numpy_helper.from_array(np.array(3), "three")]
+    graph = load(nodes, [tensor("x", 2, 3)], constants, [tensor("y", 2, 4)])
+    assert [(node.kind, node.macs) for node in graph.mac_nodes] == [("matmul", 24)]
+    assert coverage(graph).complete and not any("larger" in note for note in graph.notes)
+
+
+def looped(trips, *nodes):
+    """A loop over ``x`` (2, 3), which it hands on, with one result of each trip."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), *nodes], "body",
+        [tensor("i", kind=TensorProto.INT64), tensor("go", kind=TensorProto.BOOL), tensor("v", 2, 3)],
+        [tensor("on", kind=TensorProto.BOOL), tensor("u", 2, 3), tensor("p", 2, 4)], weights(w=(3, 4)))
+    return helper.make_node("Loop", [trips, "", "x"], ["last", "all"], "loop", body=body)
+
+
+def test_the_body_of_a_loop_counts_as_often_as_it_runs(load) -> None:
+    step = [helper.make_node("MatMul", ["v", "w"], ["p"], "step"), helper.make_node("Relu", ["v"], ["u"], "other")]
+    end = helper.make_node("MatMul", ["all", "m"], ["y"], "end")
+    constants = [numpy_helper.from_array(np.array(5), "five"), *weights(m=(4, 6))]
+    graph = load([looped("five", *step), end], [tensor("x", 2, 3)], constants, [tensor("y", 5, 2, 6)])
+    assert [(node.name, node.count, node.macs) for node in graph.mac_nodes] == [("step", 5, 5 * 24), ("end", 1, 240)]
+    assert [node.count for node in graph.nodes if node.name == "other"] == [5]
+    assert "Loop loop: its body counts 5 times" in graph.notes and coverage(graph).complete
+    unknown = load([looped("n", *step)], [tensor("x", 2, 3), tensor("n", kind=TensorProto.INT64)], constants,
+                   [tensor("all", 5, 2, 4)])
+    assert [node.reason for node in unknown.nodes if isinstance(node, Unmodelled)] == [
+        "control flow, its trips are counted at run time; within it 1 MatMul"]
+
+
+def test_the_body_of_a_scan_counts_once_a_slice(load) -> None:
+    body = helper.make_graph([helper.make_node("MatMul", ["row", "w"], ["p"], "step"),
+                              helper.make_node("Add", ["state", "p"], ["next"])], "body",
+                             [tensor("state", 1, 4), tensor("row", 1, 3)], [tensor("next", 1, 4), tensor("p", 1, 4)])
+    node = helper.make_node("Scan", ["first", "rows"], ["last", "all"], "scan", body=body, num_scan_inputs=1)
+    graph = load([node], [tensor("first", 1, 4), tensor("rows", 7, 1, 3)], weights(w=(3, 4)),
+                 [tensor("last", 1, 4), tensor("all", 7, 1, 4)])
+    assert [(node.count, node.macs) for node in graph.mac_nodes] == [(7, 7 * 12)]
+    assert [node.written_words for node in graph.nodes if node.kind == "Concat"] == [28]
+    assert coverage(graph).complete
+
+
+def test_a_quantised_recurrent_layer_is_the_layer(load) -> None:
+    plain = [helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=4)]
+    names = ["x", "w", "r", "", "", "", "", "", "s", "z", "s", "z"]
+    nodes = [helper.make_node("DynamicQuantizeLSTM", names, ["y"], domain=MICROSOFT, hidden_size=4),
+             helper.make_node("Relu", ["y"], ["out"])]
+    x = [tensor("x", 5, 1, 3)]
+    expected = load(plain, x, weights(w=(1, 16, 3), r=(1, 16, 4)), [tensor("y", 5, 1, 1, 4)])
+    found = load(nodes, x, [*weights(w=(1, 3, 16), r=(1, 4, 16), s=(1,), z=(1,))], [tensor("out", 5, 1, 1, 4)])
+    assert [node.operator.dimensions for node in found.mac_nodes] == [
+        node.operator.dimensions for node in expected.mac_nodes]
+    assert coverage(found).complete  # the shape of its result is known, too
+
+
+@pytest.mark.parametrize("written", ["{}[{}]", "{}.{}"])
+def test_dimensions_of_no_name_are_bound_by_input_and_axis(load, written) -> None:
+    """Files call every one of them ``?``, though they differ."""
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["?", "?"])
+    made = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["?", 4])
+    bind = {written.format("x", axis): size for axis, size in enumerate((2, 3))}
+    graph = load([helper.make_node("MatMul", ["x", "w"], ["y"])], [given], weights(w=(3, 4)), [made], bind=bind)
+    assert graph.macs == 24
+    with pytest.raises(InputError, match=r"must be bound; Got 'x\[0\], x\[1\]'"):
+        load([helper.make_node("MatMul", ["x", "w"], ["y"])], [given], weights(w=(3, 4)), [made])
 
 
 def test_what_follows_an_unknown_shape_is_listed_too(load) -> None:

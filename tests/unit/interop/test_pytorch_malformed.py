@@ -148,7 +148,7 @@ FILES = {
     "long_expression": (batch_is("Add(" + "Integer(1), " * 9000 + ")"), BOUND, "an expression of "),
     "deep_expression": (batch_is("Add(" * 4000 + ")" * 4000), BOUND, "must state its sizes as torch.export does"),
     "two_for_one": (batch_is("FloorDiv(Integer(1))"), BOUND, "must state its sizes as torch.export does"),
-    "unbound": (lambda good: good, {}, "dynamic dimensions: must be bound; Got 'x[0]'; Add --bind x[0]=1."),
+    "unbound": (lambda good: good, {}, "dynamic dimensions: must be bound; Got 'x[0]'; Add --bind x[0]=SIZE"),
     "wrong_name": (lambda good: good, {"batch": 4, **BOUND}, "bind batch: must name a dynamic dimension of"),
     "zero": (lambda good: good, {"x[0]": 0}, "bind x[0]: must be a positive integer; Got 0"),
     "too_large": (lambda good: good, {"x[0]": 10}, "bind x[0]: must be from 3 to 9, the range it was exported for"),
