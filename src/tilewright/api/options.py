@@ -45,7 +45,8 @@ def _machines(named: Sequence[str], settings: Sequence[str] | None) -> str | tup
 
 
 MACHINE = {"join": _machines, "flags": (
-    Flag(("--arch", "-a"), "An accelerator: the name of a preset or a YAML file.", "texts", "ARCH"),
+    Flag(("--arch", "-a"), "An accelerator: the name of a preset (tilewright list accelerators), or a YAML file.",
+         "texts", "ARCH"),
     Flag(("--set",), "Change a number of it, as GLB.capacity=256KB, PEs.shape=16x16, DRAM.bandwidth=16GB/s, "
          "clock=1GHz; energy and area follow by its technology. Repeatable.", "texts", "LEVEL.NUMBER=VALUE"))}
 
@@ -63,9 +64,9 @@ class OnMachine:
     """
 
     network: Network = field(metadata={"flags": (Flag(("network",), (
-        "A name of the zoo (resnet50, bert-base:sequence=128), a file (ONNX, PyTorch's .pt2, a config.json of Hugging "
-        "Face, a layer table), or one operator: conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride=1 · matmul:M=512,N=512,K=64 · "
-        "einsum:bik,bkj->bij:b=8,i=64,j=64,k=32."), "argument", "NETWORK"),)})
+        "A name of the zoo (resnet50, bert-base:sequence=128; all: tilewright list networks), a file (ONNX, PyTorch's "
+        ".pt2, a config.json of Hugging Face, a layer table), or one operator: conv:K=64,C=64,P=56,Q=56,R=3,S=3,stride="
+        "1 · matmul:M=512,N=512,K=64 · einsum:bik,bkj->bij:b=8,i=64,j=64,k=32."), "argument", "NETWORK"),)})
     arch: Machine = field(metadata=MACHINE)
 
 

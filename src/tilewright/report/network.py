@@ -40,5 +40,5 @@ def energy_sentence(record: RunRecord) -> str:
     name, spent = next(iter(parts.items()))
     role = max(spent, key=lambda each: spent[each])
     total = record.totals.energy_pj
-    there = "" if role == OTHER else f", {percent(over(spent[role], total))} on {role} there"
+    there = "" if role == OTHER else f" ({percent(over(spent[role], total))} for {role})"
     return f"{percent(over(sum(spent.values()), total))} of the energy goes into {name}{there}."
