@@ -47,6 +47,7 @@ from tilewright.workload import (
     Coverage,
     DataMovement,
     Graph,
+    MacNode,
     Operator,
     Tensor,
     Unmodelled,
@@ -270,18 +271,24 @@ def tokens_record(graph: Graph, accelerator: Accelerator, latency_cycles: float,
         return None
     each, bits = 1 / graph.tokens, dict(accelerator.word_bits)["inputs"]
     sides: dict[str, float] = defaultdict(float)
-    for node in graph.mac_nodes:
-        of = str(dict(node.operator.attributes).get("weights", ""))
-        sides[of] += sum(tensor.words(node.operator.sizes) * float(tensor_bits(tensor, accelerator))
-                         for tensor in node.operator.operands if tensor.role == "weights")
-    appended = sum(node.written_words * (node.word_bits or bits) for node in graph.nodes
-                   if isinstance(node, DataMovement) and node.kind == "append")
+    written, held = 0, 0  # bits appended, and those of what is read otherwise than as the right side of a product
+    for node in graph.nodes:
+        if isinstance(node, MacNode):
+            of = str(dict(node.operator.attributes).get("weights", ""))
+            for tensor in node.operator.operands:
+                words = tensor.words(node.operator.sizes) * (tensor.role == "weights")
+                sides[of] += words * float(tensor_bits(tensor, accelerator))
+                held -= words * bits * (of == "cache")
+        elif isinstance(node, DataMovement) and node.kind == "append":
+            written += node.written_words * (node.word_bits or bits)
+            held += int(dict(node.attributes).get("cache", 0)) * bits
     roofs = [(node, roofline(node.operator, accelerator)) for node in graph.mac_nodes]
     rate = roofs[0][1].bandwidth_bytes_per_cycle
     moved = sum(node.count * roof.compulsory_bytes for node, roof in roofs)
     return TokensRecord(
         graph.tokens, graph.tokens * accelerator.frequency_mhz * 1e6 / latency_cycles, latency_cycles * each,
-        energy_pj * each, graph.macs * each, (sides[""] + sides["tied"]) / 8, sides["cache"] / 8, appended / 8,
+        energy_pj * each, graph.macs * each, (sides[""] + sides["tied"]) / 8, (sides["cache"] + max(0, held)) / 8,
+        written / 8,
         accelerator.memories[0].name, None if rate is None else moved / rate,
         sum(node.macs * float(lane_use(node.operator, accelerator).cycles) for node in graph.mac_nodes)
         / accelerator.compute_instances)

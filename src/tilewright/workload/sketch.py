@@ -212,7 +212,9 @@ class Sketch:
 
     def append(self, x: Value, name: str, positions: int) -> Value:
         """Add ``x`` to a cache of earlier tokens, which then holds ``positions`` of them."""
-        return Value(self.move("append", [x], name, x.shape).name, (positions, x.shape[1]))
+        words, shape = self.batch * x.words, (positions, x.shape[1])
+        held = (("cache", self.batch * prod(shape)),)
+        return self._add(DataMovement(self._free(name), "append", words, words, x.readers, attributes=held), shape)
 
     def table(self, name: str, entries: int, shape: tuple[int, int]) -> Value:
         """Add a lookup of ``shape[0]`` rows in a table of ``entries`` rows of ``shape[1]`` words (an embedding)."""

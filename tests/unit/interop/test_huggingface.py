@@ -9,7 +9,9 @@ import pytest
 
 from tilewright.base import InputError, extras
 from tilewright.cli import main
+from tilewright.hardware import preset
 from tilewright.interop import format_of, load_huggingface, load_onnx, load_torch
+from tilewright.store import tokens_record
 from tilewright.workload import DataMovement, Unmodelled, coverage, table_graph, zoo
 
 CLASSES = {"id2label": {str(index): str(index) for index in range(1000)}}
@@ -149,6 +151,7 @@ CAUSAL = {
     "gemma": ("GemmaForCausalLM", {**GROUPED, "num_key_value_heads": 1}),
     "phi3": ("Phi3ForCausalLM", {**GROUPED, "pad_token_id": 0}),
     "falcon": ("FalconForCausalLM", {**TINY, "multi_query": True}),
+    "gptj": ("GPTJForCausalLM", {"n_embd": 16, "n_layer": 1, "n_head": 4, "rotary_dim": 4, "vocab_size": 50}),
     "gpt2": ("GPT2LMHeadModel", {"n_embd": 16, "n_layer": 1, "n_head": 4, "vocab_size": 50}),
 }
 
@@ -182,7 +185,7 @@ def test_language_models_have_the_counts_of_pytorch(name, bind, load):
     assert graph.macs == counted(name, values, architecture, past, {"input_ids": ids})
     assert graph.tokens == 2 * new
     assert coverage(graph).complete
-    groups = 4 if name == "gpt2" else values.get("num_key_value_heads", 1)
+    groups = 4 if name.startswith("gpt") else values.get("num_key_value_heads", 1)
     kept = 4 if name == "mistral" and bind is CACHED else 8  # three tokens of its window, and the new one
     sides = [node.operator for node in graph.mac_nodes if dict(node.operator.attributes).get("weights") == "cache"]
     assert sum(side.tensor("W").words(side.sizes) for side in sides) == 2 * 2 * groups * 4 * kept
@@ -203,6 +206,15 @@ def test_decoding_is_that_of_the_zoo(name, values, block, load):
     gates = [each.macs for each in theirs.mac_nodes if each.name.endswith(("experts.gate", "experts.up"))]
     assert nests(ours) == nests(theirs) or sum(gates) == ours.node("model.layers.0.mlp.experts.grouped_mm").macs
     assert (ours.macs, ours.tokens) == (theirs.macs, theirs.tokens)
+
+
+def test_a_latent_cache_is_read_whole(load):
+    """DeepSeek-V3 keeps 16 words of which keys and values are made, and 8 of place, for each of 2 x 8 tokens."""
+    graph = load("deepseek_v3", bind=CACHED, architectures=["DeepseekV3ForCausalLM"], **{
+        **TINY, "num_key_value_heads": 4, "first_k_dense_replace": 1, "q_lora_rank": 8, "kv_lora_rank": 16,
+        "qk_rope_head_dim": 8, "qk_nope_head_dim": 4, "v_head_dim": 4})
+    found = tokens_record(graph, preset("tpu-like"), 1.0, 1.0)
+    assert (found.cache_read_bytes, found.cache_written_bytes) == (2 * 8 * 24, 2 * 24)
 
 
 def test_a_pass_without_a_phase_shares_keys_too(load):

@@ -78,6 +78,7 @@ def test_a_pass_agrees_with_the_formulas(name: str, phase: str, batch: int) -> N
     assert operand_words(graph, "cache") == sizes.cache(batch, context)
     appended = [node for node in graph.nodes if node.kind == "append"]
     assert sum(node.written_words for node in appended) == sizes.cache(batch, new)
+    assert sum(dict(node.attributes)["cache"] for node in appended) == sizes.cache(batch, context)
     assert coverage(graph).complete
     assert len(unique_operators(graph)) <= 8
 

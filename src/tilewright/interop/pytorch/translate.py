@@ -10,7 +10,7 @@ from tilewright.interop.pytorch.macs import MAC_TRANSLATORS
 from tilewright.interop.pytorch.program import Body, Call, ExportedNetwork, Size, Value
 from tilewright.interop.pytorch.sizes import bind_sizes, size_of
 from tilewright.interop.pytorch.torch import SCAN
-from tilewright.interop.pytorch.vectors import VIEWS, is_vector, translate_vector
+from tilewright.interop.pytorch.vectors import CONVERSIONS, VIEWS, is_vector, translate_vector
 from tilewright.interop.scene import NodeView, Scene, Shape, folded_note, quantised_types, translated
 from tilewright.workload import Graph, Node
 
@@ -51,7 +51,7 @@ def graph_of(program: ExportedNetwork, bind: Mapping[str, int | str]) -> Graph:
                          "The file is broken; export it again") from None
     calls = [call for call in program.body.calls if call.outputs]
     _check(program, calls)
-    found = arrangements(calls, _kind, scene.shapes, program.body.outputs)
+    found = arrangements(calls, lambda call: _kind_at(scene, call), scene.shapes, program.body.outputs)
     scene.arranged = {name: one.times for name, one in found.items()}
     appended = {call.outputs[0] for call in calls if _kind(call) == APPEND}
     scene.caches = frozenset(name for name, one in found.items() if one.root in appended)
@@ -93,6 +93,13 @@ def _kind(call: Call) -> str:
     space, _, name = call.target.partition(".")
     name = name[:-1] if _is_in_place(call) else name
     return name if space == "aten" else f"{space}.{name}"
+
+
+def _kind_at(scene: Scene, call: Call) -> str:
+    """Return the operator's name; that of a view where it converts to the type that the tensor has."""
+    kind = _kind(call)
+    kept = kind in CONVERSIONS and call.tensors and scene.types.get(call.tensors[0]) == scene.types.get(call.outputs[0])
+    return "view" if kept else kind
 
 
 def _is_in_place(call: Call) -> bool:

@@ -106,7 +106,8 @@ def translate_vector(node: NodeView) -> Node | None:
     kind = node.kind
     if kind == APPEND:
         words = node.words(0)
-        return DataMovement(node.name, "append", words, words, node.readers, attributes=_typed(node))
+        held = ("cache", prod(node.out()))
+        return DataMovement(node.name, "append", words, words, node.readers, attributes=(*_typed(node), held))
     if kind in VIEWS or _does_nothing(node) or node.outputs[0] in node.scene.arranged:
         return DataMovement(node.name, kind, 0, 0, node.readers, attributes=_typed(node))
     if kind == SCAN:
@@ -120,7 +121,7 @@ def translate_vector(node: NodeView) -> Node | None:
 
 def is_vector(kind: str) -> bool:
     """Whether the kind is one of vector work or data movement, without multiply-accumulates."""
-    return any(kind in table for table in (VIEWS, _SPECIAL, _PER_OUTPUT, _PER_INPUT, _POOLS, _MOVES, _CONVERSIONS))
+    return any(kind in table for table in (VIEWS, _SPECIAL, _PER_OUTPUT, _PER_INPUT, _POOLS, _MOVES, CONVERSIONS))
 
 
 def _does_nothing(node: NodeView) -> bool:
@@ -129,10 +130,10 @@ def _does_nothing(node: NodeView) -> bool:
         return not (node.attributes.get("train") or node.attributes.get("training"))
     if node.kind in ("slice", "narrow", "expand", "expand_as", "broadcast_to"):
         return node.shape(0) == node.out()
-    return node.kind in _CONVERSIONS and _kept_type(node)
+    return node.kind in CONVERSIONS and _kept_type(node)
 
 
-_CONVERSIONS = {"to", "_to_copy", "type_as", "float", "half", "double", "_to_dtype", "_autocast_to_full_precision",
+CONVERSIONS = {"to", "_to_copy", "type_as", "float", "half", "double", "_to_dtype", "_autocast_to_full_precision",
                 "_autocast_to_reduced_precision"}
 
 
@@ -143,7 +144,7 @@ def _kept_type(node: NodeView) -> bool:
 
 def _operations(node: NodeView) -> int | None:
     kind = node.kind
-    if kind in _CONVERSIONS or (kind in ("max", "min") and "other" in node.attributes):
+    if kind in CONVERSIONS or (kind in ("max", "min") and "other" in node.attributes):
         return prod(node.out())
     if kind in _PER_OUTPUT:
         return _PER_OUTPUT[kind] * prod(node.out())
