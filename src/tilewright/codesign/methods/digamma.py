@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.random import Generator
@@ -30,57 +31,32 @@ UNITS = 2
 
 @dataclass(frozen=True)
 class DigammaOptions(MapperOptions):
-    """Options of ``digamma``; what is not given has the value of the preset.
+    """Options of ``digamma``; what is not given has the value of the preset."""
 
-    Parameters
-    ----------
-    preset
-        ``release``: the rates of DiGamma's release. ``tuned``: the same rates of its operators, in small generations,
-        with what the release has not: ``ranked``, ``logarithmic``, ``exact``, ``trims``, ``layers``, ``exchange``.
-    population
-        Designs of a generation.
-    elite, parents
-        Shares of it that live on, and that have children.
-    crossover, reorder, tiles, parallel, grow, age
-        Chances of each operator, of each layer of a child that is changed.
-    genes, reach
-        Tiles that a mutation changes, and how far: the share of the dimension, or of its logarithm.
-    logarithmic
-        Whether tiles are drawn and changed evenly in their logarithm.
-    hardware
-        Chance that the hardware of a child changes; all of the first generation does.
-    layers
-        Chance that a layer of a child is changed at all.
-    exchange
-        Chance that a child has a layer of that of its two parents which is better there.
-    exact
-        Whether arrays, too, are no larger than the mappings need.
-    trims
-        Rounds in which children over the limits are trimmed (tiles of what takes most area are halved, or arrays made
-        smaller) before they are scored; in the release they are not.
-    ranked
-        Whether designs that break a limit are ranked by how far, or all alike.
-    """
-
-    preset: str = "tuned"
-    population: Count = 100
-    elite: Share = 0.05
-    parents: Share = 0.4
-    crossover: Share = 0.57
-    reorder: Share = 0.47
-    tiles: Share = 0.53
-    genes: Count = 3
-    reach: Share = 0.53
-    logarithmic: bool = False
-    hardware: Share = 0.5
-    parallel: Share = 0.1
-    grow: Share = 0.57
-    age: Share = 0.27
-    layers: Share = 1.0
-    exchange: Share = 0.0
-    exact: bool = False
-    trims: Natural = 0
-    ranked: bool = False
+    preset: Annotated[str, "``release``: the rates of DiGamma's release. ``tuned``: the same rates of its operators, "
+                           "in small generations, with what the release has not: ``ranked``, ``logarithmic``, "
+                           "``exact``, ``trims``, ``layers``, ``exchange``."] = "tuned"
+    population: Annotated[Count, "Designs of a generation."] = 100
+    elite: Annotated[Share, "Share of it that lives on."] = 0.05
+    parents: Annotated[Share, "Share of it that has children."] = 0.4
+    crossover: Annotated[Share, "Chance of this operator, of each layer of a child that is changed."] = 0.57
+    reorder: Annotated[Share, "Chance of this operator, likewise."] = 0.47
+    tiles: Annotated[Share, "Chance of this operator, likewise."] = 0.53
+    genes: Annotated[Count, "Tiles that a mutation changes."] = 3
+    reach: Annotated[Share, "How far it changes them: the share of the dimension, or of its logarithm."] = 0.53
+    logarithmic: Annotated[bool, "Whether tiles are drawn and changed evenly in their logarithm."] = False
+    hardware: Annotated[Share, "Chance that the hardware of a child changes; all of the first generation does."] = 0.5
+    parallel: Annotated[Share, "Chance of this operator, likewise."] = 0.1
+    grow: Annotated[Share, "Chance of this operator, likewise."] = 0.57
+    age: Annotated[Share, "Chance of this operator, likewise."] = 0.27
+    layers: Annotated[Share, "Chance that a layer of a child is changed at all."] = 1.0
+    exchange: Annotated[Share, "Chance that a child has a layer of that of its two parents which is better "
+                               "there."] = 0.0
+    exact: Annotated[bool, "Whether arrays, too, are no larger than the mappings need."] = False
+    trims: Annotated[Natural, "Rounds in which children over the limits are trimmed (tiles of what takes most area are "
+                              "halved, or arrays made smaller) before they are scored; in the release they are "
+                              "not."] = 0
+    ranked: Annotated[bool, "Whether designs that break a limit are ranked by how far, or all alike."] = False
 
 
 def digamma_options(given: Options) -> DigammaOptions:
