@@ -159,3 +159,44 @@ def test_what_other_formats_have_no_place_for_is_told_in_a_line_each(form):
     assert not convert(Foreign(graph, replace(machine, vector=None)), "tilewright").notes[1:]
     with pytest.raises(tw.InputError, match="honoured in full"):
         convert(Foreign(graph, machine), form, strict=True)
+
+
+@pytest.mark.parametrize("objective", ["latency", "edp"])
+def test_designs_and_sweeps_count_it_and_their_bounds_too(objective):
+    """Two networks with weights: what a design takes is what its runs do, and no bound is above."""
+    asked = {"within": "elements=64,bytes=64kB", "objective": objective, "budget": 150, "store": False,
+             "method": "digamma"}
+    nets = {network(0): 2.0, network(1): 0.5}
+    whole, free = (tw.design(nets, "edge-s2", **asked, vector=vector) for vector in ("included", "free"))
+    for found in (whole, free):
+        figures, runs = found.result.figures, found.runs
+        totals = [Totals(run.record.totals.latency_cycles, run.record.totals.energy_pj) for run in runs]
+        taken = Totals.of(zip(nets.values(), totals, strict=True))
+        assert (figures.latency_cycles, figures.energy_pj) == pytest.approx((taken.latency_cycles, taken.energy_pj))
+        assert 0 < found.result.bound <= found.result.score
+        for run in runs:
+            assert (run.record.totals.vector_cycles > 0) == (found is whole)
+            assert run.record.totals.latency_cycles >= run.record.totals.bound_latency_cycles
+    machine = whole.result.machine
+    least = sum(weight * Totals.beside(graph, machine).latency_cycles for graph, weight in nets.items())
+    assert whole.result.figures.latency_cycles > least > 0
+    if objective == "latency":
+        assert whole.result.bound > free.result.bound
+
+    graph, swept = network(2), []
+    for vector in ("included", "free"):
+        swept.append(tw.sweep(graph, "edge-s2", "PEs.shape=4x4,8x8", objective=objective, budget=20, vector=vector))
+        for one in swept[-1].machines:
+            assert one.bound is None or one.bound <= one.score * (1 + 1e-12)
+    for one, without in zip(*(found.machines for found in swept), strict=True):
+        extra = Totals.beside(graph, one.machine)
+        if objective == "latency":
+            assert one.latency_cycles == without.latency_cycles + extra.latency_cycles
+        assert one.latency_cycles > extra.latency_cycles and one.energy_pj > extra.energy_pj
+
+
+def test_layers_with_machines_of_their_own_have_no_vector_work():
+    asked = {"within": "elements=64,bytes=64kB", "objective": "latency", "budget": 30, "store": False,
+             "method": "digamma"}
+    found, = tw.design(network(0), "edge-s2", per_layer=True, **asked).runs
+    assert found.record.totals.vector_cycles == 0 and found.record.request.vector == "free"

@@ -25,7 +25,7 @@ from tilewright.api.runs import Run, kept_run
 from tilewright.api.sheets import OnSheet
 from tilewright.api.spaces import choose_space
 from tilewright.api.studying import study_runner
-from tilewright.api.tasks import budget_text, check_seed, read_budget
+from tilewright.api.tasks import budget_text, check_seed, counts_vector, read_budget
 from tilewright.base import InputError
 from tilewright.codesign import (
     DESIGNERS,
@@ -262,7 +262,8 @@ def design(asked: DesignOptions) -> DesignRun | LayersRun | AllocationRun:
     with study_runner(asked, "design") as runner, interruptible(runner.stop):
         if budget.seconds is not None:  # no run should lose time to loading (or compiling) the engine
             least = min(problem.layers, key=lambda layer: layer.macs)
-            design_of(replace(problem, layers=(least,), weights=problem.weights[:1]), asked.method, samples=1)
+            design_of(replace(problem, layers=(least,), weights=problem.weights[:1], vector=()), asked.method,
+                      samples=1)
         terms: dict[str, Any] = {
             "method": asked.method, "samples": budget.samples, "seconds": budget.seconds, "seed": asked.seed,
             "runner": runner, "options": asked.options, "told": asked.told}
@@ -334,7 +335,13 @@ def _problem(asked: DesignOptions, networks: Sequence[tuple[Graph, float]], fron
         [(each, weight) for each, (_, weight) in zip(layers, networks, strict=True)],
         DesignSpace.as_it_is(machine) if as_it_is else space, read_limits(asked.within) if asked.within else (),
         objective=asked.objective or _goal(front), tiling=choice.tiling, spread=bool(front),
-        dataflow=flow or "")
+        dataflow=flow or "",
+        vector=tuple((weight, graph) for graph, weight in networks) if _counted(asked) else ())
+
+
+def _counted(asked: DesignOptions) -> bool:
+    """Return whether the networks' vector work counts: layers that have machines of their own have none."""
+    return counts_vector(asked.vector) and not asked.per_layer
 
 
 def _layers(graph: Graph, several: bool) -> list[UniqueOperator]:
@@ -356,7 +363,8 @@ def _request(asked: DesignOptions, problem: DesignProblem) -> RequestRecord:
     return RequestRecord(
         objective=problem.objective, mapper=f"design {asked.method}", seed=asked.seed, tiling=problem.tiling,
         constraints=tuple(f"{limit.what}<={limit.most:g}" for limit in problem.limits),
-        options=dict(asked.options or {}), dataflow=_fixed(asked)[0] or "")
+        options=dict(asked.options or {}), dataflow=_fixed(asked)[0] or "",
+        vector="included" if _counted(asked) else "free")
 
 
 def _as_runs(found: Sequence[Designed], graphs: Sequence[Graph], request: RequestRecord) -> Iterator[RunRecord]:

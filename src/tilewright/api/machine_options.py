@@ -122,6 +122,9 @@ class DesignOptions(KeptOptions):
     tiling: str | None = again(SpaceOptions, "tiling", None)
     precision: str = again(SpaceOptions, "precision", "auto")
     bind: Mapping[str, int | str] | None = again(SpaceOptions, "bind", None)
+    vector: str = again(VectorOptions, "vector", "included", (
+        "Softmax, normalisation, pooling, additions, copies and the like: included in all totals and bounds; or free, "
+        "as in papers that leave them out and always with --per-layer and --deployment."))
     samples: int | None = None
     workers: int | None = again(NetworkOptions, "workers", None, "Searches side by side. Default: one a core.")
     on: str = again(NetworkOptions, "on", "threads")

@@ -24,14 +24,12 @@ from tilewright.base import InputError
 from tilewright.codesign import (
     GOALS,
     DesignProblem,
-    Figures,
     SidedMachine,
     SidedMachines,
     SweptMachine,
     machine_bound,
     sweep_machines,
 )
-from tilewright.cost import NOTHING, Totals
 from tilewright.hardware import (
     Accelerator,
     DesignSpace,
@@ -110,17 +108,16 @@ def sweep(asked: SweepOptions) -> MachineSweep:
     if budget.samples is None or budget.seconds is not None:
         raise InputError("budget", "must be a number of mappings", budget_text(budget), "For example 2000")
     check_seed(asked.seed)
-    metrics, counts = read_front(asked.front), counts_vector(asked.vector)
+    metrics = read_front(asked.front)
+    if counts_vector(asked.vector):
+        problem = replace(problem, vector=((1.0, graph),))
     ready_cache()
     with study_runner(asked, "sweep") as runner, interruptible(runner.stop):
         found, samples = sweep_machines(problem, chosen, budget.samples, asked.seed, runner)
         stopped = runner.stop.is_set()
-    beside = [Totals.beside(graph, one.machine) if counts else NOTHING for one in found]
-    sided = [SidedMachine(texts, replace(one.machine, name=_name(machine, texts)), whole.latency_cycles,
-                          whole.energy_pj, float(problem.value(whole)), unmapped=one.unmapped)
-             for texts, one, extra in zip(values, found, beside, strict=False)
-             for total in [Totals.of([(1, one.figures), (1, extra)])]
-             for whole in [Figures(total.latency_cycles, total.energy_pj, one.machine.area_um2)]]
+    sided = [SidedMachine(texts, replace(one.machine, name=_name(machine, texts)), one.figures.latency_cycles,
+                          one.figures.energy_pj, one.score, unmapped=one.unmapped)
+             for texts, one in zip(values, found, strict=False)]
     command = command_line("sweep", SweepOptions, {
         **vars(asked), "network": name_of(asked.network), "arch": name_of(asked.arch), "vary": _texts(asked.vary),
         "budget": budget_text(budget), "front": metrics})
@@ -128,8 +125,8 @@ def sweep(asked: SweepOptions) -> MachineSweep:
                         stopped, tuple(found), tuple(layer.name for layer in problem.layers))
     shown = {id(one) for one in (*made.front(), *sorted(sided, key=lambda one: one.score)[:1])}
     return replace(made, machines=tuple(
-        replace(one, bound=machine_bound(problem, one.machine, extra)) if id(one) in shown and not stopped else one
-        for one, extra in zip(sided, beside, strict=True)))
+        replace(one, bound=machine_bound(problem, one.machine)) if id(one) in shown and not stopped else one
+        for one in sided))
 
 
 def side_by_side(machines: Sequence[Machine], **asked: Any) -> MachineSweep:

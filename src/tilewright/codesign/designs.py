@@ -145,7 +145,7 @@ class Designed:
         for one in self.tried:
             if one.fronts is None or problem.budget.excess(one.chosen) > 0:
                 continue
-            choice, figures = rated(problem, one.fronts, one.figures.area_um2)
+            choice, figures = rated(problem, one.fronts, one.figures.area_um2, problem.rows(one.chosen))
             values = np.stack([figures.latency_cycles, figures.energy_pj], axis=1)
             power = problem.power(figures)
             within = np.flatnonzero(power <= problem.budget.most("power"))
@@ -313,7 +313,7 @@ def design_each(problem: DesignProblem, method: str = "auto", *, samples: int | 
         raise InputError("samples", f"must be at least one for each of the {count} layers", samples)
     share, time = samples and samples // count, seconds and seconds / count
     for at, layer in enumerate(problem.layers):
-        way = replace(problem, layers=(layer,), weights=problem.weights[[at]])
+        way = replace(problem, layers=(layer,), weights=problem.weights[[at]], vector=())
         if found and found[-1].interrupted:
             found.append(replace(found[-1], problem=way, best=None, bound=0.0, samples=0, seconds=0.0, tried=()))
         else:

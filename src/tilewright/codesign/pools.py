@@ -231,8 +231,8 @@ class Pooling:
                 rows[way, layer], some = best, fits[best, at]
                 latency[way, layer] = np.where(some, pool.latency[best], np.inf)
                 energy[way, layer] = np.where(some, energies[best, at], np.inf)
-        totals = [self.problem.total(latency[way], energy[way], area)
-                  for way in range(len(worths))]
+        machines = self.problem.rows(chosen)
+        totals = [self.problem.total(latency[way], energy[way], area, machines) for way in range(len(worths))]
         merits = np.array([self.merit(figures) for figures in totals])
         best = merits.argmin(axis=0)
         picked = Figures(*(np.array([getattr(figures, name) for figures in totals])[best, at]

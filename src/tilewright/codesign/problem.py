@@ -1,7 +1,7 @@
 """What is to be designed: networks, what may vary, what it may take, and what is minimised."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.base import InputError, digest
 from tilewright.codesign.limits import DesignBudget, Floats, Limit, power_mw
-from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, Needs, hardware_bounds
+from tilewright.cost import BoundBatch, DenseModel, HardwareBatch, Needs, VectorModel, hardware_bounds
 from tilewright.hardware import AREA, Accelerator, DesignSpace, Number, with_numbers
 from tilewright.mapping import (
     Constraints,
@@ -24,7 +24,7 @@ from tilewright.mapping import (
     tile_fits,
 )
 from tilewright.search import METRICS, KeptBounding, Objective
-from tilewright.workload import Operator, Tensor, UniqueOperator
+from tilewright.workload import Graph, Operator, Tensor, UniqueOperator
 
 Made = TypeVar("Made")
 
@@ -69,6 +69,8 @@ class DesignProblem:
         One of `GOALS`.
     dataflow
         What the mappings follow on every machine, a name of `DATAFLOWS`; empty for any mapping.
+    vector
+        Networks with their weights whose vector work totals have in them; searches of layers are the same without.
     spread
         Whether searches of a layer tell all mappings of which none is better in both cycles and picojoules, as fronts
         need; those of a product or of limited power do so anyway.
@@ -82,6 +84,7 @@ class DesignProblem:
     dataflow: str = ""
     tiling: Tiling = "imperfect"
     spread: bool = False
+    vector: tuple[tuple[float, Graph], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if self.objective not in GOALS:
@@ -268,9 +271,21 @@ class DesignProblem:
         return replace(asked, loops={place: rule for place, rule in asked.loops.items() if place in places},
                        factors={place: rule for place, rule in asked.factors.items() if place in places})
 
-    def total(self, latency: Floats, energy: Floats, area_um2: Any) -> Figures:
-        """Return what all layers take: ``latency`` and ``energy`` are ``(l)`` or ``(l, b)``."""
-        return Figures(np.tensordot(self.weights, latency, 1), np.tensordot(self.weights, energy, 1), area_um2)
+    def total(self, latency: Floats, energy: Floats, area_um2: Any, rows: HardwareBatch) -> Figures:
+        """Return what the networks take on machines: ``latency`` and ``energy`` of layers are ``(l)`` or ``(l, b)``."""
+        cycles, picojoules = self.beside(rows)
+        return Figures(np.tensordot(self.weights, latency, 1) + cycles, np.tensordot(self.weights, energy, 1) +
+                       picojoules, area_um2)
+
+    @cached_property
+    def _vector_models(self) -> list[tuple[float, VectorModel]]:
+        return [(weight, VectorModel(graph, self.space.accelerator)) for weight, graph in self.vector]
+
+    def beside(self, rows: HardwareBatch) -> tuple[Any, Any]:
+        """Return cycles and picojoules ``(b)`` that the vector work of the networks takes on machines; 0 without."""
+        found = [(weight * cycles, weight * picojoules) for weight, work in self._vector_models
+                 for cycles, picojoules in [work.sums(rows)]]
+        return sum(cycles for cycles, _ in found), sum(picojoules for _, picojoules in found)
 
     def value(self, figures: Figures) -> Any:
         """Return the objective."""
@@ -281,8 +296,8 @@ class DesignProblem:
         return np.where(self.power(figures) <= self.budget.most("power"), self.value(figures), np.inf)
 
     def rows(self, chosen: Mapping[Number, Any]) -> HardwareBatch:
-        """Return machines of the space as rows, of figures ``(b)`` each."""
-        return HardwareBatch({key: np.asarray(column, dtype=np.float64)
+        """Return machines of the space as rows, of figures ``(b)`` each, or one."""
+        return HardwareBatch({key: np.atleast_1d(np.asarray(column, dtype=np.float64))
                               for key, column in self.space.numbers(chosen).items()})
 
     def overheated(self, figures: Figures) -> Any:
@@ -370,23 +385,24 @@ class LayerFront:
                    Nests.joined([one.nests for one in parts])) if parts else None
 
 
-def composed(problem: DesignProblem, fronts: Sequence[LayerFront],
-             area_um2: float) -> tuple[NDArray[np.intp], Figures, float]:
-    """Return which mapping of each layer makes the best network of all, what that takes, and the score.
+def composed(problem: DesignProblem, fronts: Sequence[LayerFront], area_um2: float,
+             rows: HardwareBatch) -> tuple[NDArray[np.intp], Figures, float]:
+    """Return which mapping of each layer makes the best network on a machine, what that takes, and the score.
 
     Of a sum alone (cycles, picojoules) each layer's own least is best. Else the best of `rated` is taken, so that the
     choice may miss the best of all combinations, but never names figures that it does not have.
     """
     sums = problem.objective.split("-")[0]
     alone = problem.budget.most("power") == np.inf and sums in ("latency", "energy")
-    choice, figures = rated(problem, fronts, area_um2, [0.0 if sums == "energy" else np.inf] if alone else None)
+    rates = [0.0 if sums == "energy" else np.inf] if alone else None
+    choice, figures = rated(problem, fronts, area_um2, rows, rates)
     scores = np.broadcast_to(problem.scores(figures), choice.shape[1])
     best = int(scores.argmin() if np.isfinite(scores).any() else problem.power(figures).argmin())
     return choice[:, best], Figures(float(figures.latency_cycles[best]), float(figures.energy_pj[best]), area_um2), \
         float(scores[best])
 
 
-def rated(problem: DesignProblem, fronts: Sequence[LayerFront], area_um2: float,
+def rated(problem: DesignProblem, fronts: Sequence[LayerFront], area_um2: float, rows: HardwareBatch,
           rates: Sequence[float] | None = None) -> tuple[NDArray[np.intp], Figures]:
     """Return ``(l, r)``, which mapping of each layer is best at each rate, and what the networks then take.
 
@@ -395,8 +411,8 @@ def rated(problem: DesignProblem, fronts: Sequence[LayerFront], area_um2: float,
     """
     if rates is None:
         least = problem.total(np.array([front.latency.min() for front in fronts]),
-                              np.array([front.energy.min() for front in fronts]), area_um2)
-        middle = least.energy_pj / max(least.latency_cycles, 1e-9)
+                              np.array([front.energy.min() for front in fronts]), area_um2, rows)
+        middle = float(np.squeeze(least.energy_pj)) / max(float(np.squeeze(least.latency_cycles)), 1e-9)
         rates = [0.0, *(middle * np.exp(np.arange(-200, 201) * 0.04)).tolist(), np.inf]
     known = np.array(rates)
     latency, energy = np.empty((len(fronts), len(known))), np.empty((len(fronts), len(known)))
@@ -405,4 +421,4 @@ def rated(problem: DesignProblem, fronts: Sequence[LayerFront], area_um2: float,
         costs = front.energy[:, None] + np.where(known == np.inf, 0.0, known) * front.latency[:, None]
         chosen[at] = np.where(known == np.inf, front.latency.argmin(), costs.argmin(axis=0))
         latency[at], energy[at] = front.latency[chosen[at]], front.energy[chosen[at]]
-    return chosen, problem.total(latency, energy, area_um2)
+    return chosen, problem.total(latency, energy, area_um2, rows)

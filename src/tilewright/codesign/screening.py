@@ -56,7 +56,7 @@ def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
         macs = np.array([[layer.macs] for layer in problem.layers])
         latency = np.maximum(latency, macs / elements.most)
         edp = np.maximum(edp, latency * energy)
-    figures = problem.total(latency, energy, area_um2)
+    figures = problem.total(latency, energy, area_um2, hardware)
     most = problem.budget.most("power")
     if most < np.inf:
         slowest = figures.energy_pj * problem.space.accelerator.frequency_mhz * 1e-3 / most

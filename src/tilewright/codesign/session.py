@@ -68,7 +68,7 @@ class Candidate:
         known = tuple(front for front in fronts if front is not None)
         if len(known) < len(problem.layers):
             return cls(chosen, None, unmapped=tuple(at for at, front in enumerate(fronts) if front is None))
-        choice, figures, score = composed(problem, known, float(problem.area(chosen)))
+        choice, figures, score = composed(problem, known, float(problem.area(chosen)), problem.rows(chosen))
         excess = float(problem.budget.excess(chosen)) + float(problem.overheated(figures))
         return cls(chosen, known, tuple(choice.tolist()), figures, score if excess <= 0 else inf, (), excess)
 
@@ -203,7 +203,7 @@ class Session(Spending):
         latency, energy, excesses = np.array([nests.costs(problem, layer, rows)
                                               for layer, nests in enumerate(batches)]).transpose(1, 0, 2)
         self.spent += sum(len(batch) for batch in batches)
-        figures = problem.total(latency, energy, np.asarray(problem.area(chosen)))
+        figures = problem.total(latency, energy, np.asarray(problem.area(chosen)), rows)
         excess = excesses.sum(axis=0) + problem.budget.excess(chosen) + problem.overheated(figures)
         found = Scores(np.where(excess > 0, inf, problem.scores(figures)), excess, figures, latency, energy)
         for row in self._noted(found):

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.base import InputError
 from tilewright.codesign.problem import DesignProblem
 from tilewright.codesign.screening import value_bound
-from tilewright.cost import NOTHING, KeptBounds, Totals, layer_bounds
+from tilewright.cost import HardwareBatch, KeptBounds, layer_bounds
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets
 from tilewright.search import METRICS, first_of_front, read_front
@@ -97,13 +97,11 @@ class SidedMachines:
         return tuple(points[row] for row in first_of_front(values))
 
 
-def machine_bound(problem: DesignProblem, machine: Accelerator, beside: Totals = NOTHING) -> float:
-    """Return what the objective is at least on a machine, however layers are mapped and whatever memories keep.
-
-    ``beside`` is what takes cycles and energy and is no layer.
-    """
+def machine_bound(problem: DesignProblem, machine: Accelerator) -> float:
+    """Return what the objective is at least on a machine, however layers are mapped and whatever memories keep."""
     latency, energy, edp = np.zeros((3, len(problem.layers) + 1, 1))
-    latency[-1], energy[-1], edp[-1] = beside.latency_cycles, beside.energy_pj, beside.edp
+    latency[-1], energy[-1] = problem.beside(HardwareBatch(base=machine))
+    edp[-1] = latency[-1] * energy[-1]
     for layer in range(len(problem.layers)):
         space = problem.map_space(layer, machine)
         kept, free = KeptBounds(KeptSets(space)), layer_bounds(
@@ -113,6 +111,7 @@ def machine_bound(problem: DesignProblem, machine: Accelerator, beside: Totals =
             energy[layer] = max(free.energy_pj, kept.least(lambda _, picojoules: picojoules))
         elif problem.objective.startswith("edp"):
             edp[layer] = max(free.latency_cycles * free.energy_pj, kept.least(lambda cycles, pj: cycles * pj))
-    problem = replace(problem, weights=np.append(problem.weights, 1.0))
+    problem = replace(problem, weights=np.append(problem.weights, 1.0), vector=())
     area = np.array([machine.area_um2])
-    return float(value_bound(problem, problem.total(latency, energy, area), edp, area)[0])
+    figures = problem.total(latency, energy, area, HardwareBatch(base=machine))
+    return float(value_bound(problem, figures, edp, area)[0])

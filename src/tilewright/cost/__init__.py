@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tilewright.cost.systolic.rounds import RoundLatency, Sequencer, round_latency
     from tilewright.cost.systolic.traffic import systolic_words
     from tilewright.cost.tables import CostBatch, LayerCosts, Needs
-    from tilewright.cost.vector import UNIT, VectorShare, VectorWork, vector_shares, vector_work
+    from tilewright.cost.vector import UNIT, VectorModel, VectorShare, VectorWork, vector_shares, vector_work
 
 __all__ = [
     "COMPUTE",
@@ -85,6 +85,7 @@ __all__ = [
     "SystolicWords",
     "Totals",
     "Traffic",
+    "VectorModel",
     "VectorShare",
     "VectorWork",
     "best_of_box",

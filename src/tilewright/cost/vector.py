@@ -14,10 +14,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil
-from typing import TypeAlias
+from functools import cached_property
+from math import ceil, isqrt
+from typing import Any, TypeAlias
 
-from tilewright.hardware import Accelerator, Memory, VectorUnit, exact_rate
+import numpy as np
+
+from tilewright.cost.hardware import Columns, Floats, HardwareBatch, own_columns
+from tilewright.hardware import LEAKAGE, RATE, Accelerator, Memory, VectorUnit, exact_rate
 from tilewright.workload import DataMovement, Graph, MacNode, VectorOperator, vector_kind
 
 UNIT = "vector unit"
@@ -86,17 +90,49 @@ def vector_work(graph: Graph, accelerator: Accelerator) -> tuple[VectorWork, ...
     >>> [(one.kind, one.folded, one.latency_cycles) for one in work[:3]]
     [('relu', 'conv1_1', 0), ('relu', 'conv1_2', 0), ('max_pool', '', 229376)]
     """
-    unit, folds = accelerator.vector_unit, _folds(graph, accelerator.vector_unit)
-    passes = _passes(graph, folds)
-    found = []
+    folds = _folds(graph, accelerator.vector_unit)
+    passes, rows, found = _passes(graph, folds), own_columns(accelerator), []
     for node in _nodes(graph):
         whole = passes.get(node.name, _Pass(0, 0))
-        cycles, bottleneck = _cycles(whole, node, accelerator, unit)
-        energy = _energy(whole, node, cycles, accelerator, unit)
-        outer = dict(_moved(whole, _bits(node, accelerator), accelerator, unit)).get(accelerator.memories[0], {})
-        found.append(VectorWork(node, vector_kind(node), folds.get(node.name, ("", ""))[0], cycles, energy, bottleneck,
-                                float(sum(outer.values()) * accelerator.memories[0].word_bits / 8)))
+        own, bits = getattr(node, "operations", 0), _bits(node, accelerator)
+        cycles = _cycles(whole, bits, rows)
+        slowest = max(cycles, key=cycles.__getitem__)
+        outer = sum(sum(moved.values()) for memory, moved in _moved(whole, bits, accelerator)
+                    if memory == accelerator.memories[0])
+        found.append(VectorWork(
+            node, vector_kind(node), folds.get(node.name, ("", ""))[0], cycles[slowest],
+            _energy(whole, own, bits, cycles[slowest], rows), slowest if cycles[slowest] else "", outer / 8))
     return tuple(found)
+
+
+@dataclass(frozen=True, repr=False)
+class VectorModel:
+    """What all vector work of a network takes on machines of one structure."""
+
+    graph: Graph
+    accelerator: Accelerator
+
+    @cached_property
+    def _parts(self) -> list[tuple[_Pass, int, int, int]]:
+        """Passes that differ, operations and bits of a word of each, and how often they are done."""
+        passes = _passes(self.graph, _folds(self.graph, self.accelerator.vector_unit))
+        found: dict[str, tuple[_Pass, int, int, int]] = {}
+        for node in _nodes(self.graph):
+            part = passes.get(node.name, _Pass(0, 0)), getattr(node, "operations", 0), _bits(node, self.accelerator)
+            found[repr(part)] = *part, node.count + (found[repr(part)][-1] if repr(part) in found else 0)
+        return list(found.values())
+
+    def sums(self, hardware: HardwareBatch) -> tuple[Floats, Floats]:
+        """Return cycles and picojoules ``(b)`` on each row, as `vector_work` tells them of each machine."""
+        rows = hardware.on(self.accelerator)
+        latency, energy = np.zeros((2, max(1, len(hardware))))
+        for whole, operations, bits, count in self._parts:
+            cycles: Any = 0
+            for part in _cycles(whole, bits, rows).values():
+                cycles = np.maximum(cycles, part)
+            latency += count * cycles
+            energy += count * sum(_energy(whole, operations, bits, cycles, rows).values())
+        return latency, energy
 
 
 def vector_shares(graph: Graph, accelerator: Accelerator) -> dict[str, VectorShare]:
@@ -209,46 +245,72 @@ def _way(accelerator: Accelerator, unit: VectorUnit, role: str) -> list[Memory]:
     return [memory for memory in outer if memory.name == unit.memory or memory.can_keep(role, role)]
 
 
-def _moved(whole: _Pass, bits: int, accelerator: Accelerator, unit: VectorUnit,
-           ) -> Iterator[tuple[Memory, dict[str, Fraction]]]:
-    """Yield each memory with the words of its own width that it moves: read, filled, updated and drained."""
-    ways = {role: [memory.name for memory in _way(accelerator, unit, role)] for role in ("inputs", "outputs")}
+def _moved(whole: _Pass, bits: int, accelerator: Accelerator) -> Iterator[tuple[Memory, dict[str, int]]]:
+    """Yield each memory with the bits that it moves: read, filled, updated and drained."""
+    ways = {role: [memory.name for memory in _way(accelerator, accelerator.vector_unit, role)]
+            for role in ("inputs", "outputs")}
     for memory in accelerator.memories:
-        words = {kind: Fraction(0) for kind in ("read", "fill", "update", "drain")}
+        moved = dict.fromkeys(("read", "fill", "update", "drain"), 0)
         for role, count, (inner, outer) in (("inputs", whole.reads, ("read", "fill")),
                                             ("outputs", whole.writes, ("update", "drain"))):
             if memory.name in ways[role]:
-                words[inner] = Fraction(count * bits, memory.word_bits)
-                words[outer] = words[inner] if memory.name != ways[role][0] else Fraction(0)
-        if any(words.values()):
-            yield memory, words
+                moved[inner] = count * bits
+                moved[outer] = moved[inner] if memory.name != ways[role][0] else 0
+        if any(moved.values()):
+            yield memory, moved
 
 
-def _cycles(whole: _Pass, node: VectorNode, accelerator: Accelerator, unit: VectorUnit) -> tuple[int, str]:
-    """Return the cycles of one run, and what sets them."""
-    found = {UNIT: ceil(sum((count / exact_rate(unit.rate(kind)) for kind, count in whole.operations), Fraction(0)))}
-    for memory, words in _moved(whole, _bits(node, accelerator), accelerator, unit):
-        ports = {"read": words["read"] + words["drain"], "write": words["fill"] + words["update"],
-                 "shared": sum(words.values())}
-        rates = {port: getattr(memory.bandwidth, port) for port in ports}
-        found[memory.name] = max((ceil(ports[port] / (exact_rate(rate) * accelerator.instances(memory.name)))
-                                  for port, rate in rates.items() if rate is not None), default=0)
-    slowest = max(found, key=found.__getitem__)
-    return found[slowest], slowest if found[slowest] else ""
+def _cycles(whole: _Pass, bits: int, rows: Columns) -> dict[str, Any]:
+    """Return the cycles of one run by what they are taken by, of one machine or ``(b)``."""
+    machine, numbers = rows.machine, rows.numbers
+    found: dict[str, Any] = {UNIT: 0}
+    if whole.operations:
+        found[UNIT] = _lanes(whole, rows)
+    for memory, moved in _moved(whole, bits, machine):
+        ports = {"read": moved["read"] + moved["drain"], "write": moved["fill"] + moved["update"],
+                 "shared": sum(moved.values())}
+        found[memory.name] = 0
+        for port, count in ports.items():
+            key = memory.name, RATE.format(port)
+            if key in numbers:
+                words, cycles = (_whole(part) for part in rows.exact(key))
+                each = memory.word_bits * words * _whole(machine.instances(memory.name, numbers))
+                found[memory.name] = _larger(found[memory.name], -(-count * cycles // each))
+    return found
 
 
-def _energy(whole: _Pass, node: VectorNode, cycles: int, accelerator: Accelerator, unit: VectorUnit,
-            ) -> dict[str, float]:
-    """Return picojoules of one run by memory, and of the unit: its own operations, whether folded or not."""
-    found = {}
-    for memory, words in _moved(whole, _bits(node, accelerator), accelerator, unit):
-        block, energy = memory.block_words, memory.energy
-        found[memory.name] = sum(ceil(count / block) * block * float(getattr(energy, f"{kind}_pj"))
-                                 for kind, count in words.items())
-    operations = node.operations if isinstance(node, VectorOperator) else 0
-    found[UNIT] = operations * float(unit.energy_pj_per_operation or 0.0)
-    if accelerator.leakage_mw:
-        found["leakage"] = accelerator.leakage_mw * cycles / accelerator.frequency_mhz * 1000
+def _lanes(whole: _Pass, rows: Columns) -> Any:
+    """Return the cycles that the lanes take for a pass."""
+    machine, unit = rows.machine, rows.machine.vector_unit
+    if machine.vector is not None:
+        return ceil(sum((count / exact_rate(unit.rate(kind)) for kind, count in whole.operations), Fraction(0)))
+    elements: Any = 1
+    for array in machine.fanouts:
+        elements = elements * rows.numbers[array.name, "instances"]
+    lanes = _whole(np.sqrt(elements)) if isinstance(elements, np.ndarray) else isqrt(int(elements))
+    return -(-sum(count for _, count in whole.operations) // lanes)
+
+
+def _whole(figure: Any) -> Any:
+    """Return a whole number as one; of many, those."""
+    return figure.astype(np.int64) if isinstance(figure, np.ndarray) else int(figure)
+
+
+def _larger(one: Any, other: Any) -> Any:
+    return max(one, other) if isinstance(one, int) and isinstance(other, int) else np.maximum(one, other)
+
+
+def _energy(whole: _Pass, operations: int, bits: int, cycles: Any, rows: Columns) -> dict[str, Any]:
+    """Return picojoules of one run by memory, and of the unit: ``operations`` of its own, whether folded or not."""
+    machine, numbers, found = rows.machine, rows.numbers, dict[str, Any]()
+    for memory, moved in _moved(whole, bits, machine):
+        block = memory.block_words * memory.word_bits
+        found[memory.name] = sum(-(-count // block) * memory.block_words
+                                 * numbers[memory.name, f"{kind}_energy_pj_per_word"] for kind, count in moved.items())
+    stated = machine.vector.energy_pj_per_operation if machine.vector is not None else None
+    found[UNIT] = operations * (numbers[machine.compute.name, "energy_pj_per_mac"] if stated is None else stated)
+    if machine.leakage_mw:
+        found["leakage"] = numbers[LEAKAGE] * cycles
     return found
 
 

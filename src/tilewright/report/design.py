@@ -220,7 +220,14 @@ def _layers(runs: Sequence[RunRecord], networks: Networks) -> Table:
                          layer.cost.limited_by))
     return Table("layers", "Layers, each figure of one run", (
         "Layer", "Runs", "Shape", "Latency (cycles)", "Share", "Energy", "Utilisation", "Bottleneck"), tuple(rows),
-        ("Share: of the latency of all networks, each times its weight.",) if len(runs) > 1 else ())
+        (*(["Share: of the latency of all networks, each times its weight."] if len(runs) > 1 else []), *_vector(runs)))
+
+
+def _vector(runs: Sequence[RunRecord]) -> list[str]:
+    """Return what vector work takes of the networks' totals, where there is any."""
+    return [f"Vector work of {run.network.name}: {engineering(run.totals.vector_cycles)} cycles, "
+            f"{measured(run.totals.vector_energy_pj, 'pJ')}, in the totals."
+            for run in runs if run.totals.vector_cycles or run.totals.vector_energy_pj]
 
 
 def _numbers(found: Designed, one: Candidate) -> str:

@@ -6,6 +6,7 @@ import pytest
 from tilewright.codesign import DesignProblem, Nests, design, read_limits
 from tilewright.codesign.pools import MappingPool, Pooling
 from tilewright.codesign.screening import grown, taken, values_at
+from tilewright.cost import HardwareBatch
 from tilewright.hardware import DesignSpace, find_design_space
 from tilewright.jobs import Runner
 from tilewright.workload import UniqueOperator, convolution, matmul
@@ -38,7 +39,7 @@ def test_what_is_looked_up_is_what_the_model_says_on_other_machines(objective: s
         own = asked.machine({key: float(column[at]) for key, column in chosen.items()})
         fronts = [pooling.front(layer, pool, own, found.chosen[layer, [at]]) for layer, pool in enumerate(pools)]
         told = asked.total(np.array([front.latency[0] for front in fronts]),
-                           np.array([front.energy[0] for front in fronts]), own.area_um2)
+                           np.array([front.energy[0] for front in fronts]), own.area_um2, HardwareBatch(base=own))
         assert found.figures.latency_cycles[at] == told.latency_cycles
         if objective == "edp":
             assert found.figures.energy_pj[at] == pytest.approx(told.energy_pj, rel=0.005)  # but for networks

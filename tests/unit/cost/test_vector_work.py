@@ -3,9 +3,10 @@
 from dataclasses import replace
 from math import ceil
 
+import numpy as np
 import pytest
 
-from tilewright.cost import Totals, kept_bounds, vector_work
+from tilewright.cost import HardwareBatch, Totals, VectorModel, kept_bounds, vector_work
 from tilewright.hardware import (
     Accelerator,
     AccessEnergy,
@@ -163,6 +164,33 @@ def test_every_preset_runs_it(name):
     total = Totals.of((one.node.count, one) for one in work)
     assert total.latency_cycles > 0 and total.energy_pj > 0
     assert {one.kind for one in work} == {"relu", "max_pool", "add", "average_pool"}
+
+
+RATE = "bandwidth_words_per_cycle."
+VARIES = {"small": {("array", "x"): (1, 9), ("array", "y"): (1, 9), ("DRAM", f"{RATE}shared"): (0.3, 7),
+                    ("Buffer", f"{RATE}read"): (0.1, 9), ("MAC", "energy_pj_per_mac"): (0.1, 2),
+                    ("Buffer", "fill_energy_pj_per_word"): (1, 5)},
+          "eyeriss": {("PEs", "x"): (1, 20), ("DRAM", f"{RATE}shared"): (0.7, 9),
+                      ("GLB", "capacity_bytes"): (9_000, 200_000)}}
+
+
+@pytest.mark.parametrize("network", ["resnet18", "bert-base"])
+@pytest.mark.parametrize(("machine", "vector"), [
+    (MACHINE, VectorUnit(8, energy_pj_per_operation=0.25, folds=("add",))), (MACHINE, None),
+    (replace(MACHINE, compute=Compute("MAC", 0.5, leakage_mw=0.2)), VectorUnit(3, "DRAM", None, (("softmax", 0.7),))),
+    (preset("eyeriss"), preset("eyeriss").vector), (preset("eyeriss"), None)])
+def test_many_machines_take_what_each_does(network, machine, vector):
+    machine, graph = replace(machine, vector=vector), zoo.load(network)
+    rng = np.random.default_rng(7)
+    rows = HardwareBatch({key: np.round(rng.uniform(*ends, 8), 0 if key[1] in ("x", "y", "capacity_bytes") else 2)
+                          for key, ends in VARIES[machine.name].items()})
+    latency, energy = VectorModel(graph, machine).sums(rows)
+    for row in range(8):
+        one = Totals.beside(graph, rows.machine(row, machine))
+        assert (latency[row], energy[row]) == (one.latency_cycles, pytest.approx(one.energy_pj))
+    whole = VectorModel(graph, machine).sums(HardwareBatch())
+    assert [each.tolist() for each in whole] == [[Totals.beside(graph, machine).latency_cycles],
+                                                 [pytest.approx(Totals.beside(graph, machine).energy_pj)]]
 
 
 def attention(side, lanes):
