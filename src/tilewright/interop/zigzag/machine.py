@@ -159,9 +159,10 @@ def _port(entry: Node, operands: list[str]) -> MemoryPort:
     """Read a port as versions since 2025 write it."""
     entry.note_unknown({"name", "type", "bandwidth_min", "bandwidth_max", "allocation"})
     kinds = {"read": "r", "write": "w", "read_write": "rw"}
-    if entry["type"].value not in kinds:
-        raise entry["type"].fail(f"must be one of {', '.join(kinds)}", entry["type"].value)
-    kind, moves = kinds[entry["type"].value], set()
+    said, moves = str(entry["type"].value), set()
+    if said not in kinds:
+        raise entry["type"].fail(f"must be one of {', '.join(kinds)}", said)
+    kind = kinds[said]
     for move in entry["allocation"].items():
         operand, _, direction = (part.strip() for part in str(move.value).partition(","))
         if operand not in operands or direction not in DIRECTIONS or DIRECTIONS[direction] not in kind:
