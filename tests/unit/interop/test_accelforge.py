@@ -91,6 +91,21 @@ def test_a_workload_is_a_network_of_einsums(tmp_path):
     assert (last.count, last.inputs, last.operator.tensor("V").word_bits) == (3, ("U",), 16)
 
 
+@pytest.mark.parametrize(("text", "kept"), [
+    ("All - weight", ("inputs", "outputs")), ("~(input | output)", ("weights",)), ("Inputs & input", ("inputs",)),
+    ("Outputs", ("outputs",)), ("~Main.tensors | weight", ("weights",)),
+])
+def test_tensors_are_named_by_sets(text, kept, tmp_path):
+    for files in ((MACHINES["rows"],), (MACHINES["rows"], LAYERS["fc"])):
+        found = read(tmp_path, files[0].replace("keep: weight", f"keep: {text}"), *files[1:])
+        assert found.accelerator.level("Reg").keeps == kept
+
+
+def test_ranges_may_have_their_end(tmp_path):
+    ended = LAYERS["conv"].replace("0 <= p < 8", "0 <= p <= 8")
+    assert read(tmp_path, ended).operator.sizes["p"] == 9
+
+
 def test_templates_take_variables_behind_the_name(tmp_path):
     (tmp_path / "chain.yaml").write_text(
         "workload:\n  rank_sizes: {M: {{SIZE}}, K: 4, N: 4}\n  bits_per_value: {All: 8}\n  einsums:\n"

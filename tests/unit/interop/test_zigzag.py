@@ -10,7 +10,7 @@ from tilewright.base import InputError
 from tilewright.cost import cost_model
 from tilewright.hardware import Bandwidth
 from tilewright.interop import FORMATS, format_of
-from tilewright.mapping import Bounds, violations
+from tilewright.mapping import Bounds, Loop, violations
 
 FIGURES = json.loads((Path(__file__).parent / "zigzag_figures.json").read_text(encoding="utf-8"))
 MACHINES, LAYERS = FIGURES["machines"], FIGURES["layers"]
@@ -109,6 +109,16 @@ def test_partial_sums_are_as_wide_as_o_and_outputs_as_o_final(tmp_path):
     assert text != LAYERS["fc"]
     output = read(tmp_path, text).graph.nodes[0].operator.output
     assert (output.word_bits, output.partial_bits) == (8, 16)
+
+
+def test_as_many_loops_stand_at_a_memory_as_fit_to_the_last_bit(tmp_path):
+    triple = FIGURES["triples"][0]
+    texts = [MACHINES["stationary"], LAYERS["fc"], triple["mapping"]]
+    assert read(tmp_path, *texts).mapping.at("oreg").loops == (Loop("C", 1),)
+    texts[0] = texts[0].replace("size: 16\n", "size: 15\n")
+    found = read(tmp_path, *texts)
+    assert found.mapping.at("oreg").loops == ()
+    assert [violation.level for violation in violations(found.mapping, found.operator, found.accelerator)] == ["oreg"]
 
 
 def test_spatial_loops_are_constraints_where_no_order_is_given(tmp_path):
