@@ -28,27 +28,19 @@ Worth = tuple[float, float]
 
 @dataclass(frozen=True)
 class MappingPool:
-    """Mappings of one layer of which none is better than another in all: needs, cycles and, where it counts, energy.
-
-    Parameters
-    ----------
-    steps, ranks, kept
-        As of `Nests`.
-    needs
-        ``(n, k)``: what each needs of the numbers that vary.
-    latency
-        ``(n)``: cycles.
-    rest, words
-        ``(n)`` and ``(n, j)``: picojoules that do not depend on prices, and accesses of each price.
-    """
+    """Mappings of one layer of which none is better than another in all: needs, cycles and, where it counts, energy."""
 
     steps: NDArray[np.int32]
     ranks: NDArray[np.int8]
     kept: NDArray[np.int64]
+    """As of `Nests`."""
     needs: Floats
+    """``(n, k)``: what each needs of the numbers that vary."""
     latency: Floats
+    """``(n)``: cycles."""
     rest: Floats
     words: Floats
+    """``(n)`` and ``(n, j)``: picojoules that do not depend on prices, and accesses of each price."""
 
     def __len__(self) -> int:
         return len(self.latency)

@@ -24,19 +24,13 @@ def values_at(problem: DesignProblem, places: Places) -> dict[Number, Floats]:
 
 @dataclass(frozen=True)
 class Elements:
-    """Elements of machines between two, ``(b)`` each: the most within the limits, and areas that go with them.
-
-    Parameters
-    ----------
-    most
-        Elements.
-    each_um2, others_um2
-        Area of an element with what lies inside of all arrays, and of all else; both at least so much.
-    """
+    """Elements of machines between two, ``(b)`` each: the most within the limits, and areas that go with them."""
 
     most: Floats
+    """Elements."""
     each_um2: Floats
     others_um2: Floats
+    """Area of an element with what lies inside of all arrays, and of all else; both at least so much."""
 
 
 def bounds_of(problem: DesignProblem, hardware: HardwareBatch, area_um2: Floats,
@@ -107,20 +101,14 @@ def elements_between(problem: DesignProblem, low: Mapping[Number, Any], high: Ma
 
 @dataclass
 class HardwareBoxes:
-    """Boxes that together hold every machine of the space that is within the limits and can run all layers.
-
-    Parameters
-    ----------
-    low, high
-        ``(b, n)``: places in the ranges, both ends within. The machine at ``low`` is within the limits.
-    bound
-        ``(b)``: what the objective is at least on any machine of the box.
-    """
+    """Boxes that together hold every machine of the space that is within the limits and can run all layers."""
 
     problem: DesignProblem
     low: Places
     high: Places
+    """``(b, n)``: places in the ranges, both ends within. The machine at ``low`` is within the limits."""
     bound: Floats
+    """``(b)``: what the objective is at least on any machine of the box."""
 
     @classmethod
     def whole(cls, problem: DesignProblem) -> "HardwareBoxes":

@@ -93,25 +93,17 @@ class DesignStep:
 
 @dataclass(frozen=True)
 class Scores:
-    """What ``b`` designs score.
-
-    Parameters
-    ----------
-    score
-        ``(b)``: the objective, infinite where a limit is broken or a mapping is illegal.
-    excess
-        ``(b)``: by how much limits are broken: shares of the budget, and one and more for each illegal mapping.
-    figures
-        ``(b)``: what all layers take.
-    latency, energy
-        ``(l, b)``: cycles and picojoules of each layer.
-    """
+    """What ``b`` designs score."""
 
     score: Floats
+    """``(b)``: the objective, infinite where a limit is broken or a mapping is illegal."""
     excess: Floats
+    """``(b)``: by how much limits are broken: shares of the budget, and one and more for each illegal mapping."""
     figures: Figures
+    """``(b)``: what all layers take."""
     latency: Floats
     energy: Floats
+    """``(l, b)``: cycles and picojoules of each layer."""
 
 
 class Session(Spending):

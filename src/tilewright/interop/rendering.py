@@ -29,18 +29,12 @@ class RefusedError(Exception):
 
 @dataclass
 class Rendering:
-    """The texts of a template and of the files that it includes as trees, by a name for each.
-
-    Parameters
-    ----------
-    variables
-        What templates know beside the functions.
-    roots
-        Folders, links resolved, of which files may be included.
-    """
+    """The texts of a template and of the files that it includes as trees, by a name for each."""
 
     variables: Mapping[str, str | int]
+    """What templates know beside the functions."""
     roots: Sequence[Path]
+    """Folders, links resolved, of which files may be included."""
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     letters: int = 0
 

@@ -89,25 +89,18 @@ class Scene:
 
 @dataclass(frozen=True)
 class NodeView:
-    """One node of a foreign network as its translator sees it.
-
-    Parameters
-    ----------
-    inputs, outputs
-        Names of tensors; empty where one is left out.
-    attributes
-        Whatever else the node states, by name.
-    captured
-        Names of tensors that its bodies read besides (control flow).
-    """
+    """One node of a foreign network as its translator sees it."""
 
     scene: Scene
     kind: str
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    """Names of tensors; empty where one is left out."""
     attributes: Mapping[str, Any]
+    """Whatever else the node states, by name."""
     captured: tuple[str, ...] = ()
+    """Names of tensors that its bodies read besides (control flow)."""
 
     def has(self, index: int) -> bool:
         """Whether input ``index`` is given."""

@@ -49,24 +49,17 @@ def machine() -> Accelerator:
 
 @dataclass(frozen=True)
 class Asked:
-    """One search: the densities that it scores mappings over, and those that its best mapping is tested at.
-
-    Parameters
-    ----------
-    tensors
-        The sparse operands, by role, all of one density.
-    over
-        Densities of the search: one, or several with the paper's weights.
-    geometric
-        Whether several are scored by their geometric mean instead.
-    """
+    """One search: the densities that it scores mappings over, and those that its best mapping is tested at."""
 
     layer: str
     tensors: tuple[str, ...]
+    """The sparse operands, by role, all of one density."""
     over: tuple[float, ...]
+    """Densities of the search: one, or several with the paper's weights."""
     tested: tuple[float, ...]
     dataflow: str = ""
     geometric: bool = False
+    """Whether several are scored by their geometric mean instead."""
 
     def operator(self, density: float) -> Operator:
         """Return the layer at a density."""
