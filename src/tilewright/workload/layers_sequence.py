@@ -225,6 +225,8 @@ class Transformer:
         Name of the value that a second attention in every block attends to (decoders).
     shared
         Whether all blocks have the weights of the first (Lan et al., ALBERT, ICLR 2020, section 3.1).
+    groups
+        Heads of keys and values, each for an equal share of the ``heads``; as many where 0.
     """
 
     name: str
@@ -238,6 +240,7 @@ class Transformer:
     relative: bool = False
     cross: str = ""
     shared: bool = False
+    groups: int = 0
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         other = s.value(f"{self.name}.cross", self.cross) if self.cross else None
@@ -260,14 +263,15 @@ class Transformer:
 
     def _attention(self, s: Sketch, x: Value, keys: Value, name: str, tied: bool) -> Value:
         """Attention of ``x`` over ``keys`` with its projections."""
-        inner = self.heads * (self.head_size or x.shape[1] // self.heads)
+        size = self.head_size or x.shape[1] // self.heads
+        inner, held = self.heads * size, (self.groups or self.heads) * size
         query = s.linear(x, f"{name}.query", inner, tied=tied)
-        key = s.linear(keys, f"{name}.key", inner, tied=tied)
-        value = s.linear(keys, f"{name}.value", inner, tied=tied)
+        key = s.linear(keys, f"{name}.key", held, tied=tied)
+        value = s.linear(keys, f"{name}.value", held, tied=tied)
         places = None
         if self.relative:
-            places = s.with_batch(1).linear(Value("", (keys.shape[0], x.shape[1])), f"{name}.position", inner)
-        mixed = s.attention(name, (query, key, value), (self.heads, 0), places=places)
+            places = s.with_batch(1).linear(Value("", (keys.shape[0], x.shape[1])), f"{name}.position", held)
+        mixed = s.attention(name, (query, key, value), (self.heads, self.groups), places=places)
         return s.linear(mixed, f"{name}.output", x.shape[1], tied=tied)
 
 

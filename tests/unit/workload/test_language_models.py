@@ -162,6 +162,16 @@ def test_wrong_blocks(block: dict, message: str) -> None:
     assert message in str(error.value)
 
 
+def test_groups_of_any_transformer() -> None:
+    """Two heads of keys and values for four of queries, each 4 wide: half the projections, and half the batch."""
+    layers = [{"transformer": {"name": "t", "repeat": 1, "heads": 4, "feedforward": 8, "groups": 2}}]
+    graph = table_graph({"input": [3, 16], "layers": layers})
+    assert graph.macs == 3 * (2 * 16 * 16 + 2 * 16 * 8 + 2 * 16 * 8) + 2 * 4 * 3 * 3 * 4
+    scores = graph.node("t.0.attention.scores")
+    assert isinstance(scores, MacNode)
+    assert dict(scores.operator.dimensions) == {"B": 2, "M": 6, "N": 3, "K": 4}
+
+
 @pytest.mark.parametrize(("phases", "message"), [
     ("[]", "t.phases: must hold the options of prefill and decode; Got []"),
     ("{}", "t.phases: must hold the options of prefill and decode; Got {}"),

@@ -24,7 +24,7 @@ def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
 
     Layers that slide keep as many tokens as their window takes.
     """
-    forward = model.forward
+    forward, own = model.forward, vars(model).get("forward")
 
     def passed(**inputs: Any) -> Any:
         return forward(**inputs, past_key_values=_cache(model.config, past), use_cache=True)[0]
@@ -34,6 +34,8 @@ def holding(model: "PreTrainedModel", past: int) -> Iterator[None]:
         yield
     finally:
         del model.forward
+        if own is not None:
+            model.forward = own
 
 
 @contextmanager
