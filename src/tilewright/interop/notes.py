@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.base import InputError
-from tilewright.workload import Graph, MacNode
+from tilewright.hardware import Accelerator, Memory
+from tilewright.mapping import held_bits, lane_use, tensor_bits
+from tilewright.workload import Graph, MacNode, Operator
 
 Kind = Literal["dropped", "approximated", "refused"]
 """``refused``: it is written, but the program that it is for will not take it."""
@@ -47,6 +49,21 @@ class Notes(list[Note]):
         if kinds:
             told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
             self.dropped(graph.name, f"{kinds.total()} nodes that are not multiply-accumulates ({told})")
+
+    def widths(self, operator: Operator, accelerator: Accelerator, memory: Memory) -> None:
+        """Note the widths of what a memory can keep where they are not its own, for a tool that counts words alone."""
+        kept = [tensor for tensor in operator.tensors if memory.can_keep(tensor.name, tensor.role)]
+        found = {float(bits(tensor, accelerator)) for tensor in kept for bits in (held_bits, tensor_bits)}
+        if found - {memory.word_bits}:
+            told = ", ".join(f"{bits:g}" for bits in sorted(found))
+            self.approximated(memory.name, f"words of {told} bits count as words of {memory.word_bits} bits, as "
+                                           "Timeloop counts words and not bits")
+
+    def lanes(self, operator: Operator, accelerator: Accelerator) -> None:
+        """Note where lanes take operands otherwise than the machine's own words."""
+        told = lane_use(operator, accelerator).told
+        if told:
+            self.approximated(accelerator.compute.name, f"lanes that take {told} count as one product a cycle")
 
     def refused(self, where: str, text: str) -> None:
         """Note what is written, but will not be taken."""

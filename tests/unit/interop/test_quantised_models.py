@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.hardware import preset
-from tilewright.interop import load_huggingface, load_onnx
+from tilewright.interop import FORMATS, Foreign, load_huggingface, load_onnx
 from tilewright.interop.pytorch.quantised import with_quantisation
-from tilewright.mapping import precise_graph
+from tilewright.mapping import precise, precise_graph
 from tilewright.workload import Graph, MacNode, VectorOperator, matmul
 
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128,
@@ -91,3 +91,11 @@ def test_between_quantisers_a_layer_has_the_quantised_types(tmp_path):
     other = [helper.make_node("Relu", ["c"], ["y"]), helper.make_node("QuantizeLinear", ["y", "s", "z"], ["q"]),
              helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]), helper.make_node("Neg", ["y"], ["n"])]
     assert types(conv(tmp_path / "open.onnx", [*around, *other], [], TensorProto.FLOAT)) == ["int8,int8,float"]
+
+
+def test_what_timeloop_cannot_say_of_words_is_noted():
+    machine = preset("eyeriss")
+    operator = precise(replace(matmul("m", 4, 4, 4), attributes=(("types", "fp32,int4,int8"),)), machine, "model")
+    notes = FORMATS.get("timeloop").write(Foreign(Graph("m", (MacNode(operator),)), machine)).notes
+    assert any("words of 4, 8, 16, 32 bits count as words of 16 bits" in note.text for note in notes)
+    assert any("lanes that take fp32 x int4 in 2 parts" in note.text for note in notes)

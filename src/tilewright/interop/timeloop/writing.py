@@ -114,7 +114,8 @@ class Writer:
         return sparse_groups(self.accelerator, self.operator, names, self.notes)
 
     def compute_attributes(self) -> Tree:
-        """Return the attributes of the compute unit."""
+        """Return the attributes of the compute unit, and note what Timeloop cannot say of words."""
+        self.notes.lanes(self.operator, self.accelerator)
         return {"width": dict(self.accelerator.word_bits)["inputs"]}
 
     def attributes(self, memory: Memory, room: float | None) -> Tree:
@@ -137,11 +138,7 @@ class Writer:
         """Note what Timeloop cannot say of a memory."""
         if memory.buffering == "single":
             self.notes.approximated(memory.name, "transfers overlap compute in Timeloop; here they block it")
-        widths = {t.word_bits or dict(self.accelerator.word_bits)[t.role] for t in self.operator.tensors
-                  if memory.can_keep(t.name, t.role)}
-        if widths - {memory.word_bits}:
-            self.notes.approximated(memory.name, f"words of {', '.join(map(str, sorted(widths)))} bits count as words "
-                                    f"of {memory.word_bits} bits, as Timeloop counts words and not bits")
+        self.notes.widths(self.operator, self.accelerator, memory)
         if len(self.components(memory)) > 1 and (memory.bandwidth != type(memory.bandwidth)()):
             self.notes.approximated(memory.name, "each partition has the ports of the whole memory")
         for name, _, room in self.components(memory):
