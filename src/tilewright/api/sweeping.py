@@ -85,7 +85,7 @@ class MachineSweep(SidedMachines, OnSheet):
     @cached_property
     def sheet(self) -> "tilewright.report.Sheet":
         """What is to be shown of it."""
-        return tilewright.report.sweep_sheet(self, self.front())
+        return tilewright.report.sweep_sheet(self, self.front(), [run.record for run in self.runs])
 
     @property
     def plain(self) -> dict[str, Any]:

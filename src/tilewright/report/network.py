@@ -1,9 +1,13 @@
-"""Where the energy of a whole network goes: by component and tensor, vector work beside it."""
+"""Where the energy of a whole network goes, vector work beside it; what limits it on machines side by side."""
 
 from collections import defaultdict
+from collections.abc import Sequence
+from html import escape
 
+from tilewright.base import Plot, Table
 from tilewright.report.figures import VECTOR
-from tilewright.report.quantities import over, percent
+from tilewright.report.fronts import LEGEND
+from tilewright.report.quantities import measured, over, percent, shortened
 from tilewright.store import RunRecord
 
 PARTS = ("inputs", "weights", "outputs")
@@ -42,3 +46,29 @@ def energy_sentence(record: RunRecord) -> str:
     total = record.totals.energy_pj
     there = "" if role == OTHER else f" ({percent(over(spent[role], total))} for {role})"
     return f"{percent(over(sum(spent.values()), total))} of the energy goes into {name}{there}."
+
+
+def sides(runs: Sequence[RunRecord]) -> tuple[tuple[Table, ...], tuple[Plot, ...]]:
+    """Return what limits a network on each of some machines, where its energy goes there, and its cycles by layer."""
+    names = [run.accelerator.name for run in runs]
+    limits = Table("limits", "What limits the network on each machine", ("Machine", "Limit", "Energy"), tuple(
+        (name, run.diagnosis.sentence if run.diagnosis else "", energy_sentence(run))
+        for name, run in zip(names, runs, strict=True)))
+    parts = [energy_parts(run) for run in runs]
+    energy = Table("energy", "Energy by component", ("Component", *names), tuple(
+        (name, *("" if name not in one else f"{measured(sum(one[name].values()), 'pJ')} "
+                 f"({percent(over(sum(one[name].values()), run.totals.energy_pj))})"
+                 for one, run in zip(parts, runs, strict=True)))
+        for name in dict.fromkeys(name for one in parts for name in one)))
+    layers = [layer.name for layer in runs[0].layers]
+    cycles = [{layer.name: layer.count * layer.cost.latency_cycles for layer in run.layers if layer.cost is not None}
+              for run in runs]
+    data = [{"type": "bar", "name": escape(run.accelerator.name), "x": list(range(len(layers))),
+             "y": [cycles[index].get(name) for name in layers],
+             "marker": {"color": f"@curve-{index % 8}"},
+             "hovertemplate": "%{y:.4s} cycles<extra>%{fullData.name}</extra>"} for index, run in enumerate(runs)]
+    shown = [escape(shortened(name, 21)) for name in layers]
+    plot = Plot("layers", "Cycles of every layer, all repeats", data, {
+        "barmode": "group", "xaxis": {"tickvals": list(range(len(layers))), "ticktext": shown, "tickangle": -50},
+        "yaxis": {"title": {"text": "Cycles"}, "tickformat": "~s"}, "showlegend": True, "legend": LEGEND})
+    return (limits, energy), (plot,)

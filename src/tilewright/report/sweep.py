@@ -7,18 +7,23 @@ from typing import Any
 from tilewright.base import Plot, Table, Value
 from tilewright.codesign import SidedMachine, SidedMachines
 from tilewright.report.fronts import LEGEND
+from tilewright.report.network import sides
 from tilewright.report.quantities import engineering, finite, measured, percent, significant
 from tilewright.report.search_plots import shown_goal
 from tilewright.report.sheet import Sheet
 from tilewright.search import METRICS
+from tilewright.store import RunRecord
 
 MOST_ROWS = 24
 """Machines that a table shows beside those of the front."""
 _NONE = "no mapping"
 
 
-def sweep_sheet(found: SidedMachines, front: Sequence[SidedMachine]) -> Sheet:
-    """Return what is to be shown of machines side by side, of which some are the ``front``."""
+def sweep_sheet(found: SidedMachines, front: Sequence[SidedMachine], runs: Sequence[RunRecord] = ()) -> Sheet:
+    """Return what is to be shown of machines side by side, of which some are the ``front``.
+
+    ``runs`` are those of the machines, where each was mapped by itself.
+    """
     known = sorted(found.machines, key=lambda one: one.score)
     lost = [one for one in known if one.unmapped]
     shown = [one for one in found.machines if one in front or one in known[:MOST_ROWS]]
@@ -34,10 +39,11 @@ def sweep_sheet(found: SidedMachines, front: Sequence[SidedMachine]) -> Sheet:
         facts.append(f"{len(lost):,} machines have no mapping of some layer: {', '.join(lost[0].unmapped[:3])} ...")
     if found.interrupted:
         facts.append("Interrupted: what is there is not all that was asked for.")
+    beside, drawn = sides(runs) if runs else ((), ())
     names = found.varied if len(found.varied) < 3 else (*found.varied[:2], "others")
     return Sheet(f"{found.network} on machines side by side",
-                 f"{shown_goal(found.objective)} of the whole network, by {', '.join(names)}.", tuple(facts), (table,),
-                 tuple(_plots(found, front)), {}, found.command)
+                 f"{shown_goal(found.objective)} of the whole network, by {', '.join(names)}.", tuple(facts),
+                 (table, *beside), (*_plots(found, front), *drawn), {}, found.command)
 
 
 def _best(found: SidedMachines, one: SidedMachine) -> str:

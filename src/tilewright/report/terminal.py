@@ -231,14 +231,21 @@ def _with_bound(layer: LayerRecord, figure: str) -> tuple[float | None, float | 
 
 
 def listing(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> Table:
-    """Return a plain table for lists of things; columns at the positions ``right`` are numbers."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    """Return a plain table for lists of things; columns at the positions ``right`` are numbers.
+
+    Where there is little room heads are broken, numbers never.
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    cells = [[cell if isinstance(cell, Text) else Text(MISSING if cell is None else str(cell)) for cell in row]
+             for row in rows]
     for index, head in enumerate(heads):
-        table.add_column(Text(head), justify="right" if index in right else "left", no_wrap=index in right,
-                         overflow="fold")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(MISSING if cell is None else str(cell))
-                        for cell in row))
+        widest = max((row[index].cell_len for row in cells), default=0)
+        number = index in right
+        table.add_column(Text(head), justify="right" if number else "left", overflow="fold",
+                         no_wrap=number and widest >= max(map(len, head.split("\n"))),
+                         min_width=widest if number else min(widest, _NARROWEST_NAME))
+    for row in cells:
+        table.add_row(*row)
     return table
 
 

@@ -11,8 +11,8 @@ from sample_run import MACHINE
 
 from tilewright.base import InputError
 from tilewright.report import figures, render_page, write_page
-from tilewright.report.network import energy_parts, energy_sentence
-from tilewright.report.quantities import TIMES, engineering, percent
+from tilewright.report.network import energy_parts, energy_sentence, sides
+from tilewright.report.quantities import TIMES, engineering, measured, percent
 from tilewright.store import RooflineRecord, RoomRecord, VectorRecord, diagnosed
 from tilewright.store.build import totals_of
 from tilewright.workload import Graph
@@ -215,6 +215,23 @@ def test_the_page_says_on_top_what_limits_the_network_and_what_would_cure_it(run
     for layer in told.layers:
         assert layer.cost.limited_by in text and f"{layer.relief.latency_cycles:,} cycles" in text
     assert told.diagnosis.sentence not in render_page(run)
+
+
+def test_machines_side_by_side_tell_what_limits_each_and_its_cycles_by_layer(run):
+    told = diagnosed(replace(run, layers=run.layers[:3], totals=totals_of(run.layers[:3], run.accelerator, 0.4)),
+                     Graph("resnet50", ()), MACHINE)
+    less = replace(told, layers=told.layers[:2], diagnosis=None, accelerator=replace(run.accelerator, name="other"))
+    (limits, energy), (plot,) = sides([told, less])
+    assert limits.rows == ((run.accelerator.name, told.diagnosis.sentence, energy_sentence(told)),
+                           ("other", "", energy_sentence(less)))
+    assert energy.columns == ("Component", run.accelerator.name, "other")
+    parts = energy_parts(told)
+    assert [row[0] for row in energy.rows] == list(parts)
+    for name, cell, _ in energy.rows:
+        spent = sum(parts[name].values())
+        assert cell == f"{measured(spent, 'pJ')} ({percent(spent / told.totals.energy_pj)})"
+    cycles = [layer.count * layer.cost.latency_cycles for layer in told.layers]
+    assert [trace["y"] for trace in plot.data] == [cycles, [*cycles[:2], None]]
 
 
 def test_bars_add_up_to_the_totals(run):

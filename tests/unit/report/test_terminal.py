@@ -1,6 +1,7 @@
 """Tables on the terminal."""
 
 import io
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -131,6 +132,17 @@ def test_listings_align_numbers_and_show_what_is_missing():
     text = printed(print_listing, ("Name", "MACs"), [("alexnet", 714), ("[x]", None)], right=(1,))
     assert text.splitlines()[0].split() == ["Name", "MACs"]
     assert text.splitlines()[2].endswith(" 714") and text.splitlines()[3].split() == ["[x]", "-"]
+
+
+@pytest.mark.parametrize("width", [90, 100, 140])
+def test_where_there_is_little_room_heads_are_broken_and_cells_are_not(width):
+    heads = ("Machine", "Latency (cycles)", "Latency (s)", "Energy", "EDP", "Area (mm2)", "To the best",
+             "Above the bound", "Front")
+    row = ("edge-s1", "9.30 M", "46.5 m", "7.01 mJ", "65.2 kJ·cycles", "1.10", "1.074", "119.5 %", "front")
+    text = printed(print_listing, heads, [row], range(1, 8), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert re.split(r"\s{2,}", text.splitlines()[-1].strip()) == list(row)
+    assert all(word in text for head in heads for word in head.split())
 
 
 def test_the_room_loads_its_libraries_late():
