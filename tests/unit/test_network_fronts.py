@@ -96,3 +96,23 @@ def test_why_there_may_be_none(front, more, said):
         run.front()
     assert "No front of the network" in str(run) and said in str(run)
     assert tw.map(NET, **{**KEPT, "front": (), "budget": 40}).front() is None
+
+
+def test_the_best_within_a_limit_is_told(monkeypatch, tmp_path, capsys):
+    file = tmp_path / "run.json"
+    given = ("map", "ncf", "--arch", "eyeriss", "--budget", "200", "--mapper", "random", "--no-store", "--json",
+             str(file))
+    assert command(monkeypatch, *given, "--within", "latency=1s") == 0
+    points = json.loads(file.read_text())["front"]["points"]
+    assert json.loads(file.read_text())["front"]["place"] == len(points) - 1 and capsys.readouterr()
+    some = len(points) // 3
+    for most in (f"latency={points[some]['latency_cycles'] / 200}us", f"energy={points[some]['energy_pj'] / 1e9}mJ"):
+        assert command(monkeypatch, *given, "--within", most) == 0  # at 200 MHz
+        assert json.loads(file.read_text())["front"]["place"] == some
+        assert f"best within {most}" in capsys.readouterr().out
+    assert command(monkeypatch, *given, "--within", "energy=1pJ") == 0
+    assert "No combination is within energy=1pJ" in capsys.readouterr().out
+    assert json.loads(file.read_text())["front"]["place"] is None
+    for wrong in ("latency", "latency=5", "energy=5ms", "area=5mm", "latency=xs"):
+        assert command(monkeypatch, *given, "--within", wrong) == 2
+        assert "must be latency=TIME or energy=JOULES" in capsys.readouterr().err.replace("\n", " ")

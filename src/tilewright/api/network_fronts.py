@@ -1,12 +1,13 @@
 """The front of a whole network: how it is made of a run's layers, and what Python hands out of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewright.api.answers import front_of
+from tilewright.api.tasks import SUMMED, read_within
 from tilewright.api.text import data_frame
 from tilewright.base import InputError, text_html
 from tilewright.mapping import Mapping as Nest
@@ -16,8 +17,6 @@ from tilewright.store import NetworkFrontRecord, NetworkPointRecord, RunRecord
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-SUMMED = ("latency", "energy")
-"""Metrics of which networks have fronts: others are no sums over layers."""
 Nests = Mapping[str, tuple[tuple[int, Nest], ...]]
 
 
@@ -73,14 +72,13 @@ class NetworkFront:
         """
         if (latency is None) == (energy is None):
             raise InputError("within", "must be given a latency or an energy", None, "For example latency=1e6")
-        found = [point for point in self.points if (latency is None or point.latency_cycles <= latency)
-                 and (energy is None or point.energy_pj <= energy)]
-        if not found:
+        place = _place(self.points, *(("energy", energy) if energy is not None else ("latency", latency or 0.0)))
+        if place is None:
             raise InputError("within", "must leave at least one point of the front",
                              f"latency={latency}" if energy is None else f"energy={energy}",
                              f"The least is {self.points[0].latency_cycles:,.0f} cycles" if energy is None
                              else f"The least is {self.points[-1].energy_pj:.6g} pJ")
-        return found[-1] if energy is None else found[0]
+        return self.points[place]
 
     def to_pandas(self) -> "DataFrame":
         """Return a row for each point as a data frame of pandas, which must be installed."""
@@ -109,22 +107,30 @@ def network_front_of(run: RunRecord) -> NetworkFront | None:
     return NetworkFront(points, run.front.tolerance, (run.totals.bound_latency_cycles, run.totals.bound_energy_pj))
 
 
-def network_front_record(run: RunRecord) -> NetworkFrontRecord | None:
+def network_front_record(run: RunRecord, within: str = "") -> NetworkFrontRecord | None:
     """Return the front of a run's network of the fronts of its layers; None where no fronts were asked for."""
     asked = run.request.front
     if not asked:
         return None
     fronts = [layer.front for layer in run.layers]
     if reason := _why_none(run):
-        return NetworkFrontRecord(reason=reason)
+        return NetworkFrontRecord(reason=reason, within=within)
     axes = [asked.index(name) for name in SUMMED]
     merged = network_front(
         [(layer.count, np.array([[point.values[axis] for axis in axes] for point in front.points]))
          for layer, front in zip(run.layers, fronts, strict=True) if front is not None],
         (run.totals.vector_cycles, run.totals.vector_energy_pj))
-    return NetworkFrontRecord(tuple(
-        NetworkPointRecord(cycles, energy, chosen)
-        for (cycles, energy), chosen in zip(merged.values.tolist(), merged.chosen, strict=True)), merged.tolerance)
+    points = tuple(NetworkPointRecord(cycles, energy, chosen)
+                   for (cycles, energy), chosen in zip(merged.values.tolist(), merged.chosen, strict=True))
+    place = _place(points, *read_within(within, run.accelerator.frequency_mhz)) if within else None
+    return NetworkFrontRecord(points, merged.tolerance, within=within, place=place)
+
+
+def _place(points: Sequence[NetworkPointRecord | NetworkPoint], what: str, most: float) -> int | None:
+    """Return which point is best by the other figure among those within the ``most`` of one; None where none is."""
+    known = [place for place, point in enumerate(points)
+             if (point.latency_cycles if what == "latency" else point.energy_pj) <= most]
+    return None if not known else known[-1] if what == "latency" else known[0]
 
 
 def _why_none(run: RunRecord) -> str:

@@ -201,6 +201,9 @@ class RunOptions(VectorOptions, NetworkOptions, Goal, OnMachine):
     front: str | Iterable[str] = option((), "--front", metavar="METRICS", says=(
         "Keep the Pareto front of these metrics, e.g. latency,energy: all mappings that no other beats in all of "
         "them."))
+    within: str | None = option(None, "--within", metavar="latency=TIME|energy=JOULES", says=(
+        "Of the network's front of latency and energy, which is then kept, the least energy within a latency (10ms, "
+        "or 1e6cycles), or the least latency within an energy (5mJ)."))
     warm_start: str = option("off", "--warm-start", choices=get_args(WarmStarts), says=(
         "What each layer begins from: off; previous, the best mapping of the layer before it; similar, those of the "
         "most similar layers before it; library, those and what the store knows (then results depend on it)."))

@@ -299,7 +299,8 @@ def run_record(  # noqa: PLR0913
     cause = f"Ended by an error ({type(errors[0]).__name__}: {errors[0]})" if errors else "Interrupted"
     record = new_run(task.graph, task.accelerator, task.request, layers, unfinished=unfinished, seconds=seconds,
                      cause=cause)
-    return replace(diagnosed(record, task.graph, task.accelerator), front=network_front_record(record))
+    front = network_front_record(record, task.asked.within or "")
+    return replace(diagnosed(record, task.graph, task.accelerator), front=front)
 
 
 def _layer_record(task: NetworkTask, unique: UniqueOperator, result: SearchResult, answers: Answers) -> LayerRecord:

@@ -23,6 +23,8 @@ from tilewright.workload import Density, Graph, Operator, graph_with_densities, 
 WARM_UP_SAMPLES = 500
 LARGEST_NUMBER = 2**63 - 1
 """Largest integer that every database keeps."""
+SUMMED = ("latency", "energy")
+"""Metrics of which networks have fronts: others are no sums over layers."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,9 @@ def prepare(asked: RunOptions) -> NetworkTask:
         "options": dict(asked.options or {}), "budget_samples": budget.samples, "budget_seconds": budget.seconds,
         "dataflow": choice.dataflow, "space": choice.text(operators, accelerator),
         "density": {name: str(given) for name, given in density.items()}, "densities": str(swept.densities or ""),
-        "front": read_front(asked.front)})
+        "front": read_front(asked.front or (SUMMED if asked.within else ()))})
+    if asked.within:
+        read_within(asked.within, accelerator.frequency_mhz)
     return NetworkTask(graph, accelerator, swept, request, budget, workers, choice, asked)
 
 
@@ -123,6 +127,24 @@ def counts_vector(vector: str) -> bool:
     if vector not in get_args(VectorWays):
         raise InputError("vector", f"must be one of {', '.join(get_args(VectorWays))}", vector)
     return vector == "included"
+
+
+def read_within(text: str, clock_mhz: float) -> tuple[str, float]:
+    """Return what is limited, and the most of it in cycles or picojoules, of ``latency=10ms`` or ``energy=5mJ``.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+    """
+    found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*([a-zA-Z]+)\s*", text, re.ASCII)
+    units = {} if found is None else {
+        "latency": {"cycles": 1.0, **{f"{sign}s": clock_mhz * scale * 1e-6 for sign, scale in _PICO.items()}},
+        "energy": {f"{sign}J": scale for sign, scale in _PICO.items()}}.get(found[1], {})
+    if found is None or found[3] not in units:
+        raise InputError("within", "must be latency=TIME or energy=JOULES", text,
+                         "For example latency=10ms or energy=5mJ")
+    return found[1], float(found[2]) * units[found[3]]
 
 
 def read_budget(budget: str | int | Budget) -> Budget:
@@ -158,6 +180,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+_PICO = {"": 1e12, "m": 1e9, "u": 1e6, "n": 1e3, "p": 1.0}
+"""How many pico-units a unit with this sign before it is."""
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
 
 

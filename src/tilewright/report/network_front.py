@@ -23,17 +23,20 @@ def network_front_lines(front: NetworkFrontRecord) -> tuple[str, str]:
         return "No front of the network", f"{front.reason}."
     near = "exact" if not front.tolerance else (
         f"each combination is matched within {100 * front.tolerance:.2g} % of its cycles at no more energy")
+    if front.within and front.place is None:
+        near += f". No combination is within {front.within}"
     return (f"Pareto front of the network: {len(front.points):,} combinations",
             f"Of mappings on its layers' fronts, any for each run; {near}.")
 
 
 def network_front_table(run: RunRecord, front: NetworkFrontRecord, most: int = FEW) -> Table:
     """Return some points of the front from the fastest to the most frugal, the run's own mappings and the bounds."""
-    places = _some(front.points, most)
+    places = sorted({*_some(front.points, most), *([] if front.place is None else [front.place])})
     best = min(range(len(front.points)), key=lambda place: front.points[place].edp)
     totals = run.totals
     rows = [(str(place + 1), *_figures(run, point.latency_cycles, point.energy_pj),
-             "least EDP" if place == best else "") for place in places for point in [front.points[place]]]
+             f"best within {front.within}" if place == front.place else "least EDP" if place == best else "")
+            for place in places for point in [front.points[place]]]
     rows.append(("as mapped", *_figures(run, totals.latency_cycles, totals.energy_pj),
                  "best of each layer"))
     if totals.bound_latency_cycles is not None and totals.bound_energy_pj is not None:
@@ -52,7 +55,8 @@ def network_front_choices(run: RunRecord, front: NetworkFrontRecord, most: int =
         f"{layer.name}: " + ", ".join(
             f"{at + 1}" + (f" ({TIMES}{times})" if len(chosen) > 1 else "") for at, times in chosen)
         for layer, chosen in zip(run.layers, point.chosen, strict=True)))
-        for place in _some(front.points, most) for point in [front.points[place]]]
+        for place in sorted({*_some(front.points, most), *([] if front.place is None else [front.place])})
+        for point in [front.points[place]]]
 
 
 def network_front_figure(run: RunRecord) -> Figure:

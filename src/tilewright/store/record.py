@@ -367,12 +367,15 @@ class NetworkFrontRecord:
     """The front of latency and energy of the whole network, by rising latency, of the mappings on its layers' fronts.
 
     Every combination of these is matched by a point that takes no more energy, and by the share ``tolerance`` more
-    cycles at most. Where there are no ``points``, ``reason`` says why.
+    cycles at most. Where there are no ``points``, ``reason`` says why. ``place`` is the best point ``within`` what was
+    asked for; None where none is.
     """
 
     points: tuple[NetworkPointRecord, ...] = ()
     tolerance: float = 0.0
     reason: str = ""
+    within: str = ""
+    place: int | None = None
 
 
 @dataclass(frozen=True)
