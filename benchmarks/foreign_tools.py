@@ -1,9 +1,11 @@
 """Record what ZigZag and AccelForge say of our small files, for the tests of their readers; print how near we are.
 
     python benchmarks/foreign_tools.py zigzag|accelforge --python PYTHON [--write]
+    python benchmarks/foreign_tools.py zigzag|accelforge --files FOLDER [--variables BATCH_SIZE=1:N_EINSUMS=2]
 
 The interpreter is one of an environment with the tool alone (``pip install zigzag-dse six``, or ``accelforge`` under
-Python 3.12); it runs this file too. The figures stand in ``tests/unit/interop/TOOL_figures.json``.
+Python 3.12); it runs this file too. The figures stand in ``tests/unit/interop/TOOL_figures.json``. The second line
+reads every machine and workload below a folder, as of the tool's repository, and says what it holds or what is wrong.
 """
 
 import argparse
@@ -96,6 +98,26 @@ def ours(tool, paths):
     return round(cost.energy_pj, 1), cost.latency_cycles
 
 
+def listed(tool, folder, variables):
+    """Print what each file of a tool below a folder holds, or the error."""
+    from tilewright.base import InputError
+    from tilewright.interop import FORMATS
+
+    form, read = FORMATS.get(tool), 0
+    paths = [path for path in sorted(folder.rglob("*.yaml")) if form.holds(path) & {"accelerator", "network"}]
+    for path in paths:
+        try:
+            found = form.read([Path(f"{path}:{variables}") if variables else path], {})
+        except InputError as error:
+            print(f"{path.relative_to(folder)}: {error}")
+            continue
+        read += 1
+        machine = "" if found.accelerator is None else f"{len(found.accelerator.levels)} levels "
+        network = "" if found.graph is None else f"{len(found.graph.nodes)} nodes, {found.graph.macs:,} MACs"
+        print(f"{path.relative_to(folder)}: {machine}{network}, {len(found.notes)} notes")
+    print(f"{read} of {len(paths)} files are read")
+
+
 def short(match):
     """Return a list of numbers in one line."""
     return f"[{' '.join(match[1].split())}]"
@@ -107,8 +129,13 @@ def main():
     parser.add_argument("tool", choices=("zigzag", "accelforge"))
     parser.add_argument("--python", help="an interpreter that has the tool")
     parser.add_argument("--write", action="store_true", help="write the figures into the tests")
+    parser.add_argument("--files", type=Path, help="read the files below this folder instead")
+    parser.add_argument("--variables", help="of templates among them")
     parser.add_argument("--count", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.files:
+        listed(asked.tool, asked.files, asked.variables)
+        return
     if asked.count:
         logging.disable(logging.CRITICAL)
         counted = counted_zigzag if asked.tool == "zigzag" else counted_accelforge

@@ -96,6 +96,10 @@ class Node:
         """Return the error for the value."""
         return InputError(self.where, rule, given, mend)
 
+    def passed_on(self, error: InputError) -> InputError:
+        """Return an error of what was made of the value as one that names its place."""
+        return self.fail(f"{error.field} {error.rule}", error.given, error.mend)
+
     def dropped(self, text: str) -> None:
         """Note that the value is not honoured."""
         self.section.notes.dropped(self.where, text)

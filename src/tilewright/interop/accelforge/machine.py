@@ -124,7 +124,7 @@ class _Reader:
                                round(self.clock / 1e6, 6), tuple(bits.items()),
                                sources=(f"read from {self.root.section.label}",))
         except InputError as error:
-            raise self.root.fail(f"{error.field} {error.rule}", error.given, error.mend) from None
+            raise self.root.passed_on(error) from None
 
     @property
     def _operators(self) -> list[Operator]:

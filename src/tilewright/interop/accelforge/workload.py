@@ -61,7 +61,7 @@ class Einsums:
         try:
             return cls(Graph(section.label.rsplit(".", 1)[0], tuple(nodes), section.label), sets)
         except InputError as error:
-            raise root.fail(f"{error.field} {error.rule}", error.given, error.mend) from None
+            raise root.passed_on(error) from None
 
 
 def _renamed(section: Section | None) -> dict[str, Node]:
@@ -134,7 +134,7 @@ class _Einsum:
         try:
             operator = Operator(self.name, "einsum", tuple(sizes.items()), tuple(tensors), given)
         except InputError as error:
-            raise self.node.fail(f"{error.field} {error.rule}", error.given, error.mend) from None
+            raise self.node.passed_on(error) from None
         count = prod(node["n_instances"].whole() for node in (root, self.node) if "n_instances" in node)
         if len(operands) > 1:
             return MacNode(operator, inputs, count)

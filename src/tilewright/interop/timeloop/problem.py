@@ -63,7 +63,7 @@ def read_problem(section: Section) -> Operator:
     try:
         return Operator(str(shape.value.get("name", "problem")), "timeloop", tuple(sizes), tensors)
     except InputError as error:
-        raise shape.fail(f"{error.field} {error.rule}", error.given, error.mend) from None
+        raise shape.passed_on(error) from None
 
 
 def _dimensions(shape: Node) -> list[str]:

@@ -97,7 +97,7 @@ def read_machine(section: Section, links: Mapping[str, str]) -> tuple[Accelerato
         machine = Accelerator(str(root.get("name", "zigzag").value), tuple(built), _compute(array, bits["weights"]),
                               FREQUENCY_MHZ, tuple(bits.items()), sources=(f"read from {section.label}",))
     except InputError as error:
-        raise root.fail(f"{error.field} {error.rule}", error.given, error.mend) from None
+        raise root.passed_on(error) from None
     return machine, places
 
 

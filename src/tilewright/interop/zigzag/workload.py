@@ -49,7 +49,7 @@ def read_workload(section: Section) -> Graph:
     try:
         return Graph(section.label.rsplit(".", 1)[0], tuple(nodes), section.label)
     except InputError as error:
-        raise section.root.fail(f"{error.field} {error.rule}", error.given, error.mend) from None
+        raise section.root.passed_on(error) from None
 
 
 def layer_type(entry: Node) -> str:
@@ -76,7 +76,7 @@ def _layer(entry: Node, name: str, names: Mapping[int, str]) -> GraphNode:
     try:
         operator = Operator(name, "zigzag", tuple(sizes.items()), made, (("layer_type", kind),))
     except InputError as error:
-        raise entry["equation"].fail(f"{error.field} {error.rule}", error.given, error.mend) from None
+        raise entry["equation"].passed_on(error) from None
     if kind not in VECTORS:
         given = any(tensor.role == "weights" and sources.get(tensor.name, own) != own for tensor in made)
         operator = Operator(name, "zigzag", operator.dimensions, made,
