@@ -82,7 +82,7 @@ def test_energies_of_tables_hold_wherever_a_machine_is_named(written, tilewright
     (("convert", "a.yaml", "b.yaml", "--to", "timeloop", "--out", "x"), "must be an existing file"),
     (("convert", "a.yaml", "--layer", "x", "--out", "x"), "must be left out with foreign files"),
     (("convert", "--network", LAYER, "--to", "tilewrigth"), "Did you mean tilewright"),
-    (("evaluate", "tl/mapping.yaml", "-n", LAYER, "-a", "edge-s1"), "this is one of timeloop"),
+    (("evaluate", "tl/mapping.yaml", "-n", LAYER, "-a", "edge-s1"), "in files of timeloop, as it is one"),
     (("map", "tl/problem.yaml", "--bind", "M=3", "-a", "edge-s1"), "Write the sizes into it"),
 ])
 def test_wrong_words_are_named(written, tilewright, words, message):
