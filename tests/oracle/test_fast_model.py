@@ -171,7 +171,7 @@ def test_all_three_agree_on_words_of_any_width(seed):
         check(Case(f"widths {seed}.{number}", layer, machine, mapping))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_all_three_agree_on_words_of_any_type(seed):
     """Lanes that take a type faster or in parts, blocks with scales, partial sums wider than what comes home."""
     rng, met = np.random.default_rng((seed, 12)), set()
