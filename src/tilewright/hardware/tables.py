@@ -67,24 +67,27 @@ def scale_technology(base: Technology, node_nm: float, voltage_v: float) -> Tech
     """Return ``base`` scaled to another node and voltage.
 
     Energies and areas on chip scale by the ratio of Stillmaker and Baas (Integration 58, 2017). Wires keep their
-    capacitance per millimetre. DRAM is off chip and stays. Leakage is dropped: the source has no factor for it.
+    capacitance per millimetre. DRAM is off chip and stays. Leakage is dropped: the source has no factor for it. Below
+    7 nm, where its tables end, figures are extrapolated from what a foundry published, which ``about`` tells.
     """
     rules = json.loads((TABLES / "scaling.json").read_text(encoding="utf-8"))
     energy = _energy_factor(rules, node_nm, voltage_v) / _energy_factor(rules, base.node_nm, base.voltage_v)
     areas = {float(node): float(ratio) for node, ratio in rules["area_relative_to_45nm"].items()}
-    area = _between(areas, node_nm) / _between(areas, base.node_nm)
+    own = {float(node): float(ratio) for node, ratio in rules["sram_area_relative_to_45nm"].items()}
+    area, sram = (_between(known, node_nm) / _between(known, base.node_nm) for known in (areas, areas | own))
     name = f"{base.name}@{node_nm:g}nm"
     storage = {
         kind: Storage(
             store.read_pj_per_bit.scaled(f"{name}.{kind}.read", energy),
             store.write_pj_per_bit.scaled(f"{name}.{kind}.write", energy),
-            store.area_um2.scaled(f"{name}.{kind}.area", area),
+            store.area_um2.scaled(f"{name}.{kind}.area", sram if kind == "sram" else area),
         )
         for kind, store in base.storage.items()
     }
     wire, wire_source = base.wire_pj_per_bit_mm
     return replace(
-        base, name=name, node_nm=node_nm, voltage_v=voltage_v, storage=storage, about="",
+        base, name=name, node_nm=node_nm, voltage_v=voltage_v, storage=storage,
+        about=rules["extrapolated_below_7nm"] if node_nm < 7 else "",
         mac_energy_pj={t: c.scaled(f"{name}.mac.{t}.energy", energy) for t, c in base.mac_energy_pj.items()},
         mac_area_um2={t: c.scaled(f"{name}.mac.{t}.area", area) for t, c in base.mac_area_um2.items()},
         wire_pj_per_bit_mm=(wire * (voltage_v / base.voltage_v) ** 2, f"{wire_source}; scaled with voltage squared"))
