@@ -35,7 +35,7 @@ def test_five_lines_do_the_main_job(tmp_path):
     layer = run.layers["mlp.1"]
     assert str(layer.mapping).startswith("mlp.1 on eyeriss")
     assert layer.cost.edp >= layer.bounds.edp > 0
-    assert run.write_report(tmp_path / "out" / "ncf.html").stat().st_size > 1_000_000
+    assert run.write_report(tmp_path / "out" / "ncf.html").stat().st_size > 500_000
     totals = run.record.totals
     assert run.latency_cycles == totals.vector_cycles + sum(
         one.count * one.cost.latency_cycles for one in run.record.layers)
