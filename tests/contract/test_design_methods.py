@@ -81,6 +81,7 @@ def test_what_is_found_is_within_the_budget_and_costs_what_was_scored(method, ru
 def test_samples_are_counted_and_not_exceeded(method, runs):
     assert len(LAYERS) <= runs(method).spent <= SAMPLES
     assert run(method, samples=2).spent <= 2
+    assert run(method, samples=37).spent <= 37
 
 
 @EVERY

@@ -68,7 +68,7 @@ class Auto:
         self.rng = np.random.default_rng((session.seed, 0xA070))
         self.pools: list[MappingPool] = []
         self.round = self.stale = 0
-        self.leading: list[list[int]] = [[] for _ in session.problem.layers]
+        self.leading: list[list[int]] = [self.problem.plain_sets(layer) for layer in range(len(self.problem.layers))]
         """Kept sets of each layer that promise much."""
         self.sparing = int(session.problem.objective.endswith("area"))
         self.queue: list[tuple[float, Machine]] = []
@@ -141,7 +141,7 @@ class Auto:
         """Look which kept sets promise most on a machine, where energy counts: bounds on latency tell few apart."""
         if self.problem.priced:
             made = self.problem.machine(machine)
-            self.leading = [[*dict.fromkeys((*known, *self.problem.leading(layer, made)))]
+            self.leading = [[*dict.fromkeys((*self.problem.leading(layer, made), *known))]
                             for layer, known in enumerate(self.leading)]
 
     @property
@@ -157,7 +157,8 @@ class Auto:
     def _breed(self, machines: Sequence[Machine]) -> None:
         """Breed children on some machines, and pool them."""
         session = self.session
-        allowed = int(min(self.children, max(session.left, 0) // len(machines)))
+        spare = session.left - len(self.problem.layers)  # for the machine that children may be best on
+        allowed = int(min(self.children, max(spare, 0) // len(machines)))
         if not allowed:  # what is left does not go round
             session.spent += int(max(session.left, 0))
             return
@@ -201,7 +202,7 @@ class Auto:
             best, known = int(order[0]), self.session.best
             machine, merit = _row(around, best), float(found.merit[best])
             so_far = min(np.inf if known is None else known.score, self.offered.get(tuple(machine.values()), np.inf))
-            if not merit < so_far * (1 - 1e-9):
+            if not merit < so_far * (1 - 1e-9) or self.session.left < len(self.pools):
                 break
             self.offered[tuple(machine.values())] = merit
             self._offer(machine, found, best)
@@ -288,7 +289,7 @@ class Auto:
         return [best, best]
 
     def _fill(self, best: Machine, factor: float) -> None:
-        """Queue the machines with one number more or less by a factor, and another as large as then fits.
+        """Queue the machines with one number more or less by a factor or the least, and another as large as then fits.
 
         Those are left out whose bound is not below the best score, and come first whose bound is least.
         """
@@ -297,8 +298,9 @@ class Auto:
         low = np.array([one.place(self.problem.smallest[key]) for key, one in ranges.items()])
         found = []
         for at, (key, one) in enumerate(ranges.items()):
-            changed = np.tile(own, (2, 1))
-            changed[:, at] = [max(one.place(value), low[at]) for value in (best[key] * factor, best[key] / factor)]
+            changed = np.tile(own, (3, 1))
+            changed[:, at] = [*(max(one.place(value), low[at]) for value in (best[key] * factor, best[key] / factor)),
+                              low[at]]
             changed = changed[changed[:, at] != own[at]]
             found += [self._grown(changed, other, int(low[other])) for other in range(len(ranges)) if other != at]
             found += [changed] * self.sparing

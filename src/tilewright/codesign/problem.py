@@ -30,7 +30,7 @@ Made = TypeVar("Made")
 
 CHANCES = 0.6, 0.25, 0.15
 """Chances of the kept set of the best, second, and third best mappings of a layer (`DesignProblem.drawn_set`)."""
-CHANGED, BORROWED, LED = 0.07, 0.07, 0.15
+CHANGED, BORROWED, LED = (0.05, 0.05), 0.07, 0.15
 """Chances that one thing more is kept than there, or one less, and that two are; that it is what memories keep of
 another layer; and that it is one of the leading sets."""
 LEADING = 3
@@ -233,11 +233,17 @@ class DesignProblem:
         others = [best[0] for best in known if best and best[0] < 1 << pairs]
         one = [number ^ 1 << bit for bit in range(pairs)]
         two = [number ^ (1 << bit | 1 << other) for bit, other in combinations(range(pairs), 2)]
-        for chance, sets in ((CHANGED, one), (CHANGED, two), (BORROWED, others), (LED, leading)):
+        for chance, sets in zip((*CHANGED, BORROWED, LED), (one, two, others, leading), strict=True):
             if drawn < chance and sets:
                 return sets[int(rng.integers(len(sets)))]
             drawn -= chance
         return number
+
+    def plain_sets(self, layer: int) -> list[int]:
+        """Return the kept sets of a layer by which all is kept, and by which one memory is passed by all that may."""
+        pairs = self.kept[layer].open
+        return [0, *(sum(1 << bit for bit, (memory, _) in enumerate(pairs) if memory == name)
+                     for name in dict.fromkeys(memory for memory, _ in pairs))]
 
     def leading(self, layer: int, machine: Accelerator) -> list[int]:
         """Return the kept sets of a layer that promise most on a machine, and that all is kept."""
