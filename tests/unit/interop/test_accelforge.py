@@ -9,7 +9,7 @@ import tilewright as tw
 from tilewright.base import InputError
 from tilewright.cost import cost_model
 from tilewright.hardware import Bandwidth
-from tilewright.interop import FORMATS, format_of
+from tilewright.interop import FORMATS, dump_timeloop, format_of
 from tilewright.mapping import violations
 
 FIGURES = json.loads((Path(__file__).parent / "accelforge_figures.json").read_text(encoding="utf-8"))
@@ -135,6 +135,17 @@ def test_energies_and_cycles_are_those_of_accelforge_but_for_named_rules(number,
     told = any("fetched anew" in note.text for note in found.notes)
     assert told == (FETCHED in DIFFERENT.get(number, {}).values())
     assert wrong or cost.energy_pj == pytest.approx(triple["energy_pj"], rel=1e-5)
+
+
+def test_mappings_of_another_tool_are_evaluated_with_their_files(tmp_path):
+    """Timeloop's here, written from AccelForge's."""
+    triple = FIGURES["triples"][8]
+    found = read(tmp_path, MACHINES[triple["machine"]], LAYERS[triple["layer"]], triple["mapping"])
+    dump_timeloop(found.operator, found.accelerator, found.mapping).write(tmp_path)
+    mapping, problem, *machine = (str(tmp_path / f"{name}.yaml") for name in ("mapping", "problem", "arch", "ERT"))
+    evaluated = tw.evaluate(mapping, problem, ",".join(machine))
+    assert evaluated.legal
+    assert evaluated.cost.energy_pj == pytest.approx(triple["energy_pj"], rel=1e-5)
 
 
 def test_einsums_that_run_one_after_the_other_are_mapped_each(tmp_path):
