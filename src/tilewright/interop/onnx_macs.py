@@ -1,11 +1,13 @@
 """ONNX nodes that are multiply-accumulate nests: convolutions, products, einsums, recurrent layers, attention."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 
 from tilewright.hardware import number_type
 from tilewright.interop import nests
 from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported
-from tilewright.workload import Node
+from tilewright.workload import Node, VectorOperator
 
 
 def _conv(node: NodeView, data: int = 0, weights: int = 1, fused: str = "") -> list[Node]:
@@ -65,6 +67,20 @@ def _padding(node: NodeView, size: Shape, kernel: list[int], stride: list[int],
         small, large = total // 2, total - total // 2
         pairs.append((small, large) if mode == "SAME_UPPER" else (large, small))
     return pairs
+
+
+def _deformable(node: NodeView) -> list[Node]:
+    """Sample between four neighbours wherever the offsets point, and multiply what was sampled."""
+    x, w, out, groups = node.shape(0), node.shape(1), node.out(), node.integer("group", 1)
+    nests.check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
+    if w[0] % groups:
+        raise node.error(f"must have output channels divisible by its {groups} groups", w[0])
+    positions = out[0] * prod(out[2:])
+    words = positions * x[1] * prod(w[2:])
+    sample = VectorOperator(node.scene.free_name(f"{node.name}.sample"), "sample", (8 + node.has(4)) * words,
+                            sum(node.words(at) for at in (0, 2, 4)), words, node.readers, approximated_as=_SAMPLED)
+    made = nests.product(node, node.name, (groups, positions, w[0] // groups, prod(w[1:])), node.inputs[1], _SAMPLED)
+    return [sample, replace(made, inputs=(sample.name,))]
 
 
 def _gemm(node: NodeView, fused: str = "", right: int = 1) -> list[Node]:
@@ -155,6 +171,7 @@ def _attention_heads(node: NodeView) -> list[Node]:
     return nests.attention(node, (q[0], heads, groups), (rows, columns), (size, width))
 
 
+_SAMPLED = "a product of inputs sampled between four neighbours beforehand"
 _FUSED = "the operator without what is fused behind it"
 
 MAC_TRANSLATORS: dict[str, Translator] = {
@@ -163,6 +180,7 @@ MAC_TRANSLATORS: dict[str, Translator] = {
     "ConvInteger": _conv,
     "QLinearConv": lambda node: _conv(node, 0, 3),
     "ConvTranspose": _conv_transpose,
+    "DeformConv": _deformable,
     "Gemm": _gemm,
     "FusedGemm": lambda node: _gemm(node, _FUSED),
     "QGemm": lambda node: _gemm(node, right=3),

@@ -80,7 +80,7 @@ def _operations(node: NodeView) -> int | None:
     if kind in _NARY:
         return max(1, len(node.inputs) - 1) * prod(node.out())
     special = {"LRN": _lrn, "TopK": _top_k, "Resize": _resize, "Upsample": _resize, "RoiAlign": _roi_align,
-               "GridSample": _grid_sample}.get(kind)
+               "GridSample": _grid_sample, "DFT": _dft, "STFT": _stft}.get(kind)
     return None if special is None else special(node)
 
 
@@ -116,9 +116,32 @@ def _grid_sample(node: NodeView) -> int:
     return 8 * prod(node.out())
 
 
+def _dft(node: NodeView) -> int:
+    """Count a fast transform along the axis: 5 n log2 n a line (Frigo and Johnson, Proc. IEEE 93(2), 2005)."""
+    shape, axis = node.shape(0), node.integer("axis", 1)
+    if node.has(2):
+        if len(shape) != 3:
+            raise Unsupported("an axis that is an input")
+        axis = 1
+    return _transform(shape[axis]) * prod(shape[:-1]) // shape[axis]
+
+
+def _stft(node: NodeView) -> int:
+    """Count a window and a fast transform for each frame."""
+    if not node.has(2):
+        raise Unsupported("frames of an unknown length")
+    frames, length = node.out(), node.words(2)
+    return frames[0] * frames[1] * (length + _transform(length))
+
+
+def _transform(length: int) -> int:
+    return ceil(5 * length * log2(length)) if length > 1 else 0
+
+
 def _vector(node: NodeView, operations: int) -> VectorOperator:
     node.out()
-    note = "vector work with a heap" if node.kind == "TopK" else ""
+    transform = "vector work of a fast transform"
+    note = {"TopK": "vector work with a heap", "DFT": transform, "STFT": transform}.get(node.kind, "")
     return VectorOperator(node.name, node.kind, operations, node.read_words, node.written_words, node.readers,
                           approximated_as=note, attributes=(("element_type", node.element_type),))
 

@@ -500,13 +500,26 @@ def test_what_follows_an_unknown_shape_is_listed_too(load) -> None:
     assert told.notes == graph.notes
 
 
-def test_deformable_convolutions_are_weighed(load) -> None:
-    nodes = [helper.make_node("DeformConv", ["x", "w", "o"], ["y"]),
-             helper.make_node("Conv", ["x", "w"], ["z"])]
-    graph = load(nodes, [tensor("x", 1, 3, 6, 6), tensor("o", 1, 18, 4, 4)], weights(w=(4, 3, 3, 3)),
-                 [tensor("y", 1, 4, 4, 4), tensor("z", 1, 4, 4, 4)])
-    assert coverage(graph).macs_fraction == 0.5
+def test_a_deformable_convolution_is_sampling_and_a_product(load) -> None:
+    """As many multiply-accumulates as the convolution, group by group, behind four neighbours for each input."""
+    nodes = [helper.make_node("DeformConv", ["x", "w", "o"], ["y"], "bent", group=3),
+             helper.make_node("Conv", ["x", "w"], ["z"], "plain", group=3)]
+    graph = load(nodes, [tensor("x", 1, 3, 6, 6), tensor("o", 1, 18, 4, 4)], weights(w=(6, 1, 3, 3)),
+                 [tensor("y", 1, 6, 4, 4), tensor("z", 1, 6, 4, 4)])
+    assert {node.name: node.macs for node in graph.mac_nodes} == {"bent": 6 * 16 * 9, "plain": 6 * 16 * 9}
+    (sample,) = (node for node in graph.nodes if isinstance(node, VectorOperator))
+    assert (sample.operations, sample.written_words) == (8 * 16 * 3 * 9, 16 * 3 * 9)
+    assert graph.mac_nodes[0].inputs == (sample.name,) and coverage(graph).complete
 
+
+@pytest.mark.parametrize(("node", "inputs", "out", "operations"), [
+    (helper.make_node("DFT", ["x"], ["y"]), [tensor("x", 2, 64, 1)], (2, 64, 2), 2 * 5 * 64 * 6),
+    (helper.make_node("STFT", ["x", "step", "window"], ["y"], onesided=1), [tensor("x", 1, 256, 1)], (1, 7, 33, 2),
+     7 * (64 + 5 * 64 * 6))])
+def test_transforms_are_vector_work_of_fast_ones(load, node, inputs, out, operations) -> None:
+    constants = [*weights(window=(64,)), numpy_helper.from_array(np.array(32), "step")]
+    graph = load([node], inputs, constants, [tensor("y", *out)])
+    assert vector_of(graph).operations == operations and "fast transform" in vector_of(graph).approximated_as
 
 def test_constants_are_folded(load) -> None:
     """Weights made at run time from constants alone (transposed, scaled, filled) are weights."""
