@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from tilewright.base import InputError, Location
 from tilewright.hardware.accelerator import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
+from tilewright.hardware.changes import read_bandwidth
 from tilewright.hardware.precision import NumberType, Precision, number_type
 from tilewright.hardware.schema import (
     ENERGIES,
@@ -91,7 +92,6 @@ class Resolver:
 
     def _memory(self, fields: MemoryFields, where: Location) -> Memory:
         bits = fields.word_bits or self._word_bits(fields)
-        ports = fields.bandwidth_words_per_cycle
         known = self.technology is not None and fields.kind is not None and fields.kind != "dram"
         memory = Memory(
             name=fields.memory,
@@ -102,13 +102,26 @@ class Resolver:
             partitions_bytes=tuple(fields.partitions_bytes.items()),
             word_bits=bits,
             block_words=fields.block_words,
-            bandwidth=Bandwidth(ports.read, ports.write, ports.shared),
+            bandwidth=self._bandwidth(fields, bits, where),
             buffering=fields.buffering,
             access_grain=(fields.access_grain[0], fields.access_grain[1]),
             storage=self.technology.storage[fields.kind] if known else None,  # type: ignore[union-attr, index]
         )
         return replace(memory, area_um2=self._memory_area(fields, memory, where),
                        leakage_mw=self._memory_leakage(fields, memory, where))
+
+    def _bandwidth(self, fields: MemoryFields, bits: int, where: Location) -> Bandwidth:
+        """Return words a cycle, from bytes a second where these are stated."""
+        if fields.bandwidth is None:
+            ports = fields.bandwidth_words_per_cycle
+            return Bandwidth(ports.read, ports.write, ports.shared)
+        found: dict[str, float] = {}
+        for port, text in fields.bandwidth.model_dump(exclude_none=True).items():
+            try:
+                found[port] = read_bandwidth(text, self.fields.frequency_mhz) * 8 / bits
+            except InputError as error:
+                raise self.fail((*where, "bandwidth", port), error.rule, text, error.mend) from None
+        return Bandwidth(**found)
 
     def _word_bits(self, fields: MemoryFields) -> int:
         """Return the width of words where a memory does not state it: of what it keeps, inputs before the others."""

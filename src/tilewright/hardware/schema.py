@@ -69,6 +69,17 @@ class BandwidthFields(Fields):
     """For all four kinds of access together."""
 
 
+class RateFields(Fields):
+    """Bytes per second or cycle and instance, each with its unit: ``16GB/s``, or ``16B/cycle``."""
+
+    read: Name | None = None
+    """For reads by children and drains; unlimited where left out."""
+    write: Name | None = None
+    """For fills and updates."""
+    shared: Name | None = None
+    """For all four kinds of access together."""
+
+
 class EnergyFields(Fields):
     """Picojoules per word, access or bit; what is left out comes from the technology."""
 
@@ -84,6 +95,8 @@ class EnergyFields(Fields):
 
 ENERGIES = ("energy_pj_per_word", "energy_pj_per_access", "energy_pj_per_bit")
 """Fields of a memory's energies, of which it may have one."""
+BANDWIDTHS = ("bandwidth_words_per_cycle", "bandwidth")
+"""Fields of what its ports move, of which it may have one."""
 
 
 class MemoryFields(Fields):
@@ -112,6 +125,9 @@ class MemoryFields(Fields):
     bandwidth_words_per_cycle: Annotated[BandwidthFields, BeforeValidator(
         lambda value: {} if value == UNLIMITED else value)] = BandwidthFields()
     """What its ports move, of one instance; ``unlimited`` where none limits it."""
+    bandwidth: Annotated[RateFields | None, BeforeValidator(
+        lambda value: {"shared": value} if isinstance(value, str) else value)] = None
+    """The same in bytes, with units, in its place; one text, as ``16GB/s``, is of all ports together."""
     energy_pj_per_word: EnergyFields = EnergyFields()
     """What each kind of access takes."""
     energy_pj_per_access: EnergyFields | None = None
@@ -135,9 +151,10 @@ class MemoryFields(Fields):
                 f"partitions_bytes must name tensors that the memory keeps ({', '.join(self.keeps)})",
                 f"Add {', '.join(stray)} to keeps, or remove the partition",
             )
-        said = [name for name in ENERGIES if name in self.model_fields_set]
-        if len(said) > 1:
-            raise wrong(f"takes one of {', '.join(ENERGIES)}", f"Remove all but one of {', '.join(said)}")
+        for names in (ENERGIES, BANDWIDTHS):
+            said = [name for name in names if name in self.model_fields_set]
+            if len(said) > 1:
+                raise wrong(f"takes one of {', '.join(names)}", f"Remove all but one of {', '.join(said)}")
         if self.kind == "dram" and self.dram_type is None:
             raise wrong("kind: dram needs a dram_type", "Add dram_type, for example LPDDR4")
         if self.kind != "dram" and self.dram_type is not None:

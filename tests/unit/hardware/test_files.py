@@ -73,6 +73,16 @@ def test_energies_may_be_of_accesses_or_bits():
     assert (word.energy.update_pj, word.energy.fill_pj > 0) == (5, True)
 
 
+def test_bandwidths_may_be_of_bytes_with_units():
+    """Words of the memory's own width: 16 of eight bits a cycle are 16 bytes."""
+    machine, stated = load_accelerator(GOOD), "bandwidth_words_per_cycle: {shared: 16}"
+    rate = 16 * machine.frequency_mhz / 1e3
+    for said in (f"bandwidth: {rate}GB/s", f"bandwidth: {{shared: {rate}GB/s}}", "bandwidth: {shared: 16B/cycle}"):
+        assert load_accelerator(GOOD.replace(stated, said)) == machine, said
+    wide = GOOD.replace(stated, "word_bits: 16\n    bandwidth: {read: 16B/cycle, write: 4B/cycle}")
+    assert load_accelerator(wide).memories[0].bandwidth == Bandwidth(8, 2)
+
+
 def test_ports_and_capacities_may_be_unlimited():
     plain = GOOD.replace("    bandwidth_words_per_cycle: {shared: 16}\n", "")
     said = GOOD.replace("{shared: 16}", "unlimited\n    capacity_bytes: unlimited")
@@ -161,6 +171,14 @@ MALFORMED = [
      "11 arch.levels[1]", "takes one of energy_pj_per_word, energy_pj_per_access, energy_pj_per_bit"),
     ("energy_pj_per_word: {update: 5}", "energy_pj_per_bit: 5", "16 arch.levels[1].energy_pj_per_bit",
      "must be a valid dictionary"),
+    ("bandwidth_words_per_cycle: {shared: 16}", "bandwidth: 16 apples", "10 arch.levels[0].bandwidth.shared",
+     "must be a number with a unit; Got '16 apples'; For example 16GB/s"),
+    ("bandwidth_words_per_cycle: {shared: 16}", "bandwidth: {shared: 16}", "10 arch.levels[0].bandwidth.shared",
+     "must be a valid string"),
+    ("bandwidth_words_per_cycle: {shared: 16}", "bandwidth: {read: 0GB/s}", "10 arch.levels[0].bandwidth.read",
+     "must be positive and finite"),
+    ("bandwidth_words_per_cycle: {shared: 16}", "bandwidth_words_per_cycle: {shared: 16}\n    bandwidth: 1GB/s",
+     "6 arch.levels[0]", "takes one of bandwidth_words_per_cycle, bandwidth"),
     ("{shared: 16}", "endless", "10 arch.levels[0].bandwidth_words_per_cycle", "must be a valid dictionary"),
     ("{shared: 16}", "{shared: endless}", "10 arch.levels[0].bandwidth_words_per_cycle.shared",
      "must be a valid number"),
