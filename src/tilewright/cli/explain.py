@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.options import Bind, Density, StorePlace, console
+from tilewright.cli.options import Bind, Density, Precision, StorePlace, console
 from tilewright.cli.sources import FileArch, FileNetwork, Layer, mapped
 
 
@@ -21,6 +21,7 @@ def explain(
     network: FileNetwork = None,
     arch: FileArch = None,
     bind: Bind = None,
+    precision: Precision = "auto",
     density: Density = None,
     store: StorePlace = None,
 ) -> None:
@@ -34,7 +35,7 @@ def explain(
     from tilewright.cost import explain as derive
     from tilewright.report import print_listing
 
-    operator, accelerator, mapping = mapped(source, (network, layer, arch), bind, store, density)
+    operator, accelerator, mapping = mapped(source, (network, layer, arch), bind, store, density, precision)
     sparse = sparse_cost(operator, accelerator, mapping)
     if count is not None:
         found = derive(operator, accelerator, mapping, count)

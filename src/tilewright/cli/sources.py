@@ -10,6 +10,7 @@ import typer
 
 import tilewright.api
 import tilewright.interop
+import tilewright.mapping
 from tilewright.base import InputError
 from tilewright.cli.options import shares, sizes
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     Mapped = tuple[Operator, Accelerator, Mapping]
 
+AUTO, MACHINE = "auto", "machine"
 Layer = Annotated[str | None, typer.Option(
     "--layer", "-l", show_default=False, help="The layer; may be left out where there is only one.")]
 FileNetwork = Annotated[str | None, typer.Option(
@@ -30,14 +32,18 @@ FileArch = Annotated[str | None, typer.Option(
 
 
 def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: list[str] | None,
-           store: str | None, density: list[str] | None = None) -> "Mapped":
+           store: str | None, density: list[str] | None = None, precision: str = MACHINE) -> "Mapped":
     """Return what ``source`` maps: a mapping file goes with ``what``, its network, layer and accelerator.
 
-    ``density`` are densities of its tensors. What cannot be found or read, or does not go together, is an `InputError`.
+    ``density`` are densities of its tensors, ``precision`` which words they have. What cannot be found or read, or does
+    not go together, is an `InputError`.
     """
     network, layer, arch = what
     if source.endswith((".yaml", ".yml")):
-        return _from_file(source, what, sizes(bind, "--bind"), shares(density))
+        operator, accelerator, mapping = _from_file(source, what, sizes(bind, "--bind"), shares(density))
+        return tilewright.mapping.precise(operator, accelerator, precision), accelerator, mapping
+    if precision not in (AUTO, MACHINE):
+        raise InputError("--precision", "must come with a mapping file; a run knows its own", source)
     if density:
         raise InputError("--density", "must come with a mapping file; a run knows its own", source)
     if network is not None or arch is not None:
