@@ -103,7 +103,7 @@ def _takes(name: str, bits: int, kind: str) -> bool:
 def _stated(one: Precision, told: str) -> LaneUse:
     cycles = 1 / Fraction(str(one.macs_per_cycle)).limit_denominator(1 << 20)
     rate = f"{one.macs_per_cycle:g} a cycle"
-    return LaneUse(cycles, one.energy, one.partial_bits, f"{told}: {rate}, {one.energy:g} times the energy")
+    return LaneUse(cycles, one.energy, one.partial_bits, f"{told}: {rate}, {one.energy:.3g} times the energy")
 
 
 def compute_cycles(steps: int, operator: Operator, accelerator: Accelerator) -> int:
