@@ -88,13 +88,16 @@ def table_graph(document: Mapping[str, Any], options: Mapping[str, int | str] | 
         raise InputError(f"{name}.layers", "must be a list with at least one layer", layers)
     sketch = Sketch(name, chosen["batch"])
     shape = _resolve(f"{name}.input", document.get("input") or [1], chosen)
-    if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
+    if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
         raise InputError(f"{name}.input", "must be a list of positive integers", shape)
     value = Value("", tuple(shape))
     for index, entry in enumerate(layers):
         value = _draw(sketch, value, f"{name}.layers[{index}]", entry, chosen)
     citation = document.get("source", source)
-    notes = list(document.get("notes") or ())
+    notes = document.get("notes") or []
+    if not isinstance(notes, list) or not all(isinstance(one, str) for one in notes):
+        raise InputError(f"{name}.notes", "must be a list of texts", notes)
+    notes = list(notes)
     if len(chosen) > 1 or chosen["batch"] > 1:
         notes.append("Options: " + ", ".join(f"{key}={number}" for key, number in chosen.items()))
     return sketch.graph(str(citation), notes, chosen["batch"] * chosen["sequence"] if "phase" in chosen else 0)
@@ -171,7 +174,10 @@ def defaults(document: Mapping[str, Any], phase: object = None) -> dict[str, Any
         If it has no such phase, or phases that are none.
     """
     name, phases = str(document.get("name", "network")), document.get("phases")
-    found = {"batch": 1, **(document.get("options") or {})}
+    options = document.get("options") or {}
+    if not isinstance(options, dict):
+        raise InputError(f"{name}.options", "must hold the options with what they are otherwise", options)
+    found = {"batch": 1, **options}
     if phases is None:
         return found
     if not isinstance(phases, dict) or not set(phases) <= set(_PHASES) or not all(
