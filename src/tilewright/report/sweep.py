@@ -9,7 +9,7 @@ from tilewright.codesign import SidedMachine, SidedMachines
 from tilewright.report.fronts import LEGEND
 from tilewright.report.network import sides
 from tilewright.report.quantities import engineering, finite, measured, percent, significant
-from tilewright.report.search_plots import shown_goal
+from tilewright.report.search_plots import log_axis, shown_goal
 from tilewright.report.sheet import Sheet
 from tilewright.search import METRICS
 from tilewright.store import RunRecord
@@ -29,7 +29,7 @@ def sweep_sheet(found: SidedMachines, front: Sequence[SidedMachine], runs: Seque
     shown = [one for one in found.machines if one in front or one in known[:MOST_ROWS]]
     table = Table("machines", "Machines" if len(shown) == len(known) else
                   f"The front, and the {MOST_ROWS} best of {len(known):,} machines",
-                  (*(name[0].upper() + name[1:] for name in found.varied), "Latency (cycles)", "Latency (s)",
+                  (*(name[0].upper() + name[1:] for name in found.varied), "Latency (cycles)", "Latency",
                    "Energy", "EDP", "Area (mm2)", "To the best", "Above the bound", "Front"),
                   tuple(_row(found, one, known[0].score, one in front) for one in shown),
                   (f"Front: no other machine is as good in all of {', '.join(found.front_metrics)}.",))
@@ -59,7 +59,7 @@ def _row(found: SidedMachines, one: SidedMachine, best: float, on_front: bool) -
     if not isfinite(one.score):
         return (*values, _NONE, "", "", "", area, "", "", "")
     seconds = one.latency_cycles / one.machine.frequency_mhz * 1e-6
-    return (*values, engineering(one.latency_cycles), engineering(seconds), measured(one.energy_pj, "pJ"),
+    return (*values, engineering(one.latency_cycles), engineering(seconds, "s"), measured(one.energy_pj, "pJ"),
             measured(one.figure("edp"), "pJ x cycles"), area, f"{one.score / best:.3f}",
             "" if one.gap is None else percent(max(one.gap, 0.0)), "front" if on_front else "")
 
@@ -111,7 +111,7 @@ def _scatter(found: SidedMachines, points: Sequence[SidedMachine], front: Sequen
                      "hovertemplate": "%{text}<br>%{x:.4g}, %{y:.4g}<extra></extra>"})
     x, y = ("Area (mm2)", f"{shown_goal(found.objective)} ({unit})") if by_area else ("Latency (cycles)", "Energy (J)")
     return Plot("machines", f"{y} over {x[0].lower()}{x[1:]}", data, {
-        "xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}, "type": "log"}, "showlegend": True,
+        "xaxis": {"title": {"text": x}}, "yaxis": log_axis(y, [place(one)[1] for one in points]), "showlegend": True,
         "legend": LEGEND})
 
 

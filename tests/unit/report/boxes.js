@@ -15,7 +15,7 @@
   if (root.scrollWidth > root.clientWidth) wrong.push(`the page is ${root.scrollWidth} wide in ${root.clientWidth}`);
   // No box hides a part of what it holds, and no table or text must be scrolled aside to be read.
   all("main *, header *, nav *").forEach((element) => {
-    if (element.closest("svg") || ["INPUT", "SELECT", "PRE"].includes(element.tagName)) return;
+    if (element.closest("svg") || ["INPUT", "SELECT"].includes(element.tagName)) return;
     const style = getComputedStyle(element);
     const clips = style.overflowX !== "visible" && element.scrollWidth > element.clientWidth + 1;
     if (clips && element.clientWidth) wrong.push(`${told(element)} is cut off: ${element.scrollWidth} in ${element.clientWidth}`);
