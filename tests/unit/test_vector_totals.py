@@ -8,7 +8,7 @@ import pytest
 import tilewright as tw
 from tilewright.api import convert
 from tilewright.cost import Totals, VectorShare, vector_shares
-from tilewright.hardware import VectorUnit, preset
+from tilewright.hardware import VectorUnit, dump_accelerator, preset
 from tilewright.interop import Foreign
 from tilewright.scheduling import LayerJob, analyse, load_system, network_jobs, task_groups
 from tilewright.workload import DataMovement, Graph, MacNode, Unmodelled, VectorOperator, matmul
@@ -200,3 +200,11 @@ def test_layers_with_machines_of_their_own_have_no_vector_work():
              "method": "digamma"}
     found, = tw.design(network(0), "edge-s2", per_layer=True, **asked).runs
     assert found.record.totals.vector_cycles == 0 and found.record.request.vector == "free"
+
+
+def test_a_vector_unit_moves_where_its_memory_is_left_out_of_a_design():
+    machine = replace(preset("edge-s2"), vector=VectorUnit(4, "SG"))
+    section = "design:\n  vary:\n    PEs.instances: [16, 64]\n  optional: [SG]\n"
+    kept, without = tw.load_design_space(f"{dump_accelerator(machine)}\n{section}").structures()
+    assert (kept.accelerator.vector.memory, without.accelerator.vector.memory) == ("SG", None)
+    assert [level.name for level in without.accelerator.levels] == ["DRAM", "PEs", "SL"]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, isqrt
+from math import ceil
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -287,7 +287,7 @@ def _lanes(whole: _Pass, rows: Columns) -> Any:
     elements: Any = 1
     for array in machine.fanouts:
         elements = elements * rows.numbers[array.name, "instances"]
-    lanes = _whole(np.sqrt(elements)) if isinstance(elements, np.ndarray) else isqrt(int(elements))
+    lanes = _whole(np.sqrt(elements)) if isinstance(elements, np.ndarray) else int(unit.lanes)
     return -(-sum(count for _, count in whole.operations) // lanes)
 
 

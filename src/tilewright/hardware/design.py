@@ -166,9 +166,12 @@ class DesignSpace:
 
     def _without(self, names: set[str]) -> "DesignSpace":
         machine = self.accelerator
+        vector = machine.vector
+        if vector is not None and vector.memory in names:  # then where it stands on a machine that says nothing of that
+            vector = replace(vector, memory=None)
         if names:
             machine = replace(machine, name=f"{machine.name} without {', '.join(sorted(names))}", levels=tuple(
-                level for level in machine.levels if level.name not in names))
+                level for level in machine.levels if level.name not in names), vector=vector)
         follow = {key: of for key, of in self.follow.items() if not {key[0], of[0][0]} & names}
         return DesignSpace(machine, {key: value for key, value in self.ranges.items() if key[0] not in names}, follow)
 

@@ -171,14 +171,15 @@ VARIES = {"small": {("array", "x"): (1, 9), ("array", "y"): (1, 9), ("DRAM", f"{
                     ("Buffer", f"{RATE}read"): (0.1, 9), ("MAC", "energy_pj_per_mac"): (0.1, 2),
                     ("Buffer", "fill_energy_pj_per_word"): (1, 5)},
           "eyeriss": {("PEs", "x"): (1, 20), ("DRAM", f"{RATE}shared"): (0.7, 9),
-                      ("GLB", "capacity_bytes"): (9_000, 200_000)}}
+                      ("GLB", "capacity_bytes"): (9_000, 200_000)},
+          "simba-like": {("PEs", "x"): (1, 9), ("Lanes", "x"): (1, 9)}}
 
 
 @pytest.mark.parametrize("network", ["resnet18", "bert-base"])
 @pytest.mark.parametrize(("machine", "vector"), [
     (MACHINE, VectorUnit(8, energy_pj_per_operation=0.25, folds=("add",))), (MACHINE, None),
     (replace(MACHINE, compute=Compute("MAC", 0.5, leakage_mw=0.2)), VectorUnit(3, "DRAM", None, (("softmax", 0.7),))),
-    (preset("eyeriss"), preset("eyeriss").vector), (preset("eyeriss"), None)])
+    (preset("eyeriss"), preset("eyeriss").vector), (preset("eyeriss"), None), (preset("simba-like"), None)])
 def test_many_machines_take_what_each_does(network, machine, vector):
     machine, graph = replace(machine, vector=vector), zoo.load(network)
     rng = np.random.default_rng(7)
