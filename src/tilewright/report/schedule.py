@@ -152,7 +152,6 @@ def _gantt(record: ScheduleRecord) -> Plot:
     return Plot("gantt", "Cores and bandwidth over time", data, {
         "barmode": "overlay", "height": 330 + 24 * len(names), "hovermode": "closest", "legend": LEGEND,
         "xaxis": {"title": {"text": "Time"}, "tickformat": "~s", "ticksuffix": "s", "anchor": "y2",
-                  "ticks": "outside", "ticklen": 8, "tickcolor": "@surface",
                   "range": [0, 1.02 * max(end, bound)]},
         "yaxis": {"domain": [0.36, 1], "tickvals": list(range(len(names))), "ticktext": names,
                   "range": [len(names) - 0.5, -0.5], "showgrid": False, "zeroline": False},

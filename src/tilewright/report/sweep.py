@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.base import Plot, Table, Value
 from tilewright.codesign import SidedMachine, SidedMachines
-from tilewright.report.fronts import LEGEND
+from tilewright.report.fronts import LEGEND, ends_with_room
 from tilewright.report.network import sides
 from tilewright.report.quantities import engineering, finite, measured, percent, significant
 from tilewright.report.search_plots import log_axis, shown_goal
@@ -110,8 +110,11 @@ def _scatter(found: SidedMachines, points: Sequence[SidedMachine], front: Sequen
                      "y": [place(one)[1] for one in some], "text": texts, "marker": {"size": size, "color": colour},
                      "hovertemplate": "%{text}<br>%{x:.4g}, %{y:.4g}<extra></extra>"})
     x, y = ("Area (mm2)", f"{shown_goal(found.objective)} ({unit})") if by_area else ("Latency (cycles)", "Energy (J)")
+    up = [place(one)[1] for one in points]
+    axis = log_axis(y, up)
     return Plot("machines", f"{y} over {x[0].lower()}{x[1:]}", data, {
-        "xaxis": {"title": {"text": x}}, "yaxis": log_axis(y, [place(one)[1] for one in points]), "showlegend": True,
+        "xaxis": {"title": {"text": x}}, "yaxis": axis if "type" in axis else axis | {"range": ends_with_room(up)},
+        "showlegend": True,
         "legend": LEGEND})
 
 
