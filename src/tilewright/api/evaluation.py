@@ -25,7 +25,6 @@ from tilewright.mapping import (
     MapSpace,
     Violation,
     is_legal,
-    precise,
     precise_graph,
     smallest_mapping,
     violations,
@@ -108,13 +107,14 @@ def evaluate(mapping: str | Path | Nest, network: Network | None, arch: Machine,
     together = load_together(mapping, network, arch, layer)
     if together is not None:
         operator, accelerator, mapping = together
+        operator = pick_operator(operator, arch=accelerator, precision=precision)
     elif network is None:
         raise InputError("network", "must be given")
     else:
-        operator, (accelerator, _) = pick_operator(network, layer, bind), load_target(arch, network)
+        accelerator, _ = load_target(arch, network)
+        operator = pick_operator(network, layer, bind, arch=accelerator, precision=precision)
     if density:
         refuse_density(accelerator, "density")
-    operator = precise(operator, accelerator, precision)
     operator = graph_with_densities(load_network(operator), density or {}).mac_nodes[0].operator
     nest = load_mapping(mapping, operator, accelerator)
     wrong = violations(nest, operator, accelerator)

@@ -322,12 +322,16 @@ def load_together(mapping: str | Path | Nest, network: Network | None, arch: Mac
     return operator, changed(found.accelerator, changes), found.mappings[operator.name]
 
 
-def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int | str] | None = None) -> Operator:
+def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str, int | str] | None = None, *,
+                  arch: Accelerator | None = None, precision: str = "auto") -> Operator:
     """Return one operator of a network by the name of its layer, which may be left out where there is only one.
 
-    An unknown name is an `InputError` with the nearest ones.
+    On an ``arch`` its words are those that it has there in the whole network, by ``precision``. An unknown name is an
+    `InputError` with the nearest ones.
     """
     graph = select_layers(load_network(network, bind), None)
+    if arch is not None:
+        graph = tilewright.mapping.precise_graph(graph, arch, precision)
     operators = {node.name: node.operator for node in graph.mac_nodes}
     if layer is None:
         if len({operator.signature for operator in operators.values()}) == 1:

@@ -22,7 +22,6 @@ from tilewright.mapping import (
     Tiling,
     dump_constraints,
     padded,
-    precise,
     read_space,
 )
 from tilewright.mapping import Mapping as Nest
@@ -194,9 +193,8 @@ def map_space(asked: MapSpaceOptions) -> MapSpace:
     >>> space.size().exact
     True
     """
-    operator = pick_operator(asked.network, asked.layer, asked.bind)
     accelerator, own = load_target(asked.arch, asked.network)
-    operator = precise(operator, accelerator, asked.precision)
+    operator = pick_operator(asked.network, asked.layer, asked.bind, arch=accelerator, precision=asked.precision)
     choice = replace(choose_space(asked.tiling, asked.constraints, asked.dataflow, (), asked.pad), own=own)
     choice.refuse_empty([operator], accelerator)
     return choice.space(operator, accelerator)

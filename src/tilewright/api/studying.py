@@ -19,7 +19,7 @@ from tilewright.api.spaces import choose_space
 from tilewright.api.tasks import read_budget
 from tilewright.base import InputError
 from tilewright.jobs import Runner
-from tilewright.mapping import MapSpace, flexible_machine, flexible_within, precise
+from tilewright.mapping import MapSpace, flexible_machine, flexible_within
 from tilewright.search import search
 from tilewright.search.studies import (
     AxisStudy,
@@ -100,10 +100,9 @@ def study_space(asked: LookOptions) -> MapSpace:
 
     Where that is a union of several spaces, of which no study is made, it is an `InputError`.
     """
-    operator = pick_operator(asked.network, asked.layer, asked.bind)
     machine, own = load_target(asked.arch, asked.network)
     accelerator = flexible_machine(machine)
-    operator = precise(operator, accelerator, asked.precision)
+    operator = pick_operator(asked.network, asked.layer, asked.bind, arch=accelerator, precision=asked.precision)
     choice = replace(choose_space(asked.tiling, asked.constraints, asked.dataflow, [operator]), own=own)
     choice.refuse_empty([operator], accelerator)
     spaces = flexible_within(choice.space(operator, accelerator))

@@ -91,9 +91,9 @@ def evaluate(
         raise InputError("--network" if network is None else "--arch", "must be given", None,
                          "For example --network resnet50 --layer conv1 --arch eyeriss")
     else:
-        operator = tilewright.api.pick_operator(network, layer, sizes(bind, "--bind"))
         accelerator, nest = tilewright.api.load_target(arch, network, footprint)[0], None
-        operator = tilewright.mapping.precise(operator, accelerator, precision)
+        operator = tilewright.api.pick_operator(network, layer, sizes(bind, "--bind"), arch=accelerator,
+                                                precision=precision)
     if density:
         tilewright.api.refuse_density(accelerator, "--density")
     found = _evaluated(nest or mapping, dataflow, with_given(operator, shares(density)), accelerator)

@@ -10,7 +10,6 @@ import typer
 
 import tilewright.api
 import tilewright.interop
-import tilewright.mapping
 from tilewright.base import InputError
 from tilewright.cli.options import shares, sizes
 
@@ -40,8 +39,7 @@ def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: l
     """
     network, layer, arch = what
     if source.endswith((".yaml", ".yml")):
-        operator, accelerator, mapping = _from_file(source, what, sizes(bind, "--bind"), shares(density))
-        return tilewright.mapping.precise(operator, accelerator, precision), accelerator, mapping
+        return _from_file(source, what, sizes(bind, "--bind"), shares(density), precision)
     if precision not in (AUTO, MACHINE):
         raise InputError("--precision", "must come with a mapping file; a run knows its own", source)
     if density:
@@ -52,13 +50,14 @@ def mapped(source: str, what: tuple[str | None, str | None, str | None], bind: l
 
 
 def _from_file(path: str, what: tuple[str | None, str | None, str | None], bind: dict[str, int | str],
-               density: dict[str, str | float]) -> "Mapped":
+               density: dict[str, str | float], precision: str) -> "Mapped":
     from tilewright.workload import with_given
 
     network, layer, arch = what
     if network is None or arch is None:
         raise InputError("--network" if network is None else "--arch", "must be given with a mapping file")
-    operator, accelerator = tilewright.api.pick_operator(network, layer, bind), tilewright.api.load_accelerator(arch)
+    accelerator = tilewright.api.load_accelerator(arch)
+    operator = tilewright.api.pick_operator(network, layer, bind, arch=accelerator, precision=precision)
     if density:
         tilewright.api.refuse_density(accelerator, "--density")
     operator = with_given(operator, density)

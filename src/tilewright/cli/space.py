@@ -43,9 +43,9 @@ def space(
     if "-" in (json_file, export) and json_file == export:
         raise InputError("--json, --export", "must not both go to standard output")
     tiling, pad = asked["tiling"], asked["pad"]
-    operator = tilewright.api.pick_operator(asked["network"], layer, asked["bind"])
     accelerator, own = tilewright.api.load_target(asked["arch"], asked["network"], footprint)
-    operator = tilewright.mapping.precise(operator, accelerator, asked["precision"])
+    operator = tilewright.api.pick_operator(asked["network"], layer, asked["bind"], arch=accelerator,
+                                            precision=asked["precision"])
     choice = replace(tilewright.api.choose_space(tiling, asked["constraints"], asked["dataflow"], (), pad), own=own)
     choice.refuse_empty([operator], accelerator)
     chosen = choice.space(operator, accelerator)

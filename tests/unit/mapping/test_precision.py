@@ -5,9 +5,10 @@ from fractions import Fraction
 
 import pytest
 
+from tilewright.api import bounds, evaluate, map_space
 from tilewright.base import InputError
 from tilewright.hardware import Precision, dump_accelerator, load_accelerator, number_type, preset
-from tilewright.mapping import held_bits, lane_use, precise, precise_graph, tensor_bits
+from tilewright.mapping import held_bits, lane_use, precise, precise_graph, smallest_mapping, tensor_bits
 from tilewright.workload import DataMovement, Graph, MacNode, VectorOperator, matmul
 
 MACHINE = """
@@ -126,3 +127,17 @@ def test_what_is_no_precision_is_refused(text, message):
 def test_what_is_wrong_with_a_machines_precisions_is_told(old, new, message):
     with pytest.raises(InputError, match=message):
         load_accelerator(MACHINE.replace(old, new))
+
+
+def test_a_layer_alone_has_the_words_that_it_has_in_its_network():
+    """Beside bf16, fp32 was chosen: bounds, spaces and evaluations of the layer must agree on its 32 bits."""
+    machine = load_accelerator(MACHINE.replace("fp16: {macs_per_cycle: 0.5", "fp32: {macs_per_cycle: 0.5"))
+    layers = [replace(matmul(kind, m=4, n=4, k=4), attributes=(("types", f"{kind},{kind},{kind}"),))
+              for kind in ("bf16", "fp32")]
+    graph = Graph("two", tuple(MacNode(layer) for layer in layers))
+    found = evaluate(smallest_mapping(layers[1], machine), graph, machine, "fp32")
+    assert [tensor.word_bits for tensor in found.operator.tensors] == [32, 32, 32]
+    assert found.cost.energy_pj >= bounds(graph, machine)["fp32"].energy_pj
+    assert found.operator == map_space(graph, machine, "fp32").operator
+    alone = evaluate(found.mapping, layers[1], machine)
+    assert [tensor.word_bits for tensor in alone.operator.tensors] == [None] * 3
