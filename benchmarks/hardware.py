@@ -13,7 +13,7 @@ from statistics import median
 
 import numpy as np
 
-from tilewright.codesign import DesignProblem, read_limits
+from tilewright.codesign import DesignProblem, Nests, read_limits
 from tilewright.codesign.pools import Pooling
 from tilewright.cost import DenseModel, HardwareBatch, hardware_bounds, layer_bounds
 from tilewright.cost.dense import scoring
@@ -71,7 +71,7 @@ def screen(machines: int, mappings: int, repeats: int) -> None:
     pools, batches = [], []
     for layer in range(len(LAYERS)):
         batch = problem.map_space(layer, widest).fitting(rng, mappings).relaid(problem.layouts[layer])
-        pools.append(pooling.pool(layer, batch, widest, prices))
+        pools.append(pooling.pool(layer, Nests.of(batch), widest, prices))
         batches.append(batch.take(np.arange(2_000) % mappings))
     chosen = {key: np.floor(most ** rng.uniform(0.67, 1.0, machines)) for key, most in sizes.items()}
     parts = [{key: column[first:first + 1000] for key, column in chosen.items()} for first in range(0, machines, 1000)]
