@@ -77,7 +77,8 @@ def screen(machines: int, mappings: int, repeats: int) -> None:
     parts = [{key: column[first:first + 1000] for key, column in chosen.items()} for first in range(0, machines, 1000)]
     found = seconds({
         "looked up": lambda: [pooling.look_up(pools, part, [(1.0, 0.0)]) for part in parts],
-        "scored": lambda: [model.score(batch) for model, batch in zip(problem.models, batches, strict=True)]}, repeats)
+        "scored": lambda: [problem.model(layer, batch.layout).score(batch)
+                           for layer, batch in enumerate(batches)]}, repeats)
     rate = machines * sum(map(len, pools)) / found["looked up"]
     plain = sum(map(len, batches)) / found["scored"]
     print(f"{machines:,} machines x {len(pools)} layers x {mappings} mappings looked up at {rate / 1e6:.1f} M/s in "
