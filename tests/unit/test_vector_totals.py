@@ -161,6 +161,12 @@ def test_what_other_formats_have_no_place_for_is_told_in_a_line_each(form):
         convert(Foreign(graph, machine), form, strict=True)
 
 
+def test_a_vector_unit_that_no_node_would_use_is_no_reason_to_refuse():
+    graph = Graph("one", (MacNode(matmul("a", m=4, n=6, k=8), ()),))
+    made = convert(Foreign(graph, preset("edge-s2")), "maestro", strict=True)
+    assert [note.text for note in made.notes] == ["the vector unit: maestro has none"]
+
+
 @pytest.mark.parametrize("objective", ["latency", "edp"])
 def test_designs_and_sweeps_count_it_and_their_bounds_too(objective):
     """Two networks with weights: what a design takes is what its runs do, and no bound is above."""

@@ -60,11 +60,12 @@ def convert(what: Foreign, to: str = OURS, *, strict: bool = False) -> ForeignTe
             able = [OURS, *(name for name in FORMATS if FORMATS.get(name).write)]
             raise InputError("--to", "must be a format that is written, not only read", to, f"Known: {', '.join(able)}")
         made = write(what)
-        if what.accelerator is not None and what.accelerator.vector is not None:
-            made = replace(made, notes=(*made.notes, Note(
-                f"{what.accelerator.name}.vector", "dropped", f"the vector unit: {to} has none")))
     if strict:
         refuse_notes(made.notes)
+    if to != OURS and what.accelerator is not None and what.accelerator.vector is not None:
+        # told, not refused: nodes that would use the unit have notes of their own
+        made = replace(made, notes=(*made.notes, Note(
+            f"{what.accelerator.name}.vector", "dropped", f"the vector unit: {to} has none")))
     return made
 
 
