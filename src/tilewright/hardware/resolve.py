@@ -47,6 +47,10 @@ class Resolver:
         compute = self._compute(fields.compute)
         precisions = tuple(self._precision(name, given, fields.compute)
                            for name, given in fields.compute.precisions.items())
+        pairs = [(one.inputs, one.weights) for one in precisions]
+        if len(set(pairs)) < len(pairs):
+            raise self.fail(("compute", "precisions"), "must state each pair of types once",
+                            ", ".join(fields.compute.precisions), "Leave out those that say the same types again")
         built: list[Memory | Fanout] = []
         inner_um2 = compute.area_um2
         for index in reversed(range(len(levels))):

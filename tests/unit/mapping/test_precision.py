@@ -123,7 +123,7 @@ def test_what_is_no_precision_is_refused(text, message):
     ("int4:", '"int4+16/32":', "must be a type of numbers"),
     ('"fp16*int4"', '"fp16*int4*int8"', "or two .of inputs and weights. with an asterisk"),
     ("macs_per_cycle: 2", "macs_per_cycle: 0", "macs_per_cycle"),
-    ("partial_bits: 32", "partial_bits: -1", "partial_bits")])
+    ("partial_bits: 32", "partial_bits: -1", "partial_bits"), ("precisions: {", "precisions: {INT4: {}, ", "once")])
 def test_what_is_wrong_with_a_machines_precisions_is_told(old, new, message):
     with pytest.raises(InputError, match=message):
         load_accelerator(MACHINE.replace(old, new))

@@ -228,6 +228,7 @@ def test_names_are_forgiving_and_take_options() -> None:
     ("bert-base", {"sequence": 0}, "bert-base.options.sequence: must be a positive integer; Got 0."),
     ("bert-base", {"batch": True}, "bert-base.options.batch: must be a positive integer; Got True."),
     ("bert-base:sequence", {}, "must give options as `name:option=number,...`; Got 'sequence'; For example"),
+    ("bert-base:sequence=8,batch=2,sequence=9", {}, "must give each option once; Got 'sequence=9'"),
     ("bert-base:sequence=-1", {}, "must give options as `name:option=number,...`; Got 'sequence=-1'"),
 ])
 def test_unknown_names_and_options(name: str, options: dict, message: str) -> None:

@@ -104,5 +104,7 @@ def _suffix_options(name: str, suffix: str) -> dict[str, int | str]:
         if found is None:
             raise InputError(f"network {name}", "must give options as `name:option=number,...`", part,
                              "For example 'bert-base:sequence=128,batch=4'")
+        if key.strip() in options:
+            raise InputError(f"network {name}", "must give each option once", part)
         options[key.strip()] = found
     return options
