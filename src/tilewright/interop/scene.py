@@ -241,6 +241,8 @@ def check_bindings(path: str, bind: Mapping[str, int | str], dynamic: Sequence[s
     for name, size in bind.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InputError(f"bind {name}", "must be a positive integer", size, f"For example --bind {name}=1")
+        if size >= 1 << 63:
+            raise InputError(f"bind {name}", "must be less than 2^63, as sizes in files are", size)
         sizes[name] = size
     keys = list(dict.fromkeys(dynamic))
     unbound = [key for key in keys if key not in bind]

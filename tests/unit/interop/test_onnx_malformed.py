@@ -55,6 +55,8 @@ MALFORMED: dict[str, tuple[Callable[[], bytes], dict, str]] = {
     "bound_unknown": (lambda: conv(IMAGE, (4, 3, 3, 3)), {"batch": 1}, "bind batch: must name a dynamic dimension of "),
     "bound_to_zero": (lambda: conv(["n", 3, 8, 8], (4, 3, 3, 3)), {"n": 0},
                       "bind n: must be a positive integer; Got 0; For example --bind n=1."),
+    "bound_too_large": (lambda: conv(["n", 3, 8, 8], (4, 3, 3, 3)), {"n": 1 << 63},
+                        "bind n: must be less than 2^63, as sizes in files are; Got 9223372036854775808."),
     "bound_to_text": (lambda: conv(["n", 3, 8, 8], (4, 3, 3, 3)), {"n": "1"}, "bind n: must be a positive integer"),
     "no_shape": (lambda: model([node("Relu", "x")], {"x": None}), {}, "input x: must state its shape"),
     "reads_nothing": (lambda: model([node("Add", "x", "ghost")], {"x": [2]}), {},
