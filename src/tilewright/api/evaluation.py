@@ -25,7 +25,6 @@ from tilewright.mapping import (
     MapSpace,
     Violation,
     is_legal,
-    precise_graph,
     smallest_mapping,
     violations,
 )
@@ -166,7 +165,7 @@ def bounds(network: Network, arch: Machine, *, bind: Mapping[str, int | str] | N
     if density:
         refuse_density(accelerator, "density")
     found: dict[str, LowerBounds] = {}
-    graph = precise_graph(load_layers(network, bind), accelerator, precision)
+    graph = load_layers(network, bind, arch=accelerator, precision=precision)
     for unique in unique_operators(graph_with_densities(graph, density or {})):
         found.update(dict.fromkeys(unique.names, (kept_bounds if bypass else layer_bounds)(
             unique.operator, accelerator)))
@@ -184,7 +183,7 @@ def vector_work(network: Network, arch: Machine, *, bind: Mapping[str, int | str
     ['scale', 'softmax', 'add', 'layer_norm']
     """
     accelerator, _ = load_target(arch, network)
-    return costs_of_vectors(precise_graph(load_layers(network, bind), accelerator, precision), accelerator)
+    return costs_of_vectors(load_layers(network, bind, arch=accelerator, precision=precision), accelerator)
 
 
 def why_unmapped(operator: Operator, accelerator: Accelerator, constrained: bool = False) -> str:

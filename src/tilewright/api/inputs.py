@@ -348,12 +348,17 @@ def pick_operator(network: Network, layer: str | None = None, bind: Mapping[str,
     return operators[layer]
 
 
-def load_layers(network: Network, bind: Mapping[str, int | str] | None = None, pattern: str | None = None) -> Graph:
+def load_layers(network: Network, bind: Mapping[str, int | str] | None = None, pattern: str | None = None, *,
+                arch: Accelerator | None = None, precision: str = "auto") -> Graph:
     """Return the network that a user names, or its layers whose names match a pattern, to be mapped and counted.
 
-    Raises as `load_network`, `select_layers` and `check_sizes` do.
+    On an ``arch`` their words are those that they have there in the whole network, by ``precision``. Raises as
+    `load_network`, `select_layers`, `check_sizes` and `tilewright.mapping.precise_graph` do.
     """
-    graph = select_layers(load_network(network, bind), pattern)
+    graph = load_network(network, bind)
+    if arch is not None:
+        graph = tilewright.mapping.precise_graph(graph, arch, precision)
+    graph = select_layers(graph, pattern)
     for node in graph.mac_nodes:
         check_sizes(node.name, node.operator)
     return graph
@@ -378,7 +383,7 @@ def select_layers(graph: Graph, pattern: str | None) -> Graph:
     share = sum(node.macs for node in kept) / graph.macs
     note = (f"only {len(kept)} of {len(graph.mac_nodes)} layers, those that match {pattern}: "
             f"{100 * share:.1f} % of the network's MACs")
-    return Graph(graph.name, kept, graph.source, (*graph.notes, note))
+    return replace(graph, nodes=kept, notes=(*graph.notes, note), tokens=0)
 
 
 def _lost(graph: Graph) -> str:
@@ -415,7 +420,7 @@ def _alone(node: MacNode, chosen: set[str]) -> MacNode:
 
 def _sizes(text: str, given: str, required: str, optional: Mapping[str, int]) -> dict[str, int]:
     """Return ``K=64,C=3`` as a dictionary that has all of ``required`` and only those or ``optional`` besides."""
-    found = dict(optional)
+    found: dict[str, int] = {}
     names = required.split()
     for part in filter(None, given.replace(" ", ",").split(",")):
         name, _, number = part.partition("=")
@@ -424,11 +429,13 @@ def _sizes(text: str, given: str, required: str, optional: Mapping[str, int]) ->
             raise InputError(text, "must give sizes as NAME=NUMBER, separated by commas", part)
         if name not in names and name not in optional:
             raise InputError(text, f"must give only {', '.join([*names, *optional])}", name)
+        if name in found:
+            raise InputError(text, "must give each size once", part)
         found[name] = size
     missing = [name for name in names if name not in found]
     if missing:
         raise InputError(text, f"must give {', '.join(names)}", f"no {', '.join(missing)}")
-    return found
+    return {**optional, **found}
 
 
 def _conv(text: str, given: str) -> Operator:

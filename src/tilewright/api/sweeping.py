@@ -41,7 +41,6 @@ from tilewright.hardware import (
     read_values,
 )
 from tilewright.jobs import interruptible
-from tilewright.mapping import precise_graph
 from tilewright.search import METRICS, read_front
 from tilewright.workload import unique_operators
 
@@ -102,7 +101,7 @@ def sweep(asked: SweepOptions) -> MachineSweep:
     chosen with the mappings. The bound is worked out of the machines on the front and the best one.
     """
     machine = load_accelerator(asked.arch)
-    graph = precise_graph(load_layers(asked.network, asked.bind, asked.layers), machine, asked.precision)
+    graph = load_layers(asked.network, asked.bind, asked.layers, arch=machine, precision=asked.precision)
     problem, values, chosen = _problem(asked, machine, list(unique_operators(graph)))
     budget = read_budget(asked.budget)
     if budget.samples is None or budget.seconds is not None:

@@ -15,7 +15,7 @@ from tilewright.api.spaces import SpaceChoice, choose_space, is_space
 from tilewright.api.warm import OFF, Warmth
 from tilewright.base import InputError
 from tilewright.hardware import Accelerator
-from tilewright.mapping import Constraints, KeptSets, MapSpace, flexible_machine, flexible_within, precise_graph
+from tilewright.mapping import Constraints, KeptSets, MapSpace, flexible_machine, flexible_within
 from tilewright.search import MAPPERS, Budget, Objective, Start, read_front, search
 from tilewright.store import RequestRecord
 from tilewright.workload import Density, Graph, Operator, graph_with_densities, unique_operators
@@ -76,7 +76,7 @@ def prepare(asked: RunOptions) -> NetworkTask:
     accelerator, own = load_target(asked.arch, asked.network, asked.footprint)
     accelerator = flexible_machine(accelerator)
     density = asked.density or {}
-    layers = precise_graph(load_layers(asked.network, asked.bind, asked.layers), accelerator, asked.precision)
+    layers = load_layers(asked.network, asked.bind, asked.layers, arch=accelerator, precision=asked.precision)
     graph = graph_with_densities(layers, density)
     budget = read_budget(asked.budget)
     MAPPERS.get(asked.mapper)

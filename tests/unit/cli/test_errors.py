@@ -18,6 +18,7 @@ WRONG = {
     "operator": (("map", "matmul:M=16,N=16", "-a", "eyeriss"), "must give M, N, K; Got 'no K'"),
     "operator size": (("map", "matmul:M=16,N=x,K=1", "-a", "eyeriss"), "NAME=NUMBER, separated by commas; Got 'N=x'"),
     "operator name": (("map", "conv:K=1,Z=2", "-a", "eyeriss"), "must give only K, C, P, Q, R, S, N, G"),
+    "size twice": (("map", "matmul:M=8,M=9,N=4,K=4", "-a", "eyeriss"), "must give each size once; Got 'M=9'"),
     "einsum": (("map", "einsum:ii->i:i=3", "-a", "eyeriss"), "must not repeat a letter"),
     "arch": (("map", "ncf", "-a", "eyeris"), "must be a known accelerator; Got 'eyeris'; Did you mean eyeriss?"),
     "arch file": (("map", "ncf", "-a", "mine.yaml"), "mine.yaml: must be an existing file"),

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from tilewright.api import bounds, evaluate, map_space
+from tilewright.api.inputs import load_layers
 from tilewright.base import InputError
 from tilewright.hardware import Precision, dump_accelerator, load_accelerator, number_type, preset
 from tilewright.mapping import held_bits, lane_use, precise, precise_graph, smallest_mapping, tensor_bits
@@ -139,5 +140,7 @@ def test_a_layer_alone_has_the_words_that_it_has_in_its_network():
     assert [tensor.word_bits for tensor in found.operator.tensors] == [32, 32, 32]
     assert found.cost.energy_pj >= bounds(graph, machine)["fp32"].energy_pj
     assert found.operator == map_space(graph, machine, "fp32").operator
+    (chosen,) = load_layers(graph, pattern="fp*", arch=machine).mac_nodes
+    assert chosen.operator == found.operator
     alone = evaluate(found.mapping, layers[1], machine)
     assert [tensor.word_bits for tensor in alone.operator.tensors] == [None] * 3
