@@ -156,7 +156,7 @@ def test_a_tiny_run_judges_every_claim_and_writes_what_parses(name, folder, monk
     told = json.dumps([data["tables"], data["notes"]])
     assert "agree" in told or "oracle confirms" in told.lower()
     assert "disagrees" not in told
-    assert write_reproduction(outcome).stat().st_size > 1_000_000
+    assert write_reproduction(outcome).stat().st_size > 500_000  # the plots, with what draws them
     again = run_study(name, setting, out=folder)
     assert again.computed_cells == 0
     assert json.dumps(again.plain["judgements"]) == json.dumps(outcome.plain["judgements"])
