@@ -305,7 +305,7 @@ class _Beginning:
             with _stored(self.asked, WARM) as kept:
                 (found,) = [None] if kept is None else kept.take([self.key])
             self.known = None if found is None else KnownPlan(**{name: np.array(rows) for name, rows in found.items()})
-        return None if self.known is None else adopted(problem, self.known)
+        return None if self.known is None else adopted(problem, self.known, self.asked.seed)
 
     def learn(self, known: KnownPlan) -> None:
         """Keep a plan; the store keeps the first of each task on each system."""

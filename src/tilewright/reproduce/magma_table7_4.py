@@ -96,7 +96,7 @@ def _cell(place: Place, seed: int, setting: Setting) -> Cell:
             if known is None:
                 known = KnownPlan.of(problem, cold.plan)
                 continue
-            warm = schedule(problem, MAGMA, samples=samples, seed=seed, warm=adopted(problem, known))
+            warm = schedule(problem, MAGMA, samples=samples, seed=seed, warm=adopted(problem, known, seed))
             spent += warm.samples
             last = warm.score
             least = {str(epoch): _after(warm, 1 if epoch == 0 else (1 + epoch) * size) for epoch in EPOCHS[:-1]}

@@ -58,6 +58,7 @@ def test_a_quantisation_that_is_not_known_is_told():
 
 
 def test_a_llama_runs_in_the_types_of_its_configuration(tmp_path):
+    pytest.importorskip("transformers")
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
     graph = load_huggingface(tmp_path, bind={"batch": 1, "sequence": 8})
     found = precise_graph(graph, preset("eyeriss"))

@@ -192,9 +192,10 @@ def read_exported(exported: "ExportedProgram", name: str = "") -> ExportedNetwor
 def _called(exported: "ExportedProgram") -> str:
     """Return the class of the module that was exported, as its calls remember it."""
     for node in exported.graph.nodes:
-        for _, kind in list((node.meta.get("nn_module_stack") or {}).values())[:1]:
-            text = kind if isinstance(kind, str) else kind.__qualname__
-            return str(text).split(".")[-1]
+        for key, (_, kind) in (node.meta.get("nn_module_stack") or {}).items():
+            if not str(key).startswith("_empty_"):  # PyTorch marks calls of no module so
+                text = kind if isinstance(kind, str) else kind.__qualname__
+                return str(text).split(".")[-1]
     return "exported program"
 
 
