@@ -100,7 +100,9 @@ SMALLER = {
     "ruby-fig14": {"every": 20},
 }
 """What a run needs less of, where verdicts need not turn."""
-SLOW = {"confuciux-table8.5", "digamma-fig6.8", "flexion-future", "mse-fig5.3"}
+SLOW = {"confuciux-table8.5", "digamma-fig6.8", "flexion-future", "mse-fig5.3",
+        "magma-fig7.8", "magma-fig7.10", "magma-fig7.11", "ruby-fig12", "ruby-fig14"}
+"""What takes long, and, of the figures that one function makes, those that differ in their data alone."""
 EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
                                          for name in TINY])
 QUICK = {"ruby-table1", "ruby-fig4", "ruby-fig8", "ruby-fig9", "ruby-fig10", "gamma-fig4.6", "gamma-fig4.7",
