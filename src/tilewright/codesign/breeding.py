@@ -38,6 +38,8 @@ class Breeder:
     """Breeds mappings of all layers of a problem; what serves all machines is made once."""
 
     problem: DesignProblem
+    anew: bool = True
+    """Whether kept sets are drawn that are neither known nor leading: each costs a program."""
 
     @cached_property
     def pooling(self) -> Pooling:
@@ -77,7 +79,8 @@ class Breeder:
         for layer, count in enumerate(counts):
             if not count:
                 continue
-            kept = self.problem.drawn_set(layer, sets, rng, leading[layer] if leading else ())
+            kept = self.problem.drawn_set(layer, sets, rng, leading[layer] if leading else (),
+                                           anew=self.anew)
             if not pools or not len(pools[layer]):
                 found.append(WantedChildren(layer, None, np.inf, count, kept))
                 continue

@@ -218,22 +218,23 @@ class DesignProblem:
         return MapSpace(operator, machine, self.tiling, ruled)
 
     def drawn_set(self, layer: int, known: Sequence[Sequence[int]], rng: np.random.Generator,
-                  leading: Sequence[int] = ()) -> int:
+                  leading: Sequence[int] = (), *, anew: bool = True) -> int:
         """Draw what memories keep of a layer: as in one of its best mappings, with a change, or as in another layer's.
 
         ``known`` are the kept sets of the best mappings of each layer, the best first; of none it is that all is kept.
-        What is ``leading`` is drawn too.
+        What is ``leading`` is drawn too, and nothing but that and what is known of the layer where not ``anew``.
         """
         pairs = len(self.kept[layer].open)
         if not pairs:
             return 0
         own, drawn = (list(known[layer]) or list(leading) or [0])[:len(CHANCES)], rng.random()
-        chances = np.array(CHANCES[:len(own)])
-        number = own[int(rng.choice(len(own), p=chances / chances.sum()))]
+        weights = np.array(CHANCES[:len(own)])
+        number = own[int(rng.choice(len(own), p=weights / weights.sum()))]
         others = [best[0] for best in known if best and best[0] < 1 << pairs]
         one = [number ^ 1 << bit for bit in range(pairs)]
         two = [number ^ (1 << bit | 1 << other) for bit, other in combinations(range(pairs), 2)]
-        for chance, sets in zip((*CHANGED, BORROWED, LED), (one, two, others, leading), strict=True):
+        chances = (*CHANGED, BORROWED, LED) if anew else (0.0, 0.0, 0.0, LED)
+        for chance, sets in zip(chances, (one, two, others, leading), strict=True):
             if drawn < chance and sets:
                 return sets[int(rng.integers(len(sets)))]
             drawn -= chance

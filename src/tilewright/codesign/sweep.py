@@ -71,7 +71,7 @@ def sweep_machines(problem: DesignProblem, chosen: Mapping[Number, Floats], samp
     count = len(next(iter(chosen.values())))
     rates = [column for (_, what), column in chosen.items() if what.startswith(RATE.format(""))]
     _, groups = np.unique(np.column_stack([np.zeros(count), *rates]), axis=0, return_inverse=True)
-    leading, breeder = _leading(problem, chosen), Breeder(problem)
+    leading, breeder = _leading(problem, chosen), Breeder(problem, anew=False)
     found: dict[int, SweptMachine] = {}
     known: Sequence[MappingPool] = ()
     spent = 0
