@@ -265,12 +265,13 @@ def _prepared(operator: Operator, accelerator: Accelerator, layout: Layout, rows
     return replace(found, machines=(general, short), sizes=np.array([given[d] for d in layout.dimensions], np.int32))
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=1024)
 def _written(operator: Operator, structure: Accelerator, layout: Layout, rows: Rows, narrow: bool,  # noqa: PLR0913, PLR0917
              even: bool, kind: Rates) -> _Prepared:
     """Write the programs of all layers whose sizes are 1, and equal, where those of ``operator`` are.
 
-    Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone.
+    Kept, as a network has few kinds of layers, and machines of one structure differ in numbers alone; a search over
+    what memories keep takes hundreds. A program has 10 kB, and takes 10 ms to write.
     """
     model = Model(operator, structure, layout, narrow=narrow, even=even, rates=kind)
     written = {"costs": model.costs, "table": model.table, "needs": model.needs, "tallies": model.tallies}
