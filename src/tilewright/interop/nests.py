@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tilewright.hardware import read_type
-from tilewright.interop.scene import NodeView, Shape, Unsupported
+from tilewright.interop.scene import NodeView, Shape, Unsupported, within
 from tilewright.workload import (
     OPERATIONS_PER_ELEMENT,
     MacNode,
     Node,
+    Operand,
     Operator,
     VectorOperator,
     convolution,
@@ -37,8 +38,12 @@ class ConvolutionWindow:
     extra: Sequence[int] = ()
 
 
-def mac(node: NodeView, operator: Operator, weights: str, note: str = "") -> MacNode:
-    """Wrap an operator; mark weights that are activations, or that another node counts already."""
+def mac(node: NodeView, operator: Operator, sides: Sequence[str], note: str = "") -> MacNode:
+    """Wrap an operator that reads the tensors ``sides``, of which the second is its weights.
+
+    Mark weights that are activations, or that another node counts already.
+    """
+    weights = sides[1]
     attributes: list[tuple[str, int | str]] = [*operator.attributes, ("element_type", node.element_type),
                                                ("types", ",".join(_types(node, operator, weights)))]
     if weights in node.scene.caches:
@@ -48,7 +53,9 @@ def mac(node: NodeView, operator: Operator, weights: str, note: str = "") -> Mac
     elif node.scene.origin(weights) in node.scene.claimed:
         attributes.append(("weights", "tied"))
     node.scene.claimed.add(node.scene.origin(weights))
-    return MacNode(replace(operator, attributes=tuple(attributes)), node.readers, 1, note)
+    names = [tensor.name for tensor in operator.operands]
+    return MacNode(replace(operator, attributes=tuple(attributes)), node.readers, 1, note,
+                   node.edges([*zip(names, sides, strict=True), *node.beside(sides)]))
 
 
 def _types(node: NodeView, operator: Operator, weights: str) -> list[str]:
@@ -61,23 +68,24 @@ def _types(node: NodeView, operator: Operator, weights: str) -> list[str]:
             scene.type(node.outputs[0]) if node.outputs else ""]
 
 
-def product(node: NodeView, name: str, sizes: tuple[int, int, int, int], weights: str, note: str = "") -> MacNode:
-    """Make a product of batch, M, N, K ``sizes`` whose right side is the tensor ``weights``."""
+def product(node: NodeView, name: str, sizes: tuple[int, int, int, int], sides: Sequence[str],
+            note: str = "") -> MacNode:
+    """Make a product of batch, M, N, K ``sizes`` of the tensors ``sides``."""
     batch, m, n, k = sizes
     if min(sizes) < 1:
         raise node.error("must have positive sizes", sizes)
-    return mac(node, matmul(name, m, n, k, batch), weights, note)
+    return mac(node, matmul(name, m, n, k, batch), sides, note)
 
 
-def packed(node: NodeView, sizes: tuple[int, int, int, int], weights: str, bits: int, scales: tuple[int, int],
-           ) -> MacNode:
+def packed(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[str, str], bits: int,
+           scales: tuple[int, int]) -> MacNode:
     """Make a product whose weights are packed words of so many ``bits``; ``scales`` are bits beside so many of them."""
     beside, block = scales
     known = beside > 0 and block > 0 and not block & (block - 1)
     found = read_type(f"{node.name}.weights", f"int{bits}" + (f"+{beside}/{block}" if known else ""))
     note = f"a product with weights of {bits} bits, " + (
         f"and {found.word_bits - bits:g} for each of scales and zero points" if known else "without scales beside them")
-    made = product(node, node.name, sizes, weights, note)
+    made = product(node, node.name, sizes, sides, note)
     tensors = tuple(replace(t, word_bits=found.word_bits, type=found.name) if t.role == "weights" else t
                     for t in made.operator.tensors)
     return replace(made, operator=replace(made.operator, tensors=tensors))
@@ -90,11 +98,11 @@ def oriented(node: NodeView, sizes: tuple[int, int, int, int], sides: tuple[str,
     shared = node.scene.arranged.get(right, 1)  # matrices that rows of as many others of the left side share
     if shared > 1:
         batch, m, n, k = sizes
-        return product(node, node.name, (batch // shared, m * shared, n, k), right, note)
+        return product(node, node.name, (batch // shared, m * shared, n, k), sides, note)
     if left in constants and right not in constants:
         batch, m, n, k = sizes
-        return product(node, node.name, (batch, n, m, k), left, note)
-    return product(node, node.name, sizes, right, note)
+        return product(node, node.name, (batch, n, m, k), (right, left), note)
+    return product(node, node.name, sizes, sides, note)
 
 
 def fold(node: NodeView, a: Shape, b: Shape) -> tuple[int, int, int, int]:
@@ -136,25 +144,26 @@ def check_convolution(node: NodeView, x: Shape, w: Shape, channels: int, which: 
         raise node.error(f"must have as many input channels as the {which} ({channels})", x[1])
 
 
-def convolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window: ConvolutionWindow,
+def convolved(node: NodeView, shapes: tuple[Shape, Shape], sides: tuple[str, str], window: ConvolutionWindow,
               note: str = "") -> list[Node]:
-    """Make the convolution of an input (N, C, ...) with weights (K, C of a group, ...)."""
+    """Make the convolution of an input (N, C, ...) with weights (K, C of a group, ...), the tensors ``sides``."""
     x, w = shapes
     if w[0] % window.groups:
         raise node.error(f"must have output channels divisible by its {window.groups} groups", w[0])
     operator = convolution(node.name, batch=x[0], in_channels=x[1], out_channels=w[0], groups=window.groups,
                            in_size=x[2:], kernel=w[2:], stride=window.stride, dilation=window.dilation,
                            padding=window.padding)
-    return [mac(node, operator, weights, note)]
+    return [mac(node, operator, sides, note)]
 
 
-def deconvolved(node: NodeView, shapes: tuple[Shape, Shape], weights: str, window: ConvolutionWindow) -> list[Node]:
+def deconvolved(node: NodeView, shapes: tuple[Shape, Shape], sides: tuple[str, str],
+                window: ConvolutionWindow) -> list[Node]:
     """Make the transposed convolution of an input (N, C, ...) with weights (C, K of a group, ...)."""
     x, w = shapes
     operator = transposed_convolution(node.name, batch=x[0], in_channels=x[1], out_channels=w[1] * window.groups,
                                       groups=window.groups, in_size=x[2:], kernel=w[2:], stride=window.stride,
                                       dilation=window.dilation, padding=window.padding, output_padding=window.extra)
-    return [mac(node, operator, weights)]
+    return [mac(node, operator, sides)]
 
 
 def summed(node: NodeView, equation: str, tensors: Sequence[str], kind: str) -> list[Node]:
@@ -176,7 +185,7 @@ def summed(node: NodeView, equation: str, tensors: Sequence[str], kind: str) -> 
     if len(terms) == 1:
         words = prod(node.out())
         return [VectorOperator(node.name, kind, node.words(0) - words, node.words(0), words, node.readers)]
-    return [mac(node, einsum(equation, sizes, node.name), tensors[1])]
+    return [mac(node, einsum(equation, sizes, node.name), tensors)]
 
 
 def _spell_out(equation: str, shapes: list[Shape]) -> str:
@@ -209,41 +218,54 @@ class Recurrence:
     state: int
 
 
-def recurrent(node: NodeView, stem: str, layer: Recurrence, weights: str, inputs: tuple[str, ...] = ()) -> list[Node]:
+def recurrent(node: NodeView, stem: str, layer: Recurrence, sides: Sequence[str],
+              inputs: tuple[str, ...] = ()) -> list[Node]:
     """Products with the input (all steps at once) and with the state (step by step), and the cell's vector work.
 
-    ``weights`` are those of the input; ``inputs`` the nodes that it reads, where these are not the foreign node's own.
+    ``sides`` are the tensors of the input and of both weights; ``inputs`` the nodes that it reads, where these are not
+    the foreign node's own.
     """
     names = [node.scene.free_name(f"{stem}.{part}") for part in ("input", "state", "cell")]
     rows = layer.gates * layer.hidden
-    given = product(node, names[0], (1, layer.steps * layer.batch, rows, layer.features), weights, RECURRENT)
+    given = product(node, names[0], (1, layer.steps * layer.batch, rows, layer.features), sides[:2], RECURRENT)
     if inputs:
-        given = replace(given, inputs=inputs)
+        reads = [*[("I", within(name)) for name in inputs], ("W", sides[1])]
+        given = replace(given, inputs=inputs, edges=node.edges(reads))
     state = linear(names[1], rows=layer.batch, in_features=layer.state, out_features=rows)
     state = replace(state, attributes=(("types", dict(given.operator.attributes)["types"]),))
     words = layer.batch * layer.hidden
-    return [given, MacNode(state, (names[0],), layer.steps, RECURRENT),
+    kept = [Operand(f"{names[2]}.{part}", name, (layer.batch, size), "state")
+            for part, name, size in (("hidden", "I", layer.state), ("state", "state", layer.hidden))]
+    back = node.edges([("W", sides[2])])
+    made = layer.steps, layer.batch, layer.hidden
+    cell = node.edges([("0", within(names[0])), ("1", within(names[1]))], made)
+    return [given, MacNode(state, (names[0],), layer.steps, RECURRENT, replace(back, reads=(kept[0], *back.reads))),
             VectorOperator(names[2], layer.cell, OPERATIONS_PER_ELEMENT[layer.cell] * words, 2 * layer.gates * words,
-                           2 * words, (names[1],), layer.steps, approximated_as=RECURRENT)]
+                           2 * words, (names[1],), layer.steps, approximated_as=RECURRENT,
+                           edges=replace(cell, reads=(*cell.reads, kept[1])))]
 
 
 def attention(node: NodeView, heads: tuple[int, int, int], lengths: tuple[int, int], widths: tuple[int, int],
-              origin: str = "") -> list[Node]:
+              sides: Sequence[str]) -> list[Node]:
     """Scores, softmax, context; ``heads`` = batch, heads, heads of keys (queries that share keys are rows of one).
 
-    ``origin`` is the node that makes the queries, keys and values, where these are not the foreign node's inputs.
+    ``sides`` are the tensors of the queries, keys and values: inputs of the foreign node, or made `within` it.
     """
     (batch, count, groups), (rows, columns), (size, width) = heads, lengths, widths
     parts = ("scores", "softmax", "context")
     scores, softmax, context = (node.scene.free_name(f"{node.name}.{part}") for part in parts)
-    first = (origin,) if origin else node.readers
+    inner = sides[0] not in node.inputs
+    first = (sides[0][1:],) if inner else node.readers
     folded = rows * (count // groups)
     words = batch * count * rows * columns
     kind = node.scene.type(node.inputs[0]) if node.inputs else ""
     attributes = (("weights", "activations"), ("element_type", node.element_type), ("types", f"{kind},{kind},{kind}"))
     score = replace(matmul(scores, folded, columns, size, batch * groups), attributes=attributes)
     mix = replace(matmul(context, folded, width, columns, batch * groups), attributes=attributes)
-    return [MacNode(score, first, 1, ATTENTION),
+    beside = [] if inner else node.beside(sides)
+    return [MacNode(score, first, 1, ATTENTION, node.edges([("I", sides[0]), ("W", sides[1]), *beside])),
             VectorOperator(softmax, "softmax", OPERATIONS_PER_ELEMENT["softmax"] * words, words, words, (scores,),
-                           approximated_as=ATTENTION),
-            MacNode(mix, (softmax, *(name for name in first if name != softmax)), 1, ATTENTION)]
+                           approximated_as=ATTENTION,
+                           edges=node.edges([("0", within(scores))], (batch * groups, folded, columns))),
+            MacNode(mix, (softmax, *(name for name in first if name != softmax)), 1, ATTENTION,
+                    node.edges([("I", within(softmax)), ("W", sides[2])]))]

@@ -287,7 +287,8 @@ def _scene(path: str, model: "ModelProto", weights: set[str]) -> Scene:
     names = {name: called.get(number, f"type {number}") for name, number in types.items()}
     constants = weights | {tensor.name for tensor in graph.initializer}
     stored = quantised_types(((node.op_type, node.input, node.output) for node in graph.node), names)
-    return Scene(path, _shapes(graph), names, constants, stored=stored)
+    return Scene(path, _shapes(graph), names, constants, stored=stored,
+                 handed=frozenset(value.name for value in graph.output))
 
 
 def _translate(scene: Scene, graph: "GraphProto", times: Mapping[str, int]) -> int:
@@ -302,7 +303,7 @@ def _translate(scene: Scene, graph: "GraphProto", times: Mapping[str, int]) -> i
         view = NodeView(scene, proto.op_type, scene.free_name(wanted), tuple(proto.input), tuple(proto.output),
                         _Attributes(proto), tuple(_captured(proto)))
         often = times.get(proto.output[0], 1) if proto.output else 1
-        scene.add([_times(node, often) for node in _nodes(view, proto)], filter(None, view.outputs))
+        scene.add([_times(node, often) for node in _nodes(view, proto)], view)
     return constants
 
 

@@ -6,7 +6,7 @@ from math import prod
 
 from tilewright.hardware import number_type
 from tilewright.interop import nests
-from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported
+from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported, within
 from tilewright.workload import Node, VectorOperator
 
 
@@ -16,7 +16,7 @@ def _conv(node: NodeView, data: int = 0, weights: int = 1, fused: str = "") -> l
     nests.check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
     kernel, stride, dilation = _window(node, w)
     window = nests.ConvolutionWindow(stride, dilation, _padding(node, x[2:], kernel, stride, dilation), groups)
-    return nests.convolved(node, (x, w), node.inputs[weights], window, fused)
+    return nests.convolved(node, (x, w), (node.inputs[data], node.inputs[weights]), window, fused)
 
 
 def _conv_transpose(node: NodeView) -> list[Node]:
@@ -35,7 +35,7 @@ def _conv_transpose(node: NodeView) -> list[Node]:
     else:
         padding = _padding(node, x[2:], kernel, stride, dilation)
     window = nests.ConvolutionWindow(stride, dilation, padding, groups, extra)
-    return nests.deconvolved(node, (x, w), node.inputs[1], window)
+    return nests.deconvolved(node, (x, w), (node.inputs[0], node.inputs[1]), window)
 
 
 def _window(node: NodeView, w: Shape) -> tuple[list[int], list[int], list[int]]:
@@ -79,7 +79,8 @@ def _deformable(node: NodeView) -> list[Node]:
     words = positions * x[1] * prod(w[2:])
     sample = VectorOperator(node.scene.free_name(f"{node.name}.sample"), "sample", (8 + node.has(4)) * words,
                             sum(node.words(at) for at in (0, 2, 4)), words, node.readers, approximated_as=_SAMPLED)
-    made = nests.product(node, node.name, (groups, positions, w[0] // groups, prod(w[1:])), node.inputs[1], _SAMPLED)
+    made = nests.product(node, node.name, (groups, positions, w[0] // groups, prod(w[1:])),
+                         (within(sample.name), node.inputs[1]), _SAMPLED)
     return [sample, replace(made, inputs=(sample.name,))]
 
 
@@ -111,7 +112,7 @@ def _matmul_packed(node: NodeView) -> list[Node]:
     rows, block = node.words(0) // max(1, k), node.integer("block_size")
     scale = number_type(node.scene.type(node.input(2))) if node.has(2) else None
     beside = (scale.bits if scale is not None else 0) + (bits if node.has(3) else 0)
-    return [nests.packed(node, (1, rows, n, k), node.input(1), bits, (beside, block))]
+    return [nests.packed(node, (1, rows, n, k), (node.input(0), node.input(1)), bits, (beside, block))]
 
 
 def _einsum(node: NodeView) -> list[Node]:
@@ -134,7 +135,7 @@ def _recurrent(node: NodeView) -> list[Node]:
     for direction in range(w[0]):
         stem = node.name if w[0] == 1 else f"{node.name}.{('forward', 'backward')[direction % 2]}"
         layer = nests.Recurrence(cell, gates, steps, batch, x[2], hidden, hidden)
-        nodes += nests.recurrent(node, stem, layer, node.inputs[1])
+        nodes += nests.recurrent(node, stem, layer, node.inputs[:3])
     return nodes
 
 
@@ -146,9 +147,9 @@ def _attention_fused(node: NodeView) -> list[Node]:
         raise Unsupported("a form other than (batch, positions, features) with num_heads")
     sizes = node.integers("qkv_hidden_sizes") or [w[1] // 3] * 3
     name = node.scene.free_name(f"{node.name}.qkv")
-    project = nests.product(node, name, (1, x[0] * x[1], w[1], x[2]), node.inputs[1], nests.ATTENTION)
+    project = nests.product(node, name, (1, x[0] * x[1], w[1], x[2]), node.inputs[:2], nests.ATTENTION)
     widths = sizes[0] // heads, sizes[2] // heads
-    return [project, *nests.attention(node, (x[0], heads, heads), (x[1], x[1]), widths, name)]
+    return [project, *nests.attention(node, (x[0], heads, heads), (x[1], x[1]), widths, (within(name),) * 3)]
 
 
 def _attention_heads(node: NodeView) -> list[Node]:
@@ -168,7 +169,7 @@ def _attention_heads(node: NodeView) -> list[Node]:
     past = {"Attention": 4, "GroupQueryAttention": 3, "MultiHeadAttention": 6}[node.kind]
     if node.has(past):
         columns += node.shape(past)[2]
-    return nests.attention(node, (q[0], heads, groups), (rows, columns), (size, width))
+    return nests.attention(node, (q[0], heads, groups), (rows, columns), (size, width), node.inputs[:3])
 
 
 _SAMPLED = "a product of inputs sampled between four neighbours beforehand"

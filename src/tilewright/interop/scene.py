@@ -2,12 +2,22 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeAlias
 
 from tilewright.base import InputError, free_name
-from tilewright.workload import Node, Unmodelled
+from tilewright.workload import (
+    DataMovement,
+    Edges,
+    Node,
+    Operand,
+    Result,
+    Unmodelled,
+    VectorOperator,
+    result_shape,
+    vector_kind,
+)
 
 Shape = tuple[int, ...]
 _NO_SHAPE = "the shape of "
@@ -26,7 +36,9 @@ class Scene:
     ``origins`` say of which weight a constant is only another view; ``lost`` is the first node of whose results some
     shape is unknown. ``arranged`` tensors are never made, as products read others in their place: by name, how often
     each word would stand there; ``caches`` are those of them that a cache of keys and values is read for.
-    ``stored`` are the types of tensors that are quantised where they lie (`quantised_types`).
+    ``stored`` are the types of tensors that are quantised where they lie (`quantised_types`). ``handed`` are what the
+    network hands out; ``stands`` says in place of which tensors others are read, which were made in parts, or written
+    over.
     """
 
     path: str
@@ -42,6 +54,8 @@ class Scene:
     arranged: Mapping[str, int] = field(default_factory=dict)
     caches: frozenset[str] = frozenset()
     stored: Mapping[str, str] = field(default_factory=dict)
+    handed: frozenset[str] = frozenset()
+    stands: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def type(self, name: str) -> str:
         """Element type of a tensor as it lies in memory; empty where it is not known."""
@@ -67,15 +81,18 @@ class Scene:
         self.names.add(name)
         return name
 
-    def add(self, nodes: Sequence[Node], outputs: Iterable[str]) -> None:
-        """Add the translation of one node, whose results are the tensors ``outputs``."""
+    def add(self, nodes: Sequence[Node], view: "NodeView", *, in_place: bool = False) -> None:
+        """Add the translation of one node, which writes over its first input where ``in_place``."""
         read = {name for node in nodes for name in node.inputs}
         makers = tuple(node.name for node in nodes if node.name not in read)
-        for name in outputs:
+        edged = [_edged(view, node, nodes, makers, in_place=in_place) for node in nodes]
+        for name in filter(None, view.outputs):
             self.producers[name] = makers
+            if len(makers) > 1:
+                self.stands[name] = tuple(map(within, makers))
             if self.lost is None and name not in self.shapes and nodes:
-                self.lost = nodes[-1]
-        self.nodes.extend(nodes)
+                self.lost = edged[-1]
+        self.nodes.extend(edged)
 
     @property
     def lost_note(self) -> tuple[str, ...]:
@@ -157,6 +174,26 @@ class NodeView:
         makers = (self.scene.producers.get(name, ()) for name in (*self.inputs, *self.captured))
         return tuple(dict.fromkeys(maker for group in makers for maker in group))
 
+    def edges(self, reads: Iterable[tuple[str, str]], shape: Shape | None = None) -> Edges:
+        """Return what a node reads: names of operands, and those of their tensors.
+
+        ``shape`` is that of the result where that is none of the foreign node's alone.
+        """
+        scene, found = self.scene, list[Operand]()
+        for operand, name in reads:
+            for tensor in scene.stands.get(name, (name,)):
+                if tensor in scene.constants:
+                    found.append(Operand(scene.origin(tensor), operand, scene.shapes.get(tensor), "weights"))
+                else:
+                    found.append(Operand(tensor, operand, scene.shapes.get(tensor)))
+        return Edges(tuple(dict.fromkeys(found)), () if shape is None else (Result("", shape),))
+
+    def beside(self, sides: Iterable[str] = ()) -> list[tuple[str, str]]:
+        """Return the inputs besides ``sides`` that are not constant, with their places."""
+        names = enumerate(dict.fromkeys(filter(None, (*self.inputs, *self.captured))))
+        known, made = {*sides, *self.scene.constants}, {*self.inputs, *self.scene.producers}
+        return [(str(index), name) for index, name in names if name not in known and name in made]
+
     @property
     def element_type(self) -> str:
         """Element type of the first input (of the output, where that is not known), as the file calls it."""
@@ -172,6 +209,40 @@ class NodeView:
         tensors = [name for name in (*self.inputs, *self.outputs) if name]
         words = self.scene.words(tensors) if all(name in self.scene.shapes for name in tensors) else None
         return Unmodelled(self.name, self.kind, reason, macs=macs, words=words, inputs=self.readers)
+
+
+def within(name: str) -> str:
+    """Return what the result of a node is called that is one of several in place of a foreign one."""
+    return f"@{name}"
+
+
+def _edged(view: NodeView, node: Node, nodes: Sequence[Node], makers: Sequence[str], *, in_place: bool) -> Node:
+    """Return one of the ``nodes`` in place of a foreign one with the tensors that it reads and makes."""
+    scene, inner = view.scene, [name for name in node.inputs if any(name == one.name for one in nodes)]
+    reads = node.edges.reads if node.edges is not None else view.edges(
+        [(str(index), within(name)) for index, name in enumerate(inner)] or view.beside()).reads
+    if isinstance(node, VectorOperator | DataMovement):
+        if vector_kind(node) == "gather" and view.is_constant(0):
+            reads = (Operand(scene.origin(view.inputs[0]), "table", view.scene.shapes.get(view.inputs[0]), "weights"),
+                     *reads)
+        if node.kind in ("append", "selective_scan"):
+            held = view.out() if node.kind == "append" else view.shape(2)
+            reads = (*reads, Operand(f"{node.name}.state", "state", held, "state"))
+    if node.name not in makers or len(makers) > 1:
+        shape = node.edges.makes[0].shape if node.edges is not None and node.edges.makes else result_shape(node)
+        leaves = node.name in makers and any(name in scene.handed for name in view.outputs)
+        return replace(node, edges=Edges(reads, (Result(within(node.name), shape, leaves=leaves),)))
+    shared = ""
+    if isinstance(node, DataMovement):
+        if node.kind == "append":
+            shared = reads[-1].tensor
+        elif in_place or (vector_kind(node) == "view" and len(reads) == 1):
+            shared = reads[0].tensor
+    elif in_place and reads:
+        shared = reads[0].tensor
+    makes = tuple(Result(name, scene.shapes.get(name), shared, name in scene.handed)
+                  for name in view.outputs if name)
+    return replace(node, edges=Edges(reads, makes))
 
 
 Step: TypeAlias = tuple[str, Sequence[str], Sequence[str]]

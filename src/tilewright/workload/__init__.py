@@ -32,10 +32,12 @@ from tilewright.workload.graph import (
 )
 from tilewright.workload.layers_language import spread_evenly
 from tilewright.workload.likeness import edit_distance, form
+from tilewright.workload.links import Edges, Operand, Result
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 from tilewright.workload.plain import dump_operators, operators_graph
 from tilewright.workload.sketch import EXPERTS, LAYERS
 from tilewright.workload.table import read_table, table_graph
+from tilewright.workload.tensors import NetworkTensor, Read, TensorGraph, result_shape, tensor_graph
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT, vector_kind
 
 __all__ = [
@@ -49,12 +51,18 @@ __all__ = [
     "Coverage",
     "DataMovement",
     "Density",
+    "Edges",
     "Graph",
     "MacNode",
+    "NetworkTensor",
     "Node",
+    "Operand",
     "Operator",
+    "Read",
+    "Result",
     "Role",
     "Tensor",
+    "TensorGraph",
     "UniqueOperator",
     "Unmodelled",
     "VectorOperator",
@@ -71,8 +79,10 @@ __all__ = [
     "operators_graph",
     "read_density",
     "read_table",
+    "result_shape",
     "spread_evenly",
     "table_graph",
+    "tensor_graph",
     "transposed_convolution",
     "unique_operators",
     "vector_kind",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tilewright.base import InputError
+from tilewright.workload.links import Edges
 from tilewright.workload.operator import Operator
 
 
@@ -25,12 +26,15 @@ class MacNode:
         Times it runs, one after the other, with the same shape (the steps of a recurrent layer).
     approximated_as
         What it stands for, where the nest is not literally what the network computes; otherwise empty.
+    edges
+        The tensors that it reads and makes, of every kind of node; None where ``inputs`` are all that is known.
     """
 
     operator: Operator
     inputs: tuple[str, ...] = ()
     count: int = 1
     approximated_as: str = ""
+    edges: Edges | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -73,6 +77,7 @@ class VectorOperator:
     word_bits: int | None = None
     approximated_as: str = ""
     attributes: tuple[tuple[str, int | str], ...] = field(default=(), compare=False)
+    edges: Edges | None = field(default=None, compare=False, repr=False)
 
     def bytes_moved(self, default_bits: int = 8) -> float:
         """Bytes read and written in all runs."""
@@ -92,6 +97,7 @@ class DataMovement:
     word_bits: int | None = None
     approximated_as: str = ""
     attributes: tuple[tuple[str, int | str], ...] = field(default=(), compare=False)
+    edges: Edges | None = field(default=None, compare=False, repr=False)
 
     def bytes_moved(self, default_bits: int = 8) -> float:
         """Bytes read and written in all runs."""
@@ -108,6 +114,7 @@ class Unmodelled:
     macs: int | None = None
     words: int | None = None
     inputs: tuple[str, ...] = ()
+    edges: Edges | None = field(default=None, compare=False, repr=False)
 
     def bytes_moved(self, default_bits: int = 8) -> float:
         """Bytes of the estimated words; 0 where unknown (`coverage` names such nodes)."""

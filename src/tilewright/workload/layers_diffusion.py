@@ -36,11 +36,11 @@ class UNet:
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         channels = x.shape[0]
-        time = Value("", (self.widths[0],))
+        time = Value("", (self.widths[0],), "time")
         for place in (1, 2):
             time = s.linear(time, f"{self.name}.time{place}", 4 * self.widths[0])
             time = s.vector("silu", time, f"{self.name}.time{place}.silu")
-        draw = _Drawing(s, time, Value("", (self.text[0], self.text[1])), self.heads)
+        draw = _Drawing(s, time, Value("", (self.text[0], self.text[1]), "text"), self.heads)
         x = s.conv(x, f"{self.name}.in", self.widths[0], _EVEN)
         kept = [x]
         for index, width in enumerate(self.widths):

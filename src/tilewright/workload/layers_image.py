@@ -389,11 +389,12 @@ class ConvolutionList:
     rows: list[str]
 
     def __call__(self, s: Sketch, x: Value) -> Value:
-        for fields in expand(f"{self.name}.rows", self.rows, 11):
+        for index, fields in enumerate(expand(f"{self.name}.rows", self.rows, 11)):
             width, height, channels, batch, out, kernel_w, kernel_h, pad_w, pad_h, stride_w, stride_h = map(int, fields)
             name = f"{self.name}_{width}x{height}x{channels}_n{batch}_k{out}_{kernel_w}x{kernel_h}_s{stride_w}"
             window = Window([kernel_h, kernel_w], [stride_h, stride_w], [pad_h, pad_w])
-            x = s.with_batch(batch).conv(Value("", (channels, height, width)), name, out, window)
+            given = Value("", (channels, height, width), f"{self.name}.{index}")
+            x = s.with_batch(batch).conv(given, name, out, window)
         return x
 
 

@@ -73,8 +73,9 @@ class MatmulList:
     rows: list[str]
 
     def __call__(self, s: Sketch, x: Value) -> Value:
-        for m, n, k, transposes in expand(f"{self.name}.rows", self.rows, 3, 1):
-            x = s.linear(Value("", (int(m), int(k))), f"{self.name}_m{m}_n{n}_k{k}_{transposes}", int(n))
+        for index, (m, n, k, transposes) in enumerate(expand(f"{self.name}.rows", self.rows, 3, 1)):
+            name = f"{self.name}_m{m}_n{n}_k{k}_{transposes}"
+            x = s.linear(Value("", (int(m), int(k)), f"{self.name}.{index}"), name, int(n))
         return x
 
 
@@ -270,7 +271,8 @@ class Transformer:
         value = s.linear(keys, f"{name}.value", held, tied=tied)
         places = None
         if self.relative:
-            places = s.with_batch(1).linear(Value("", (keys.shape[0], x.shape[1])), f"{name}.position", held)
+            known = Value("", (keys.shape[0], x.shape[1]), "positions")
+            places = s.with_batch(1).linear(known, f"{name}.position", held)
         mixed = s.attention(name, (query, key, value), (self.heads, self.groups), places=places)
         return s.linear(mixed, f"{name}.output", x.shape[1], tied=tied)
 
@@ -384,7 +386,7 @@ class Interaction:
         width = x.shape[-1]
         count = sum(v.words for v in sources) // width
         joined = s.move("concat", sources, f"{self.name}.concat", (count, width))
-        product = s.matmul(f"{self.name}.product", [joined], (1, count, count, width))
+        product = s.matmul(f"{self.name}.product", [joined, joined], (1, count, count, width))
         return s.move("concat", [x, product], f"{self.name}.pairs", (x.words + count * (count - 1) // 2,))
 
 

@@ -2,35 +2,34 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count as counting
 from math import prod
 from typing import TypeVar, dataclass_transform
 
 from tilewright.base import InputError, free_name
 from tilewright.workload.build import Padding, Sizes, convolution, linear, matmul
 from tilewright.workload.graph import DataMovement, Graph, MacNode, Node, Unmodelled, VectorOperator
+from tilewright.workload.links import Edges, Operand, Result
 from tilewright.workload.operator import Operator
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a node hands on: its name ("" for the network's input) and its shape without the batch.
+    """What a node hands on: its name ("" for an input of the network) and its shape without the batch.
 
-    Images are ``(channels, rows, columns)``, sequences ``(positions, features)``, vectors ``(features,)``.
+    Images are ``(channels, rows, columns)``, sequences ``(positions, features)``, vectors ``(features,)``. ``label``
+    is what an input of the network is called: those of one label and shape are one.
     """
 
     name: str
     shape: tuple[int, ...]
+    label: str = "input"
 
     @property
     def words(self) -> int:
         """Words of one sample."""
         return prod(self.shape)
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """The value as the ``inputs`` of a node."""
-        return (self.name,) if self.name else ()
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,12 @@ class Sketch:
         self.batch = batch
         self.values: dict[str, Value] = {}
         self._nodes: list[Node] = []
+        self._inputs: dict[tuple[str, tuple[int, ...]], str] = {}
 
     def with_batch(self, batch: int) -> "Sketch":
         """Return the same sketch for drawing nodes of another batch."""
         other = Sketch(self.name, batch)
-        other.values, other._nodes = self.values, self._nodes
+        other.values, other._nodes, other._inputs = self.values, self._nodes, self._inputs
         return other
 
     def graph(self, source: str, notes: Sequence[str] = (), tokens: int = 0) -> Graph:
@@ -92,7 +92,7 @@ class Sketch:
             operator = replace(operator, attributes=(*operator.attributes, ("weights", "tied")))
         sizes = operator.sizes
         spatial = tuple(sizes[d] for d in ("D", "P", "Q") if d in sizes)
-        return self._mac(operator, x.readers, (out_channels, *spatial))
+        return self._mac(operator, [x], (out_channels, *spatial))
 
     def linear(self, x: Value, name: str, out_features: int, *, tied: bool = False, steps: int = 1) -> Value:
         """Add a fully connected layer; an image is flattened, each position of a sequence is a row.
@@ -106,7 +106,7 @@ class Sketch:
                           out_features=out_features)
         shape = (positions, out_features) if len(x.shape) == 2 else (out_features,)
         attributes = (("weights", "tied"),) if tied else ()
-        return self._mac(replace(operator, attributes=attributes), x.readers, shape, steps)
+        return self._mac(replace(operator, attributes=attributes), [x], shape, steps)
 
     def matmul(self, name: str, readers: Sequence[Value], sizes: tuple[int, int, int, int], *, steps: int = 1,
                weights: str = "activations") -> Value:
@@ -119,8 +119,7 @@ class Sketch:
         note = EXPERTS if weights == "experts" else ""
         if not note:
             operator = replace(operator, attributes=(("weights", weights),))
-        inputs = tuple(v.name for v in readers if v.name)
-        return self._mac(operator, inputs, (products * m * steps, n), steps, note)
+        return self._mac(operator, readers, (products * m * steps, n), steps, note)
 
     def attention(self, name: str, parts: tuple[Value, Value, Value], heads: tuple[int, int], *,
                   places: Value | None = None, weights: str = "activations") -> Value:
@@ -159,10 +158,9 @@ class Sketch:
             raise InputError(f"{name}.inputs", f"must all have the shape {x.shape}", wrong[0])
         words = self.batch * x.words // steps
         repeats = max(1, len(others))
-        inputs = tuple(dict.fromkeys(v.name for v in (x, *others) if v.name))
-        return self._add(VectorOperator(name, kind, OPERATIONS_PER_ELEMENT[kind] * words * repeats,
-                                        self.batch * sum(v.words for v in (x, *others)) // steps, words, inputs, steps),
-                         x.shape)
+        node = VectorOperator(name, kind, OPERATIONS_PER_ELEMENT[kind] * words * repeats,
+                              self.batch * sum(v.words for v in (x, *others)) // steps, words, count=steps)
+        return self._add(node, x.shape, (x, *others))
 
     def cell(self, kind: str, gates: Sequence[Value], name: str, hidden: int) -> Value:
         """Add the vector work of a recurrent cell, one run for each position of its ``gates``."""
@@ -170,8 +168,8 @@ class Sketch:
         read = self.batch * sum(gate.words for gate in gates) // steps
         words = self.batch * hidden
         node = VectorOperator(self._free(name), kind, OPERATIONS_PER_ELEMENT[kind] * words, read + words, 2 * words,
-                              tuple(gate.name for gate in gates), steps)
-        return self._add(node, (steps, hidden))
+                              count=steps)
+        return self._add(node, (steps, hidden), gates, self._state(node.name, hidden))
 
     def scan(self, parts: Sequence[Value], name: str, state: int) -> Value:
         """Add a selective scan over the first of ``parts``, with ``state`` words for each feature, read and kept."""
@@ -179,8 +177,8 @@ class Sketch:
         kept = self.batch * features * state
         node = VectorOperator(name, "selective_scan", OPERATIONS_PER_ELEMENT["selective_scan"] * positions * kept,
                               self.batch * sum(part.words for part in parts) + features * state + kept,
-                              self.batch * parts[0].words + kept, tuple(dict.fromkeys(part.name for part in parts)))
-        return self._add(node, parts[0].shape)
+                              self.batch * parts[0].words + kept)
+        return self._add(node, parts[0].shape, parts, self._state(name, features, state))
 
     def pool(self, x: Value, name: str, kind: str, window: Window | None, *, ceil: bool = False) -> Value:
         """Add a pooling (``max`` or ``average``) over a window, or over all positions if ``window`` is None.
@@ -199,33 +197,35 @@ class Sketch:
             shape = (x.shape[0], *(probe[d] for d in ("D", "P", "Q") if d in probe))
             reach = prod(probe[d] for d in ("T", "R", "S") if d in probe)
         words = self.batch * prod(shape)
-        node = VectorOperator(name, f"{kind}_pool", words * reach, self.batch * x.words, words, x.readers)
-        return self._add(node, shape)
+        node = VectorOperator(name, f"{kind}_pool", words * reach, self.batch * x.words, words)
+        return self._add(node, shape, [x])
 
     def move(self, kind: str, sources: Sequence[Value], name: str, shape: tuple[int, ...],
              read_words: int | None = None) -> Value:
         """Add data movement: ``shape`` is written, the sources (or ``read_words`` of a sample) are read."""
         written = self.batch * prod(shape)
         read = self.batch * (sum(v.words for v in sources) if read_words is None else read_words)
-        inputs = tuple(dict.fromkeys(v.name for v in sources if v.name))
-        return self._add(DataMovement(self._free(name), kind, read, written, inputs), shape)
+        return self._add(DataMovement(self._free(name), kind, read, written), shape, sources)
 
     def append(self, x: Value, name: str, positions: int) -> Value:
         """Add ``x`` to a cache of earlier tokens, which then holds ``positions`` of them."""
         words, shape = self.batch * x.words, (positions, x.shape[1])
         held = (("cache", self.batch * prod(shape)),)
-        return self._add(DataMovement(self._free(name), "append", words, words, x.readers, attributes=held), shape)
+        node = DataMovement(self._free(name), "append", words, words, attributes=held)
+        cache = self._state(node.name, *shape)
+        return self._add(node, shape, [x], cache, of=cache.tensor)
 
     def table(self, name: str, entries: int, shape: tuple[int, int]) -> Value:
         """Add a lookup of ``shape[0]`` rows in a table of ``entries`` rows of ``shape[1]`` words (an embedding)."""
         words = self.batch * prod(shape)
         node = DataMovement(self._free(name), "embedding", words, words,
                             attributes=(("parameters", entries * shape[1]),))
-        return self._add(node, shape)
+        rows = Operand(f"{node.name}.table", "0", (entries, shape[1]), "weights")
+        return self._add(node, shape, (), rows if entries else None)
 
     def unmodelled(self, x: Value, node: Unmodelled, shape: tuple[int, ...]) -> Value:
         """Add a node that is only named (its inputs are ``x``)."""
-        return self._add(replace(node, name=self._free(node.name), inputs=x.readers), shape)
+        return self._add(replace(node, name=self._free(node.name)), shape, [x])
 
     def value(self, path: str, name: str) -> Value:
         """Return what the node called ``name`` hands on."""
@@ -233,15 +233,37 @@ class Sketch:
             raise InputError(path, "must name a layer above", name, f"Known: {', '.join(list(self.values)[-8:])}")
         return self.values[name]
 
-    def _mac(self, operator: Operator, inputs: tuple[str, ...], shape: tuple[int, ...], count: int = 1,
+    def _mac(self, operator: Operator, values: Sequence[Value], shape: tuple[int, ...], count: int = 1,
              note: str = "") -> Value:
-        return self._add(MacNode(operator, tuple(dict.fromkeys(inputs)), count, note), shape)
+        given, sizes = operator.operands[len(values):], operator.sizes
+        more = [Operand(f"{operator.name}.{one.name}", one.name,
+                        tuple(axis.words(sizes, box=True) for axis in one.axes),
+                        "input" if dict(operator.attributes).get("weights") == "activations" else "weights")
+                for one in given]
+        return self._add(MacNode(operator, (), count, note), shape, values, *more)
 
-    def _add(self, node: Node, shape: tuple[int, ...]) -> Value:
-        self._nodes.append(node)
-        value = Value(node.name, shape)
-        self.values[node.name] = value
-        return value
+    def _input(self, value: Value, operand: str) -> Operand:
+        """Return an input of the network; those of one label and shape are one."""
+        shape = (self.batch, *value.shape)
+        name = self._inputs.setdefault((value.label, shape), free_name(value.label, self._inputs.values()))
+        return Operand(name, operand, shape)
+
+    def _state(self, name: str, *shape: int) -> Operand:
+        """Return what the node called ``name`` keeps from pass to pass (or step to step)."""
+        return Operand(f"{name}.state", "state", (self.batch, *shape), "state")
+
+    def _add(self, node: Node, shape: tuple[int, ...], values: Sequence[Value], *more: Operand | None,
+             of: str = "") -> Value:
+        """Add a node that reads ``values``, and what no node makes besides; its result may share the bytes ``of``."""
+        names = [one.name for one in node.operator.operands] if isinstance(node, MacNode) else map(str, counting())
+        reads = [Operand(value.name, name) if value.name else self._input(value, name)
+                 for name, value in zip(names, values, strict=False)]
+        edges = Edges((*reads, *filter(None, more)), (Result(node.name, (self.batch, *shape), of),))
+        inputs = tuple(dict.fromkeys(value.name for value in values if value.name))
+        self._nodes.append(replace(node, inputs=inputs, edges=edges))
+        found = Value(node.name, shape)
+        self.values[node.name] = found
+        return found
 
     def _free(self, name: str) -> str:
         """Return ``name``, numbered if it is taken."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.interop import nests
 from tilewright.interop.pytorch.program import Ref
-from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported
+from tilewright.interop.scene import NodeView, Shape, Translator, Unsupported, within
 from tilewright.workload import EXPERTS, Node, einsum, matmul, spread_evenly
 
 
@@ -43,7 +43,7 @@ def _conv(node: NodeView) -> list[Node]:
     nests.check_convolution(node, x, w, w[1] * groups, "input channels of the weights times groups")
     stride, dilation = spread(node, "stride", 1, rank), spread(node, "dilation", 1, rank)
     window = nests.ConvolutionWindow(stride, dilation, _padding(node, w, dilation), groups)
-    return nests.convolved(node, (x, w), tensor(node, "weight"), window)
+    return nests.convolved(node, (x, w), (tensor(node, "input"), tensor(node, "weight")), window)
 
 
 def _conv_transpose(node: NodeView) -> list[Node]:
@@ -54,7 +54,7 @@ def _conv_transpose(node: NodeView) -> list[Node]:
     sides = [(side, side) for side in spread(node, "padding", 0, rank)]
     window = nests.ConvolutionWindow(spread(node, "stride", 1, rank), spread(node, "dilation", 1, rank), sides,
                     node.integer("groups", 1), spread(node, "output_padding", 0, rank))
-    return nests.deconvolved(node, (x, w), tensor(node, "weight"), window)
+    return nests.deconvolved(node, (x, w), (tensor(node, "input"), tensor(node, "weight")), window)
 
 
 def _batched(x: Shape, w: Shape) -> Shape:
@@ -77,7 +77,8 @@ def _linear(node: NodeView) -> list[Node]:
     x, w = shape(node, "input"), shape(node, "weight")
     if not x or not w or x[-1] != w[-1]:
         raise node.error("must have as many features as the weights have columns", (x, w))
-    return [nests.product(node, node.name, (1, prod(x[:-1]), prod(w[:-1]), w[-1]), tensor(node, "weight"))]
+    sides = tensor(node, "input"), tensor(node, "weight")
+    return [nests.product(node, node.name, (1, prod(x[:-1]), prod(w[:-1]), w[-1]), sides)]
 
 
 def _product_of(left: str, right: str) -> Translator:
@@ -103,7 +104,7 @@ def _vecdot(node: NodeView) -> list[Node]:
     axis = node.integer("dim", -1)
     if a != b or not a:
         raise Unsupported("a product of vectors that broadcasts")
-    return [nests.product(node, node.name, (prod(a) // a[axis], 1, 1, a[axis]), tensor(node, "y"))]
+    return [nests.product(node, node.name, (prod(a) // a[axis], 1, 1, a[axis]), (tensor(node, "x"), tensor(node, "y")))]
 
 
 def _tensordot(node: NodeView) -> list[Node]:
@@ -127,7 +128,8 @@ def _bilinear(node: NodeView) -> list[Node]:
     """Three factors in a step: both inputs and the weight, over all pairs of features."""
     a, w = shape(node, "input1"), shape(node, "weight")
     sizes = {"n": prod(a[:-1]), "o": w[0], "i": w[1], "j": w[2]}
-    return [nests.mac(node, einsum("ni,oij,nj->no", sizes, node.name), tensor(node, "weight"),
+    sides = [tensor(node, name) for name in ("input1", "weight", "input2")]
+    return [nests.mac(node, einsum("ni,oij,nj->no", sizes, node.name), sides,
                 "one nest whose steps multiply three factors")]
 
 
@@ -139,7 +141,7 @@ def _packed(node: NodeView) -> list[Node]:
     x, out = shape(node, "self"), node.out()
     sizes = (1, prod(x[:-1]), out[-1], x[-1])
     bits, scales = (8, (16, x[-1])) if "int8" in node.kind else (4, (32, node.integer("qGroupSize")))
-    return [nests.packed(node, sizes, tensor(node, "mat2"), bits, scales)]
+    return [nests.packed(node, sizes, (tensor(node, "self"), tensor(node, "mat2")), bits, scales)]
 
 
 def _experts(weights: str, rows: str) -> Translator:
@@ -150,7 +152,8 @@ def _experts(weights: str, rows: str) -> Translator:
         if len(x) != 2 or len(w) != 3 or x[1] != w[1]:
             raise Unsupported("a form other than rows (tokens, features) by weights (experts, features, columns)")
         shares = spread_evenly(x[0], w[0])
-        nodes = [nests.product(node, node.name, (*shares[0], w[2], w[1]), tensor(node, weights), EXPERTS)]
+        sides = tensor(node, rows), tensor(node, weights)
+        nodes = [nests.product(node, node.name, (*shares[0], w[2], w[1]), sides, EXPERTS)]
         if len(shares) > 1:
             count, size = shares[1]
             rest = matmul(node.scene.free_name(f"{node.name}.rest"), size, w[2], w[1], count)
@@ -168,7 +171,8 @@ def _attention(node: NodeView) -> list[Node]:
     groups = (k[-3] if len(k) > 2 else 1) // node.scene.arranged.get(tensor(node, "key"), 1)
     if prod(q[:-3]) != prod(k[:-3]) or len(q) != len(k) or count % groups or k[:-2] != v[:-2]:
         raise Unsupported("queries and keys whose heads broadcast")
-    return nests.attention(node, (prod(q[:-3]), count, groups), (q[-2], k[-2]), (q[-1], v[-1]))
+    sides = tensor(node, "query"), tensor(node, "key"), tensor(node, "value")
+    return nests.attention(node, (prod(q[:-3]), count, groups), (q[-2], k[-2]), (q[-1], v[-1]), sides)
 
 
 _CELLS = {"lstm": (4, "lstm_cell"), "gru": (3, "gru_cell"), "rnn_tanh": (1, "rnn_cell"), "rnn_relu": (1, "rnn_cell")}
@@ -208,7 +212,7 @@ def _direction(node: NodeView, stem: str, cell: tuple[int, str, int, int], param
     if len(w) != 2 or len(r) != 2 or w[0] % gates or r[0] != w[0]:
         raise node.error(f"must have weights of {gates} gates", (w, r))
     layer = nests.Recurrence(kind, gates, steps, batch, w[1], w[0] // gates, r[1])
-    nodes = nests.recurrent(node, stem, layer, params[0], before)
+    nodes = nests.recurrent(node, stem, layer, (tensor(node, "input"), params[0], params[1]), before)
     if r[1] != w[0] // gates:  # an LSTM whose state is projected
         nodes.append(_projection(node, stem, layer, params[-1], nodes[-1].name))
     return nodes
@@ -216,7 +220,7 @@ def _direction(node: NodeView, stem: str, cell: tuple[int, str, int, int], param
 
 def _projection(node: NodeView, stem: str, layer: nests.Recurrence, weights: str, cell: str) -> Node:
     name = node.scene.free_name(f"{stem}.projection")
-    made = nests.product(node, name, (1, layer.batch, layer.state, layer.hidden), weights)
+    made = nests.product(node, name, (1, layer.batch, layer.state, layer.hidden), (within(cell), weights))
     return replace(made, inputs=(cell,), count=layer.steps)
 
 

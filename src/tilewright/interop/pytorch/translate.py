@@ -71,7 +71,8 @@ def _scene(program: ExportedNetwork, symbols: Mapping[str, int]) -> Scene:
             shapes[name] = known
     types = {name: info.element_type for name, info in program.body.tensors.items()}
     stored = quantised_types(((call.target, call.tensors, call.outputs) for call in program.body.calls), types)
-    return Scene(program.source, shapes, types, set(program.constants), stored=stored)
+    return Scene(program.source, shapes, types, set(program.constants), stored=stored,
+                 handed=frozenset(program.body.outputs))
 
 
 def _check(program: ExportedNetwork, calls: list[Call]) -> None:
@@ -157,7 +158,7 @@ def _translate(scene: Scene, calls: list[Call], symbols: Mapping[str, int], memo
         arguments = {key or f"#{i}": _known(value, symbols) for i, (key, value) in enumerate(call.arguments)}
         view = NodeView(scene, kind, scene.free_name(wanted), call.tensors, call.outputs, arguments,
                         tuple(_captured(call)))
-        scene.add(_nodes(view), call.outputs)
+        scene.add(_nodes(view), view, in_place=_is_in_place(call))
         if _is_in_place(call) and call.tensors:
             _written(scene, call, memory)
 
@@ -169,6 +170,8 @@ def _written(scene: Scene, call: Call, memory: _Memory) -> None:
     for name in memory.sharing(changed):
         before = () if memory.base(changed) == changed else scene.producers.get(name, ())
         scene.producers[name] = tuple(dict.fromkeys((*before, *makers)))
+        whole = name == changed and memory.base(changed) == changed
+        scene.stands[name] = (*(() if whole else scene.stands.get(name, (name,))), call.outputs[0])
 
 
 def _known(value: Value, symbols: Mapping[str, int]) -> Any:

@@ -1,0 +1,63 @@
+"""Tensors of networks: who makes and who reads them, what they weigh, and whose bytes they share."""
+
+import pytest
+
+from tilewright.base import InputError
+from tilewright.workload import DataMovement, Graph, MacNode, VectorOperator, matmul, table_graph, tensor_graph, zoo
+
+
+def readers(tensors, name):
+    return [(read.node, read.operand) for read in tensors.tensors[name].reads]
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_node_reads_and_makes_tensors_of_its_words(name):
+    found = tensor_graph(zoo.load(name, batch=2) if "batch" in dict(zoo.describe(name).options) else zoo.load(name))
+    for node in found.graph.nodes:
+        (made,) = found.made_by(node.name)
+        assert made.name == node.name
+        assert set(node.inputs) <= {tensor.producer for _, tensor in found.read_by(node.name)}
+        if isinstance(node, MacNode):
+            assert made.words == node.count * node.operator.output.words(node.operator.sizes, box=True)
+            assert [operand for operand, _ in found.read_by(node.name)] == [t.name for t in node.operator.operands]
+
+
+@pytest.mark.parametrize(("network", "add", "first", "second"), [
+    ("resnet18", "layer1.1.add", "layer1.1.conv2", "layer1.0.relu"),
+    ("resnet50", "layer2.0.add", "layer2.0.conv3", "layer2.0.downsample"),
+    ("bert-base", "layer.0.ff.add", "layer.0.ff2", "layer.0.attention.norm"),
+])
+def test_residuals_are_edges(network, add, first, second):
+    found = tensor_graph(zoo.load(network))
+    assert [(operand, tensor.name) for operand, tensor in found.read_by(add)] == [("0", first), ("1", second)]
+    assert len(found.tensors[second].reads) > 1 or "downsample" in second
+
+
+def test_weights_inputs_and_states_are_apart():
+    found = tensor_graph(zoo.load("llama-3-8b:phase=decode,context=64"))
+    cache = found.tensors["layer.0.attention.key.append.state"]
+    assert (cache.kind, cache.producer, cache.shape) == ("state", "", (1, 64, 1024))
+    appended = found.tensors["layer.0.attention.key.append"]
+    assert appended.storage == cache.name
+    assert ("layer.0.attention.scores", "W") in readers(found, appended.name)
+    assert found.tensors["layer.0.attention.query.W"].kind == "weights"
+    image = tensor_graph(zoo.load("vgg16", batch=2)).tensors["input"]
+    assert (image.kind, image.shape, image.words) == ("input", (2, 3, 224, 224), 2 * 3 * 224 * 224)
+
+
+def test_independent_layers_have_inputs_of_their_own():
+    rows = {"name": "two", "layers": [{"matmul_list": {"name": "gemm", "rows": ["8 4 2 nn", "8 6 2 nn"]}}]}
+    found = tensor_graph(table_graph(rows))
+    assert [t.name for t in found.tensors.values() if t.kind == "input"] == ["gemm.0", "gemm.1"]
+
+
+def test_what_inputs_alone_tell_is_enough_for_networks_made_by_hand():
+    nodes = (MacNode(matmul("a", 4, 8, 2)), DataMovement("flat", "reshape", 0, 0, ("a",)),
+             VectorOperator("sum", "add", 32, 64, 32, ("flat", "a")), MacNode(matmul("b", 4, 3, 8), ("sum", "a")))
+    found = tensor_graph(Graph("hand", nodes))
+    assert found.tensors["flat"].storage == "a"
+    assert readers(found, "a") == [("flat", "0"), ("sum", "1"), ("b", "0")]
+    assert readers(found, "b.W") == [("b", "W")]
+    assert [t.name for t in found.tensors.values() if t.is_output] == ["b"]
+    with pytest.raises(InputError, match=r"flat\.shape"):
+        print(found.tensors["flat"].words)
