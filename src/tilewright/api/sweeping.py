@@ -27,7 +27,7 @@ from tilewright.codesign import (
     SidedMachine,
     SidedMachines,
     SweptMachine,
-    machine_bound,
+    machine_bounds,
     sweep_machines,
 )
 from tilewright.hardware import (
@@ -123,9 +123,12 @@ def sweep(asked: SweepOptions) -> MachineSweep:
     made = MachineSweep(graph.name, problem.objective, tuple(values[0]), tuple(sided), metrics, samples, command,
                         stopped, tuple(found), tuple(layer.name for layer in problem.layers))
     shown = {id(one) for one in (*made.front(), *sorted(sided, key=lambda one: one.score)[:1])}
-    return replace(made, machines=tuple(
-        replace(one, bound=machine_bound(problem, one.machine)) if id(one) in shown and not stopped else one
-        for one in sided))
+    rows = [row for row, one in enumerate(sided) if id(one) in shown and not stopped]
+    if rows:
+        bounds = machine_bounds(problem, {key: column[rows] for key, column in chosen.items()})
+        bounded = {row: replace(sided[row], bound=bound) for row, bound in zip(rows, bounds.tolist(), strict=True)}
+        sided = [bounded.get(row, one) for row, one in enumerate(sided)]
+    return replace(made, machines=tuple(sided))
 
 
 def side_by_side(machines: Sequence[Machine], **asked: Any) -> MachineSweep:

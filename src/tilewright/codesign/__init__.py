@@ -18,7 +18,7 @@ from tilewright.codesign.flexions import SPACES, AverageFlexion, LayerFlexion, N
 from tilewright.codesign.limits import Limit, figures_of, read_limits
 from tilewright.codesign.problem import GOALS, DesignProblem, Figures, Nests
 from tilewright.codesign.session import Candidate, DesignStep, Session, figures_told
-from tilewright.codesign.sided import SidedMachine, SidedMachines, machine_bound
+from tilewright.codesign.sided import SidedMachine, SidedMachines, machine_bounds
 from tilewright.codesign.sweep import SweptMachine, sweep_machines
 from tilewright.codesign.variants import assumed, class_choices, with_array, with_buffer, with_flexibility
 
@@ -57,7 +57,7 @@ __all__ = [
     "figures_of",
     "figures_told",
     "fixed_mappings",
-    "machine_bound",
+    "machine_bounds",
     "measure_flexion",
     "pareto",
     "read_limits",

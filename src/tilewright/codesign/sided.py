@@ -8,11 +8,11 @@ from math import inf
 import numpy as np
 
 from tilewright.base import InputError
+from tilewright.codesign.limits import Floats
 from tilewright.codesign.problem import DesignProblem
 from tilewright.codesign.screening import value_bound
-from tilewright.cost import HardwareBatch, KeptBounds, layer_bounds
-from tilewright.hardware import Accelerator
-from tilewright.mapping import KeptSets
+from tilewright.cost import kept_least
+from tilewright.hardware import Accelerator, Number
 from tilewright.search import METRICS, first_of_front, read_front
 
 
@@ -97,21 +97,21 @@ class SidedMachines:
         return tuple(points[row] for row in first_of_front(values))
 
 
-def machine_bound(problem: DesignProblem, machine: Accelerator) -> float:
-    """Return what the objective is at least on a machine, however layers are mapped and whatever memories keep."""
-    latency, energy, edp = np.zeros((3, len(problem.layers) + 1, 1))
-    latency[-1], energy[-1] = problem.beside(HardwareBatch(base=machine))
-    edp[-1] = latency[-1] * energy[-1]
-    for layer in range(len(problem.layers)):
-        space = problem.map_space(layer, machine)
-        kept, free = KeptBounds(KeptSets(space)), layer_bounds(
-            space.operator, machine, dict(space.constraints.keeps), bypass=True, perfect=space.tiling == "perfect")
-        latency[layer], energy[layer] = free.latency_cycles, free.energy_pj
+def machine_bounds(problem: DesignProblem, chosen: Mapping[Number, Floats]) -> Floats:
+    """Return (m) what the objective is at least on machines, however layers are mapped and whatever memories keep."""
+    hardware = problem.rows(chosen)
+    found = problem.bounds(hardware)
+    latency, energy, edp = (np.array([getattr(each, name) for each in found])
+                            for name in ("latency_cycles", "energy_pj", "edp"))
+    for layer, kept in enumerate(problem.kept):
         if problem.objective.startswith("energy"):
-            energy[layer] = max(free.energy_pj, kept.least(lambda _, picojoules: picojoules))
+            energy[layer] = np.maximum(energy[layer], kept_least(kept, hardware, lambda _, picojoules: picojoules))
         elif problem.objective.startswith("edp"):
-            edp[layer] = max(free.latency_cycles * free.energy_pj, kept.least(lambda cycles, pj: cycles * pj))
+            edp[layer] = np.maximum(edp[layer], kept_least(kept, hardware, lambda cycles, pj: cycles * pj))
+    # Vector work is a layer of its own: what is beside all layers counts in both sums.
+    beside = [np.broadcast_to(one, len(hardware)) for one in problem.beside(hardware)]
+    latency, energy, edp = (np.vstack([rows, last]) for rows, last in zip(
+        (latency, energy, edp), (*beside, beside[0] * beside[1]), strict=True))
     problem = replace(problem, weights=np.append(problem.weights, 1.0), vector=())
-    area = np.array([machine.area_um2])
-    figures = problem.total(latency, energy, area, HardwareBatch(base=machine))
-    return float(value_bound(problem, figures, edp, area)[0])
+    area = np.asarray(problem.area(chosen), dtype=np.float64)
+    return value_bound(problem, problem.total(latency, energy, area, hardware), edp, area)

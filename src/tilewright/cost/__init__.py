@@ -6,7 +6,7 @@ from tilewright.base import late_names
 
 if TYPE_CHECKING:
     from tilewright.cost.bounds.boxes import best_of_box, box_bounds
-    from tilewright.cost.bounds.kept import KeptBounds, kept_bounds
+    from tilewright.cost.bounds.kept import KeptBounds, kept_bounds, kept_least
     from tilewright.cost.bounds.layer import LowerBounds, Roofline, outermost_bytes, roofline
     from tilewright.cost.bounds.machines import BoundBatch, hardware_bounds, layer_bounds, space_bounds
     from tilewright.cost.bounds.traffic import ENERGY, Traffic
@@ -95,6 +95,7 @@ __all__ = [
     "explain",
     "hardware_bounds",
     "kept_bounds",
+    "kept_least",
     "layer_bounds",
     "left_of",
     "limited_by",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from math import inf
+from typing import Any
 
 from tilewright.cost import KeptBounds, LowerBounds, space_bounds
 from tilewright.mapping import KeptSets, MapSpace
@@ -91,9 +92,9 @@ class KeptBounding:
         found = list(islice(self.scores, most))
         return found if 0 in found else [*found[:most - 1], 0]
 
-    def _scored(self, cycles: float, energy_pj: float) -> float:
-        """Return the score of cycles and energy; EDP where the objective cannot be bound."""
-        return _value(self._scorer, cycles, energy_pj) if _bounded(self._seen[0]) else cycles * energy_pj
+    def _scored(self, cycles: Any, energy_pj: Any) -> Any:
+        """Return the score of cycles and energy, elementwise; EDP where the objective cannot be bound."""
+        return _values(self._scorer, cycles, energy_pj) if _bounded(self._seen[0]) else cycles * energy_pj
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -115,13 +116,12 @@ def score_bound(space: MapSpace, objective: Objective, bounds: LowerBounds) -> f
     """
     if not _bounded(objective):
         return None
-    return _value(Scorer(objective, space.operator, space.accelerator), bounds.latency_cycles, bounds.energy_pj)
+    return float(_values(Scorer(objective, space.operator, space.accelerator), float(bounds.latency_cycles),
+                         bounds.energy_pj))
 
 
-def _value(scorer: Scorer, cycles: float, energy_pj: float) -> float:
-    value = scorer.values(float(cycles), energy_pj, scorer.accelerator.area_um2)
-    assert isinstance(value, float)
-    return value
+def _values(scorer: Scorer, cycles: Any, energy_pj: Any) -> Any:
+    return scorer.values(cycles, energy_pj, scorer.accelerator.area_um2)
 
 
 def relative_gap(score: float | None, bound: float | None) -> float | None:

@@ -7,7 +7,8 @@ import pytest
 
 from tilewright.base import InputError
 from tilewright.cost import layer_bounds, outermost_bytes, roofline
-from tilewright.cost.bounds.steps import compute_bound
+from tilewright.cost.bounds.rows import MachineRows
+from tilewright.cost.bounds.steps import compute_steps, paced
 from tilewright.cost.reference import walk
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory
 from tilewright.mapping import LevelLoops, Loop, Mapping, full_keeps, is_legal
@@ -26,6 +27,10 @@ def machine(*inner: Memory | Fanout, bandwidth: Bandwidth = UNLIMITED, **more: o
 
 def lanes(count: int, **more: object) -> Fanout:
     return Fanout("PEs", (count, 1), **more)  # type: ignore[arg-type]
+
+
+def compute_bound(operator: Operator, machine: Accelerator) -> int:
+    return int(paced(compute_steps(operator, MachineRows.one(machine)), operator, machine)[0])
 
 
 @pytest.mark.parametrize(("sizes", "instances", "steps"), [

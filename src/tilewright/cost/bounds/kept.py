@@ -8,26 +8,131 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost.bounds.layer import LowerBounds
-from tilewright.cost.bounds.machines import layer_bounds
+from tilewright.cost.bounds.layer import BoundRows, LowerBounds, bound_rows
+from tilewright.cost.bounds.machines import MOST_ROWS, layer_bounds
 from tilewright.cost.bounds.passing import keepers
-from tilewright.cost.bounds.steps import compute_bound
+from tilewright.cost.bounds.rows import Floats, MachineRows
+from tilewright.cost.bounds.steps import compute_steps, paced
 from tilewright.cost.bounds.traffic import Traffic
+from tilewright.cost.hardware import HardwareBatch
 from tilewright.hardware import Accelerator
 from tilewright.mapping import KeptSets, MapSpace, lane_use
 from tilewright.workload import Operator, Tensor
 
-Score = Callable[[float, float], float]
-"""Makes a score of cycles and picojoules, which more of either cannot lower."""
+Score = Callable[[Any, Any], Any]
+"""Makes a score of cycles and picojoules, which more of either cannot lower; of arrays of them an array."""
 
 MOST_LISTED, FEWEST, MOST, SURE = 1 << 14, 4, 64, 3
 """Sets whose sums are listed at most; those looked at one by one at least (where there are so many) and at most; and
 how many of the least bounds must be of sets that were looked at."""
 _SLACK = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class KeptSums:
+    """What members (m) cost at least on machines (r), as sums over tensors; of very many members some are left out.
+
+    ``least_pj`` (r) holds for those that are left out too.
+    """
+
+    numbers: NDArray[np.int64]
+    cycles: Floats
+    energy_pj: Floats
+    least_pj: Floats
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Bounds of the members of a union on machines that were parted (`MachineRows.parts`), dense ones."""
+
+    kept: KeptSets
+    rows: MachineRows
+
+    def least(self, score: Score) -> Floats:
+        """Return (r) the score that no mapping of any member beats."""
+        sums, every = self.sums, np.arange(self.rows.count)
+        totals = np.broadcast_to(score(sums.cycles, sums.energy_pj), sums.cycles.shape).copy()
+        unlisted = np.inf if len(totals) == len(self.kept) else score(self.steps, sums.least_pj)
+        least: Floats = np.full(self.rows.count, np.inf)
+        for _ in range(MOST):
+            first = totals.argmin(axis=0)
+            beaten = totals[first, every] < least
+            if not beaten.any():
+                break
+            wanted = int(np.bincount(first[beaten]).argmax())
+            found = self.bounds(int(sums.numbers[wanted]))
+            least = np.minimum(least, score(found.latency_cycles.astype(np.float64), found.energy_pj))
+            totals[wanted] = np.inf
+        least = np.minimum(np.minimum(least, totals.min(axis=0)), unlisted)
+        return least
+
+    def bounds(self, number: int) -> BoundRows:
+        """Return the bounds of a member, made once."""
+        if number not in self._known:
+            self._known[number] = bound_rows(self._operator, self.rows, self.kept.keeps(self.kept.passed(number)),
+                                             perfect=self._perfect)
+        return self._known[number]
+
+    @cached_property
+    def _known(self) -> dict[int, BoundRows]:
+        return {}
+
+    @property
+    def _operator(self) -> Operator:
+        return self.kept.space.operator
+
+    @property
+    def _perfect(self) -> bool:
+        return self.kept.space.tiling == "perfect"
+
+    @cached_property
+    def steps(self) -> Floats:
+        """The fewest cycles of compute (r)."""
+        steps = compute_steps(self._operator, self.rows, self._perfect)
+        return paced(steps, self._operator, self.rows.machine).astype(np.float64)
+
+    @cached_property
+    def sums(self) -> KeptSums:
+        """Sums over tensors; of very many members of those that take the least energy."""
+        operator, machine = self._operator, self.rows.machine
+        options = [self._alone(tensor) for tensor in operator.tensors]
+        computing = operator.macs * self.rows.numbers[machine.compute.name, "energy_pj_per_mac"] * lane_use(
+            operator, machine).energy
+        least = computing + self.rows.leakage * self.steps + sum(
+            np.min([costs[0] for costs, _ in own], axis=0) for own in options)
+        while np.prod([len(own) for own in options]) > MOST_LISTED:
+            longest = max(options, key=len)
+            del longest[len(longest) // 2:]
+        sums, numbers = np.zeros((1, *options[0][0][0].shape)), np.zeros(1, dtype=np.int64)
+        for own in options:
+            sums = (sums[:, None] + np.array([costs for costs, _ in own])).reshape(-1, *sums.shape[1:])
+            numbers = np.add.outer(numbers, [number for _, number in own]).ravel()
+        cycles = np.maximum(self.steps, np.ceil(sums[:, 1:].max(axis=1, initial=0.0) * _SLACK))
+        energy = sums[:, 0] + computing + self.rows.leakage * cycles
+        return KeptSums(numbers, cycles, energy * _SLACK, least * _SLACK)
+
+    def _alone(self, tensor: Tensor) -> list[tuple[Floats, int]]:
+        """Return what one tensor costs at least, whatever room the others take, and its bits, by the memories kept.
+
+        The costs (1 + p, r) are its energy and its cycles at every port; those of the least energy come first.
+        """
+        operator, machine = self._operator, self.rows.machine
+        bits = [1 << bit for bit, (_, name) in enumerate(self.kept.open) if name == tensor.name]
+        found = []
+        for passing in product((0, 1), repeat=len(bits)):
+            number = sum(bit for bit, out in zip(bits, passing, strict=True) if out)
+            keeps = self.kept.keeps(self.kept.passed(number))
+            chains = {other.name: keepers(other, machine, keeps) for other in operator.tensors}
+            chains = {name: chain if name == tensor.name else chain[:1] for name, chain in chains.items()}
+            traffic = Traffic.of(operator, self.rows, chains, self._perfect)
+            energy, cycles = traffic.ports_least(traffic.ports, tensor)
+            found.append((np.vstack([energy, cycles]), number))
+        return sorted(found, key=lambda each: (*each[0].sum(axis=1).tolist(), each[1]))
 
 
 @dataclass(frozen=True)
@@ -52,13 +157,8 @@ class KeptBounds:
     def least(self, score: Score) -> float:
         """Return the score that no mapping of any member beats."""
         if self.kept.space.accelerator.sparsity is not None:
-            return score(self.union.latency_cycles, self.union.energy_pj)
-        listed = self.scores(score)
-        least = min(listed.values())
-        if len(listed) == len(self.kept):
-            return least
-        energies, _, _ = self._listed
-        return min(least, score(self._steps, float(energies.min()) * _SLACK))
+            return float(score(self.union.latency_cycles, self.union.energy_pj))
+        return float(self._rows.least(score)[0])
 
     def scores(self, score: Score) -> dict[int, float]:
         """Return what no mapping of a member scores below, by its number, the least first.
@@ -66,86 +166,37 @@ class KeptBounds:
         Where zeros are made use of, these are of dense mappings: they order members, but bound none. Of very many
         members those of the least sums are told.
         """
-        sums = self._sums(score)
+        sums = self._rows.sums
+        totals = sorted((float(score(cycles, energy)), number) for cycles, energy, number in zip(
+            sums.cycles[:, 0].tolist(), sums.energy_pj[:, 0].tolist(), sums.numbers.tolist(), strict=True))
         known: dict[int, float] = {}
-        for total, number in sums[:MOST]:
+        for total, number in totals[:MOST]:
             if len(known) >= FEWEST and total >= sorted(known.values())[SURE - 1]:
                 break
             known[number] = self.score(number, score)
-        return dict(sorted(((number, known.get(number, total)) for total, number in sums),
+        return dict(sorted(((number, known.get(number, total)) for total, number in totals),
                            key=lambda each: (each[1], each[0] not in known)))
 
     def score(self, number: int, score: Score) -> float:
         """Return what no mapping of one member scores below; of very many members `scores` tells not all."""
-        bounds = self._bounds(number)
-        return score(bounds.latency_cycles, bounds.energy_pj)
-
-    def _bounds(self, number: int) -> LowerBounds:
-        if number not in self._known:
-            space = self.kept.space
-            self._known[number] = layer_bounds(space.operator, self._dense, self.kept.keeps(self.kept.passed(number)),
-                                               perfect=space.tiling == "perfect")
-        return self._known[number]
+        bounds = self._rows.bounds(number)
+        return float(score(float(bounds.latency_cycles[0]), float(bounds.energy_pj[0])))
 
     @cached_property
-    def _known(self) -> dict[int, LowerBounds]:
-        return {}
-
-    @cached_property
-    def _dense(self) -> Accelerator:
+    def _rows(self) -> KeptRows:
+        """The machine as a row, as if it made use of no zeros."""
         machine = self.kept.space.accelerator
-        return machine if machine.sparsity is None else replace(machine, sparsity=None)
+        return KeptRows(self.kept, MachineRows.one(
+            machine if machine.sparsity is None else replace(machine, sparsity=None)))
 
-    def _sums(self, score: Score) -> list[tuple[float, int]]:
-        """Return the scores from sums over tensors and the numbers of the members, the least first."""
-        energies, cycles, numbers = self._listed
-        return sorted((score(steps, energy * _SLACK), number) for energy, steps, number in zip(
-            energies.tolist(), cycles.tolist(), numbers.tolist(), strict=True))
 
-    @cached_property
-    def _steps(self) -> int:
-        space = self.kept.space
-        return compute_bound(space.operator, self._dense, space.tiling == "perfect")
-
-    @cached_property
-    def _listed(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-        """Energies, cycles and numbers of members, from sums over tensors; of very many, those of the least energy."""
-        machine = self._dense
-        options = [self._alone(tensor) for tensor in self.kept.space.operator.tensors]
-        while np.prod([len(own) for own in options]) > MOST_LISTED:
-            longest = max(options, key=len)
-            del longest[len(longest) // 2:]
-        sums, numbers = np.zeros((1, len(options[0][0][0]))), np.zeros(1, dtype=np.int64)
-        for own in options:
-            sums = (sums[:, None] + [least for least, _ in own]).reshape(-1, sums.shape[1])
-            numbers = np.add.outer(numbers, [number for _, number in own]).ravel()
-        cycles = np.maximum(self._steps, np.ceil(sums[:, 1:].max(axis=1, initial=0.0) * _SLACK)).astype(np.int64)
-        leakage = machine.leakage_mw / machine.frequency_mhz * 1000 * cycles
-        return sums[:, 0] + self._computing_pj + leakage, cycles, numbers
-
-    @cached_property
-    def _computing_pj(self) -> float:
-        """Energy of all multiply-accumulates."""
-        operator, machine = self.kept.space.operator, self._dense
-        return operator.macs * machine.compute.energy_pj_per_mac * lane_use(operator, machine).energy
-
-    def _alone(self, tensor: Tensor) -> list[tuple[list[float], int]]:
-        """Return what one tensor costs at least, whatever room the others take, and its bits, by the memories kept.
-
-        The costs are its energy and its cycles at every port.
-        """
-        space, machine = self.kept.space, self._dense
-        bits = [1 << bit for bit, (_, name) in enumerate(self.kept.open) if name == tensor.name]
-        found = []
-        for passing in product((0, 1), repeat=len(bits)):
-            number = sum(bit for bit, out in zip(bits, passing, strict=True) if out)
-            keeps = self.kept.keeps(self.kept.passed(number))
-            chains = {other.name: keepers(other, machine, keeps) for other in space.operator.tensors}
-            chains = {name: chain if name == tensor.name else chain[:1] for name, chain in chains.items()}
-            traffic = Traffic.of(space.operator, machine, chains, space.tiling == "perfect")
-            energy, cycles = traffic.ports_least(traffic.ports, tensor)
-            found.append(([*energy.tolist(), *cycles[:, 0].tolist()], number))
-        return sorted(found)
+def kept_least(kept: KeptSets, hardware: HardwareBatch, score: Score) -> Floats:
+    """Return (b) the score that no mapping of any member beats on each row, of the structure of the space's machine."""
+    rows = MachineRows(hardware.on(kept.space.accelerator), len(hardware))
+    found = np.empty(rows.count)
+    for part in rows.parts(MOST_ROWS):
+        found[part] = KeptRows(kept, rows.take(part)).least(score)
+    return found
 
 
 def kept_bounds(operator: Operator, accelerator: Accelerator) -> LowerBounds:

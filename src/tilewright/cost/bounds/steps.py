@@ -13,11 +13,6 @@ from tilewright.workload import Operator
 Integers = NDArray[np.int64]
 
 
-def compute_bound(operator: Operator, accelerator: Accelerator, perfect: bool = False) -> int:
-    """Return the fewest cycles of compute on one machine (`compute_steps`)."""
-    return int(paced(compute_steps(operator, MachineRows.one(accelerator), perfect), operator, accelerator)[0])
-
-
 def paced(steps: Whole, operator: Operator, accelerator: Accelerator) -> Whole:
     """Return the cycles (r) of so many steps, as fast as lanes take the words of the operands."""
     pace = lane_use(operator, accelerator).cycles
