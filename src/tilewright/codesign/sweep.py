@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -147,21 +148,19 @@ class _Group:
     def breed(self, samples: int, runner: Runner) -> Iterator[None]:
         """Breed so many children of each layer for each machine and its neighbours, step by step."""
         left, turn = np.full(self.count, ceil(samples / min(self.count, SHARED))), 0
+        children = ceil(left[0] / max(1, round(left[0] / CHILDREN)))
         self._begin(runner)
         while left.any() and self.pools:
             order = self.rng.permutation(np.flatnonzero(left))
             for first in range(0, len(order), TOGETHER):
                 targets = order[first:first + TOGETHER].tolist()
                 jobs = [self.breeder.job(self.breeder.wanted(
-                    self.pools, [int(min(left[at], CHILDREN))] * len(self.pools), self.numbers(at), self._worth(at),
+                    self.pools, [int(min(left[at], children))] * len(self.pools), self.numbers(at), self._worth(at),
                     self.rng, self.leading), self.numbers(at), self._worth(at), (*self.seed, turn, place))
                         for place, at in enumerate(targets)]
                 turn += 1
-                for at, value in zip(targets, runner.part(jobs), strict=True):
-                    if value is not None:
-                        self.spent += int(value["samples"])
-                        self._pool(taken(value))
-                    left[at] -= min(left[at], CHILDREN)
+                left[targets] -= np.minimum(left[targets], children)
+                self._pool(self._taken(runner.part(jobs)))
                 yield
 
     def _begin(self, runner: Runner) -> None:
@@ -171,15 +170,14 @@ class _Group:
             made, prices = self.problem.machine(self.numbers(at)), self.prices[:, [at]]
             self.spent += sum(len(pool) for pool in self.known)
             self.pools = [self.pooling.pool(layer, pool.nests, made, prices) for layer, pool in enumerate(self.known)]
-            self._pool({})
+            self._pool()
             return
         drawn = [WantedChildren(layer, None, np.inf, DRAWN, kept)
                  for layer, sets in enumerate(self.leading) for kept in sets]
-        value, = runner.part([self.breeder.job(drawn, self.numbers(at), self._worth(at), (*self.seed, 1 << 30))])
-        if value is not None:
-            self.spent += int(value["samples"])
-            found = taken(value)
-            self.pools = [found[layer].take(np.arange(0)) for layer in range(len(self.problem.layers))]
+        found = self._taken(runner.part([self.breeder.job(drawn, self.numbers(at), self._worth(at),
+                                                          (*self.seed, 1 << 30))]))
+        if found:
+            self.pools = [found[0][layer].take(np.arange(0)) for layer in range(len(self.problem.layers))]
             self._pool(found)
 
     def _worth(self, at: int) -> Worth:
@@ -187,11 +185,17 @@ class _Group:
         sums = self.problem.objective.split("-")[0]
         return (1.0, 0.0) if sums == "latency" else (0.0, 1.0) if sums == "energy" else (float(self.rates[at]), 1.0)
 
-    def _pool(self, found: Mapping[int, MappingPool]) -> None:
+    def _taken(self, values: Sequence[Mapping[str, Any] | None]) -> list[dict[int, MappingPool]]:
+        """Count and return what jobs have bred, as far as they were done."""
+        done = [value for value in values if value is not None]
+        self.spent += sum(int(value["samples"]) for value in done)
+        return [taken(value) for value in done]
+
+    def _pool(self, found: Sequence[Mapping[int, MappingPool]] = ()) -> None:
         """Put children into the pools, of which the best of each machine are kept."""
-        for layer in list(found) or range(len(self.pools)):
+        for layer, pool in enumerate(self.pools):
             self.pools[layer] = self._best(layer, MappingPool.concatenated([
-                self.pools[layer], *(found[one] for one in (layer,) if one in found)]))
+                pool, *(bred[layer] for bred in found if layer in bred)]))
         if self.pooling.priced and self.problem.objective.startswith("edp"):
             latency, energy = np.tensordot(self.problem.weights, self.taken, (0, 1))
             self.rates = np.where(latency > 0, energy / np.maximum(latency, 1e-9), self.rates)
@@ -219,17 +223,20 @@ class _Group:
         if not len(pool):
             return pool
         latency, energy = self._figures(pool)
-        kept = np.zeros(len(pool), dtype=np.bool_)
+        kept, every = np.zeros(len(pool), dtype=np.bool_), np.arange(self.count)
         for factor in self.factors:
             value = self._values(latency, energy, factor, self.rates)
             if factor == 1.0:
-                row, every = value.argmin(axis=0), np.arange(self.count)
+                row = value.argmin(axis=0)
                 self.taken[:, layer] = np.where(np.isfinite(value[row, every]), (
                     pool.latency[row], energy[row, every]), 0.0)
             for number in np.unique(pool.kept):
                 rows = np.flatnonzero(pool.kept == number)
-                best = np.argsort(value[rows], axis=0, kind="stable")[:BEST]
-                kept[rows[best[np.isfinite(np.take_along_axis(value[rows], best, axis=0))]]] = True
+                own = value[rows]
+                for _ in range(min(BEST, len(rows))):
+                    best = own.argmin(axis=0)
+                    kept[rows[best[np.isfinite(own[best, every])]]] = True
+                    own[best, every] = np.inf
         return pool.take(kept)
 
     def machine(self, at: int) -> SweptMachine:
