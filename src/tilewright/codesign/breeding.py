@@ -22,6 +22,7 @@ PARENTS, CUT = 48, 8
 NEAR = 2.0
 """Machines whose numbers lie within this factor have bounds in common that only choose children."""
 
+
 @dataclass(frozen=True)
 class WantedChildren:
     """Children of a layer that are wanted: of which mappings, better than what, and with what memories keep."""
@@ -79,8 +80,7 @@ class Breeder:
         for layer, count in enumerate(counts):
             if not count:
                 continue
-            kept = self.problem.drawn_set(layer, sets, rng, leading[layer] if leading else (),
-                                           anew=self.anew)
+            kept = self.problem.drawn_set(layer, sets, rng, leading[layer] if leading else (), anew=self.anew)
             if not pools or not len(pools[layer]):
                 found.append(WantedChildren(layer, None, np.inf, count, kept))
                 continue

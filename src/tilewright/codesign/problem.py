@@ -230,11 +230,13 @@ class DesignProblem:
         own, drawn = (list(known[layer]) or list(leading) or [0])[:len(CHANCES)], rng.random()
         weights = np.array(CHANCES[:len(own)])
         number = own[int(rng.choice(len(own), p=weights / weights.sum()))]
-        others = [best[0] for best in known if best and best[0] < 1 << pairs]
-        one = [number ^ 1 << bit for bit in range(pairs)]
-        two = [number ^ (1 << bit | 1 << other) for bit, other in combinations(range(pairs), 2)]
-        chances = (*CHANGED, BORROWED, LED) if anew else (0.0, 0.0, 0.0, LED)
-        for chance, sets in zip(chances, (one, two, others, leading), strict=True):
+        chances: list[tuple[float, Sequence[int]]] = [(LED, leading)]
+        if anew:
+            one = [number ^ 1 << bit for bit in range(pairs)]
+            two = [number ^ (1 << bit | 1 << other) for bit, other in combinations(range(pairs), 2)]
+            others = [best[0] for best in known if best and best[0] < 1 << pairs]
+            chances = [*zip((*CHANGED, BORROWED), (one, two, others), strict=True), *chances]
+        for chance, sets in chances:
             if drawn < chance and sets:
                 return sets[int(rng.integers(len(sets)))]
             drawn -= chance

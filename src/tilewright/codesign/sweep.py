@@ -26,8 +26,8 @@ BEST = 4
 """Mappings of a layer and kept set that are kept of each machine and each worth."""
 LOOKED_AT = 3
 """Machines on which it is looked at what promises most."""
-CHILDREN, DRAWN = 48, 16
-"""Children of a layer that are bred at once, at most; and mappings that are drawn where none are known."""
+CHILDREN, DRAWN = 100, 16
+"""About how many children of a layer are bred at once; and mappings that are drawn where none are known."""
 SHARED = 10
 """Of the mappings that a machine is offered, one in so many is bred for it, where there are as many machines."""
 TOGETHER = 4

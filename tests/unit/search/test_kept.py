@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.cost import DenseModel, KeptBounds, layer_bounds
+from tilewright.cost import DenseModel, HardwareBatch, KeptBounds, kept_least, layer_bounds
 from tilewright.hardware import Accelerator, AccessEnergy, Bandwidth, Compute, Fanout, Memory, preset
 from tilewright.jobs import finished
 from tilewright.mapping import Constraints, KeptSets, MapSpace, is_legal
@@ -203,3 +203,14 @@ def test_a_race_ends_when_it_is_told_to():
     stop.set()
     found = search_spaces(KeptSets(MapSpace(LAYER, preset("edge-s2"))), budget=5000, watch=Watch(stop=stop))
     assert found.stopped == "interrupted" and found.samples == 0
+
+
+@pytest.mark.parametrize("score", [lambda _, energy: energy, lambda cycles, energy: cycles * energy])
+def test_machines_are_bounded_together_as_each_by_itself(score):
+    machine = preset("edge-s2")
+    sizes = {("SG", "capacity_bytes"): [65536.0, 131072.0, 1048576.0], ("SL", "capacity_bytes"): [128.0, 512.0, 1024.0],
+             ("PEs", "x"): [8.0, 16.0, 1.0], ("PEs", "y"): [8.0, 16.0, 1.0]}
+    hardware = HardwareBatch({key: np.array(column) for key, column in sizes.items()})
+    found = kept_least(KeptSets(MapSpace(LAYER, machine)), hardware, score)
+    alone = [KeptBounds(KeptSets(MapSpace(LAYER, hardware.machine(row, machine)))).least(score) for row in range(3)]
+    assert found.tolist() == pytest.approx(alone, rel=1e-12) and len(set(alone)) == 3
