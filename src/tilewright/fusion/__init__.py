@@ -1,0 +1,5 @@
+"""Which layers together? What stays on the chip between operators, and what that saves."""
+
+from tilewright.fusion import flat
+
+__all__ = ["flat"]

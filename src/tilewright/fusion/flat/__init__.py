@@ -1,0 +1,50 @@
+"""Which parts of an attention stay on the chip? FLAT (Kao 2022, appendix A), and online softmax beyond it."""
+
+from tilewright.fusion.flat.blocks import (
+    FLAT_MODELS,
+    Attention,
+    AttentionBlock,
+    Product,
+    attentions,
+    flat_block,
+    other_products,
+)
+from tilewright.fusion.flat.bounds import AttentionBound, attention_bound, forced_words
+from tilewright.fusion.flat.costs import PlanCosts, fused_costs, unfused_costs
+from tilewright.fusion.flat.machines import FlatMachine, flat_machine
+from tilewright.fusion.flat.search import (
+    FLAT_OBJECTIVES,
+    SPACES,
+    AttentionCost,
+    AttentionPlan,
+    TilePlan,
+    best_plan,
+    fused_space,
+)
+from tilewright.fusion.flat.tiles import TilePlans
+
+__all__ = [
+    "FLAT_MODELS",
+    "FLAT_OBJECTIVES",
+    "SPACES",
+    "Attention",
+    "AttentionBlock",
+    "AttentionBound",
+    "AttentionCost",
+    "AttentionPlan",
+    "FlatMachine",
+    "PlanCosts",
+    "Product",
+    "TilePlan",
+    "TilePlans",
+    "attention_bound",
+    "attentions",
+    "best_plan",
+    "flat_block",
+    "flat_machine",
+    "forced_words",
+    "fused_costs",
+    "fused_space",
+    "other_products",
+    "unfused_costs",
+]

@@ -1,0 +1,176 @@
+"""What plans of an attention cost: words of DRAM by tensor, footprint, cycles, energy.
+
+A *fused* plan keeps logits on the chip. Its loops over tiles of rows and of keys are shared by both products: for each
+tile L makes logits, the softmax turns them into shares, and A adds to the outputs. With one tile of keys this is
+FLAT's; with more, the softmax is made online: a running maximum and a running sum of each row stay with its partial
+outputs, which are scaled anew where the maximum rises. What touches DRAM takes the buffer twice, the logits once (table
+A.1). Logits of one tile of keys that do not fit spill: they cross to DRAM and back.
+
+An *unfused* plan does L, then A. Logits cross to DRAM with a maximum and a sum of each row, and the softmax is made as
+they come back.
+
+Masked work of a tile beyond the last key that its rows attend to is left out; the rest of the tile is done.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.fusion.flat.blocks import Attention
+from tilewright.fusion.flat.machines import FlatMachine
+from tilewright.fusion.flat.tiles import Counts, TilePlans, Visits, visits
+
+Floats = NDArray[np.float64]
+Softmax = Literal["free", "vector"]
+"""Whether a softmax takes no time (FLAT, section A.3.1), or that of the machine's vector unit."""
+STATISTICS = 2
+"""Words that an online softmax keeps of a row: the maximum and the sum so far."""
+
+
+@dataclass(frozen=True)
+class PlanCosts:
+    """Costs ``(n)`` of plans, of all instances.
+
+    ``words`` are those of DRAM by tensor, read and written. ``compute_cycles`` are the array's, ``vector_cycles`` the
+    vector unit's; ``latency_cycles`` has the cold start and the tail besides.
+    """
+
+    words: dict[str, Counts]
+    footprint_words: Counts
+    legal: NDArray[np.bool_]
+    compute_cycles: Floats
+    vector_cycles: Floats
+    latency_cycles: Floats
+    buffer_words: Counts
+    energy_pj: Floats
+
+    @property
+    def dram_words(self) -> Counts:
+        """Words of all tensors."""
+        total: Counts = sum(self.words.values(), np.zeros_like(self.footprint_words))
+        return total
+
+
+def fused_costs(attention: Attention, machine: FlatMachine, tiles: TilePlans, softmax: Softmax = "free") -> PlanCosts:
+    """Return what fused plans cost."""
+    depth, width = attention.depth, attention.width
+    logits = tiles.rows * tiles.keys * tiles.buffers
+    footprint = _streams(tiles, depth, tiles.key_chunk) + _streams(tiles, width, tiles.value_chunk) + logits
+    online, again = tiles.keys < attention.keys, tiles.keys_outer & (tiles.rows < attention.rows)
+    footprint = footprint + STATISTICS * tiles.rows * online * np.where(again, 2, 1)
+    over = np.maximum(0, footprint - machine.capacity_words)
+    seen = visits(attention, tiles, (machine.rows, machine.columns), np.maximum(0, logits - over))
+    legal = (over == 0) | (~online & (tiles.buffers == 1) & (over <= logits))
+    returned = np.where(again, seen.rows - attention.rows, 0)
+    words = {
+        "Q": depth * np.where(again, seen.rows, attention.rows),
+        "K": depth * _streamed(attention, tiles, seen, tiles.key_chunk),
+        "V": width * _streamed(attention, tiles, seen, tiles.value_chunk),
+        "O": width * (attention.rows + 2 * returned) + 2 * STATISTICS * returned,
+        "logits": 2 * seen.spilled}
+    (cycles_l, words_l), (cycles_a, words_a) = _scores(attention, machine, seen), _mixed(attention, machine, seen)
+    vector = seen.pairs / machine.softmax_rate + width * (seen.rows - attention.rows) / machine.scale_rate
+    vector = vector if softmax == "vector" else np.zeros(len(tiles))
+    compute = (cycles_l + cycles_a).astype(float)
+    busy = np.where(tiles.buffers > 1, np.maximum(compute, vector), compute + vector)
+    ramp = depth * (tiles.rows + tiles.key_chunk) + width * tiles.rows
+    whole = _Instance(words, footprint, legal, compute, vector, busy, words_l + words_a, ramp)
+    return _costs(attention, machine, whole)
+
+
+def unfused_costs(attention: Attention, machine: FlatMachine, tiles: TilePlans, softmax: Softmax = "free",
+                  ) -> tuple[PlanCosts, PlanCosts]:
+    """Return what plans cost as those of L alone, and as those of A alone; chunks and buffers are left aside."""
+    rows, depth, width = attention.rows, attention.depth, attention.width
+    again = tiles.keys_outer & (tiles.rows < rows)
+    seen = visits(attention, tiles, (machine.rows, machine.columns), tiles.rows * tiles.keys)
+    returned = np.where(again, seen.rows - rows, 0)
+    queries, held = np.where(again, seen.rows, rows), _streamed(attention, tiles, seen, tiles.keys)
+    statistics = np.full(len(tiles), STATISTICS * rows)
+    nothing = np.zeros(len(tiles))
+    pairs, found = 2 * tiles.rows * tiles.keys, []
+    both = (({"Q": depth * queries, "K": depth * held, "logits": seen.pairs, "O": statistics + 4 * returned}, depth,
+             _scores(attention, machine, seen), nothing, pairs),
+            ({"V": width * held, "logits": seen.pairs, "O": width * (rows + 2 * returned) + statistics}, width,
+             _mixed(attention, machine, seen),
+             seen.pairs / machine.softmax_rate if softmax == "vector" else nothing, width * tiles.rows))
+    for words, features, (cycles, buffered), vector, last in both:
+        footprint = pairs + 2 * features * (tiles.rows + tiles.keys)
+        compute = cycles.astype(float)
+        first = features * tiles.keys + (features * tiles.rows if "Q" in words else tiles.rows * tiles.keys)
+        found.append(_costs(attention, machine, _Instance(
+            words, footprint, footprint <= machine.capacity_words, compute, vector, np.maximum(compute, vector),
+            buffered, first + last)))
+    return found[0], found[1]
+
+
+def _streams(tiles: TilePlans, features: int, chunk: Counts) -> Counts:
+    """Return the words that rows and a chunk of keys take, twice: of Q and K, or of O and V."""
+    return 2 * features * (tiles.rows + np.minimum(chunk, tiles.keys))
+
+
+def _streamed(attention: Attention, tiles: TilePlans, seen: Visits, chunk: Counts) -> Counts:
+    """Return the keys that come in: all once where tiles of them are held and do not come back."""
+    once = (chunk >= tiles.keys) & (tiles.keys_outer | (seen.key_tiles == 1))
+    return np.where(once, attention.keys, seen.keys)
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """What one instance takes ``(n)``: ``busy`` are cycles of array and vector unit together, ``ramp`` words."""
+
+    words: dict[str, Counts]
+    footprint: Counts
+    legal: NDArray[np.bool_]
+    compute: Floats
+    vector: Floats
+    busy: Floats
+    buffered: Counts
+    ramp: Counts
+
+
+def _costs(attention: Attention, machine: FlatMachine, one: _Instance) -> PlanCosts:
+    """Return the costs of all instances from those of one."""
+    times = attention.instances
+    words = {name: times * count for name, count in one.words.items()}
+    moved: Counts = sum(words.values(), np.zeros_like(one.footprint))
+    inner = times * one.buffered + moved
+    latency = np.maximum(np.maximum(times * one.busy, moved / machine.dram_rate), inner / machine.buffer_rate)
+    energy = times * attention.pairs * (attention.depth + attention.width) * machine.mac_pj
+    return PlanCosts(words, one.footprint, one.legal, times * one.compute, times * one.vector,
+                     latency + one.ramp / machine.dram_rate, inner,
+                     energy + inner * machine.buffer_pj + moved * machine.dram_pj)
+
+
+def _scores(attention: Attention, machine: FlatMachine, seen: Visits) -> tuple[Counts, Counts]:
+    """Return cycles and words of the buffer of L by the stationarity that takes the fewest."""
+    (a, b), depth = (machine.rows, machine.columns), attention.depth
+    down, across = -(-depth // a), -(-depth // b)
+    return _fastest((
+        (depth * seen.strips, depth * (seen.rows_by_strips + seen.strips_by_keys) + seen.pairs),
+        (down * seen.rows_by_strips, depth * (seen.keys + seen.rows_by_strips) + seen.pairs * (2 * down - 1)),
+        (across * seen.strips_by_keys, depth * (seen.rows + seen.strips_by_keys) + seen.pairs * (2 * across - 1))))
+
+
+def _mixed(attention: Attention, machine: FlatMachine, seen: Visits) -> tuple[Counts, Counts]:
+    """Return cycles and words of the buffer of A by the stationarity that takes the fewest.
+
+    Stationary are outputs, values or logits; the last one has an array of rows by keys busy whatever the width is.
+    """
+    (a, b), width = (machine.rows, machine.columns), attention.width
+    down, across = -(-width // a), -(-width // b)
+    partial = width * (2 * seen.rows_by_strips - attention.rows)
+    return _fastest((
+        (across * seen.strips_by_keys,
+         across * seen.pairs + width * (seen.strips_by_keys + 2 * seen.rows - attention.rows)),
+        (down * seen.rows_by_strips, width * seen.keys + down * seen.pairs + partial),
+        (width * seen.strips, seen.pairs + width * seen.strips_by_keys + partial)))
+
+
+def _fastest(options: Sequence[tuple[Counts, Counts]]) -> tuple[Counts, Counts]:
+    cycles = np.minimum.reduce([each for each, _ in options])
+    most = np.iinfo(np.int64).max
+    return cycles, np.minimum.reduce([np.where(each == cycles, words, most) for each, words in options])

@@ -1,0 +1,152 @@
+"""Plans of attention: spaces within one another, bounds below all plans, machines, attention of networks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilewright.base import InputError
+from tilewright.fusion.flat import (
+    SPACES,
+    Attention,
+    attention_bound,
+    attentions,
+    best_plan,
+    flat_block,
+    flat_machine,
+    forced_words,
+    fused_costs,
+    fused_space,
+    other_products,
+    unfused_costs,
+)
+from tilewright.fusion.flat.search import product_space
+from tilewright.hardware import preset
+from tilewright.workload import zoo
+
+EDGE, CLOUD = (flat_machine(preset(name)) for name in ("flat-edge", "flat-cloud"))
+CASES = [Attention("square", 4, 512, 512, 64, 64), Attention("ragged", 3, 197, 333, 40, 24),
+         Attention("causal", 2, 300, 700, 64, 64, causal=True), Attention("decode", 16, 4, 4096, 128, 128, group=4)]
+
+
+@pytest.mark.parametrize("machine", [EDGE, CLOUD], ids=["edge", "cloud"])
+@pytest.mark.parametrize("sequence", [512, 1024, 4096, 16384, 65536])
+def test_bert_is_within_a_percent_of_what_no_plan_can_beat(machine, sequence):
+    found = {space: best_plan(flat_block("BERT", sequence).attention, machine, space) for space in SPACES}
+    assert 0 <= found["online"].gap <= 0.01
+    costs = [found[space].cost.latency_cycles for space in SPACES]
+    assert costs == sorted(costs, reverse=True)
+
+
+@pytest.mark.parametrize("machine", [EDGE, CLOUD], ids=["edge", "cloud"])
+def test_the_footprint_does_not_grow_where_the_online_softmax_pays(machine):
+    found = [best_plan(flat_block("BERT", sequence).attention, machine) for sequence in (4096, 16384, 65536, 262144)]
+    assert all(plan.online and len(plan.parts) == 1 for plan in found)
+    assert len({plan.cost.footprint_words for plan in found}) == 1
+    offline = [best_plan(plan.attention, machine, "flat").cost.footprint_words for plan in found]
+    assert offline[-1] > 10 * found[-1].cost.footprint_words
+
+
+@pytest.mark.parametrize("attention", CASES, ids=lambda each: each.name)
+@pytest.mark.parametrize("softmax", ["free", "vector"])
+def test_no_plan_is_below_the_bound(attention, softmax):
+    for machine in (EDGE, replace(EDGE, capacity_words=4096, dram_rate=0.5), replace(CLOUD, buffer_rate=64.0)):
+        bound = attention_bound(attention, machine, softmax)
+        space = product_space(attention, machine)
+        scores, mixed = unfused_costs(attention, machine, space, softmax)
+        fused = fused_costs(attention, machine, fused_space(attention, machine, "online", softmax), softmax)
+        for name, least in (("latency_cycles", bound.latency_cycles), ("energy_pj", bound.energy_pj),
+                            ("dram_words", bound.dram_words), ("buffer_words", bound.buffer_words)):
+            values = [getattr(costs, name)[costs.legal] for costs in (fused, scores, mixed)]
+            assert values[0].size == 0 or values[0].min() >= least
+            if values[1].size and values[2].size and name != "energy_pj":
+                assert values[1].min() + values[2].min() >= least
+
+
+def test_a_small_buffer_forces_words_that_plans_move():
+    """Where it bites, the argument of Hong and Kung is above what is compulsory, and below every plan."""
+    attention = Attention("long", 1, 4096, 4096, 64, 64)
+    for capacity in (16384, 65536):
+        machine = replace(EDGE, capacity_words=capacity)
+        forced, found = forced_words(attention, capacity), best_plan(attention, machine, objective="dram")
+        assert attention.compulsory_words < forced <= found.cost.dram_words
+        assert found.cost.dram_words < 8 * forced
+    assert forced_words(attention, 10**7) < attention.compulsory_words
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp", "dram"])
+@pytest.mark.parametrize("attention", CASES, ids=lambda each: each.name)
+def test_no_best_plan_is_worse_than_unfused_or_flat(attention, objective):
+    found = [best_plan(attention, EDGE, space, objective) for space in SPACES]
+    values = [plan.cost.value(objective) for plan in found]
+    assert values == sorted(values, reverse=True)
+    assert all(plan.gap >= 0 for plan in found)
+    assert found[0].fused is False
+
+
+def test_of_unfused_plans_edp_is_least_over_pairs():
+    attention, machine = Attention("small", 2, 24, 36, 16, 8), replace(EDGE, capacity_words=900, dram_rate=1.0)
+    both = unfused_costs(attention, machine, product_space(attention, machine))
+    latency, energy = ([getattr(costs, name)[costs.legal] for costs in both]
+                       for name in ("latency_cycles", "energy_pj"))
+    every = np.add.outer(*latency) * np.add.outer(*energy)
+    assert best_plan(attention, machine, "flex", "edp").cost.value("edp") == pytest.approx(every.min())
+
+
+def test_a_softmax_on_the_vector_unit_takes_time_and_a_second_tile_hides_it():
+    attention = flat_block("BERT", 1024).attention
+    free, slow = (best_plan(attention, EDGE, softmax=softmax) for softmax in ("free", "vector"))
+    assert slow.cost.vector_cycles > 0 == free.cost.vector_cycles
+    # 32 lanes at five operations an element make 6.4 logits a cycle, the array 1024 / 128 = 8.
+    assert slow.cost.latency_cycles == pytest.approx(1.25 * free.cost.latency_cycles, rel=1e-3)
+    assert slow.bound.vector_cycles > slow.bound.compute_cycles and slow.gap < 0.01
+    assert slow.parts[0].buffers == 2
+
+
+def test_causal_attention_takes_half_the_work_where_tiles_are_small():
+    attention = flat_block("BERT", 16384).attention
+    plain, masked = (best_plan(replace(attention, causal=causal), EDGE) for causal in (False, True))
+    assert masked.cost.compute_cycles / plain.cost.compute_cycles == pytest.approx(0.5, abs=0.005)
+    assert masked.gap <= 0.01
+
+
+def test_the_clock_and_the_width_of_words_keep_bytes_a_second():
+    fast = flat_machine(preset("flat-edge"), clock_mhz=1880)
+    wide = flat_machine(preset("flat-edge"), word_bits=32)
+    assert fast.dram_rate * 2 == pytest.approx(EDGE.dram_rate) and fast.elements == 1024
+    assert wide.dram_rate * 2 == pytest.approx(EDGE.dram_rate) and wide.capacity_words * 2 == EDGE.capacity_words
+    assert EDGE.dram_rate * 940e6 * 2 == pytest.approx(50 * 2**30, rel=1e-4)
+    assert CLOUD.dram_rate * 940e6 * 2 == pytest.approx(400 * 2**30, rel=1e-4)
+
+
+def test_what_cannot_be_planned_says_why():
+    with pytest.raises(InputError, match="buffer"):
+        best_plan(CASES[0], replace(EDGE, capacity_words=100))
+    with pytest.raises(InputError, match="keeps inputs, weights and outputs"):
+        flat_machine(preset("tpu-like"))
+    with pytest.raises(InputError, match="one a position"):
+        Attention("bad", 1, 8, 4, 1, 1, causal=True)
+    with pytest.raises(InputError, match="space"):
+        best_plan(CASES[0], EDGE, "fused")
+    with pytest.raises(InputError, match="positive"):
+        flat_machine(preset("flat-edge"), clock_mhz=-1)
+
+
+def test_attentions_of_networks_are_found_with_all_their_products():
+    found = attentions(zoo.load("bert-base", sequence=256, batch=2))
+    assert [(one.instances, one.rows, one.keys, one.depth, one.heads, one.count) for one in found] == [
+        (24, 256, 256, 64, 12, 12)]
+    (decode,) = attentions(zoo.load("llama-3-8b", phase="decode", context=512, batch=3), causal=True)
+    assert (decode.instances, decode.rows, decode.group, decode.heads, decode.causal) == (24, 4, 4, 8, True)
+    assert attentions(zoo.load("vgg16")) == ()
+    for name in ("t5-small", "transformer-xl", "whisper-tiny"):
+        graph = zoo.load(name)
+        plain = sum(node.macs for node in graph.mac_nodes if set(node.operator.sizes) <= set("BMNK"))
+        parts = (*attentions(graph), *other_products(graph))
+        assert sum(part.macs * part.count for part in parts) == plain
+
+
+def test_loops_are_told_as_people_read_them():
+    plan = best_plan(flat_block("BERT", 4096).attention, EDGE)
+    assert "online softmax" in plan.loops and "for instance in 768" in plan.loops
+    assert "logits in DRAM" in best_plan(plan.attention, EDGE, "flex").loops
