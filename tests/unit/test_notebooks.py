@@ -68,7 +68,7 @@ def test_the_version_is_told() -> None:
     assert tw.__version__[0].isdigit()
 
 
-def test_a_bar_stands_below_the_cell_while_a_network_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_stands_below_the_cell_while_networks_are_mapped_and_swept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a notebook is shown, by a display that takes notes; the bar goes at the end, and elsewhere there is none."""
     notes: list[str] = []
 
@@ -90,3 +90,7 @@ def test_a_bar_stands_below_the_cell_while_a_network_is_mapped(monkeypatch: pyte
     tw.map("matmul:M=16,N=16,K=16", "edge-s1", budget=20, store=False)
     assert notes[0] == notes[-1] == ""
     assert any("/1 layers <progress value='" in one and "best " in one and "J·cycles" in one for one in notes)
+    notes.clear()
+    tw.sweep("matmul:M=16,N=16,K=16", "edge-s1", "SG.capacity=8KiB,16KiB", budget=20)
+    assert notes[0] == notes[-1] == ""
+    assert any("searches <progress value=" in one for one in notes), notes

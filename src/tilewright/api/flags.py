@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
 from keyword import iskeyword
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, cast
+
+from tilewright.api.text import bar_below
 
 P = ParamSpec("P")
 Asked = TypeVar("Asked")
@@ -102,7 +104,11 @@ def takes(options: Callable[P, Asked], raises: str = "") -> Callable[[Callable[[
     def decorate(function: Callable[[Asked], Found]) -> Callable[P, Found]:
         @wraps(function)
         def call(*args: P.args, **keywords: P.kwargs) -> Found:
-            return function(options(*args, **keywords))
+            asked = options(*args, **keywords)
+            if "told" not in vars(asked):
+                return function(asked)
+            with bar_below(vars(asked)["told"]) as observer:
+                return function(replace(cast(Any, asked), told=observer))
 
         found = inspect.signature(options)
         call.__dict__["__signature__"] = found.replace(

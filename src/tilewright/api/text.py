@@ -1,6 +1,7 @@
 """What the terminal and notebooks show: results as text, frames and figures; who is shown the progress of a run."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
     from rich.console import Console
 
+    from tilewright.jobs import Observer
     from tilewright.search import Budget, Progress
 
 
@@ -62,6 +64,19 @@ class Watcher(Protocol):
 
     def update(self, progress: "Progress") -> None:
         """Take note of where a search stands."""
+
+
+@contextmanager
+def bar_below(told: "Observer | None") -> "Iterator[Observer | None]":
+    """Give who is told where the jobs of a run stand: the one that was given, else a bar below a notebook's cell."""
+    if told is None and "IPython" in sys.modules:
+        from tilewright.report import SearchBar, in_notebook  # noqa: PLC0415  (rich loads late)
+
+        if in_notebook():
+            with SearchBar() as bar:
+                yield bar.update
+            return
+    yield told
 
 
 @contextmanager
