@@ -32,12 +32,12 @@ from tilewright.workload.graph import (
 )
 from tilewright.workload.layers_language import spread_evenly
 from tilewright.workload.likeness import edit_distance, form
-from tilewright.workload.links import Edges, Operand, Result
+from tilewright.workload.links import AxisLink, Digit, Edges, Operand, Result, View
 from tilewright.workload.operator import ROLES, Axis, Operator, Role, Tensor
 from tilewright.workload.plain import dump_operators, operators_graph
 from tilewright.workload.sketch import EXPERTS, LAYERS
 from tilewright.workload.table import read_table, table_graph
-from tilewright.workload.tensors import NetworkTensor, Read, TensorGraph, result_shape, tensor_graph
+from tilewright.workload.tensors import NetworkTensor, Read, TensorGraph, TensorLink, result_shape, tensor_graph
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT, vector_kind
 
 __all__ = [
@@ -47,10 +47,12 @@ __all__ = [
     "OPERATIONS_PER_ELEMENT",
     "ROLES",
     "Axis",
+    "AxisLink",
     "ConvolutionShape",
     "Coverage",
     "DataMovement",
     "Density",
+    "Digit",
     "Edges",
     "Graph",
     "MacNode",
@@ -63,9 +65,11 @@ __all__ = [
     "Role",
     "Tensor",
     "TensorGraph",
+    "TensorLink",
     "UniqueOperator",
     "Unmodelled",
     "VectorOperator",
+    "View",
     "convolution",
     "coverage",
     "depthwise",

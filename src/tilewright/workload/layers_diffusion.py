@@ -94,7 +94,9 @@ class _Drawing:
         """Add attention of every place to all and to the text, and a gated feed-forward."""
         s, width = self.sketch, image.shape[0]
         y = s.conv(s.vector("group_norm", image, f"{name}.norm"), f"{name}.in", width, Window(1))
-        x = s.move("transpose", [y], f"{name}.rows", (image.words // width, width))
+        sizes = {"c": width, "r": image.shape[1], "q": image.shape[2]}
+        turned = y.seen("c r q -> rq c", **sizes)
+        x = s.move("transpose", [turned], f"{name}.rows", turned.shape)
         for kind, keys in (("self", None), ("text", self.text)):
             y = s.vector("layer_norm", x, f"{name}.{kind}.norm")
             parts = [s.linear(of, f"{name}.{kind}.{part}", width)
@@ -102,8 +104,8 @@ class _Drawing:
             mixed = s.attention(f"{name}.{kind}", (parts[0], parts[1], parts[2]), (self.heads, 0))
             x = s.vector("add", s.linear(mixed, f"{name}.{kind}.output", width), f"{name}.{kind}.add", x)
         y = s.linear(s.vector("layer_norm", x, f"{name}.ff.norm"), f"{name}.ff1", 8 * width)
-        half = Value(y.name, (y.shape[0], 4 * width))
-        y = s.vector("multiply", s.vector("gelu", half, f"{name}.gelu"), f"{name}.gated", half)
+        half, gate = (y.part(1, start, 4 * width) for start in (0, 4 * width))
+        y = s.vector("multiply", s.vector("gelu", gate, f"{name}.gelu"), f"{name}.gated", half)
         x = s.vector("add", s.linear(y, f"{name}.ff2", width), f"{name}.ff.add", x)
-        back = s.move("transpose", [x], f"{name}.image", image.shape)
+        back = s.move("transpose", [x.seen("rq c -> c r q", **sizes)], f"{name}.image", image.shape)
         return s.vector("add", s.conv(back, f"{name}.out", width, Window(1)), f"{name}.add", image)

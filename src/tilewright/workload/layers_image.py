@@ -202,7 +202,7 @@ def stacked(s: Sketch, images: list[Value], name: str) -> Value:
     if wrong:
         raise InputError(f"{name}.inputs", f"must all have the size {'x'.join(map(str, images[0].shape[1:]))}",
                          "x".join(map(str, wrong[0])))
-    return s.move("concat", images, name, (sum(image.shape[0] for image in images), *images[0].shape[1:]))
+    return s.join(images, name, 0)
 
 
 @layer("c2f")
@@ -219,7 +219,8 @@ class CrossStage:
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         half, x = self.out // 2, activated(s, x, f"{self.name}.split", self.out)
-        parts, y = [x], s.move("slice", [x], f"{self.name}.half", (half, *x.shape[1:]), x.words // 2)
+        last = x.part(0, half, half)
+        parts, y = [x], s.move("slice", [last], f"{self.name}.half", last.shape, x.words // 2)
         for index in range(self.repeat):
             part, before = f"{self.name}.{index}", y
             for place in (1, 2):
@@ -270,13 +271,14 @@ class Detect:
                 part = f"{self.name}.{index}.{kind}"
                 y = activated(s, level, f"{part}.conv1", width, Window(3, 1, 1))
                 y = activated(s, y, f"{part}.conv2", width, Window(3, 1, 1))
-                ends[kind].append(s.conv(y, part, self.classes if kind == "class" else 4 * self.bins, Window(1)))
-        boxes = s.move("concat", ends["box"], f"{self.name}.boxes", (self.bins, 4, places))
+                y = s.conv(y, part, self.classes if kind == "class" else 4 * self.bins, Window(1))
+                ends[kind].append(y.seen("ab r c -> b a rc", a=4 if kind == "box" else 1, b=y.shape[0] // (
+                    4 if kind == "box" else 1), r=y.shape[1], c=y.shape[2]))
+        boxes = s.join(ends["box"], f"{self.name}.boxes", -1)
         sides = s.conv(s.vector("softmax", boxes, f"{self.name}.softmax"), f"{self.name}.distances", 1, Window(1))
-        classes = s.move("concat", ends["class"], f"{self.name}.classes", (self.classes, places))
+        classes = s.join([one.shaped(*one.shape[::2]) for one in ends["class"]], f"{self.name}.classes", -1)
         scores = s.vector("sigmoid", classes, f"{self.name}.sigmoid")
-        found = Value(sides.name, (4, places))
-        return s.move("concat", [found, scores], f"{self.name}.found", (4 + self.classes, places))
+        return s.join([sides.shaped(4, places), scores], f"{self.name}.found", 0)
 
 
 def activated(s: Sketch, x: Value, name: str, out: int, window: Window | None = None) -> Value:
@@ -336,13 +338,14 @@ class ShuffleV1:
         shortcut, narrow = x, self.out // 4
         groups = (self.first_groups or self.groups) if first else self.groups
         x = s.vector("relu", s.conv(x, f"{block}.compress", narrow, Window(1, groups=groups)), f"{block}.relu1")
-        x = s.move("channel_shuffle", [x], f"{block}.shuffle", x.shape)
+        mixed = x.seen("gc r q -> cg r q", g=groups, c=narrow // groups, r=x.shape[1], q=x.shape[2])
+        x = s.move("channel_shuffle", [mixed], f"{block}.shuffle", x.shape)
         x = s.conv(x, f"{block}.depthwise", narrow, Window(3, 2 if first else 1, 1, groups=narrow))
         final = self.out - shortcut.shape[0] if first else self.out
         x = s.conv(x, f"{block}.expand", final, Window(1, groups=self.groups))
         if first:
             shortcut = s.pool(shortcut, f"{block}.pool", "average", Window(3, 2, 1))
-            x = s.move("concat", [shortcut, x], f"{block}.concat", (self.out, *x.shape[1:]))
+            x = s.join([shortcut, x], f"{block}.concat", 0)
         else:
             x = s.vector("add", x, f"{block}.add", shortcut)
         return s.vector("relu", x, f"{block}.relu")
@@ -371,7 +374,8 @@ class ShuffleV2:
             left = s.vector("relu", s.conv(left, f"{block}.left.project", half, Window(1)), f"{block}.left.relu")
             right = x
         else:
-            left = right = s.move("split", [x], f"{block}.split", (half, *x.shape[1:]), read_words=x.words // 2)
+            left, right = x.part(0, 0, half), x.part(0, half, half)
+            right = s.move("split", [right], f"{block}.split", right.shape, read_words=x.words // 2)
         right = s.vector("relu", s.conv(right, f"{block}.expand", half, Window(1)), f"{block}.relu1")
         right = s.conv(right, f"{block}.depthwise", half, Window(3, 2 if first else 1, 1, groups=half))
         right = s.vector("relu", s.conv(right, f"{block}.project", half, Window(1)), f"{block}.relu2")

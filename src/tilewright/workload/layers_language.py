@@ -116,14 +116,15 @@ class Mamba:
         (rows, width), inner = x.shape, self.expand * x.shape[1]
         rank = self.rank or -(-width // 16)
         both = s.linear(x, f"{block}.input", 2 * inner)
-        gate = s.vector("silu", Value(both.name, (rows, inner)), f"{block}.gate")
-        window = s.move("concat", [Value(both.name, (rows, inner))], f"{block}.window", (inner, rows + self.kernel - 1))
+        gate = s.vector("silu", both.part(1, inner, inner), f"{block}.gate")
+        turned = both.part(1, 0, inner).seen("p f -> f p", p=rows, f=inner)
+        window = s.join([turned], f"{block}.window", 1, self.kernel - 1, kept=True)
         y = s.conv(window, f"{block}.conv", inner, Window([self.kernel], groups=inner))
-        y = s.vector("silu", Value(y.name, (rows, inner)), f"{block}.conv.silu")
+        y = s.vector("silu", y.seen("f p -> p f", p=rows, f=inner), f"{block}.conv.silu")
         chosen = s.linear(y, f"{block}.choose", rank + 2 * self.state)
-        steps = s.vector("softplus", s.linear(Value(chosen.name, (rows, rank)), f"{block}.step", inner),
+        steps = s.vector("softplus", s.linear(chosen.part(1, 0, rank), f"{block}.step", inner),
                          f"{block}.step.softplus")
-        sides = Value(chosen.name, (rows, 2 * self.state))
+        sides = chosen.part(1, rank, 2 * self.state)
         scanned = s.scan([y, steps, sides], f"{block}.scan", self.state)
         return s.linear(s.vector("multiply", scanned, f"{block}.gated", gate), f"{block}.output", width)
 

@@ -101,7 +101,7 @@ class Concat:
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
-        return s.move("concat", sources, self.name, (*x.shape[:-1], sum(v.shape[-1] for v in sources)))
+        return s.join(sources, self.name, -1)
 
 
 @layer("select")
@@ -113,7 +113,7 @@ class Select:
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         shape = (self.positions, x.shape[1])
-        return s.move("slice", [x], self.name, shape, read_words=shape[0] * shape[1])
+        return s.move("slice", [x.part(0, 0, self.positions)], self.name, shape, read_words=shape[0] * shape[1])
 
 
 @layer("rearrange")
@@ -160,7 +160,7 @@ class EmbeddingBag:
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         rows = s.table(self.name, self.count * self.entries, (self.count, self.width))
-        return rows if self.count > 1 else Value(rows.name, (self.width,))
+        return rows if self.count > 1 else rows.shaped(self.width)
 
 
 @layer("sequence")
@@ -171,7 +171,8 @@ class ImageToSequence:
 
     def __call__(self, s: Sketch, x: Value) -> Value:
         channels, rows, columns = x.shape
-        return s.move("transpose", [x], self.name, (columns, channels * rows))
+        turned = x.seen("c r q -> q cr", c=channels, r=rows, q=columns)
+        return s.move("transpose", [turned], self.name, turned.shape)
 
 
 @layer("tokens")
@@ -186,10 +187,12 @@ class Tokens:
     learned: int = 0
 
     def __call__(self, s: Sketch, x: Value) -> Value:
-        y = s.move("transpose", [x], self.name, (prod(x.shape[1:]), x.shape[0]))
+        rows = x.shaped(x.shape[0], prod(x.shape[1:]))
+        turned = rows.seen("c p -> p c", c=rows.shape[0], p=rows.shape[1])
+        y = s.move("transpose", [turned], self.name, turned.shape)
         shape = (y.shape[0] + self.learned, x.shape[0])
         if self.learned:
-            y = s.move("concat", [y], f"{self.name}.concat", shape)
+            y = s.join([y], f"{self.name}.concat", 0, self.learned)
         places = s.table(f"{self.name}.places", shape[0] + self.learned, shape)
         return s.vector("add", y, f"{self.name}.add", places)
 
@@ -207,8 +210,8 @@ class Lookahead:
     def __call__(self, s: Sketch, x: Value) -> Value:
         positions, features = x.shape
         window = Window([self.context + 1], [1], [(0, self.context)], [1], groups=features)
-        y = s.conv(Value(x.name, (features, positions)), self.name, features, window)
-        return Value(y.name, (positions, features))
+        y = s.conv(x.seen("p f -> f p", p=positions, f=features), self.name, features, window)
+        return y.seen("f p -> p f", p=positions, f=features)
 
 
 @layer("transformer")
@@ -249,7 +252,7 @@ class Transformer:
             block = f"{self.name}.{index}"
             keys = x
             if self.memory:
-                keys = s.move("concat", [x], f"{block}.memory", (self.memory + x.shape[0], x.shape[1]))
+                keys = s.join([x], f"{block}.memory", 0, self.memory, kept=True)
             tied = self.shared and index > 0
             x = self._normed(s, x, self._attention(s, x, keys, f"{block}.attention", tied), f"{block}.attention")
             if other is not None:
@@ -345,7 +348,7 @@ class Recurrent:
             return ends[0]
         if self.join == "sum":
             return s.vector("add", ends[0], f"{layer}.add", ends[1])
-        return s.move("concat", ends, f"{layer}.concat", (steps, 2 * self.hidden))
+        return s.join(ends, f"{layer}.concat", 1)
 
 
 @layer("additive_attention")
@@ -385,8 +388,9 @@ class Interaction:
         sources = [x, *(s.value(f"{self.name}.others", other) for other in self.others)]
         width = x.shape[-1]
         count = sum(v.words for v in sources) // width
-        joined = s.move("concat", sources, f"{self.name}.concat", (count, width))
-        product = s.matmul(f"{self.name}.product", [joined, joined], (1, count, count, width))
+        joined = s.join([v.shaped(v.words // width, width) for v in sources], f"{self.name}.concat", 0)
+        turned = joined.seen("c w -> w c", c=count, w=width)
+        product = s.matmul(f"{self.name}.product", [joined, turned], (1, count, count, width))
         return s.move("concat", [x, product], f"{self.name}.pairs", (x.words + count * (count - 1) // 2,))
 
 

@@ -2,14 +2,30 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count as counting
 from math import prod
 from typing import TypeVar, dataclass_transform
 
 from tilewright.base import InputError, free_name
 from tilewright.workload.build import Padding, Sizes, convolution, linear, matmul
 from tilewright.workload.graph import DataMovement, Graph, MacNode, Node, Unmodelled, VectorOperator
-from tilewright.workload.links import Edges, Operand, Result
+from tilewright.workload.links import (
+    AxisLink,
+    Digit,
+    Edges,
+    Operand,
+    Result,
+    View,
+    composed,
+    extents,
+    operand_view,
+    related,
+    reshaped,
+    result_view,
+    same,
+    shifted,
+    spread,
+    whole,
+)
 from tilewright.workload.operator import Operator
 from tilewright.workload.vector import OPERATIONS_PER_ELEMENT
 
@@ -19,17 +35,46 @@ class Value:
     """What a node hands on: its name ("" for an input of the network) and its shape without the batch.
 
     Images are ``(channels, rows, columns)``, sequences ``(positions, features)``, vectors ``(features,)``. ``label``
-    is what an input of the network is called: those of one label and shape are one.
+    is what an input of the network is called: those of one label and shape are one. A value may be a part of what a
+    node made, or show it under another shape: ``view`` is the tensor, of the shape ``made``, seen from the value, both
+    with the batch; None where nobody can say.
     """
 
     name: str
     shape: tuple[int, ...]
     label: str = "input"
+    made: tuple[int, ...] = ()
+    view: View | None = None
 
     @property
     def words(self) -> int:
         """Words of one sample."""
         return prod(self.shape)
+
+    def seen(self, pattern: str, **sizes: int) -> "Value":
+        """Return the value with axes in another order, cut or merged: ``"p hd -> h p d"``, a letter for each part.
+
+        ``sizes`` are those of all letters.
+        """
+        parts, outer = ([["batch"], *map(list, side.split())] for side in pattern.split("->"))
+        shape = tuple(prod(sizes[letter] for letter in axis) for axis in outer[1:])
+        return self._behind(related(parts, outer, {**sizes, "batch": self.made[0] if self.made else 1}), shape)
+
+    def part(self, axis: int, start: int, size: int) -> "Value":
+        """Return ``size`` places along an axis, from ``start`` on."""
+        shape = (*self.shape[:axis], size, *self.shape[axis + 1:])
+        return self._behind(shifted((*self.made[:1], *self.shape), axis + 1, start, extent=size), shape)
+
+    def shaped(self, *shape: int) -> "Value":
+        """Return the same words in the same order under another shape."""
+        return self._behind(reshaped((*self.made[:1], *self.shape), (*self.made[:1], *shape)), shape)
+
+    def _behind(self, seen: View | None, shape: tuple[int, ...]) -> "Value":
+        return replace(self, shape=shape, view=self.view_through(seen, (*self.made[:1], *shape)))
+
+    def view_through(self, seen: View | None, space: tuple[int, ...]) -> View | None:
+        """Return the tensor seen from a ``space`` from which this value is ``seen``, its batch included."""
+        return composed(seen, self.view, dict(enumerate(space)), (*self.made[:1], *self.shape), self.made)
 
 
 @dataclass(frozen=True)
@@ -136,13 +181,18 @@ class Sketch:
             raise InputError(f"{name}.heads", f"must divide the {query.shape[1]} features of the queries", count)
         rows, columns, size = query.shape[0] * (count // groups), key.shape[0], query.shape[1] // count
         width = value.shape[1] // groups
-        scores = self.matmul(f"{name}.scores", [query, key], (groups, rows, columns, size), weights=weights)
+        sizes = {"p": query.shape[0], "c": columns, "g": groups, "r": count // groups, "d": size, "w": width}
+        query, turned = query.seen("p grd -> g rp d", **sizes), "c gd -> g d c"
+        scores = self.matmul(f"{name}.scores", [query, key.seen(turned, **sizes)], (groups, rows, columns, size),
+                             weights=weights)
         if places is not None:
-            placed = self.matmul(f"{name}.position_scores", [query, places], (groups, rows, columns, size))
+            placed = self.matmul(f"{name}.position_scores", [query, places.seen(turned, **sizes)],
+                                 (groups, rows, columns, size))
             scores = self.vector("add", scores, f"{name}.position_add", placed)
         shares = self.vector("softmax", self.vector("scale", scores, f"{name}.scale"), f"{name}.softmax")
-        mixed = self.matmul(f"{name}.context", [shares, value], (groups, rows, width, columns), weights=weights)
-        return Value(mixed.name, (query.shape[0], count * width))
+        mixed = self.matmul(f"{name}.context", [shares, value.seen("c gw -> g c w", **sizes)],
+                            (groups, rows, width, columns), weights=weights)
+        return mixed.seen("grp w -> p grw", **sizes)
 
     def vector(self, kind: str, x: Value, name: str, *others: Value, steps: int = 1) -> Value:
         """Add elementwise work on ``x`` (and ``others``), as `OPERATIONS_PER_ELEMENT` counts it.
@@ -160,7 +210,10 @@ class Sketch:
         repeats = max(1, len(others))
         node = VectorOperator(name, kind, OPERATIONS_PER_ELEMENT[kind] * words * repeats,
                               self.batch * sum(v.words for v in (x, *others)) // steps, words, count=steps)
-        return self._add(node, x.shape, (x, *others))
+        full = (self.batch, *x.shape)
+        first, space = whole(full, range(len(full))[_ROWS[kind]] if kind in _ROWS else ())
+        seen = [first, *(same(full)[:len(other.shape) + 1] for other in others)]
+        return self._add(node, x.shape, self._reads((x, *others), seen, space), space)
 
     def cell(self, kind: str, gates: Sequence[Value], name: str, hidden: int) -> Value:
         """Add the vector work of a recurrent cell, one run for each position of its ``gates``."""
@@ -169,7 +222,10 @@ class Sketch:
         words = self.batch * hidden
         node = VectorOperator(self._free(name), kind, OPERATIONS_PER_ELEMENT[kind] * words, read + words, 2 * words,
                               count=steps)
-        return self._add(node, (steps, hidden), gates, self._state(node.name, hidden))
+        space = (self.batch, steps, hidden, gates[0].shape[1] // hidden)
+        seen = (*same(space[:2]), AxisLink((Digit(3, hidden, extent=space[3]), Digit(2, extent=hidden))))
+        reads = self._reads(gates, [seen] * len(gates), space)
+        return self._add(node, (steps, hidden), [*reads, self._state(node.name, hidden)], space)
 
     def scan(self, parts: Sequence[Value], name: str, state: int) -> Value:
         """Add a selective scan over the first of ``parts``, with ``state`` words for each feature, read and kept."""
@@ -178,7 +234,7 @@ class Sketch:
         node = VectorOperator(name, "selective_scan", OPERATIONS_PER_ELEMENT["selective_scan"] * positions * kept,
                               self.batch * sum(part.words for part in parts) + features * state + kept,
                               self.batch * parts[0].words + kept)
-        return self._add(node, parts[0].shape, parts, self._state(name, features, state))
+        return self._add(node, parts[0].shape, [*self._reads(parts), self._state(name, features, state)])
 
     def pool(self, x: Value, name: str, kind: str, window: Window | None, *, ceil: bool = False) -> Value:
         """Add a pooling (``max`` or ``average``) over a window, or over all positions if ``window`` is None.
@@ -198,22 +254,52 @@ class Sketch:
             reach = prod(probe[d] for d in ("T", "R", "S") if d in probe)
         words = self.batch * prod(shape)
         node = VectorOperator(name, f"{kind}_pool", words * reach, self.batch * x.words, words)
-        return self._add(node, shape, [x])
+        window = window or Window(x.shape[1:])
+        rank = len(x.shape) - 1
+        space = (self.batch, x.shape[0], *(shape[1:] or (1,) * rank), *_each(window.kernel, rank))
+        sliding = zip(_each(window.stride, rank), _before(window.padding, rank), strict=True)
+        seen = (*same(space[:2]), *(
+            AxisLink((Digit(2 + axis, stride, extent=space[2 + axis]), Digit(2 + rank + axis,
+                     extent=space[2 + rank + axis])), -pad) for axis, (stride, pad) in enumerate(sliding)))
+        return self._add(node, shape, self._reads([x], [seen], space), space)
 
     def move(self, kind: str, sources: Sequence[Value], name: str, shape: tuple[int, ...],
              read_words: int | None = None) -> Value:
-        """Add data movement: ``shape`` is written, the sources (or ``read_words`` of a sample) are read."""
+        """Add data movement: ``shape`` is written, the sources (or ``read_words`` of a sample) are read.
+
+        Sources of that shape are what is written, in that order.
+        """
         written = self.batch * prod(shape)
         read = self.batch * (sum(v.words for v in sources) if read_words is None else read_words)
-        return self._add(DataMovement(self._free(name), kind, read, written), shape, sources)
+        full = (self.batch, *shape)
+        seen = [same(full) if source.shape == shape and kind != "gather" else
+                _repeated(self.batch, source.shape, shape) if kind == "upsample" else None for source in sources]
+        return self._add(DataMovement(self._free(name), kind, read, written), shape,
+                         self._reads(sources, seen, full), full)
+
+    def join(self, sources: Sequence[Value], name: str, axis: int, before: int = 0, *, kept: bool = False) -> Value:
+        """Add values one after the other along an axis, behind ``before`` places that are learned or ``kept``."""
+        at, ends = axis % len(sources[0].shape), [before]
+        for source in sources:
+            ends.append(ends[-1] + source.shape[at])
+        full = (self.batch, *sources[0].shape[:at], ends[-1], *sources[0].shape[at + 1:])
+        seen = [shifted((self.batch, *source.shape), at + 1, -start, extent=ends[-1])
+                for source, start in zip(sources, ends, strict=False)]
+        node = DataMovement(self._free(name), "concat", self.batch * sum(v.words for v in sources), prod(full))
+        reads = self._reads(sources, seen, full)
+        if kept:
+            reads.append(self._state(node.name, *full[1:at + 1], before, *full[at + 2:]))
+        return self._add(node, full[1:], reads, full)
 
     def append(self, x: Value, name: str, positions: int) -> Value:
         """Add ``x`` to a cache of earlier tokens, which then holds ``positions`` of them."""
         words, shape = self.batch * x.words, (positions, x.shape[1])
         held = (("cache", self.batch * prod(shape)),)
         node = DataMovement(self._free(name), "append", words, words, attributes=held)
-        cache = self._state(node.name, *shape)
-        return self._add(node, shape, [x], cache, of=cache.tensor)
+        full = (self.batch, *shape)
+        placed = shifted((self.batch, *x.shape), 1, x.shape[0] - positions, extent=positions)
+        cache = replace(self._state(node.name, *shape), view=same(full))
+        return self._add(node, shape, [*self._reads([x], [placed], full), cache], full)
 
     def table(self, name: str, entries: int, shape: tuple[int, int]) -> Value:
         """Add a lookup of ``shape[0]`` rows in a table of ``entries`` rows of ``shape[1]`` words (an embedding)."""
@@ -221,11 +307,11 @@ class Sketch:
         node = DataMovement(self._free(name), "embedding", words, words,
                             attributes=(("parameters", entries * shape[1]),))
         rows = Operand(f"{node.name}.table", "0", (entries, shape[1]), "weights")
-        return self._add(node, shape, (), rows if entries else None)
+        return self._add(node, shape, [rows] if entries else [])
 
     def unmodelled(self, x: Value, node: Unmodelled, shape: tuple[int, ...]) -> Value:
         """Add a node that is only named (its inputs are ``x``)."""
-        return self._add(replace(node, name=self._free(node.name)), shape, [x])
+        return self._add(replace(node, name=self._free(node.name)), shape, self._reads([x]))
 
     def value(self, path: str, name: str) -> Value:
         """Return what the node called ``name`` hands on."""
@@ -235,39 +321,81 @@ class Sketch:
 
     def _mac(self, operator: Operator, values: Sequence[Value], shape: tuple[int, ...], count: int = 1,
              note: str = "") -> Value:
-        given, sizes = operator.operands[len(values):], operator.sizes
-        more = [Operand(f"{operator.name}.{one.name}", one.name,
-                        tuple(axis.words(sizes, box=True) for axis in one.axes),
-                        "input" if dict(operator.attributes).get("weights") == "activations" else "weights")
-                for one in given]
-        return self._add(MacNode(operator, (), count, note), shape, values, *more)
+        reads = []
+        for tensor, value in zip(operator.operands, values, strict=False):
+            full, around = (self.batch, *value.shape), extents(operator, tensor)
+            seen = operand_view(operator, tensor, full) if count == 1 else None
+            if value.made[:1] == (1,) and self.batch > 1:  # which the whole batch shares
+                seen = composed(seen, spread((1, *value.shape), full), dict(enumerate(around)), full, (1, *value.shape))
+            reads += self._reads([value], [seen], around, tensor.name)
+        computed = dict(operator.attributes).get("weights") == "activations"
+        for tensor in operator.operands[len(values):]:
+            around = extents(operator, tensor)
+            reads.append(Operand(f"{operator.name}.{tensor.name}", tensor.name, around,
+                                 "input" if computed else "weights", same(around)))
+        return self._add(MacNode(operator, (), count, note), shape, reads)
 
-    def _input(self, value: Value, operand: str) -> Operand:
-        """Return an input of the network; those of one label and shape are one."""
-        shape = (self.batch, *value.shape)
-        name = self._inputs.setdefault((value.label, shape), free_name(value.label, self._inputs.values()))
-        return Operand(name, operand, shape)
+    def _reads(self, values: Sequence[Value], seen: Sequence[View | None] = (), space: Sequence[int] = (),
+               name: str = "") -> list[Operand]:
+        """Return values as operands, each ``seen`` from the ``space`` of their reader where that is known."""
+        found = []
+        for index, value in enumerate(values):
+            source = value if value.name else self._input(value)
+            view = source.view_through(seen[index], tuple(space)) if index < len(seen) else None
+            given = None if value.name else source.made
+            found.append(Operand(source.name, name or str(index), given, view=view))
+        return found
+
+    def _input(self, value: Value) -> Value:
+        """Return an input of the network by its name; those of one label and shape are one."""
+        made = (self.batch, *value.shape)
+        name = self._inputs.setdefault((value.label, made), free_name(value.label, self._inputs.values()))
+        return Value(name, value.shape, made=made, view=same(made))
 
     def _state(self, name: str, *shape: int) -> Operand:
         """Return what the node called ``name`` keeps from pass to pass (or step to step)."""
         return Operand(f"{name}.state", "state", (self.batch, *shape), "state")
 
-    def _add(self, node: Node, shape: tuple[int, ...], values: Sequence[Value], *more: Operand | None,
-             of: str = "") -> Value:
-        """Add a node that reads ``values``, and what no node makes besides; its result may share the bytes ``of``."""
-        names = [one.name for one in node.operator.operands] if isinstance(node, MacNode) else map(str, counting())
-        reads = [Operand(value.name, name) if value.name else self._input(value, name)
-                 for name, value in zip(names, values, strict=False)]
-        edges = Edges((*reads, *filter(None, more)), (Result(node.name, (self.batch, *shape), of),))
-        inputs = tuple(dict.fromkeys(value.name for value in values if value.name))
-        self._nodes.append(replace(node, inputs=inputs, edges=edges))
-        found = Value(node.name, shape)
+    def _add(self, node: Node, shape: tuple[int, ...], reads: Sequence[Operand], space: tuple[int, ...] = ()) -> Value:
+        """Add a node with its operands; what is appended shares the bytes of what it is appended to."""
+        made = (self.batch, *shape)
+        seen: View | None = same(made)
+        if isinstance(node, MacNode):
+            seen = result_view(node.operator, made) if node.count == 1 else None
+        result = Result(node.name, made, reads[-1].tensor if node.kind == "append" else "", view=seen)
+        inputs = tuple(dict.fromkeys(one.tensor for one in reads if one.shape is None))
+        self._nodes.append(replace(node, inputs=inputs, edges=Edges(tuple(reads), (result,), space)))
+        found = Value(node.name, shape, made=made, view=same(made))
         self.values[node.name] = found
         return found
 
     def _free(self, name: str) -> str:
         """Return ``name``, numbered if it is taken."""
         return free_name(name, self.values)
+
+
+def _each(value: Sizes, rank: int) -> tuple[int, ...]:
+    return (value,) * rank if isinstance(value, int) else tuple(value)
+
+
+def _before(padding: Padding, rank: int) -> tuple[int, ...]:
+    """Return the padding before each axis."""
+    sides = (padding,) * rank if isinstance(padding, int) else padding
+    return tuple(side if isinstance(side, int) else side[0] for side in sides)
+
+
+def _repeated(batch: int, shape: tuple[int, ...], wide: tuple[int, ...]) -> View | None:
+    """Return values seen where each place stands so many times; None where they are not all as often."""
+    if any(large % small for small, large in zip(shape, wide, strict=True)):
+        return None
+    return (AxisLink((Digit(0, extent=batch),)), *(
+        AxisLink((Digit(axis, 1, large // small, small),))
+        for axis, (small, large) in enumerate(zip(shape, wide, strict=True), start=1)))
+
+
+_ROWS = {**dict.fromkeys(("softmax", "layer_norm", "rms_norm", "topk", "rotary"), slice(-1, None)),
+         "group_norm": slice(1, None), "local_response_norm": slice(1, 2)}
+"""Axes along which all places are read for each word, of those with the batch."""
 
 
 def _spare(x: Value, window: Window) -> tuple[int, ...]:

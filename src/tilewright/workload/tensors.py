@@ -1,14 +1,33 @@
 """A network's tensors: each with its name, who makes and who reads it, its words, and whose bytes it shares."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import TypeAlias
 
 from tilewright.base import InputError, free_name
 from tilewright.workload.graph import DataMovement, Graph, MacNode, Node, VectorOperator
-from tilewright.workload.links import Edges, Kind, Operand, Result, Shape
-from tilewright.workload.operator import Tensor
+from tilewright.workload.links import (
+    AxisLink,
+    Digit,
+    Edges,
+    Key,
+    Kind,
+    Operand,
+    Result,
+    Shape,
+    View,
+    composed,
+    extents,
+    operand_view,
+    output_shape,
+    result_view,
+    same,
+)
+
+_Seen: TypeAlias = tuple[View | None, Mapping[Key, int], Shape]
+"""Axes of a node seen from the dimensions of a reader, the sizes of these, and of the axes."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +35,14 @@ class Read:
     """One reading of a tensor: by a node, as one of its operands.
 
     ``operand`` is the name of the operator's tensor where the node multiplies and accumulates (``I``, ``W``); of other
-    nodes, and of what is read besides (a residual, for one), its place: ``0``, ``1`` and so on.
+    nodes, and of what is read besides (a residual, for one), its place: ``0``, ``1`` and so on. ``view`` is the tensor
+    seen from the axes of the operator's tensor, or from those that another node runs over; None where that is not
+    affine, or not known.
     """
 
     node: str
     operand: str
+    view: View | None = None
 
 
 @dataclass(frozen=True)
@@ -67,41 +89,109 @@ class NetworkTensor:
 
 
 @dataclass(frozen=True)
+class TensorLink:
+    """How what a node reads is what another one has made.
+
+    Parameters
+    ----------
+    tensors
+        The tensors on the way, that of the producer first: more than one where words only changed their places.
+    axes
+        For each dimension of the producer's output its value, as a sum of the reader's dimensions; None where that is
+        not affine, or not known. Of a node that is no operator the dimensions are places, from 0 on.
+    """
+
+    tensors: tuple[str, ...]
+    axes: Mapping[Key, AxisLink] | None
+
+
+@dataclass(frozen=True)
 class TensorGraph:
-    """The tensors of a network in order: each before those that nodes make of it, and a node's operands together."""
+    """The tensors of a network in order: each before those that nodes make of it, and a node's operands together.
+
+    ``edges`` are those of its nodes, by the names of the tensors.
+    """
 
     graph: Graph
     tensors: Mapping[str, NetworkTensor]
+    edges: Mapping[str, Edges]
 
     @property
     def name(self) -> str:
         """Name of the network."""
         return self.graph.name
 
+    @cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self.graph.nodes}
+
     def made_by(self, node: str) -> tuple[NetworkTensor, ...]:
         """Return the tensors that a node makes, in its order."""
-        return self._made.get(node, ())
+        return tuple(self.tensors[result.name] for result in self.edges[node].makes)
 
     def read_by(self, node: str) -> tuple[tuple[str, NetworkTensor], ...]:
         """Return the operands of a node with their tensors, in the node's order; one tensor may be several."""
-        return self._read.get(node, ())
+        return tuple((operand.name, self.tensors[operand.tensor]) for operand in self.edges[node].reads)
 
-    @cached_property
-    def _made(self) -> dict[str, tuple[NetworkTensor, ...]]:
-        found: dict[str, tuple[NetworkTensor, ...]] = {}
-        for tensor in self.tensors.values():
-            found[tensor.producer] = (*found.get(tensor.producer, ()), tensor)
-        return found
+    def links(self, producer: str, reader: str, operand: str) -> tuple[TensorLink, ...]:
+        """Return how an operand of a node is what another node makes, through whatever only moves words between them.
 
-    @cached_property
-    def _read(self) -> dict[str, tuple[tuple[str, NetworkTensor], ...]]:
-        order = {node.name: [one.name for one in edges.reads] for node, edges in _edges(self.graph)}
-        found: dict[str, list[tuple[str, NetworkTensor]]] = {}
-        for tensor in self.tensors.values():
-            for read in tensor.reads:
-                found.setdefault(read.node, []).append((read.operand, tensor))
-        return {node: tuple(sorted(given, key=lambda one, node=node: order[node].index(one[0])))  # type: ignore[misc]
-                for node, given in found.items()}
+        There are several where words come by several ways, as when both halves of a tensor change places.
+
+        Examples
+        --------
+        >>> from tilewright.workload import zoo
+        >>> (link,) = tensor_graph(zoo.load("resnet18")).links("maxpool", "layer1.0.conv1", "I")
+        >>> link.axes[2].digits, link.axes[2].offset
+        ((Digit(axis='P', stride=1, divisor=1, extent=56), Digit(axis='R', stride=1, divisor=1, extent=3)), -1)
+        """
+        node = self.nodes[reader]
+        found = list[TensorLink]()
+        for read in self.edges[reader].reads:
+            if read.name == operand:
+                seen, sizes, middle = _from_dimensions(node, operand, self.edges[reader].space)
+                found += self._through(producer, read, (seen, sizes, middle), ())
+        return tuple(found)
+
+    def _through(self, producer: str, read: Operand, seen: _Seen, path: tuple[str, ...]) -> Iterator[TensorLink]:
+        """Yield the links to a producer of an operand of a node whose space is ``seen``."""
+        first, sizes, middle = seen
+        tensor = self.tensors[read.tensor]
+        maker, path = tensor.producer, (tensor.name, *path)
+        if not maker or tensor.shape is None:
+            return
+        view = composed(first, read.view, sizes, middle, tensor.shape)
+        made = next(one for one in self.edges[maker].makes if one.name == tensor.name)
+        node, space = self.nodes[maker], self.edges[maker].space
+        around = extents(node.operator, node.operator.output) if isinstance(node, MacNode) else space
+        view = composed(view, made.view, sizes, tensor.shape, around[:len(made.view or ())])
+        if maker == producer:
+            yield TensorLink(path, None if view is None else _to_dimensions(node, view))
+        elif isinstance(node, DataMovement):
+            for inner in self.edges[maker].reads:
+                yield from self._through(producer, inner, (view, sizes, space), path)
+
+
+def _from_dimensions(node: Node, operand: str, space: Shape) -> _Seen:
+    """Return the axes of an operand seen from the dimensions of its node."""
+    if isinstance(node, MacNode):
+        sizes = node.operator.sizes
+        tensor = next((one for one in node.operator.operands if one.name == operand), None)
+        if tensor is None:
+            return None, {}, ()
+        seen = tuple(AxisLink(tuple(Digit(name, by, extent=sizes[name]) for name, by in axis.terms))
+                     for axis in tensor.axes)
+        return seen, {name: size for name, size in sizes.items()}, extents(node.operator, tensor)
+    return same(space), dict(enumerate(space)), space
+
+
+def _to_dimensions(node: Node, view: View) -> dict[Key, AxisLink]:
+    """Return what the dimensions of a node are from the axes of its output; not those that slide together."""
+    if not isinstance(node, MacNode):
+        return dict(enumerate(view))
+    axes = (axis.terms for axis in node.operator.output.axes)
+    return {terms[0][0]: link for terms, link in zip(axes, view, strict=True) if len(terms) == 1}
 
 
 def tensor_graph(graph: Graph) -> TensorGraph:
@@ -120,15 +210,19 @@ def tensor_graph(graph: Graph) -> TensorGraph:
     """
     drafts: dict[str, _Draft] = {}
     taken: set[str] = set()
-    for node, edges in _edges(graph):
+    known = list(_edges(graph))
+    for node, edges in known:
         for operand in edges.reads:
             if operand.tensor not in drafts:
                 drafts[operand.tensor] = _Draft(_free(_named(node, operand), taken), node, operand)
-            drafts[operand.tensor].reads.append(Read(node.name, operand.name))
+            drafts[operand.tensor].reads.append(Read(node.name, operand.name, operand.view))
         for index, result in enumerate(edges.makes):
             wanted = node.name if index == 0 else f"{node.name}.{index}"
             drafts[result.name] = _Draft(_free(wanted, taken), node, result)
-    return TensorGraph(graph, {draft.name: draft.tensor(drafts) for draft in drafts.values()})
+    renamed = {node.name: replace(
+        edges, reads=tuple(replace(one, tensor=drafts[one.tensor].name) for one in edges.reads),
+        makes=tuple(replace(one, name=drafts[one.name].name) for one in edges.makes)) for node, edges in known}
+    return TensorGraph(graph, {draft.name: draft.tensor(drafts) for draft in drafts.values()}, renamed)
 
 
 @dataclass
@@ -155,41 +249,44 @@ class _Draft:
 
 def _edges(graph: Graph) -> Iterator[tuple[Node, Edges]]:
     """Give every node with its edges; those that nobody knows as the nodes that it reads suggest."""
-    made: dict[str, str] = {}
+    made: dict[str, Result] = {}
     for node in graph.nodes:
         edges = node.edges or _suggested(node, made)
         if edges.makes:
-            made[node.name] = edges.makes[0].name
+            made[node.name] = edges.makes[0]
         yield node, edges
 
 
-def _suggested(node: Node, made: Mapping[str, str]) -> Edges:
+def _suggested(node: Node, made: Mapping[str, Result]) -> Edges:
     before = [made[name] for name in node.inputs if name in made]
     reads = []
     if isinstance(node, MacNode):
-        computed = dict(node.operator.attributes).get("weights") in ("activations", "cache")
-        for tensor in node.operator.operands:
+        operator = node.operator
+        computed = dict(operator.attributes).get("weights") in ("activations", "cache")
+        for tensor in operator.operands:
             if before and (tensor.role == "inputs" or computed):
-                reads.append(Operand(before.pop(0), tensor.name))
+                shape = before[0].shape if node.count == 1 else None
+                reads.append(Operand(before.pop(0).name, tensor.name,
+                                     view=None if shape is None else operand_view(operator, tensor, shape)))
             else:
                 kind: Kind = "input" if tensor.role == "inputs" or computed else "weights"
-                reads.append(Operand(f"{node.name}.{tensor.name}", tensor.name, _extents(node, tensor), kind))
-    reads += [Operand(name, str(index)) for index, name in enumerate(before)]
+                shape = extents(operator, tensor)
+                reads.append(Operand(f"{node.name}.{tensor.name}", tensor.name, shape, kind, same(shape)))
+    reads += [Operand(one.name, str(index)) for index, one in enumerate(before)]
+    shape, seen = result_shape(node), None
+    if isinstance(node, MacNode) and node.count == 1 and shape is not None:
+        seen = result_view(node.operator, shape)
     view = isinstance(node, DataMovement) and not node.read_words and not node.written_words and len(before) == 1
-    return Edges(tuple(reads), (Result(node.name, result_shape(node), before[0] if view else ""),))
+    return Edges(tuple(reads), (Result(node.name, shape, before[0].name if view else "", view=seen),))
 
 
 def result_shape(node: Node) -> Shape | None:
     """Return the shape of a node's result as far as the node alone tells it."""
     if isinstance(node, MacNode):
-        shape = _extents(node, node.operator.output)
+        shape = output_shape(node.operator)
         return shape if node.count == 1 else (node.count, *shape)
     words = node.written_words * node.count if isinstance(node, VectorOperator | DataMovement) else 0
     return (words,) if words else None
-
-
-def _extents(node: MacNode, tensor: Tensor) -> Shape:
-    return tuple(axis.words(node.operator.sizes, box=True) for axis in tensor.axes)
 
 
 def _named(node: Node, operand: Operand) -> str:

@@ -3,7 +3,18 @@
 import pytest
 
 from tilewright.base import InputError
-from tilewright.workload import DataMovement, Graph, MacNode, VectorOperator, matmul, table_graph, tensor_graph, zoo
+from tilewright.workload import (
+    AxisLink,
+    DataMovement,
+    Digit,
+    Graph,
+    MacNode,
+    VectorOperator,
+    matmul,
+    table_graph,
+    tensor_graph,
+    zoo,
+)
 
 
 def readers(tensors, name):
@@ -61,3 +72,36 @@ def test_what_inputs_alone_tell_is_enough_for_networks_made_by_hand():
     assert [t.name for t in found.tensors.values() if t.is_output] == ["b"]
     with pytest.raises(InputError, match=r"flat\.shape"):
         print(found.tensors["flat"].words)
+
+
+def link(network, producer, reader, operand, **options):
+    (found,) = tensor_graph(zoo.load(network, **options)).links(producer, reader, operand)
+    return found
+
+
+def test_links_of_convolutions_slide():
+    axes = link("resnet18", "layer2.0.relu1", "layer2.0.conv2", "I").axes
+    assert axes[2] == AxisLink((Digit("P", 1, extent=28), Digit("R", 1, extent=3)), -1)
+    axes = link("resnet18", "layer1.1.relu", "layer2.0.conv1", "I").axes
+    assert axes[3] == AxisLink((Digit("Q", 2, extent=28), Digit("S", 1, extent=3)), -1)
+
+
+def test_links_cut_and_merge_heads():
+    axes = link("bert-base", "layer.0.attention.key", "layer.0.attention.scores", "W", batch=2).axes
+    assert axes["N"] == AxisLink((Digit("B", 64, 1, 12), Digit("K", 1, 1, 64)))
+    assert axes["M"] == AxisLink((Digit("B", 512, 12, 2), Digit("N", 1, 1, 512)))
+    back = link("bert-base", "layer.0.attention.context", "layer.0.attention.output", "I", batch=2).axes
+    assert back["B"] == AxisLink((Digit("M", 12, 512, 2), Digit("K", 1, 64, 12)))
+
+
+def test_links_pass_what_only_moves_words():
+    one = link("densenet121", "block1.0.conv2", "block1.2.relu1", "0")
+    assert one.tensors == ("block1.0.conv2", "block1.0.concat", "block1.1.concat")
+    assert one.axes["K"] == AxisLink((Digit(1, 1, 1, 128),), -64)
+    kept = link("llama-3-8b", "layer.0.attention.key.rotary", "layer.0.attention.scores", "W", phase="decode")
+    assert kept.axes[1] == AxisLink((Digit("N", extent=2048),), -2047)
+
+
+def test_rows_of_softmax_are_read_whole():
+    axes = link("bert-base", "layer.0.attention.scale", "layer.0.attention.softmax", "0").axes
+    assert [digit.axis for axis in (1, 2) for digit in axes[axis].digits] == [1, 3]
