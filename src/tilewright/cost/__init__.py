@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from tilewright.cost.dense.engine import compile_aside
     from tilewright.cost.dense.scoring import DenseModel
     from tilewright.cost.explained import FigureExplanation, explain
+    from tilewright.cost.fused.model import fused_cost
     from tilewright.cost.hardware import Columns, HardwareBatch
     from tilewright.cost.limits import Relief, limits_of, relief, with_twice
     from tilewright.cost.network import NOTHING, NetworkModel, Totals, network_sum
-    from tilewright.cost.records import COMPUTE, Cost, Count, CycleLimit, Expected, MemoryTraffic, limited_by
+    from tilewright.cost.records import COMPUTE, Cost, Count, CycleLimit, Expected, FusedCost, MemoryTraffic, limited_by
     from tilewright.cost.sparse.explain import left_of, sparse_cost
     from tilewright.cost.sparse.model import SparseModel, cost_model
     from tilewright.cost.systolic.counts import systolic_counts, systolic_runtime
@@ -64,6 +65,7 @@ __all__ = [
     "Expected",
     "Explanation",
     "FigureExplanation",
+    "FusedCost",
     "HardwareBatch",
     "KeptBounds",
     "LayerCosts",
@@ -93,6 +95,7 @@ __all__ = [
     "compile_aside",
     "cost_model",
     "explain",
+    "fused_cost",
     "hardware_bounds",
     "kept_bounds",
     "kept_least",

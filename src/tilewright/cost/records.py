@@ -142,6 +142,46 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class FusedCost:
+    """What a fused group costs.
+
+    Parameters
+    ----------
+    cycles
+        What each resource needs for all operators together: ``"compute"``, ``"vector unit"`` and each memory's port.
+    counts
+        By ``(operator, memory, tensor)``, for each tensor of the operator that the memory keeps.
+    held
+        By the producer of an intermediate tensor: the most words that are held of it at one time, and those of them
+        that stay from one iteration to the next.
+    made
+        By operator: how many times the multiply-accumulates, or scalar operations, of the operator alone are done.
+    """
+
+    macs: int
+    steady_cycles: int
+    ramp_cycles: int
+    energy_pj: float
+    energy_by_component_pj: dict[str, float]
+    counts: dict[tuple[str, str, str], Count]
+    cycles: dict[str, int]
+    bottleneck: str
+    utilisation: float
+    held: dict[str, tuple[int, int]]
+    made: dict[str, float]
+
+    @property
+    def latency_cycles(self) -> int:
+        """Steady and ramp cycles together."""
+        return self.steady_cycles + self.ramp_cycles
+
+    @property
+    def edp(self) -> float:
+        """Energy-delay product in picojoule-cycles."""
+        return self.energy_pj * self.latency_cycles
+
+
+@dataclass(frozen=True)
 class Assumptions:
     """Assumptions that part a tool's figures from ours, each a flag. None made: our rules."""
 

@@ -30,6 +30,18 @@ if TYPE_CHECKING:
         stand_ins,
     )
     from tilewright.mapping.footprint import axis_sides, compression, footprint_bits, padding_words, stored
+    from tilewright.mapping.fused import (
+        FusedGroup,
+        FusedLeaf,
+        FusedLink,
+        FusedMapping,
+        FusedNode,
+        HeldTensor,
+        LinkAxis,
+        SharedLoop,
+        operations_of,
+    )
+    from tilewright.mapping.fused_turns import FusedTree, HeldWords, Turns, needed
     from tilewright.mapping.kept_spaces import KeptSets
     from tilewright.mapping.legality import Violation, is_legal, repair, smallest_mapping, violations
     from tilewright.mapping.mapping import LevelLoops, Loop, Mapping
@@ -70,10 +82,19 @@ __all__ = [
     "Enumeration",
     "EstimatedCount",
     "Flexion",
+    "FusedGroup",
+    "FusedLeaf",
+    "FusedLink",
+    "FusedMapping",
+    "FusedNode",
+    "FusedTree",
+    "HeldTensor",
+    "HeldWords",
     "KeptSets",
     "LaneUse",
     "Layout",
     "LevelLoops",
+    "LinkAxis",
     "Loop",
     "MapSpace",
     "Mapping",
@@ -81,12 +102,14 @@ __all__ = [
     "NestRow",
     "Padding",
     "Room",
+    "SharedLoop",
     "Slot",
     "SpaceFile",
     "SpaceSize",
     "Tile",
     "TileRule",
     "Tiling",
+    "Turns",
     "Violation",
     "Zeros",
     "axis_sides",
@@ -117,7 +140,9 @@ __all__ = [
     "load_constraints",
     "load_mapping",
     "load_space",
+    "needed",
     "nest_rows",
+    "operations_of",
     "padded",
     "padding_words",
     "parted_buffer",

@@ -1,5 +1,6 @@
 """The full cost of one mapping from the closed forms: counts, cycles, energy (counting rules 5 to 9)."""
 
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, prod
 
@@ -19,35 +20,73 @@ from tilewright.workload import Operator, Tensor
 Counts = dict[tuple[int, str], Count]
 
 
+@dataclass(frozen=True)
+class NestParts:
+    """What one nest moves and takes before it is put together: counts by (level, tensor), cycles, ramps by level."""
+
+    counts: Counts
+    traffic: dict[str, MemoryTraffic]
+    steps: int
+    compute_cycles: int
+    cold_start: int
+    tail: int
+
+    @property
+    def blocked_cycles(self) -> int:
+        """Cycles of compute and of its waits for single-buffered memories."""
+        return self.compute_cycles + sum(moved.blocking_cycles for moved in self.traffic.values())
+
+
+def nest_parts(nest: Nest, there: frozenset[str] = frozenset()) -> NestParts:
+    """Return what a nest moves and takes.
+
+    Of operands that are ``there`` from a nest before, tiles that no loop advances are not brought in.
+    """
+    totals, busiest = counts(nest, busiest=False), counts(nest, busiest=True)
+    others = busiest_counts(nest, busiest)
+    for found in (totals, busiest, *(moved for views in others.values() for moved in views.values())):
+        _leave_out(nest, there, found)
+    ports = {level: PortWords(nest, others.get(level, {}), busiest, level) for level in memory_levels(nest)}
+    steps = cf.steps(nest)
+    overlapped = [level for level in ports if level and not _single(nest, level)]
+    return NestParts(
+        totals, {nest.mapping.levels[level].level: port.traffic() for level, port in ports.items()}, steps,
+        compute_cycles(steps, nest.operator, nest.accelerator),
+        sum(cold_start(nest, level) for level in overlapped), sum(tail(nest, level) for level in overlapped))
+
+
+def _leave_out(nest: Nest, there: frozenset[str], found: Counts) -> None:
+    for tensor in nest.operator.operands if there else ():
+        for boundary in nest.boundaries(tensor) if tensor.name in there else ():
+            if boundary.child < len(nest.mapping.levels) and cf.innermost_advancing(nest, boundary) < 0:
+                for level, kind in ((boundary.parent, "reads"), (boundary.child, "fills")):
+                    if (level, tensor.name) in found:
+                        found[level, tensor.name] = replace(found[level, tensor.name], **{kind: 0})
+
+
 def single_cost(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost:
     """Return the cost of ``mapping``, exact by the counting rules; legality is not looked at."""
     nest = Nest(operator, accelerator, mapping)
-    totals, busiest = counts(nest, busiest=False), counts(nest, busiest=True)
-    others = busiest_counts(nest, busiest)
-    ports = {level: PortWords(nest, others.get(level, {}), busiest, level) for level in memory_levels(nest)}
-    traffic = {nest.mapping.levels[level].level: port.traffic() for level, port in ports.items()}
-    compute_steps = cf.steps(nest)
-    use, paced = lane_use(operator, accelerator), compute_cycles(compute_steps, operator, accelerator)
-    blocked = paced + sum(moved.blocking_cycles for moved in traffic.values())
+    parts = nest_parts(nest)
+    traffic, blocked, use = parts.traffic, parts.blocked_cycles, lane_use(operator, accelerator)
     steady = max(blocked, *(moved.cycles for moved in traffic.values()))
-    overlapped = [level for level in ports if level and not _single(nest, level)]
-    ramp = sum(cold_start(nest, level) + tail(nest, level) for level in overlapped)
-    by_tensor = energy_by_tensor(nest, totals)
-    energy = energy_by_component(nest, totals, by_tensor, steady + ramp)
+    ramp = parts.cold_start + parts.tail
+    by_tensor = energy_by_tensor(nest, parts.counts)
+    energy = energy_by_component(nest, parts.counts, by_tensor, steady + ramp)
     names = [entry.level for entry in mapping.levels]
     return Cost(
         macs=operator.macs,
-        steps=compute_steps,
+        steps=parts.steps,
         steady_cycles=steady,
         ramp_cycles=ramp,
         energy_pj=sum(energy.values()),
         energy_by_component_pj=energy,
-        counts={(names[level], tensor): count for (level, tensor), count in totals.items() if level < len(names)},
+        counts={(names[level], tensor): count for (level, tensor), count in parts.counts.items() if level < len(names)},
         traffic=traffic,
         bottleneck="compute" if blocked >= steady else max(traffic, key=lambda name: traffic[name].cycles),
         utilisation=float(operator.macs * use.cycles) / (accelerator.compute_instances * (steady + ramp)),
         energy_by_tensor_pj=by_tensor,
-        paced_cycles=None if use.cycles == 1 else paced,
+        paced_cycles=None if use.cycles == 1 else parts.compute_cycles,
     )
 
 

@@ -118,8 +118,14 @@ def steady(memories: Sequence[Memory], port: Port, steps: int) -> tuple[int, str
 
 def ramp(transfers: Transfers) -> int:
     """Return the cycles of the cold start and the tail, summed over the memories that overlap their transfers."""
+    return sum(ramps(transfers))
+
+
+def ramps(transfers: Transfers) -> tuple[int, int]:
+    """Return the two parts of `ramp`: cold start, tail."""
     overlapping = [memory for memory in transfers.nest.accelerator.memories[1:] if memory.buffering != "single"]
-    return sum(_cold_start(transfers, memory) + _tail(transfers, memory) for memory in overlapping)
+    return (sum(_cold_start(transfers, memory) for memory in overlapping),
+            sum(_tail(transfers, memory) for memory in overlapping))
 
 
 def _entering(transfers: Transfers, memory: Memory) -> list[tuple[WalkedBoundary, Moved]]:

@@ -35,7 +35,7 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
         raise InputError(operator.name, f"must touch at most {TOUCH_BUDGET} words to be walked literally", touches,
                          "Use the fast model, or a smaller operator")
     crossings = {tensor.name: cross_all(nest, tensor) for tensor in operator.tensors}
-    transfers = Transfers(nest, crossings, _tallies(crossings))
+    transfers = Transfers(nest, crossings, tallies(crossings))
     steps = nest.steps()
     pace = lane_use(operator, accelerator).cycles
     paced = ceil(steps * pace)
@@ -46,7 +46,7 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
     return Cost(
         macs=operator.macs, steps=steps, steady_cycles=steady_cycles, ramp_cycles=ramp_cycles,
         energy_pj=sum(components.values()), energy_by_component_pj=components,
-        counts={(accelerator.levels[level].name, tensor): _count(tally)
+        counts={(accelerator.levels[level].name, tensor): count_of(tally)
                 for (level, tensor), tally in transfers.tallies.items()},
         traffic={memory.name: traffic(transfers.port, memory, outermost=memory is accelerator.memories[0])
                  for memory in accelerator.memories},
@@ -55,7 +55,7 @@ def walk(operator: Operator, accelerator: Accelerator, mapping: Mapping) -> Cost
     )
 
 
-def _tallies(crossings: dict[str, list[tuple[WalkedBoundary, Moved]]]) -> dict[tuple[int, str], Tally]:
+def tallies(crossings: dict[str, list[tuple[WalkedBoundary, Moved]]]) -> dict[tuple[int, str], Tally]:
     """Gather both sides of every memory: what it exchanges with its parent, and with its child."""
     tallies: dict[tuple[int, str], Tally] = {}
     for tensor, crossed in crossings.items():
@@ -66,6 +66,7 @@ def _tallies(crossings: dict[str, list[tuple[WalkedBoundary, Moved]]]) -> dict[t
     return tallies
 
 
-def _count(tally: Tally) -> Count:
+def count_of(tally: Tally) -> Count:
+    """Return the words of a tally, summed over instances."""
     return Count(reads=int(tally.reads.sum()), fills=int(tally.fills.sum()), updates=int(tally.updates.sum()),
                  drains=int(tally.drains.sum()))

@@ -1,0 +1,85 @@
+"""A vector operator in a fused group: its turns, each reading and writing its tiles where they are held."""
+
+from collections import Counter
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from tilewright.cost.fused.shares import FusedShare
+from tilewright.cost.records import KINDS, Count
+from tilewright.cost.vector import UNIT
+from tilewright.hardware import Accelerator, Memory, exact_rate
+from tilewright.mapping import FusedTree, Turns, operations_of
+from tilewright.workload import Operator, Tensor
+
+
+def vector_share(tree: FusedTree, operator: Operator, accelerator: Accelerator) -> FusedShare:
+    """Return what a vector operator takes: words of its tiles, turn by turn, operations of the words that it makes."""
+    turns = tree.turns(operator.name, tree.around([operator.name]))
+    if tree.runs_again(operator.name) is not None:
+        turns = tree.runs(operator.name)
+    homes = {link.operand: tree.home(link.producer, accelerator) for link in tree.group.sources(operator.name)}
+    if tree.group.readers(operator.name):
+        homes[operator.output.name] = tree.home(operator.name, accelerator)
+    share, bits = FusedShare(made=0.0), dict[str, Counter[str]]()
+    for tensor in operator.tensors:
+        words = int(_words(tensor, turns).sum())
+        for at, memory in enumerate(_way(tensor, homes.get(tensor.name), accelerator)):
+            out = tensor.is_output
+            count = Count(0 if out else words, words if at and not out else 0, words if out else 0,
+                          words if at and out else 0)
+            share.counts[memory.name, tensor.name] = count
+            for kind in KINDS:
+                bits.setdefault(memory.name, Counter())[kind] += getattr(count, kind) * _bits(tensor, accelerator)
+    _charge(share, bits, accelerator)
+    made = _words(operator.output, turns)
+    each = Fraction(operations_of(operator) or 0, operator.output.words(operator.sizes))
+    unit, rate = accelerator.vector_unit, exact_rate(accelerator.vector_unit.rate(operator.kind))
+    done = each * int(made.sum())
+    share.cycles[UNIT] = ceil(done / rate)
+    share.first_turn = ceil(each * int(made[0]) / rate) if len(made) else 0
+    share.energy[UNIT] = float(done) * (unit.energy_pj_per_operation or 0.0)
+    share.made = float(Fraction(int(made.sum()), operator.output.words(operator.sizes)))
+    return share
+
+
+def _words(tensor: Tensor, turns: Turns) -> np.ndarray:
+    """Words of a tensor's tile in each turn (rule 1)."""
+    found = np.ones(len(turns), dtype=np.int64)
+    for axis in tensor.axes:
+        rows = np.stack([turns.extents(name) for name in axis.dimensions], axis=1)
+        unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+        words = [axis.words(dict(zip(axis.dimensions, row, strict=True))) for row in unique.tolist()]
+        found *= np.array(words, dtype=np.int64)[inverse.ravel()]
+    return found
+
+
+def _way(tensor: Tensor, home: str | None, accelerator: Accelerator) -> list[Memory]:
+    """Return the memories that words pass between their home and the unit, outermost first."""
+    memories, unit = accelerator.memories, accelerator.vector_unit.memory
+    names = [memory.name for memory in memories]
+    able = [memory for memory in memories if memory.can_keep(tensor.name, tensor.role)] or [*memories[:1]]
+    start, end = names.index(home or able[0].name), names.index(unit or names[0])
+    inner = [memory for memory in memories[start + 1:end + 1]
+             if memory.name == unit or memory.can_keep(tensor.role, tensor.role)]
+    return [memories[start], *inner]
+
+
+def _bits(tensor: Tensor, accelerator: Accelerator) -> Fraction:
+    return Fraction(tensor.word_bits or dict(accelerator.word_bits)["inputs"])
+
+
+def _charge(share: FusedShare, bits: dict[str, Counter[str]], accelerator: Accelerator) -> None:
+    """Add the cycles and energy of the bits that each memory moves, by kind of access."""
+    for memory in accelerator.memories:
+        moved = bits.get(memory.name, Counter())
+        block, per = memory.block_words * memory.word_bits, accelerator.instances(memory.name) * memory.word_bits
+        ports = ((memory.bandwidth.read, moved["reads"] + moved["drains"]),
+                 (memory.bandwidth.write, moved["fills"] + moved["updates"]), (memory.bandwidth.shared, moved.total()))
+        share.cycles[memory.name] = max(
+            (ceil(Fraction(count) / per / exact_rate(rate)) for rate, count in ports if rate is not None), default=0)
+        energy = dict(zip(KINDS, (memory.energy.read_pj, memory.energy.fill_pj, memory.energy.update_pj,
+                                  memory.energy.drain_pj), strict=True))
+        share.energy[memory.name] = sum(ceil(Fraction(moved[kind]) / block) * memory.block_words * energy[kind]
+                                        for kind in KINDS)
