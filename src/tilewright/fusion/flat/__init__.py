@@ -11,7 +11,16 @@ from tilewright.fusion.flat.blocks import (
 )
 from tilewright.fusion.flat.bounds import AttentionBound, attention_bound, forced_words
 from tilewright.fusion.flat.costs import PlanCosts, fused_costs, unfused_costs
+from tilewright.fusion.flat.dataflows import (
+    DATAFLOWS,
+    DataflowCost,
+    block_cost,
+    dataflow_cost,
+    product_cost,
+    table_words,
+)
 from tilewright.fusion.flat.machines import FlatMachine, flat_machine
+from tilewright.fusion.flat.rerun import RerunCost, RerunPlan, rerun_best, rerun_cost
 from tilewright.fusion.flat.search import (
     FLAT_OBJECTIVES,
     SPACES,
@@ -24,6 +33,7 @@ from tilewright.fusion.flat.search import (
 from tilewright.fusion.flat.tiles import TilePlans
 
 __all__ = [
+    "DATAFLOWS",
     "FLAT_MODELS",
     "FLAT_OBJECTIVES",
     "SPACES",
@@ -32,19 +42,28 @@ __all__ = [
     "AttentionBound",
     "AttentionCost",
     "AttentionPlan",
+    "DataflowCost",
     "FlatMachine",
     "PlanCosts",
     "Product",
+    "RerunCost",
+    "RerunPlan",
     "TilePlan",
     "TilePlans",
     "attention_bound",
     "attentions",
     "best_plan",
+    "block_cost",
+    "dataflow_cost",
     "flat_block",
     "flat_machine",
     "forced_words",
     "fused_costs",
     "fused_space",
     "other_products",
+    "product_cost",
+    "rerun_best",
+    "rerun_cost",
+    "table_words",
     "unfused_costs",
 ]
